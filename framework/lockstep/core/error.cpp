@@ -1,0 +1,9 @@
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+
+void fail_with(std::string_view place, std::string_view message) {
+  throw Error(fmt::format("[{}] {}", place, message));
+}
+
+}  // namespace lockstep
