@@ -63,7 +63,7 @@ void Graph::observe(const std::string& name, Value value) {
   check(observed_.emplace(name, value).second, "graph", "'{}' is observed twice", name);
 }
 
-Value apply(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
+Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
   check(!inputs.empty() && inputs[0], op->name(), "the first input is an empty Value");
   return inputs[0].graph().apply(std::move(op), std::move(inputs))[0];
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/graph/op.h"
@@ -38,13 +39,14 @@ struct RunningStatistics {
 
 class Graph {
  public:
-  Graph(Mode mode, DType dtype) : mode_(mode), dtype_(dtype) {}
+  Graph(Mode mode, DType dtype, std::uint64_t seed = 0) : mode_(mode), dtype_(dtype), seed_(seed) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   Mode mode() const { return mode_; }
   bool training() const { return mode_ == Mode::Train; }
-  DType dtype() const { return dtype_; }  // the model's floating type
+  DType dtype() const { return dtype_; }         // the model's floating type
+  std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
 
   Value input(const std::string& name, Type type);  // the same name gives the same value; types must agree
   Value parameter(const Parameter& parameter);      // likewise by identity
@@ -83,6 +85,7 @@ class Graph {
  private:
   Mode mode_;
   DType dtype_;
+  std::uint64_t seed_;
   std::string place_;
   std::vector<Node> nodes_;
   std::map<std::string, Value> inputs_, observed_;
@@ -91,6 +94,6 @@ class Graph {
 };
 
 // For ops with one output.
-Value apply(std::shared_ptr<const Op> op, std::vector<Value> inputs);
+Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs);
 
 }  // namespace lockstep

@@ -64,7 +64,7 @@ BatchNormOutputs batch_norm2d(Value x, Value gamma, Value beta, double epsilon) 
 }
 
 Value batch_norm2d_inference(Value x, Value gamma, Value beta, Value mean, Value variance, double epsilon) {
-  return apply(std::make_shared<BatchNorm2dInferenceOp>(epsilon), {x, gamma, beta, mean, variance});
+  return apply_op(std::make_shared<BatchNorm2dInferenceOp>(epsilon), {x, gamma, beta, mean, variance});
 }
 
 }  // namespace lockstep

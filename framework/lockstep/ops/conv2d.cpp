@@ -41,9 +41,9 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
 std::vector<Value> Conv2dOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];
   std::vector<Value> result(r.inputs.size());
-  if (r.needed[1]) result[1] = apply(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape()), {x, dy});
+  if (r.needed[1]) result[1] = apply_op(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape()), {x, dy});
   if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);
-  if (r.needed[0]) result[0] = apply(std::make_shared<Conv2dBackwardDataOp>(options_, x.shape()), {dy, w});
+  if (r.needed[0]) result[0] = apply_op(std::make_shared<Conv2dBackwardDataOp>(options_, x.shape()), {dy, w});
   return result;
 }
 
@@ -78,7 +78,7 @@ double Conv2dBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<co
 Value conv2d(Value x, Value weight, Value bias, Conv2dOptions options) {
   std::vector<Value> inputs{x, weight};
   if (bias) inputs.push_back(bias);
-  return apply(std::make_shared<Conv2dOp>(options), std::move(inputs));
+  return apply_op(std::make_shared<Conv2dOp>(options), std::move(inputs));
 }
 
 }  // namespace lockstep

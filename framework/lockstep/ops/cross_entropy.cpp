@@ -26,7 +26,7 @@ std::vector<Type> CrossEntropyOp::infer(std::string_view place, std::span<const 
 
 std::vector<Value> CrossEntropyOp::gradient(const Request& r) const {
   check(r.gradients[0] && !r.gradients[1] && !r.gradients[2], name(), "only the loss itself can be differentiated");
-  return {apply(std::make_shared<CrossEntropyGradientOp>(options_), {r.outputs[2], r.inputs[1], r.gradients[0], r.outputs[1]}), {}};
+  return {apply_op(std::make_shared<CrossEntropyGradientOp>(options_), {r.outputs[2], r.inputs[1], r.gradients[0], r.outputs[1]}), {}};
 }
 
 std::vector<Type> CountCorrectOp::infer(std::string_view place, std::span<const Type> inputs) const {
@@ -41,7 +41,7 @@ Loss cross_entropy(Value logits, Value target, CrossEntropyOptions options) {
 }
 
 Value count_correct(Value logits, Value target, std::int64_t k) {
-  return apply(std::make_shared<CountCorrectOp>(k), {logits, target});
+  return apply_op(std::make_shared<CountCorrectOp>(k), {logits, target});
 }
 
 }  // namespace lockstep

@@ -23,6 +23,6 @@ class DropoutOp : public Op {
 };
 
 // `call_site` keeps two dropouts of one model apart: the module's path.
-Value dropout(Value x, double probability, std::uint64_t seed, std::string_view call_site);
+Value dropout(Value x, double probability, std::string_view call_site);
 
 }  // namespace lockstep

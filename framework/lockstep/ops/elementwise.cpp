@@ -12,7 +12,7 @@ void require_floating(std::string_view op, std::string_view place, const Type& t
   check(type.dtype == DType::F32 || type.dtype == DType::F64, op, "{}: input is {}, expected f32 or f64", place, type.str());
 }
 
-Value unary(Unary kind, Value x) { return apply(std::make_shared<UnaryOp>(kind), {x}); }
+Value unary(Unary kind, Value x) { return apply_op(std::make_shared<UnaryOp>(kind), {x}); }
 
 }  // namespace
 
@@ -22,12 +22,17 @@ std::vector<Type> UnaryOp::infer(std::string_view place, std::span<const Type> i
 }
 
 std::vector<Value> UnaryOp::gradient(const Request& r) const {
-  return {apply(std::make_shared<UnaryGradientOp>(kind_), {r.inputs[0], r.outputs[0], r.gradients[0]})};
+  const Value saved = UnaryGradientOp::saves_output(kind_) ? r.outputs[0] : r.inputs[0];
+  return {apply_op(std::make_shared<UnaryGradientOp>(kind_), {saved, r.gradients[0]})};
 }
 
 std::string UnaryOp::attributes() const { return kUnaryNames[static_cast<int>(kind_)]; }
 
-std::vector<Type> UnaryGradientOp::infer(std::string_view, std::span<const Type> inputs) const { return {inputs[2]}; }
+bool UnaryGradientOp::saves_output(Unary kind) {
+  return kind != Unary::Log && kind != Unary::Square && kind != Unary::Abs;
+}
+
+std::vector<Type> UnaryGradientOp::infer(std::string_view, std::span<const Type> inputs) const { return {inputs[1]}; }
 
 std::string UnaryGradientOp::attributes() const { return kUnaryNames[static_cast<int>(kind_)]; }
 
@@ -70,9 +75,9 @@ Value tanh(Value x) { return unary(Unary::Tanh, x); }
 Value sigmoid(Value x) { return unary(Unary::Sigmoid, x); }
 Value square(Value x) { return unary(Unary::Square, x); }
 Value abs(Value x) { return unary(Unary::Abs, x); }
-Value add(Value a, Value b) { return apply(std::make_shared<BinaryOp>(Binary::Add), {a, b}); }
-Value subtract(Value a, Value b) { return apply(std::make_shared<BinaryOp>(Binary::Subtract), {a, b}); }
-Value multiply(Value a, Value b) { return apply(std::make_shared<BinaryOp>(Binary::Multiply), {a, b}); }
-Value scale_shift(Value x, double scale, double shift) { return apply(std::make_shared<ScaleShiftOp>(scale, shift), {x}); }
+Value add(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Add), {a, b}); }
+Value subtract(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Subtract), {a, b}); }
+Value multiply(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Multiply), {a, b}); }
+Value scale_shift(Value x, double scale, double shift) { return apply_op(std::make_shared<ScaleShiftOp>(scale, shift), {x}); }
 
 }  // namespace lockstep

@@ -21,11 +21,12 @@ class UnaryOp : public Op {
   Unary kind_;
 };
 
-// (x, y, dy) -> dx for y = f(x).
+// (saved, dy) -> dx for y = f(x); saved is y where f' can be told from it, so that x need not be kept, else x.
 class UnaryGradientOp : public Op {
  public:
   explicit UnaryGradientOp(Unary kind) : kind_(kind) {}
   Unary kind() const { return kind_; }
+  static bool saves_output(Unary kind);
   std::string_view name() const override { return "unary_gradient"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   std::string attributes() const override;

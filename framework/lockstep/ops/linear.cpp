@@ -54,13 +54,13 @@ double LinearOp::flops(std::span<const Type> inputs, std::span<const Type> outpu
 }
 
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
-  return apply(std::make_shared<MatmulOp>(transpose_a, transpose_b), {a, b});
+  return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {a, b});
 }
 
 Value linear(Value x, Value weight, Value bias) {
   std::vector<Value> inputs{x, weight};
   if (bias) inputs.push_back(bias);
-  return apply(std::make_shared<LinearOp>(), std::move(inputs));
+  return apply_op(std::make_shared<LinearOp>(), std::move(inputs));
 }
 
 }  // namespace lockstep

@@ -37,8 +37,8 @@ std::vector<Type> Pool2dOp::infer(std::string_view place, std::span<const Type> 
 
 std::vector<Value> Pool2dOp::gradient(const Request& r) const {
   auto op = std::make_shared<Pool2dGradientOp>(kind_, options_, r.inputs[0].shape());
-  if (kind_ == Pool::Max) return {apply(std::move(op), {r.gradients[0], r.outputs[1]})};
-  return {apply(std::move(op), {r.gradients[0]})};
+  if (kind_ == Pool::Max) return {apply_op(std::move(op), {r.gradients[0], r.outputs[1]})};
+  return {apply_op(std::move(op), {r.gradients[0]})};
 }
 
 std::string Pool2dOp::attributes() const {
@@ -50,9 +50,9 @@ std::vector<Type> Pool2dGradientOp::infer(std::string_view, std::span<const Type
   return {{input_, inputs[0].dtype}};
 }
 
-Value max_pool2d(Value x, Pool2dOptions options) { return apply(std::make_shared<Pool2dOp>(Pool::Max, options), {x}); }
+Value max_pool2d(Value x, Pool2dOptions options) { return apply_op(std::make_shared<Pool2dOp>(Pool::Max, options), {x}); }
 
-Value average_pool2d(Value x, Pool2dOptions options) { return apply(std::make_shared<Pool2dOp>(Pool::Average, options), {x}); }
+Value average_pool2d(Value x, Pool2dOptions options) { return apply_op(std::make_shared<Pool2dOp>(Pool::Average, options), {x}); }
 
 Value global_average_pool2d(Value x) {
   check(x.shape().rank() == 4, "global_average_pool2d", "input is {}, expected (samples, channels, height, width)", x.shape().str());

@@ -10,7 +10,7 @@ std::vector<Type> SumOp::infer(std::string_view, std::span<const Type> inputs) c
 std::vector<Value> SumOp::gradient(const Request& r) const {
   const Shape& shape = r.inputs[0].shape();
   const double n = static_cast<double>(shape.elements());
-  return {apply(std::make_shared<ExpandOp>(shape, mean_ && n > 0 ? 1.0 / n : 1.0), {r.gradients[0]})};
+  return {apply_op(std::make_shared<ExpandOp>(shape, mean_ && n > 0 ? 1.0 / n : 1.0), {r.gradients[0]})};
 }
 
 std::vector<Type> ExpandOp::infer(std::string_view place, std::span<const Type> inputs) const {
@@ -25,12 +25,12 @@ std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Ty
   return {{Shape{inputs[0].shape[1]}, inputs[0].dtype}};
 }
 
-Value sum(Value x) { return apply(std::make_shared<SumOp>(false), {x}); }
-Value mean(Value x) { return apply(std::make_shared<SumOp>(true), {x}); }
+Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {x}); }
+Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {x}); }
 Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
 Value fill(Graph& graph, Type type, double value) {
   return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];
 }
-Value channel_sum(Value x) { return apply(std::make_shared<ChannelSumOp>(), {x}); }
+Value channel_sum(Value x) { return apply_op(std::make_shared<ChannelSumOp>(), {x}); }
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ std::vector<Type> ReshapeOp::infer(std::string_view place, std::span<const Type>
 
 std::vector<Value> ReshapeOp::gradient(const Request& r) const { return {reshape(r.gradients[0], r.inputs[0].shape())}; }
 
-Value reshape(Value x, Shape shape) { return apply(std::make_shared<ReshapeOp>(std::move(shape)), {x}); }
+Value reshape(Value x, Shape shape) { return apply_op(std::make_shared<ReshapeOp>(std::move(shape)), {x}); }
 
 Value flatten(Value x) {
   check(x.shape().rank() >= 1, "flatten", "input is a scalar, expected a batch");

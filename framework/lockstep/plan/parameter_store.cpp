@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/kernels/registry.h"
+#include "lockstep/ops/reorder.h"
+
 namespace lockstep {
 namespace {
 
@@ -96,17 +99,23 @@ int ParameterStore::derive(const Parameter* parameter, const Layout& layout) {
     if (derived_[i].parameter == parameter && derived_[i].layout == layout) return static_cast<int>(i);
   }
   const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
-  derived_.push_back({parameter, layout, allocate_aligned(bytes)});
-  const Derived& d = derived_.back();
-  reorder(parameter->shape, dtype(parameter), record(parameter).layout, record(parameter).value, layout, d.data.get());
+  const ReorderOp op(layout);
+  const Type type{parameter->shape, dtype(parameter)};
+  auto kernel = kernel_registry().offer({&op, {type}, {type}}, std::span(&record(parameter).layout, 1)).build();
+  AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
+  derived_.push_back({parameter, layout, allocate_aligned(bytes), std::move(kernel), std::move(workspace)});
+  run_reorder(derived_.back());
   return static_cast<int>(derived_.size()) - 1;
 }
 
+void ParameterStore::run_reorder(Derived& derived) {
+  const void* from = record(derived.parameter).value;
+  void* to = derived.data.get();
+  derived.reorder->run({&from, &to, derived.workspace.get()});
+}
+
 void ParameterStore::refresh() {
-  for (const Derived& d : derived_) {
-    const Record& r = record(d.parameter);
-    reorder(d.parameter->shape, dtype(d.parameter), r.layout, r.value, d.layout, d.data.get());
-  }
+  for (Derived& d : derived_) run_reorder(d);
 }
 
 const Parameter* ParameterStore::find(const std::string& name) const {

@@ -11,6 +11,7 @@
 #include "lockstep/core/tensor.h"
 #include "lockstep/graph/layout.h"
 #include "lockstep/graph/parameter.h"
+#include "lockstep/kernels/kernel.h"
 
 namespace lockstep {
 
@@ -86,7 +87,10 @@ class ParameterStore {
     const Parameter* parameter;
     Layout layout;
     AlignedBuffer data;
+    std::unique_ptr<Kernel> reorder;
+    AlignedBuffer workspace;
   };
+  void run_reorder(Derived& derived);
   Record& record(const Parameter* parameter);
   const Record& record(const Parameter* parameter) const;
   void initialize(const Parameter* parameter);
