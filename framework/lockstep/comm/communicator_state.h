@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/comm/buffer.h"
+#include "lockstep/comm/c_mpi.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/topology.h"
 

@@ -1,12 +1,11 @@
 #include "lockstep/comm/environment.h"
 
-#include <mpi.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
 
+#include "lockstep/comm/c_mpi.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/error.h"
 

@@ -1,8 +1,7 @@
 // For callers who run MPI themselves: this header, alone of comm's public ones, includes mpi.h.
 #pragma once
 
-#include <mpi.h>
-
+#include "lockstep/comm/c_mpi.h"
 #include "lockstep/comm/communicator.h"
 
 namespace lockstep::comm {
