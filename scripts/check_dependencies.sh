@@ -66,13 +66,15 @@ TABLE=$table OUTSIDE=$outside awk '
   }
   /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
     name = $0
+    quoted = name ~ /^[^<]*"/
     sub(/^[^<"]*[<"]/, "", name)
     sub(/[>"].*$/, "", name)
     for (i = 1; i <= headers; i++)
       if (name ~ header[i] && FILENAME !~ place[i]) breach("includes " name ", which belongs in " substr(place[i], 2))
     if (FILENAME ~ /^framework\// && name ~ /^(models|tools|tests|bench)\//) breach("the library includes " name)
     if (FILENAME ~ /^models\// && name ~ /^(tools|tests|bench)\//) breach("models include " name)
-    if (name ~ /^\.\.?\//) breach("includes " name " by a relative path; begin it with lockstep/ or models/")
+    if (quoted && name !~ /^(lockstep|models|tools)\//)
+      breach("includes \"" name "\"; a path in quotes begins with lockstep/, models/ or tools/")
     if (folder != "" && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)

@@ -34,6 +34,7 @@ if [[ -z $accuracy ]]; then
   exit 1
 fi
 awk -v got="$accuracy" -v goal="$goal" 'BEGIN {
-  printf "quickstart.sh: test accuracy %.2f%%, at least %.0f%% expected: %s\n", 100 * got, 100 * goal, got >= goal ? "reached" : "MISSED"
+  printf "quickstart.sh: test accuracy %.2f%%, at least %.0f%% expected: %s\n",
+    100 * got, 100 * goal, (got >= goal) ? "reached" : "MISSED"
   exit !(got >= goal)
 }'

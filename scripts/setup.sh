@@ -20,6 +20,7 @@ packages=(
   libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libbenchmark-dev
+  ocl-icd-opencl-dev # unused, but the CMake files of Debian's oneDNN, built with OpenCL, look for it
 )
 check_only=false
 for argument in "$@"; do
