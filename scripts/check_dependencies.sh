@@ -75,7 +75,7 @@ TABLE=$table OUTSIDE=$outside awk '
     if (FILENAME ~ /^models\// && name ~ /^(tools|tests|bench)\//) breach("models include " name)
     if (quoted && name !~ /^(lockstep|models|tools)\//)
       breach("includes \"" name "\"; a path in quotes begins with lockstep/, models/ or tools/")
-    if (folder != "" && name ~ /^lockstep\/[^\/]+\//) {
+    if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)
     }

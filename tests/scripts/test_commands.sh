@@ -139,7 +139,7 @@ framework/lockstep/train/b.h <hdf5.h>
 framework/lockstep/data/idx.cpp <hdf5_hl.h>
 framework/lockstep/kernels/generic/a.cpp <dnnl.hpp>
 framework/lockstep/kernels/b.cpp <oneapi/dnnl/dnnl.hpp>
-models/train_a.cpp # include <mpi.h>
+models/train_a.cpp <mpi.h>
 models/zoo/a.h "tools/tool.h"
 EOF
   # And what the table allows passes.
