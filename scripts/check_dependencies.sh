@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Checks the directions of #include between the library's folders, and who may include mpi.h, HDF5 and oneDNN.
+# Usage: scripts/check_dependencies.sh [ROOT]; prints FILE:LINE for each breach and exits 1 if there is one.
+set -euo pipefail
+root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
+cd "$root"
+
+# A folder of framework/lockstep, and the folders beside itself that it may include.
+# Changing a row is changing the design: say why in the commit.
+table='
+core:
+graph:      core
+ops:        core graph
+kernels:    core graph ops
+nn:         core graph ops
+plan:       core graph ops kernels
+optim:      core
+comm:       core
+parallel:   core graph plan optim comm
+data:       core
+checkpoint: core
+train:      core graph ops kernels nn plan optim comm parallel data checkpoint
+'
+
+# A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
+outside='
+mpi\.h            framework/lockstep/comm/
+hdf5(_hl)?\.h     framework/lockstep/checkpoint/|framework/lockstep/data/hdf5
+(oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
+'
+
+mapfile -d '' -t sources < <(find framework models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
+if ((${#sources[@]} == 0)); then
+  echo "check_dependencies.sh: no sources under $PWD" >&2
+  exit 1
+fi
+# ENVIRON and not -v: awk would read the backslashes of an assignment as escapes.
+TABLE=$table OUTSIDE=$outside awk '
+  BEGIN {
+    n = split(ENVIRON["TABLE"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+      if (rows[i] == "") continue
+      m = split(rows[i], words, /[: ]+/)
+      known[words[1]] = 1
+      allowed[words[1], words[1]] = 1
+      for (j = 2; j <= m; j++) allowed[words[1], words[j]] = 1
+    }
+    n = split(ENVIRON["OUTSIDE"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+      if (split(rows[i], words, / +/) != 2) continue
+      header[++headers] = "^" words[1] "$"
+      place[headers] = "^(" words[2] ")"
+    }
+  }
+  function breach(text) {
+    printf "%s:%d: %s\n", FILENAME, FNR, text
+    breaches++
+  }
+  FNR == 1 {
+    folder = ""
+    if (match(FILENAME, "^framework/lockstep/[^/]+/")) {
+      split(FILENAME, parts, "/")
+      folder = parts[3]
+      if (!(folder in known)) breach("folder \"" folder "\" has no row in the table of check_dependencies.sh")
+    }
+  }
+  /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+    name = $0
+    quoted = name ~ /^[^<]*"/
+    sub(/^[^<"]*[<"]/, "", name)
+    sub(/[>"].*$/, "", name)
+    for (i = 1; i <= headers; i++)
+      if (name ~ header[i] && FILENAME !~ place[i]) breach("includes " name ", which belongs in " substr(place[i], 2))
+    if (FILENAME ~ /^framework\// && name ~ /^(models|tools|tests|bench)\//) breach("the library includes " name)
+    if (FILENAME ~ /^models\// && name ~ /^(tools|tests|bench)\//) breach("models include " name)
+    if (quoted && name !~ /^(lockstep|models|tools)\//)
+      breach("includes \"" name "\"; a path in quotes begins with lockstep/, models/ or tools/")
+    if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
+      split(name, parts, "/")
+      if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)
+    }
+  }
+  END {
+    if (breaches) printf "check_dependencies.sh: %d includes against the design\n", breaches
+    exit breaches > 0
+  }
+' "${sources[@]}"
+echo "check_dependencies.sh: ${#sources[@]} files in order"

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs clang-tidy over the compiled sources: scripts/tidy.sh [-p BUILD] [REGEX...]
+# BUILD is a build directory with compile_commands.json (build/release unless told otherwise); REGEX selects files.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=build/release
+if [[ ${1-} == -p ]]; then
+  if (($# < 2)); then echo "tidy.sh: -p needs a build directory" >&2 && exit 2; fi
+  build=$2
+  shift 2
+fi
+if ! command -v clang-tidy >/dev/null; then
+  echo "tidy.sh: clang-tidy is not installed (scripts/setup.sh --lint installs it)" >&2
+  exit 1
+fi
+if [[ ! -f $build/compile_commands.json ]]; then
+  echo "tidy.sh: no $build/compile_commands.json; configure first: cmake --preset release" >&2
+  exit 1
+fi
+pattern=$(IFS='|' && echo "${*:-.}")
+mapfile -t sources < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" |
+  grep -F "$PWD/" | grep -vF "$PWD/build" | grep -E -- "$pattern" | sort -u || true)
+if ((${#sources[@]} == 0)); then
+  echo "tidy.sh: no source in $build matches '$pattern'" >&2
+  exit 1
+fi
+# gcc's flags that clang does not know, and counts of what was found in system headers, are no news about the sources.
+printf '%s\0' "${sources[@]}" |
+  xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet --warnings-as-errors='*' --extra-arg=-Wno-unknown-warning-option \
+    2> >(grep -vE '^[0-9]+ warnings?( and [0-9]+ errors?)? generated' >&2)
+echo "tidy.sh: ${#sources[@]} files clean"

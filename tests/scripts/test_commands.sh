@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# setup.sh, test.sh, quickstart.sh and the source checks, with stand-ins for what they start:
+# test_commands.sh SOURCE_DIR CASE
+# shellcheck disable=SC2016  # stand-ins expand what they are given when they run
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+cd "$1"
+unset LOCKSTEP_TEST_DATA LOCKSTEP_PRESET
+
+all_installed='for name in "$@"; do [[ $name == -* || $name == *Status* ]] || echo "installed $name"; done'
+copy_tree() { # the scripts in a tree of their own, where they may make directories
+  mkdir -p "$scratch/tree"
+  cp -r scripts "$scratch/tree/"
+  cd "$scratch/tree"
+}
+
+case_setup() {
+  stub dpkg-query "$all_installed"
+  stub apt-get 'echo "apt-get called: $*"'
+  stub sudo 'exit 1'
+  export PATH=$scratch/bin:$PATH
+  run scripts/setup.sh --tests --lint --slurm
+  expect_status 0
+  expect_line 'nothing to install' 1
+  expect_no_line 'apt-get called'
+  run scripts/setup.sh --everything
+  expect_status 2
+
+  stub dpkg-query "$all_installed | grep -v -e ninja -e libdnnl"
+  run scripts/setup.sh --check
+  expect_status 1
+  expect_line 'missing: ninja-build libdnnl-dev$' 1
+  expect_no_line 'apt-get called'
+  # Somebody who may not install is told the line to have run.
+  as_nobody=()
+  if ((EUID == 0)); then
+    chmod -R a+rX "$scratch"
+    cp scripts/setup.sh "$scratch/setup.sh"
+    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  else
+    cp scripts/setup.sh "$scratch/setup.sh"
+  fi
+  run "${as_nobody[@]}" "$scratch/setup.sh"
+  expect_status 1
+  expect_line 'apt-get install -y --no-install-recommends ninja-build libdnnl-dev$' 1
+  expect_no_line 'apt-get called'
+  if ((EUID == 0)); then
+    run scripts/setup.sh
+    expect_status 0
+    expect_line 'apt-get called: .*update$' 1
+    expect_line 'apt-get called: .*install -y --no-install-recommends ninja-build libdnnl-dev$' 1
+  fi
+}
+
+case_tiers() {
+  stub dpkg-query "$all_installed"
+  stub cmake 'exit 0'
+  stub ctest 'echo "ctest called: $*"; exit ${CTEST_STATUS:-0}'
+  export PATH=$scratch/bin:$PATH
+  copy_tree
+  run scripts/test.sh
+  expect_status 0
+  expect_line 'ctest called: --test-dir build/release .*-LE \^long\$$' 1
+  run scripts/test.sh quick -R core
+  expect_line 'ctest called: .*-L \^quick\$ -R core$' 1
+  run scripts/test.sh long
+  expect_line 'ctest called: .*-L \^long\$$' 1
+  run scripts/test.sh -R core # no tier given
+  expect_line 'ctest called: .*-LE \^long\$ -R core$' 1
+  run env LOCKSTEP_PRESET=asan scripts/test.sh
+  expect_line 'ctest called: --test-dir build/asan ' 1
+  run env CTEST_STATUS=8 scripts/test.sh
+  expect_status 8
+  [[ ${output##*$'\n'} == 'ctest called'* ]] || die "something is printed after ctest"
+  run scripts/test.sh fast
+  expect_status 2
+  run env LOCKSTEP_TEST_DATA="$scratch/absent" scripts/test.sh
+  expect_status 2
+  expect_line "LOCKSTEP_TEST_DATA is '.*absent', expected a directory"
+}
+
+case_quickstart() {
+  stub dpkg-query "$all_installed"
+  stub cmake 'exit 0'
+  # Trains to $ACCURACY: the last evaluation counts, and neither the first one nor a training step.
+  stub mpirun 'while (($# > 1)); do [[ $1 != --output ]] || output=$2; shift; done
+{ echo "{\"accuracy\":0.1,\"epoch\":1,\"split\":\"eval\",\"step\":10}"
+  echo "{\"accuracy\":$ACCURACY,\"epoch\":3,\"split\":\"eval\",\"step\":30}"
+  echo "{\"accuracy\":0.2,\"epoch\":3,\"split\":\"train\",\"step\":30}"; } >"$output/metrics.jsonl"'
+  export PATH=$scratch/bin:$PATH
+  copy_tree
+  run env ACCURACY=0.985 scripts/quickstart.sh
+  expect_status 0
+  expect_line 'test accuracy 98.50%, at least 97% expected: reached$' 1
+  touch runs/quickstart/left-over
+  run env ACCURACY=0.9699 scripts/quickstart.sh # again, and not good enough
+  expect_status failure
+  expect_line 'test accuracy 96.99%, at least 97% expected: MISSED$' 1
+  [[ ! -e runs/quickstart/left-over ]] || die "the earlier run's directory was not replaced"
+  rm runs/quickstart/.quickstart
+  run env ACCURACY=0.99 scripts/quickstart.sh # a directory of somebody else's
+  expect_status 1
+  expect_line 'was not made by this script'
+  [[ -e runs/quickstart/metrics.jsonl ]] || die "a directory that the script had not made was removed"
+}
+
+case_dependencies() {
+  run scripts/check_dependencies.sh
+  expect_status 0
+}
+
+case_dependencies_fail() { # every rule must be able to fail
+  local place include
+  mkdir -p "$scratch/framework/lockstep/core"
+  while read -r place include; do
+    mkdir -p "$scratch/$(dirname "$place")"
+    printf '// a sample\n#include %s\n' "$include" >"$scratch/$place"
+    run scripts/check_dependencies.sh "$scratch"
+    expect_status 1
+    expect_line "^$place:[12]: " 1
+    rm "$scratch/$place"
+  done <<'EOF'
+framework/lockstep/core/a.h "lockstep/graph/node.h"
+framework/lockstep/graph/a.h "lockstep/ops/op.h"
+framework/lockstep/ops/a.cpp "lockstep/kernels/registry.h"
+framework/lockstep/kernels/a.cpp "lockstep/plan/plan.h"
+framework/lockstep/nn/a.h "lockstep/plan/plan.h"
+framework/lockstep/comm/a.h "lockstep/parallel/tree.h"
+framework/lockstep/optim/a.h <lockstep/comm/communicator.h>
+framework/lockstep/parallel/a.cpp "lockstep/data/sampler.h"
+framework/lockstep/data/a.cpp "lockstep/comm/communicator.h"
+framework/lockstep/checkpoint/a.cpp "lockstep/nn/module.h"
+framework/lockstep/train/a.cpp "models/zoo/resnet.h"
+framework/lockstep/extra/a.cpp "lockstep/core/tensor.h"
+framework/lockstep/core/a.cpp "tensor.h"
+framework/lockstep/data/b.cpp "../core/tensor.h"
+framework/lockstep/parallel/b.h <mpi.h>
+framework/lockstep/train/b.h <hdf5.h>
+framework/lockstep/data/idx.cpp <hdf5_hl.h>
+framework/lockstep/kernels/generic/a.cpp <dnnl.hpp>
+framework/lockstep/kernels/b.cpp <oneapi/dnnl/dnnl.hpp>
+models/train_a.cpp <mpi.h>
+models/zoo/a.h "tools/tool.h"
+EOF
+  # And what the table allows passes.
+  while read -r place include; do
+    mkdir -p "$scratch/$(dirname "$place")"
+    printf '#include %s\n' "$include" >"$scratch/$place"
+  done <<'EOF'
+framework/lockstep/comm/good.cpp <mpi.h>
+framework/lockstep/checkpoint/good.cpp <hdf5.h>
+framework/lockstep/data/hdf5_dataset.cpp <hdf5.h>
+framework/lockstep/kernels/onednn/good.cpp <dnnl.hpp>
+framework/lockstep/kernels/good.cpp "lockstep/ops/op.h"
+framework/lockstep/parallel/good.cpp "lockstep/comm/communicator.h"
+framework/lockstep/train/good.cpp "lockstep/parallel/engine.h"
+models/good.cpp "lockstep/train/session.h"
+EOF
+  rmdir "$scratch/framework/lockstep/extra"
+  run scripts/check_dependencies.sh "$scratch"
+  expect_status 0
+}
+
+case_shellcheck() {
+  command -v shellcheck >/dev/null || { echo "SKIP: shellcheck is not installed" && exit 77; }
+  local file files=()
+  while IFS= read -r -d '' file; do
+    if [[ $(head -c 64 "$file" | tr -d '\0') =~ ^'#!'.*(bash|/sh) ]]; then files+=("$file"); fi
+  done < <(find scripts tests data tools .ci -type f '(' -name '*.sh' -o -name '*.sbatch' -o ! -name '*.*' ')' -print0 2>/dev/null)
+  ((${#files[@]} > 5)) || die "found only ${#files[@]} scripts"
+  run shellcheck -x -P SCRIPTDIR "${files[@]}"
+  expect_status 0
+}
+
+"case_$2"
