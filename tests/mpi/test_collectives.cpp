@@ -177,8 +177,8 @@ TEST(CollectiveObjects, ScalarsVectorsAndStrings) {
     const std::vector<std::byte> bytes(5, std::byte(comm.rank()));
     EXPECT_EQ(comm.broadcast_bytes(bytes, last), std::vector<std::byte>(5, std::byte(last)));
 
-    const std::string text = "rank\0" + std::string(at(comm.rank()) * 3, 'x');
-    EXPECT_EQ(comm.broadcast_string(text, last), "rank\0" + std::string(at(last) * 3, 'x'));
+    const std::string text = std::string("rank\0", 5) + std::string(at(comm.rank()) * 3, 'x');
+    EXPECT_EQ(comm.broadcast_string(text, last), std::string("rank\0", 5) + std::string(at(last) * 3, 'x'));
     std::vector<std::string> expected;
     for (int r = 0; r < comm.size(); ++r) {
       expected.push_back(r == 1 ? "" : std::string(at(r) + 1, static_cast<char>('a' + r)));

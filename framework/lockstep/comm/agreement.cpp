@@ -9,24 +9,47 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr std::size_t kLongestShown = 200;
+constexpr std::size_t kLongestShown = 160;
 
-std::string shown(std::string_view text) {
-  return text.size() <= kLongestShown ? fmt::format("'{}'", text)
-                                      : fmt::format("'{}...' ({} bytes)", text.substr(0, kLongestShown), text.size());
-}
+// A line, or none where a text ended before.
+using Line = std::optional<std::string_view>;
 
-// The first line in which two texts differ, of each.
-std::pair<std::string_view, std::string_view> differing_lines(std::string_view a, std::string_view b) {
+// In which line two different texts differ first, of each.
+std::pair<Line, Line> differing_lines(Line a, Line b) {
+  const auto next = [](Line& text) -> Line {
+    if (!text) {
+      return std::nullopt;
+    }
+    const std::size_t end = text->find('\n');
+    const std::string_view line = text->substr(0, end);
+    text = end == std::string_view::npos ? Line() : Line(text->substr(end + 1));
+    return line;
+  };
   while (true) {
-    const std::size_t end_a = a.find('\n'), end_b = b.find('\n');
-    const std::string_view line_a = a.substr(0, end_a), line_b = b.substr(0, end_b);
-    if (line_a != line_b || end_a == std::string_view::npos || end_b == std::string_view::npos) {
+    const Line line_a = next(a), line_b = next(b);
+    if (line_a != line_b || !line_a) {
       return {line_a, line_b};
     }
-    a.remove_prefix(end_a + 1);
-    b.remove_prefix(end_b + 1);
   }
+}
+
+// A long line is shown from shortly before `difference` on.
+std::string shown(Line line, std::size_t difference) {
+  if (!line) {
+    return "no further line";
+  }
+  if (line->size() <= kLongestShown) {
+    return fmt::format("'{}'", *line);
+  }
+  const std::size_t begin = difference > kLongestShown / 2 ? difference - kLongestShown / 2 : 0;
+  return fmt::format("'{}{}{}' ({} bytes)", begin > 0 ? "..." : "", line->substr(begin, kLongestShown),
+                     begin + kLongestShown < line->size() ? "..." : "", line->size());
+}
+
+std::size_t first_difference(Line a, Line b) {
+  const std::string_view left = a.value_or(""), right = b.value_or("");
+  return static_cast<std::size_t>(std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first -
+                                  left.begin());
 }
 
 }  // namespace
@@ -71,11 +94,12 @@ void check_same(const Communicator& comm, std::string_view name, std::string_vie
   const auto first = static_cast<int>(std::find(differs.begin(), differs.end(), 1) - differs.begin());
   const std::string other = comm.broadcast_string(value, first);
   const auto [expected, found] = differing_lines(reference, other);
+  const std::size_t difference = first_difference(expected, found);
   fail("ranks",
        "{} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of {} ranks differ "
        "from rank 0: {}",
-       name, comm.topology().host(0), shown(expected), first, comm.topology().host(first), shown(found), count,
-       comm.size(), ranks);
+       name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
+       shown(found, difference), count, comm.size(), ranks);
 }
 
 }  // namespace lockstep::comm
