@@ -73,10 +73,20 @@ TEST_F(Weights, OtherFilesAreErrors) {
             std::string::npos);
   save_weights(path_, state_dict());
   const std::vector<std::byte> whole = bytes_of(path_);
-  for (const std::size_t length : {std::size_t{8}, std::size_t{96}, whole.size() / 3, whole.size() - 1}) {
+  const std::size_t half = whole.size() / 2;
+  for (const std::size_t length : {std::size_t{8}, std::size_t{96}, half, whole.size() - 1}) {
     put(path_, std::span(whole).first(length));
     EXPECT_TRUE(error_of([&] { load_weights(path_); }).starts_with("[checkpoint] " + path_.string())) << length;
+    // The same file without its header and hash: HDF5's own length check.
+    put(path_, std::span(whole).first(length).subspan(std::min(length, std::size_t{512})));
+    EXPECT_TRUE(error_of([&] { load_weights(path_); }).starts_with("[checkpoint] " + path_.string())) << length;
   }
+  std::vector<std::byte> flipped = whole;
+  flipped[half] ^= std::byte{1};
+  put(path_, flipped);
+  EXPECT_NE(error_of([&] { load_weights(path_); }).find("w.h5: damaged: XXH3-128"), std::string::npos);
+  put(path_, whole);
+  EXPECT_NE(error_of([&] { load(path_); }).find("weights without metadata"), std::string::npos);
 }
 
 TEST_F(Weights, AndCheckpointsAreReadByH5py) {

@@ -47,4 +47,7 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
 // Throws Error naming `file` unless the hashes agree.
 void check_hash(const Envelope& envelope, const PayloadHash& actual, const std::string& file);
 
+// Both checks on a file that is in memory.
+void verify_bytes(std::span<const std::byte> bytes, const std::string& file);
+
 }  // namespace lockstep::checkpoint

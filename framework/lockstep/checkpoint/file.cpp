@@ -26,7 +26,7 @@ Head read_head(FileReader& reader) {
 
 Checkpoint parse_trusted(std::span<const std::byte> bytes, const std::string& place) {
   Image image = read_image(bytes, place);
-  check(image.metadata.has_value(), "checkpoint", "{}: has no string dataset \"metadata\"", place);
+  check(image.metadata.has_value(), "checkpoint", "{}: weights without metadata, expected a whole checkpoint", place);
   return {.tensors = std::move(image.tensors), .metadata = std::move(*image.metadata)};
 }
 
@@ -40,10 +40,7 @@ std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string
 }
 
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
-  const Envelope envelope = open_envelope(bytes, bytes.size(), place);
-  PayloadHash hash;
-  hash.update(bytes.subspan(kEnvelopeBytes));
-  check_hash(envelope, hash, place);
+  verify_bytes(bytes, place);
   return parse_trusted(bytes, place);
 }
 

@@ -6,7 +6,6 @@
 
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/envelope.h"
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/image.h"
 #include "lockstep/checkpoint/read_file.h"
 
@@ -32,16 +31,22 @@ std::vector<NamedTensor> model_part(std::vector<NamedTensor> tensors, const std:
 }  // namespace
 
 void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
-  replace_file(path, write_image(tensors, {}, path.string()));
+  std::vector<std::byte> image = write_image(tensors, {.user_block = kEnvelopeBytes}, path.string());
+  seal(image);
+  replace_file(path, image);
 }
 
 std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {
   FileReader reader(path);
   std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
   reader.read(bytes);
-  if (begins_like_checkpoint(bytes)) return model_part(parse(bytes, reader.path()).tensors, reader.path());
-  check(has_hdf5_signature(bytes), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
-  return read_image(bytes, reader.path()).tensors;
+  if (begins_like_checkpoint(bytes)) {
+    verify_bytes(bytes, reader.path());
+  } else {
+    check(has_hdf5_signature(bytes), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
+  }
+  Image image = read_image(bytes, reader.path());
+  return image.metadata ? model_part(std::move(image.tensors), reader.path()) : std::move(image.tensors);
 }
 
 }  // namespace lockstep::checkpoint

@@ -14,11 +14,12 @@ namespace lockstep::checkpoint {
 
 inline constexpr std::string_view kModelPrefix = "model/";  // a model's tensors in a checkpoint
 
-// Replaces the file as a whole, as save() does.
+// Replaces the file as a whole, as save() does, and puts the same hash into the HDF5 user block, which h5py skips.
 void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors);
 
-// Reads such a file, one that h5py wrote (f32, f64, i32, i64, u8 in either byte order, chunked or packed as HDF5
-// likes), or the model's part of a Lockstep checkpoint, whose hash is verified. Sorted by name.
+// Reads such a file, the model's part of a Lockstep checkpoint (both verified by their hash), or a file that h5py wrote
+// (f32, f64, i32, i64, u8 in either byte order, chunked or packed as HDF5 likes). The last kind has no hash, and
+// HDF5 1.10 is known to crash on some damaged files: take those from where you would take a program. Sorted by name.
 std::vector<NamedTensor> load_weights(const std::filesystem::path& path);
 
 }  // namespace lockstep::checkpoint
