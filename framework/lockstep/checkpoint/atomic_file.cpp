@@ -1,0 +1,130 @@
+#include "lockstep/checkpoint/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <system_error>
+
+#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = ".lockstep-";
+constexpr std::string_view kSuffix = ".tmp";
+constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per write()
+
+[[noreturn]] void fail_system(const fs::path& path, int code, std::string_view operation) {
+  fail("checkpoint", "{}: {}: {}", path.string(), operation, std::generic_category().message(code));
+}
+
+fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+std::string host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// ".lockstep-<host>.<process>.<count>.tmp": unique among living writers of a shared directory.
+std::string temporary_name() {
+  static std::atomic<int> count{0};
+  return fmt::format("{}{}.{}.{}{}", kPrefix, host(), ::getpid(), count++, kSuffix);
+}
+
+// A temporary file of this process, unlinked unless it was renamed. Its lock says that the writer lives.
+class Temporary {
+ public:
+  explicit Temporary(const fs::path& target) : target_(target) {
+    // Another name when a dead process with this number left one, or remove_abandoned() came between open and lock.
+    for (int tries = 0; tries < 100; ++tries) {
+      path_ = directory_of(target) / temporary_name();
+      file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      const int code = errno;
+      if (!file_.open() && code == EEXIST) continue;
+      if (!file_.open()) fail_system(target_, code, fmt::format("create temporary file {}", path_.string()));
+      ::flock(file_.get(), LOCK_EX | LOCK_NB);  // without locks in the file system nobody gets one to remove it either
+      struct stat status {};
+      if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
+    }
+    fail_system(target_, EEXIST, "create temporary file");
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kBlock));
+      const int code = n == 0 ? EIO : errno;
+      if (n < 0 && code == EINTR) continue;
+      if (n <= 0) fail_system(target_, code, fmt::format("write to temporary file, {} bytes to go", bytes.size()));
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+    if (::fsync(file_.get()) != 0) fail_system(target_, errno, "fsync of temporary file");
+  }
+
+  void rename() {
+    if (::rename(path_.c_str(), target_.c_str()) != 0) fail_system(target_, errno, "rename of temporary file");
+    renamed_ = true;
+    if (file_.close() != 0) fail_system(target_, errno, "close");
+  }
+
+ private:
+  const fs::path& target_;  // the caller's
+  fs::path path_;
+  FileDescriptor file_;
+  bool renamed_ = false;
+};
+
+void flush_directory(const fs::path& path) {
+  const fs::path directory = directory_of(path);
+  const FileDescriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!open.open()) fail_system(directory, errno, "open directory");
+  // EINVAL: a file system that has no such operation, and orders renames itself.
+  if (::fsync(open.get()) != 0 && errno != EINVAL) fail_system(directory, errno, "fsync of directory");
+}
+
+bool from_this_host(std::string_view name) {
+  const std::string mine = fmt::format("{}{}.", kPrefix, host());
+  return name.starts_with(mine);
+}
+
+}  // namespace
+
+void replace_file(const fs::path& path, std::span<const std::byte> bytes) {
+  check(path.has_filename(), "checkpoint", "{}: expected the name of a file", path.string());
+  Temporary temporary(path);
+  temporary.write(bytes);
+  temporary.rename();
+  flush_directory(path);
+}
+
+void remove_abandoned(const fs::path& directory) {
+  std::error_code ignored;  // tidying up: what cannot be read or removed now stays for the next time
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
+    const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (!file.open() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const auto age = std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(status.st_mtime);
+    if (!from_this_host(name) && age < std::chrono::hours(1)) continue;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,20 @@
+// Replacing a file so that, whatever happens and whenever, its name leads to the old contents or to the new ones,
+// whole.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace lockstep::checkpoint {
+
+// Writes `bytes` to a temporary file beside `path`, flushes it to the disk, renames it to `path` and flushes the
+// directory. On failure the temporary is removed, what was at `path` stays, and the Error names file, operation and the
+// system's reason.
+void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+// Removes temporaries in `directory` that writers of replace_file left when they were killed. One whose writer may be
+// alive stays: its lock is held, or it was made on another host within the last hour.
+void remove_abandoned(const std::filesystem::path& directory);
+
+}  // namespace lockstep::checkpoint

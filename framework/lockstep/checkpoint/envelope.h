@@ -1,0 +1,50 @@
+// What stands in the user block of a checkpoint, in front of the HDF5 data: a text header with magic, format version,
+// payload length and XXH3-128 hash. All 512 bytes are determined by version, length and hash, so a flipped bit anywhere
+// shows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+struct XXH3_state_s;
+
+namespace lockstep::checkpoint {
+
+inline constexpr std::size_t kEnvelopeBytes = 512;  // HDF5's smallest user block
+inline constexpr int kFormatVersion = 1;
+
+struct Envelope {
+  std::int64_t payload = 0;  // bytes behind the user block
+  std::string hash;          // XXH3-128 of them: 32 hexadecimal digits, canonical (big-endian) order
+};
+
+// Hashes a payload in pieces.
+class PayloadHash {
+ public:
+  PayloadHash();
+  void update(std::span<const std::byte> bytes);
+  std::string digest() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
+
+bool begins_like_checkpoint(std::span<const std::byte> file);
+
+// Fills the user block at the start of a finished file image.
+void seal(std::span<std::byte> image);
+
+// Reads the header of a file of `file_bytes` bytes from its first ones (512, or all there are), and throws Error naming
+// `file` where it is not a checkpoint, of a newer version, damaged, or of another length than it says.
+Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes, const std::string& file);
+
+// Throws Error naming `file` unless the hashes agree.
+void check_hash(const Envelope& envelope, const PayloadHash& actual, const std::string& file);
+
+}  // namespace lockstep::checkpoint

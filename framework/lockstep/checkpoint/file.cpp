@@ -1,0 +1,86 @@
+#include "lockstep/checkpoint/file.h"
+
+#include <algorithm>
+
+#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/envelope.h"
+#include "lockstep/checkpoint/image.h"
+#include "lockstep/checkpoint/read_file.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{4} << 20;  // hashed while it is still in the cache
+
+struct Head {
+  std::vector<std::byte> bytes;
+  Envelope envelope;
+};
+
+Head read_head(FileReader& reader) {
+  Head head{.bytes = std::vector<std::byte>(std::min<std::uint64_t>(reader.size(), kEnvelopeBytes)), .envelope = {}};
+  reader.read(head.bytes);
+  head.envelope = open_envelope(head.bytes, reader.size(), reader.path());
+  return head;
+}
+
+Checkpoint parse_trusted(std::span<const std::byte> bytes, const std::string& place) {
+  Image image = read_image(bytes, place);
+  check(image.metadata.has_value(), "checkpoint", "{}: has no string dataset \"metadata\"", place);
+  return {.tensors = std::move(image.tensors), .metadata = std::move(*image.metadata)};
+}
+
+}  // namespace
+
+std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place) {
+  const ImageOptions options{.user_block = kEnvelopeBytes, .metadata = &checkpoint.metadata};
+  std::vector<std::byte> image = write_image(checkpoint.tensors, options, place);
+  seal(image);
+  return image;
+}
+
+Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
+  const Envelope envelope = open_envelope(bytes, bytes.size(), place);
+  PayloadHash hash;
+  hash.update(bytes.subspan(kEnvelopeBytes));
+  check_hash(envelope, hash, place);
+  return parse_trusted(bytes, place);
+}
+
+void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  replace_file(path, serialize(checkpoint, path.string()));
+}
+
+Checkpoint load(const std::filesystem::path& path) { return parse_trusted(read_verified(path), path.string()); }
+
+std::vector<std::byte> read_verified(const std::filesystem::path& path) {
+  FileReader reader(path);
+  const Head head = read_head(reader);
+  std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
+  std::ranges::copy(head.bytes, bytes.begin());
+  PayloadHash hash;
+  for (std::span<std::byte> rest = std::span(bytes).subspan(kEnvelopeBytes); !rest.empty();) {
+    const auto block = rest.first(std::min(rest.size(), kBlock));
+    reader.read(block);
+    hash.update(block);
+    rest = rest.subspan(block.size());
+  }
+  check_hash(head.envelope, hash, reader.path());
+  return bytes;
+}
+
+void verify(const std::filesystem::path& path) {
+  FileReader reader(path);
+  const Head head = read_head(reader);
+  std::vector<std::byte> buffer(kBlock);
+  PayloadHash hash;
+  for (std::uint64_t left = reader.size() - kEnvelopeBytes; left > 0;) {
+    const auto block = std::span(buffer).first(std::min<std::uint64_t>(left, kBlock));
+    reader.read(block);
+    hash.update(block);
+    left -= block.size();
+  }
+  check_hash(head.envelope, hash, reader.path());
+}
+
+}  // namespace lockstep::checkpoint

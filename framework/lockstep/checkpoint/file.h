@@ -1,0 +1,39 @@
+// A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
+// checked before HDF5 sees a byte. No MPI: rank 0 may read_verified() and broadcast the bytes, and every rank parse()
+// them. Failures are Errors that name the file and what was expected; functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/named_tensor.h"
+
+namespace lockstep::checkpoint {
+
+struct Checkpoint {
+  std::vector<NamedTensor> tensors;  // load() gives them sorted by name
+  std::string metadata;              // JSON text, kept as it is; "metadata" is therefore no tensor's name
+};
+
+// The bytes of a checkpoint file; `place` names it in messages. The same contents give the same bytes.
+std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place);
+
+// The other way; verifies as load() does.
+Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
+
+// Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
+// memory for one more copy of the tensors. On failure the old file stays and nothing else is left behind.
+void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
+
+Checkpoint load(const std::filesystem::path& path);
+
+// The bytes of a whole checkpoint: magic, version, length and hash hold.
+std::vector<std::byte> read_verified(const std::filesystem::path& path);
+
+// The same check in constant memory; throws where read_verified() does.
+void verify(const std::filesystem::path& path);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,47 @@
+#include "lockstep/checkpoint/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/envelope.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/image.h"
+#include "lockstep/checkpoint/read_file.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+// HDF5's signature stands at 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
+bool has_hdf5_signature(std::span<const std::byte> file) {
+  constexpr std::array<unsigned char, 8> signature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  for (std::size_t at = 0; at + signature.size() <= file.size(); at = std::max<std::size_t>(512, at * 2)) {
+    if (std::memcmp(file.data() + at, signature.data(), signature.size()) == 0) return true;
+  }
+  return false;
+}
+
+std::vector<NamedTensor> model_part(std::vector<NamedTensor> tensors, const std::string& file) {
+  std::erase_if(tensors, [](const NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
+  check(!tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", file, kModelPrefix);
+  for (NamedTensor& entry : tensors) entry.name.erase(0, kModelPrefix.size());
+  return tensors;
+}
+
+}  // namespace
+
+void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
+  replace_file(path, write_image(tensors, {}, path.string()));
+}
+
+std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {
+  FileReader reader(path);
+  std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
+  reader.read(bytes);
+  if (begins_like_checkpoint(bytes)) return model_part(parse(bytes, reader.path()).tensors, reader.path());
+  check(has_hdf5_signature(bytes), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
+  return read_image(bytes, reader.path()).tensors;
+}
+
+}  // namespace lockstep::checkpoint

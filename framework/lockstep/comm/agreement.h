@@ -1,0 +1,65 @@
+// Ranks that fail together: without these, one rank throws and the others wait for it until someone kills the job. All
+// are collective, and throw the same lockstep::Error on every rank, naming the rank and host where it went wrong.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::comm {
+
+// Each rank gives its error or none. Returns if no rank has one; otherwise all throw that of the lowest failing rank.
+void agree(const Communicator& comm, const std::optional<std::string>& error);
+
+// What the exception now being handled says; for use in catch (...).
+std::string current_error();
+
+// Runs `work` on every rank (it may not communicate unless it cannot fail in between) and agrees on the outcome.
+template <class Work>
+std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) {
+  std::optional<std::string> error;
+  if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {
+    try {
+      work();
+    } catch (...) {
+      error = current_error();
+    }
+    agree(comm, error);
+  } else {
+    std::optional<std::invoke_result_t<Work&>> result;
+    try {
+      result.emplace(work());
+    } catch (...) {
+      error = current_error();
+    }
+    agree(comm, error);
+    return std::move(*result);
+  }
+}
+
+// Rank 0 runs `work`, then the others: to download or unpack once what all then find. If rank 0 fails, the others do
+// not run.
+template <class Work>
+std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& work) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {
+    rank_zero_first(comm, [&] { return (work(), true); });
+  } else {
+    using Result = std::invoke_result_t<Work&>;
+    std::optional<Result> result =
+        collectively(comm, [&] { return comm.is_root() ? std::optional<Result>(work()) : std::nullopt; });
+    std::optional<Result> late =
+        collectively(comm, [&] { return comm.is_root() ? std::move(result) : std::optional<Result>(work()); });
+    return std::move(*late);
+  }
+}
+
+// Throws unless `value` is the same text on all ranks; names the ranks that differ from rank 0, and of the first of
+// them the value (of a text of several lines, such as a whole configuration, the first line that differs).
+void check_same(const Communicator& comm, std::string_view name, std::string_view value);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,165 @@
+#include <cstring>
+#include <numeric>
+
+#include "lockstep/comm/communicator_state.h"
+
+namespace lockstep::comm {
+namespace {
+
+MPI_Op to_mpi(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Sum:
+      return MPI_SUM;
+    case ReduceOp::Min:
+      return MPI_MIN;
+    case ReduceOp::Max:
+      return MPI_MAX;
+  }
+  return MPI_OP_NULL;
+}
+
+std::string_view name_of(ReduceOp op) {
+  constexpr std::string_view names[] = {"sum", "min", "max"};
+  return names[static_cast<std::size_t>(op)];
+}
+
+void require_number(const CommunicatorState& state, std::string_view operation, Element element) {
+  state.require(element != Element::Byte, operation, "bytes are opaque: reduce u8 or a wider type");
+}
+
+}  // namespace
+
+void Communicator::barrier() const {
+  state_->begin("barrier");
+  state_->verify(MPI_Barrier(state_->handle()), "barrier", "waiting for {} ranks", size());
+}
+
+void Communicator::broadcast(Buffer data, int root) const {
+  state_->begin("broadcast");
+  state_->require_rank(root, "broadcast", "root");
+  state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
+    state_->verify(MPI_Bcast(data.part(offset, count).data, count, to_mpi(data.element), root, state_->handle()),
+                   "broadcast", "{} {} from rank {}", count, name_of(data.element), root);
+  });
+}
+
+void Communicator::allreduce(Buffer data, ReduceOp op) const {
+  state_->begin("allreduce");
+  require_number(*state_, "allreduce", data.element);
+  state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
+    state_->verify(MPI_Allreduce(MPI_IN_PLACE, data.part(offset, count).data, count, to_mpi(data.element), to_mpi(op),
+                                 state_->handle()),
+                   "allreduce", "{} of {} {}", name_of(op), count, name_of(data.element));
+  });
+}
+
+void Communicator::reduce(Buffer data, ReduceOp op, int root) const {
+  state_->begin("reduce");
+  state_->require_rank(root, "reduce", "root");
+  require_number(*state_, "reduce", data.element);
+  const bool keeps = rank() == root;
+  state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
+    void* part = data.part(offset, count).data;
+    state_->verify(MPI_Reduce(keeps ? MPI_IN_PLACE : part, keeps ? part : nullptr, count, to_mpi(data.element),
+                              to_mpi(op), root, state_->handle()),
+                   "reduce", "{} of {} {} to rank {}", name_of(op), count, name_of(data.element), root);
+  });
+}
+
+void Communicator::allgather(ConstBuffer mine, Buffer all) const {
+  state_->begin("allgather");
+  state_->require(all.count == mine.count * size() && all.element == mine.element, "allgather",
+                  "{} {} from each of {} ranks do not fill {} {}", mine.count, name_of(mine.element), size(), all.count,
+                  name_of(all.element));
+  if (!state_->fits_one_message(all.count, all.element)) {
+    allgatherv(mine, all, std::vector<std::int64_t>(static_cast<std::size_t>(size()), mine.count));
+    return;
+  }
+  const bool in_place = mine.data == all.part(mine.count * rank(), mine.count).data;
+  state_->for_each_chunk(mine.count, mine.element, [&](std::int64_t, int count) {
+    const MPI_Datatype type = to_mpi(mine.element);
+    state_->verify(
+        MPI_Allgather(in_place ? MPI_IN_PLACE : mine.data, count, type, all.data, count, type, state_->handle()),
+        "allgather", "{} {} from each rank", count, name_of(mine.element));
+  });
+}
+
+// As one broadcast per rank: no displacement has to fit MPI's int, and long parts are split as everywhere.
+void Communicator::allgatherv(ConstBuffer mine, Buffer all, std::span<const std::int64_t> counts) const {
+  state_->begin("allgatherv");
+  state_->require(std::ssize(counts) == size(), "allgatherv", "{} counts for {} ranks", counts.size(), size());
+  const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  state_->require(
+      total == all.count && all.element == mine.element && counts[static_cast<std::size_t>(rank())] == mine.count,
+      "allgatherv", "counts sum to {} with {} from this rank, but the buffers hold {} {} and {} {}", total,
+      counts[static_cast<std::size_t>(rank())], all.count, name_of(all.element), mine.count, name_of(mine.element));
+  std::int64_t offset = 0;
+  for (int root = 0; root < size(); ++root) {
+    const Buffer part = all.part(offset, counts[static_cast<std::size_t>(root)]);
+    if (root == rank() && mine.count > 0 && part.data != mine.data) {
+      std::memmove(part.data, mine.data, static_cast<std::size_t>(mine.bytes()));
+    }
+    broadcast(part, root);
+    offset += part.count;
+  }
+}
+
+void Communicator::gather(ConstBuffer mine, Buffer all, int root) const {
+  std::vector<std::int64_t> counts;
+  if (rank() == root) {
+    counts.assign(static_cast<std::size_t>(size()), mine.count);
+  }
+  gatherv(mine, all, counts, root);
+}
+
+std::string Communicator::broadcast_string(std::string_view mine, int root) const {
+  std::string text(mine);
+  text.resize(static_cast<std::size_t>(broadcast_value(static_cast<std::int64_t>(text.size()), root)));
+  broadcast(Buffer(text.data(), static_cast<std::int64_t>(text.size()), Element::Byte), root);
+  return text;
+}
+
+std::vector<std::byte> Communicator::broadcast_bytes(std::span<const std::byte> mine, int root) const {
+  std::vector<std::byte> data;
+  if (rank() == root) {
+    data.assign(mine.begin(), mine.end());
+  }
+  broadcast_vector(data, root);
+  return data;
+}
+
+namespace {
+
+std::vector<std::string> cut(std::string_view text, std::span<const std::int64_t> lengths) {
+  std::vector<std::string> parts;
+  for (const std::int64_t length : lengths) {
+    parts.emplace_back(text.substr(0, static_cast<std::size_t>(length)));
+    text.remove_prefix(static_cast<std::size_t>(length));
+  }
+  return parts;
+}
+
+ConstBuffer bytes_of(std::string_view text) {
+  return {text.data(), static_cast<std::int64_t>(text.size()), Element::Byte};
+}
+
+}  // namespace
+
+std::vector<std::string> Communicator::allgather_strings(std::string_view mine) const {
+  const std::vector<std::int64_t> lengths = allgather(static_cast<std::int64_t>(mine.size()));
+  std::string all(static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})), '\0');
+  allgatherv(bytes_of(mine), Buffer(all.data(), std::ssize(all), Element::Byte), lengths);
+  return cut(all, lengths);
+}
+
+std::vector<std::string> Communicator::gather_strings(std::string_view mine, int root) const {
+  const bool keeps = rank() == root;
+  std::vector<std::int64_t> lengths(keeps ? static_cast<std::size_t>(size()) : 0);
+  const auto length = static_cast<std::int64_t>(mine.size());
+  gather(ConstBuffer(std::span(&length, 1)), Buffer(lengths), root);
+  std::string all(static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})), '\0');
+  gatherv(bytes_of(mine), Buffer(all.data(), std::ssize(all), Element::Byte), lengths, root);
+  return cut(all, lengths);
+}
+
+}  // namespace lockstep::comm

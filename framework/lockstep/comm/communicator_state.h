@@ -1,0 +1,127 @@
+// Inside comm/ only, as it includes mpi.h: the handle behind a Communicator, its chunk limit, its poison, and the one
+// place where MPI's codes are checked and counts are narrowed to MPI's int.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/comm/buffer.h"
+#include "lockstep/comm/c_mpi.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/comm/topology.h"
+
+namespace lockstep::comm {
+
+// User tags lie below; gather, scatter and alltoallv use those above. MPI guarantees tags up to 32767.
+inline constexpr int kFirstInternalTag = Communicator::kMaxTag + 1;
+enum InternalTag : int { kGatherTag = kFirstInternalTag, kScatterTag, kAllToAllTag };
+
+// Shared by a communicator and everything split from it.
+struct Poison {
+  std::atomic<bool> set{false};
+  std::mutex mutex;
+  std::string reason;
+};
+
+// A handle that is freed with its owner while MPI lives, and forgotten after MPI_Finalize.
+class OwnedComm {
+ public:
+  OwnedComm() = default;
+  explicit OwnedComm(MPI_Comm handle) : handle_(handle) {}
+  ~OwnedComm();
+  OwnedComm(OwnedComm&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
+  OwnedComm& operator=(OwnedComm&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  MPI_Comm get() const { return handle_; }
+  MPI_Comm release() { return std::exchange(handle_, MPI_COMM_NULL); }
+
+ private:
+  MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+class CommunicatorState {
+ public:
+  // Takes `handle` over and makes it return errors.
+  CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> shared_poison, std::int64_t limit, std::string host_name);
+
+  MPI_Comm handle() const { return comm_.get(); }
+
+  // Every operation begins here: throws if MPI is gone or the communicator poisoned.
+  void begin(std::string_view operation) const;
+  // Throws and poisons unless `code` is success; the detail is formatted only then.
+  template <class... Args>
+  void verify(int code, std::string_view operation, fmt::format_string<Args...> format, Args&&... args) {
+    if (code != MPI_SUCCESS) [[unlikely]] {
+      fail_code(code, operation, fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+  // For wrong arguments: names rank and host, does not poison, since nothing was sent.
+  template <class... Args>
+  void require(bool condition, std::string_view operation, fmt::format_string<Args...> format, Args&&... args) const {
+    if (!condition) [[unlikely]] {
+      fail_argument(operation, fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+  void require_rank(int candidate, std::string_view operation, std::string_view role) const {
+    require(candidate >= 0 && candidate < size, operation, "{} {} is outside 0..{}", role, candidate, size - 1);
+  }
+  void set_poison(std::string_view reason);
+
+  // The one place where int64 counts become MPI's int: calls body(offset, count) for consecutive parts of at most
+  // message_limit bytes, at least once, so that an empty message is still a message.
+  template <class Body>
+  void for_each_chunk(std::int64_t count, Element element, Body&& body) const {
+    const std::int64_t limit = std::max<std::int64_t>(1, message_limit / size_of(element));
+    std::int64_t offset = 0;
+    do {
+      const std::int64_t part = std::min(count - offset, limit);
+      body(offset, static_cast<int>(part));
+      offset += part;
+    } while (offset < count);
+  }
+  bool fits_one_message(std::int64_t count, Element element) const { return count <= message_limit / size_of(element); }
+
+  // Poisons, then throws: what was sent and what was expected differ.
+  [[noreturn]] void fail_transfer(std::string_view operation, const std::string& detail);
+
+  int rank = 0, size = 1;
+  std::int64_t message_limit;
+  std::shared_ptr<Poison> poison;
+  std::string host;
+  Topology topology;
+  std::vector<int> parent_ranks;                                // of my rank i in the parent
+  std::map<std::string, std::unique_ptr<Communicator>> groups;  // null where this rank is no member
+  std::string group_name;                                       // "node", "cross" or a caller's; empty for others
+
+ private:
+  OwnedComm comm_;
+  [[noreturn]] void fail_code(int code, std::string_view operation, const std::string& detail);
+  [[noreturn]] void fail_argument(std::string_view operation, const std::string& detail) const;
+};
+
+MPI_Datatype to_mpi(Element element);
+
+inline std::uintptr_t pack_request(MPI_Request request) {
+  static_assert(sizeof(MPI_Request) <= sizeof(std::uintptr_t));
+  std::uintptr_t bytes = 0;
+  std::memcpy(&bytes, &request, sizeof(request));
+  return bytes;
+}
+
+inline MPI_Request unpack_request(std::uintptr_t bytes) {
+  MPI_Request request;
+  std::memcpy(&request, &bytes, sizeof(request));
+  return request;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,112 @@
+#include "lockstep/comm/environment.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+
+#include "lockstep/comm/c_mpi.h"
+#include "lockstep/comm/launch.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+int to_mpi(ThreadLevel level) {
+  constexpr int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+  return levels[static_cast<int>(level)];
+}
+
+// The standard orders the constants but does not fix their values.
+ThreadLevel from_mpi(int provided) {
+  if (provided >= MPI_THREAD_MULTIPLE) {
+    return ThreadLevel::Multiple;
+  }
+  if (provided >= MPI_THREAD_SERIALIZED) {
+    return ThreadLevel::Serialized;
+  }
+  return provided >= MPI_THREAD_FUNNELED ? ThreadLevel::Funneled : ThreadLevel::Single;
+}
+
+std::optional<std::string> read_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+const char* name_of(ThreadLevel level) {
+  constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
+  return names[static_cast<int>(level)];
+}
+
+Environment::Environment(ThreadLevel wanted) : exceptions_at_start_(std::uncaught_exceptions()) {
+  start(wanted);
+  try {
+    refuse_scattered_singletons();
+  } catch (...) {
+    // A world of one: finalising waits for nobody.
+    if (initialised_here_) {
+      MPI_Finalize();
+    }
+    throw;
+  }
+}
+
+void Environment::start(ThreadLevel wanted) {
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  check(finalised == 0, "mpi", "MPI was finalised already; it can be initialised once per process");
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  int provided = MPI_THREAD_SINGLE;
+  if (initialised != 0) {
+    MPI_Query_thread(&provided);
+  } else {
+    const int code = MPI_Init_thread(nullptr, nullptr, to_mpi(wanted), &provided);
+    check(code == MPI_SUCCESS, "mpi", "MPI_Init_thread failed with code {}", code);
+    initialised_here_ = true;
+  }
+  thread_level_ = from_mpi(provided);
+}
+
+void Environment::refuse_scattered_singletons() {
+  int size = 1;
+  const int code = MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check(code == MPI_SUCCESS, "mpi", "MPI_Comm_size failed with code {}", code);
+  if (const auto problem = launch_problem({.world_size = size, .library = library(), .variable = read_variable})) {
+    fail_with("launch", *problem);
+  }
+}
+
+Environment::~Environment() {
+  if (initialised_here_ && active() && std::uncaught_exceptions() == exceptions_at_start_) {
+    MPI_Finalize();
+  }
+}
+
+bool Environment::active() {
+  int initialised = 0, finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  return initialised != 0 && finalised == 0;
+}
+
+std::string Environment::library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find('\n'));
+}
+
+void abort_job(int code) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  if (Environment::active()) {
+    MPI_Abort(MPI_COMM_WORLD, code);
+  }
+  std::_Exit(code);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,67 @@
+#include "lockstep/comm/launch.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace lockstep::comm {
+namespace {
+
+std::optional<int> number(const LaunchFacts& facts, const std::string& name) {
+  const std::optional<std::string> text = facts.variable(name);
+  if (!text) {
+    return std::nullopt;
+  }
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
+}
+
+bool is_open_mpi(const LaunchFacts& facts) { return facts.library.find("Open MPI") != std::string::npos; }
+
+std::string brief(const std::string& library) { return library.substr(0, library.find_first_of(",\n")); }
+
+}  // namespace
+
+std::optional<std::string> launch_problem(const LaunchFacts& facts) {
+  if (facts.world_size > 1 || facts.variable("LOCKSTEP_ALLOW_SINGLETONS").value_or("0") == "1") {
+    return std::nullopt;
+  }
+  const std::string built = brief(facts.library);
+  const std::string declare = "(LOCKSTEP_ALLOW_SINGLETONS=1 if independent processes are meant)";
+
+  // The innermost launcher is believed first: mpirun inside a Slurm step inherits the step's variables as well.
+  if (const auto size = number(facts, "OMPI_COMM_WORLD_SIZE")) {
+    if (*size <= 1) {
+      return std::nullopt;
+    }
+    return fmt::format(
+        "Open MPI's mpirun started {} processes, but this program is linked with {} and each is alone: use "
+        "the mpirun of that library {}",
+        *size, built, declare);
+  }
+  // MPICH's hydra sets PMI_SIZE, Slurm's pmi2 as well: which of the two is told by the step.
+  const auto step_size = number(facts, "SLURM_STEP_NUM_TASKS");
+  const auto pmi_size = number(facts, "PMI_SIZE");
+  if (step_size && *step_size > 1 && (!pmi_size || *pmi_size == *step_size)) {
+    return fmt::format("srun started {} tasks, but MPI ({}) sees one rank in each: use srun --mpi={} {}", *step_size,
+                       built, is_open_mpi(facts) ? "pmix" : "pmi2", declare);
+  }
+  if (pmi_size && *pmi_size > 1) {
+    return fmt::format(
+        "a launcher speaking PMI (MPICH, Intel MPI) started {} processes, but this program is linked with "
+        "{} and each is alone: use the mpirun of that library {}",
+        *pmi_size, built, declare);
+  }
+  for (const char* name : {"PALS_SIZE", "FLUX_JOB_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE"}) {
+    if (const auto size = number(facts, name); size && *size > 1) {
+      return fmt::format(
+          "{}={} but MPI ({}) sees one rank: launcher and library do not match, use the mpirun of that "
+          "library {}",
+          name, *size, built, declare);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::comm

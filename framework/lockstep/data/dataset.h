@@ -1,0 +1,46 @@
+// Random access to samples: what every reader implements and every loader asks. A sample is a tuple of fields of fixed
+// shape and dtype; image sets have "image" (U8, channels x height x width) and "label" (I32 scalar).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/core/dtype.h"
+#include "lockstep/core/shape.h"
+
+namespace lockstep::data {
+
+struct Field {
+  std::string name{};
+  Shape shape{};  // of one sample
+  DType dtype = DType::F32;
+
+  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  bool operator==(const Field&) const = default;
+};
+
+// Throws Error at `place` unless there are fields, with distinct names and shapes that have no negative dimension.
+void check_fields(std::string_view place, const std::vector<Field>& fields);
+// Position of the field called `name`; throws Error at `place`, with the names there are, where there is none.
+std::size_t find_field(std::string_view place, const std::vector<Field>& fields, std::string_view name);
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  virtual const std::vector<Field>& fields() const = 0;
+  virtual std::int64_t classes() const { return 0; }  // labels are in [0, classes()); 0 where there are no classes
+  virtual std::string describe() const = 0;           // one line for a log
+  // Writes field i of sample `index` to out[i], fields()[i].bytes() bytes. Any number of threads may call it at once.
+  // Throws Error for an index outside [0, size()), and for a sample that cannot be read.
+  virtual void read(std::int64_t index, std::span<std::byte* const> out) const = 0;
+
+ protected:
+  void check_index(std::int64_t index) const;
+};
+
+}  // namespace lockstep::data

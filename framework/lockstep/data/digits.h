@@ -1,0 +1,31 @@
+// The built-in data set: handwriting-like digits, 1 x 28 x 28, drawn by a program, so that there is always something to
+// train on. Sample i is a function of (seed, split, i) alone and uses only arithmetic that IEEE 754 rounds exactly (no
+// libm), so its bytes are the same on every machine. Strokes are bent, placed, thickened, cluttered and noisy enough
+// that a linear model stays near 86 % while a small ConvNet passes 98 %.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "lockstep/data/image_dataset.h"
+
+namespace lockstep::data {
+
+enum class Split { Train, Eval };
+
+struct DigitsOptions {
+  std::uint64_t seed = 0;
+  Split split = Split::Train;
+  std::int64_t size = 12000;
+};
+
+inline constexpr std::int64_t kDigitsSide = 28;
+
+// Draws sample `index` into kDigitsSide * kDigitsSide pixels, returns its label.
+std::int32_t draw_digit(std::uint64_t seed, Split split, std::int64_t index, std::span<std::uint8_t> pixels);
+
+// Draws all samples now (some microseconds each).
+std::unique_ptr<ImageDataset> make_digits(const DigitsOptions& options);
+
+}  // namespace lockstep::data

@@ -1,0 +1,39 @@
+// Labelled 8-bit images in memory: what the readers of MNIST, CIFAR and the built-in digits return.
+// Images are dense (sample, channel, row, column); immutable once made, so any thread may read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+struct Images {
+  std::string description{};
+  Shape shape{};  // channels, height, width
+  std::int64_t classes = 0;
+  std::vector<std::uint8_t> pixels{};
+  std::vector<std::int32_t> labels{};
+};
+
+class ImageDataset : public Dataset {
+ public:
+  // Takes the arrays over. Throws Error where sizes disagree or a label is outside [0, classes).
+  explicit ImageDataset(Images images);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(images_.labels.size()); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t classes() const override { return images_.classes; }
+  std::string describe() const override;
+  void read(std::int64_t index, std::span<std::byte* const> out) const override;
+
+  const Images& images() const { return images_; }
+
+ private:
+  Images images_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace lockstep::data

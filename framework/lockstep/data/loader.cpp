@@ -1,0 +1,80 @@
+#include "lockstep/data/loader.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::data {
+namespace {
+
+Transforms with_conversion(Transforms transforms, std::optional<DType> floats) {
+  if (floats) transforms.push_back(std::make_shared<ConvertFloats>(*floats));
+  return transforms;
+}
+
+}  // namespace
+
+Loader::Loader(const Dataset& dataset, DistributedSampler sampler, Transforms transforms, LoaderOptions options)
+    : dataset_(dataset),
+      sampler_(std::move(sampler)),
+      options_(options),
+      pipeline_(dataset.fields(), with_conversion(std::move(transforms), options.floats)),
+      position_(sampler_.position()) {
+  check(options.threads >= 0, "loader", "{} threads, expected at least 0", options.threads);
+  check(options.threads == 0 || options.prefetch > 0, "loader", "prefetch {}, expected at least 1", options.prefetch);
+  check(sampler_.options().size == dataset.size(), "loader", "the sampler is for {} samples, the data set has {} ({})",
+        sampler_.options().size, dataset.size(), dataset.describe());
+  start();
+}
+
+void Loader::start() {
+  prefetch_ = std::make_unique<Prefetch>(
+      Prefetch::Options{.claim =
+                            [this] {
+                              StepSamples step = sampler_.next();
+                              return std::optional<Job>({std::move(step), sampler_.position()});
+                            },
+                        .produce = [this](Job job) { return produce(std::move(job)); },
+                        .threads = options_.threads,
+                        .ahead = static_cast<std::size_t>(options_.prefetch)});
+}
+
+Loader::Produced Loader::produce(Job job) {
+  Batch batch{.names = pipeline_.names(), .step = std::move(job.step)};
+  batch.fields = memory_.take(pipeline_.fields(), batch.samples());
+  SampleMaker maker(pipeline_);
+  const std::uint64_t seed = sampler_.options().seed;
+  for (std::int64_t slot = 0; slot < batch.samples(); ++slot) {
+    const std::int64_t index = batch.step.samples[static_cast<std::size_t>(slot)];
+    dataset_.read(index, maker.source(batch.fields, slot));
+    maker.transform({.seed = seed, .epoch = batch.step.epoch, .index = index});
+  }
+  return {std::move(batch), job.after};
+}
+
+Batch Loader::next() {
+  try {
+    Produced produced = prefetch_->next().value();
+    position_ = produced.after;
+    return std::move(produced.batch);
+  } catch (...) {
+    seek(position_);
+    throw;
+  }
+}
+
+void Loader::seek(SamplerPosition position) {
+  prefetch_.reset();  // its threads use the sampler
+  start();
+  sampler_.seek(position);
+  position_ = sampler_.position();
+}
+
+Loader::Epoch Loader::epoch() { return Epoch(*this); }
+
+void Loader::Epoch::advance() {
+  if (!batch_.fields.empty()) loader_->recycle(std::move(batch_));
+  batch_ = {};
+  open_ = loader_->position().epoch == number_;
+  if (open_) batch_ = loader_->next();
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,25 @@
+// MNIST and its relatives (Fashion-MNIST, KMNIST) in the IDX format of http://yann.lecun.com/exdb/mnist: big-endian
+// magic number and dimensions, then bytes. Plain or .gz. Everything is checked before a sample is handed out.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "lockstep/data/digits.h"
+#include "lockstep/data/image_dataset.h"
+
+namespace lockstep::data {
+
+struct IdxFiles {
+  std::filesystem::path images{}, labels{};
+  std::string description = "MNIST";
+  std::int64_t classes = 10;
+};
+
+// Reads two IDX files: images (magic 0x803: count, rows, columns) and labels (magic 0x801: count).
+std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files);
+
+// Finds {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] in `dir`, dir/mnist or dir/MNIST/raw; plain files first.
+std::unique_ptr<ImageDataset> read_mnist(const std::filesystem::path& dir, Split split);
+
+}  // namespace lockstep::data

@@ -1,0 +1,82 @@
+#include "lockstep/data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+
+namespace lockstep::data {
+namespace {
+constexpr std::string_view kPlace = "sampler";
+}
+
+DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
+  check(options.size > 0, kPlace, "the data set has {} samples, expected at least 1", options.size);
+  check(options.global_batch > 0, kPlace, "global batch {}, expected at least 1", options.global_batch);
+  check(options.leaves > 0, kPlace, "{} leaves, expected at least 1", options.leaves);
+  const Range mine = options.my_leaves;
+  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.leaves, kPlace,
+        "leaves [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.leaves);
+  check(
+      options.remainder == Remainder::Keep || options.global_batch <= options.size, kPlace,
+      "global batch {} is larger than the data set of {} samples, and an incomplete batch is dropped: no step is left",
+      options.global_batch, options.size);
+}
+
+std::int64_t DistributedSampler::steps_per_epoch() const {
+  const std::int64_t whole = options_.size / options_.global_batch;
+  const bool tail = options_.remainder == Remainder::Keep && options_.size % options_.global_batch > 0;
+  return whole + (tail ? 1 : 0);
+}
+
+std::int64_t DistributedSampler::step_size(std::int64_t offset) const {
+  const std::int64_t left = options_.size - offset;
+  if (left >= options_.global_batch) return options_.global_batch;
+  return options_.remainder == Remainder::Keep ? left : 0;
+}
+
+void DistributedSampler::normalise() {
+  if (step_size(position_.offset) == 0) position_ = {position_.epoch + 1, 0};
+}
+
+void DistributedSampler::seek(SamplerPosition position) {
+  check(position.epoch >= 0, kPlace, "epoch {}, expected at least 0", position.epoch);
+  check(position.offset >= 0 && position.offset <= options_.size, kPlace,
+        "offset {} in the epoch, expected 0 to {} (samples of the data set)", position.offset, options_.size);
+  position_ = position;
+  normalise();
+}
+
+void DistributedSampler::permute(std::int64_t epoch) {
+  if (permuted_epoch_ == epoch) return;
+  permutation_.resize(static_cast<std::size_t>(options_.size));
+  std::iota(permutation_.begin(), permutation_.end(), 0);
+  RandomStream random(mix(options_.seed, hash_name("permutation")), static_cast<std::uint64_t>(epoch));
+  for (std::size_t i = permutation_.size() - 1; i > 0; --i) {  // Fisher and Yates, from the end
+    std::swap(permutation_[i], permutation_[static_cast<std::size_t>(random.below(i + 1))]);
+  }
+  permuted_epoch_ = epoch;
+}
+
+StepSamples DistributedSampler::next() {
+  const std::int64_t size = step_size(position_.offset);
+  StepSamples step{.epoch = position_.epoch, .offset = position_.offset, .global_size = size};
+  const Range mine = options_.my_leaves;
+  if (mine.size() > 0) {
+    step.local = {part_of(size, options_.leaves, mine.begin).begin, part_of(size, options_.leaves, mine.end - 1).end};
+  }
+  step.samples.resize(static_cast<std::size_t>(step.local.size()));
+  const std::int64_t first = step.offset + step.local.begin;
+  if (options_.shuffle) {
+    permute(step.epoch);
+    std::copy_n(permutation_.begin() + first, step.local.size(), step.samples.begin());
+  } else {
+    std::iota(step.samples.begin(), step.samples.end(), first);
+  }
+  position_.offset += size;
+  normalise();
+  return step;
+}
+
+}  // namespace lockstep::data

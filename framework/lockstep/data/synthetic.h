@@ -1,0 +1,35 @@
+// Random images with random labels, for benchmarks: a sample costs one copy, whatever its shape. Sample i is a function
+// of (seed, i): a window into a shared pool of noise, so images overlap; nothing can be learnt from them.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/core/tensor.h"
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+struct SyntheticOptions {
+  Shape shape = {3, 224, 224};  // channels, height, width
+  std::int64_t classes = 1000, size = 10000;
+  DType dtype = DType::U8;  // U8: uniform on 0 to 255; F32: uniform with mean 0 and variance 1
+  std::uint64_t seed = 0;
+};
+
+class SyntheticDataset : public Dataset {
+ public:
+  explicit SyntheticDataset(SyntheticOptions options);
+
+  std::int64_t size() const override { return options_.size; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t classes() const override { return options_.classes; }
+  std::string describe() const override;
+  void read(std::int64_t index, std::span<std::byte* const> out) const override;
+
+ private:
+  SyntheticOptions options_;
+  std::vector<Field> fields_;
+  Tensor pool_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,71 @@
+#include "lockstep/graph/graph.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+
+const Type& Value::type() const {
+  check(graph_ != nullptr, "graph", "an empty Value was used: it came from no traced op");
+  return graph_->node(*this).outputs[static_cast<std::size_t>(index_)];
+}
+
+std::vector<Value> Op::gradient(const Request&) const { fail(name(), "this op has no gradient, and the loss depends on it"); }
+
+double Op::flops(std::span<const Type>, std::span<const Type> outputs) const {
+  return outputs.empty() ? 0 : static_cast<double>(outputs[0].shape.elements());
+}
+
+Value Graph::input(const std::string& name, Type type) {
+  if (const auto found = inputs_.find(name); found != inputs_.end()) {
+    check(found->second.type() == type, "graph", "input '{}' was {}, now {}", name, found->second.type().str(), type.str());
+    return found->second;
+  }
+  Node node;
+  node.kind = Node::Kind::Input;
+  node.place = name;
+  node.outputs = {std::move(type)};
+  nodes_.push_back(std::move(node));
+  return inputs_[name] = Value(this, static_cast<int>(nodes_.size()) - 1, 0);
+}
+
+Value Graph::parameter(const Parameter& parameter) {
+  if (const auto found = parameters_.find(&parameter); found != parameters_.end()) return found->second;
+  Node node;
+  node.kind = Node::Kind::Parameter;
+  node.parameter = &parameter;
+  node.place = place_;
+  node.outputs = {{parameter.shape, parameter.is_integer ? DType::I64 : dtype_}};
+  nodes_.push_back(std::move(node));
+  return parameters_[&parameter] = Value(this, static_cast<int>(nodes_.size()) - 1, 0);
+}
+
+std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
+  std::vector<Type> types;
+  types.reserve(inputs.size());
+  for (const Value& v : inputs) {
+    types.push_back(v.type());
+    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_);
+  }
+  Node node;
+  node.place = place_;
+  node.outputs = op->infer(place_.empty() ? std::string_view("(model)") : std::string_view(place_), types);
+  node.op = std::move(op);
+  node.inputs = std::move(inputs);
+  nodes_.push_back(std::move(node));
+  std::vector<Value> outputs;
+  for (std::size_t i = 0; i < nodes_.back().outputs.size(); ++i) {
+    outputs.emplace_back(this, static_cast<int>(nodes_.size()) - 1, static_cast<int>(i));
+  }
+  return outputs;
+}
+
+void Graph::observe(const std::string& name, Value value) {
+  check(observed_.emplace(name, value).second, "graph", "'{}' is observed twice", name);
+}
+
+Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
+  check(!inputs.empty() && inputs[0], op->name(), "the first input is an empty Value");
+  return inputs[0].graph().apply(std::move(op), std::move(inputs))[0];
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+// The traced program: nodes in execution order. Built by running the model's C++ once per (shapes, mode, precision), then
+// extended by the plan's passes. Not thread-safe; movable not, since Values point at it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/graph/op.h"
+#include "lockstep/graph/parameter.h"
+
+namespace lockstep {
+
+enum class Mode : std::uint8_t { Train, Eval };
+
+struct Node {
+  enum class Kind : std::uint8_t { Op, Input, Parameter };
+  Kind kind = Kind::Op;
+  std::shared_ptr<const Op> op;            // Kind::Op
+  const Parameter* parameter = nullptr;    // Kind::Parameter
+  std::string place;                       // module path, or the name of the input
+  std::vector<Value> inputs;
+  std::vector<Type> outputs;
+};
+
+// Batch statistics on their way into running statistics: after a step, mean and variance move towards those of the whole global
+// batch, computed from `sums` (f64: sum of x per channel, then sum of x^2), added over shards and ranks.
+struct RunningStatistics {
+  const Parameter* mean;
+  const Parameter* variance;
+  const Parameter* batches;       // counts updates, as PyTorch's num_batches_tracked
+  double momentum;
+  std::int64_t per_sample;        // elements per channel and sample
+  Value sums;
+};
+
+class Graph {
+ public:
+  Graph(Mode mode, DType dtype, std::uint64_t seed = 0) : mode_(mode), dtype_(dtype), seed_(seed) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Mode mode() const { return mode_; }
+  bool training() const { return mode_ == Mode::Train; }
+  DType dtype() const { return dtype_; }         // the model's floating type
+  std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
+
+  Value input(const std::string& name, Type type);  // the same name gives the same value; types must agree
+  Value parameter(const Parameter& parameter);      // likewise by identity
+  // Appends a node and returns all its outputs.
+  std::vector<Value> apply(std::shared_ptr<const Op> op, std::vector<Value> inputs);
+
+  // Run-time inputs that ops ask for by themselves: the step's number (i64 scalar) and the ids of the samples (i64, one per
+  // sample of a batch).
+  Value step() { return input("step", {Shape{}, DType::I64}); }
+  Value sample_ids(std::int64_t samples) { return input("sample_ids", {Shape{samples}, DType::I64}); }
+
+  // Keeps a value readable under a name until the plan runs again.
+  void observe(const std::string& name, Value value);
+  void add(RunningStatistics statistics) { statistics_.push_back(statistics); }
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(Value v) const { return nodes_[static_cast<std::size_t>(v.node())]; }
+  const std::map<std::string, Value>& observed() const { return observed_; }
+  const std::vector<RunningStatistics>& statistics() const { return statistics_; }
+  std::vector<RunningStatistics>& statistics() { return statistics_; }
+
+  const std::string& place() const { return place_; }
+  // Names the nodes that are traced while it lives.
+  class Scope {
+   public:
+    Scope(Graph& graph, std::string place) : graph_(graph), saved_(std::exchange(graph.place_, std::move(place))) {}
+    ~Scope() { graph_.place_ = std::move(saved_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::string saved_;
+  };
+
+ private:
+  Mode mode_;
+  DType dtype_;
+  std::uint64_t seed_;
+  std::string place_;
+  std::vector<Node> nodes_;
+  std::map<std::string, Value> inputs_, observed_;
+  std::map<const Parameter*, Value> parameters_;
+  std::vector<RunningStatistics> statistics_;
+};
+
+// For ops with one output.
+Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs);
+
+}  // namespace lockstep

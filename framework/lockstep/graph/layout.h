@@ -1,0 +1,42 @@
+// How a value of a given shape lies in memory. The default is plain: dense, row-major. A blocked layout pads each dimension
+// to its blocks and nests the blocks innermost: nChw16c is strides of (C/16, H, W) outside and one inner block (dim 1, 16).
+// Padding is zero wherever a node of a plan can see it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/dtype.h"
+#include "lockstep/core/shape.h"
+
+namespace lockstep {
+
+struct Layout {
+  struct Block {
+    int dim;
+    std::int64_t size;
+    bool operator==(const Block&) const = default;
+  };
+  std::vector<std::int64_t> padded;   // one per dimension, a multiple of its blocks; empty: plain
+  std::vector<std::int64_t> strides;  // elements between neighbours in the outer (per-block) index of each dimension
+  std::vector<Block> blocks;          // outermost first; the last one is contiguous
+
+  bool plain() const { return padded.empty(); }
+  // Elements in memory, padding included.
+  std::int64_t storage_elements(const Shape& shape) const;
+  bool has_padding(const Shape& shape) const { return storage_elements(shape) != shape.elements(); }
+  // The inner block if the only blocking is of channels (dimension 1) of an otherwise dense row-major value, 1 if plain,
+  // 0 for any other layout: what kernels written for [N][C/b][H*W][b] accept.
+  std::int64_t channel_block(const Shape& shape) const;
+  std::string str() const;  // "plain", or dimensions by falling stride and the blocks: nChw16c is "aBcd16b"
+  bool operator==(const Layout&) const = default;
+
+  // N, C/block, spatial dimensions, block.
+  static Layout channels_blocked(const Shape& shape, std::int64_t block);
+};
+
+// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts, any type.
+void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to, void* destination);
+
+}  // namespace lockstep

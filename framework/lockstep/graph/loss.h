@@ -1,0 +1,18 @@
+// A mean over samples and what it is a mean over. Ranks, shards and micro-batches of different sizes combine to
+// sum(weight * mean) / sum(weight), which is the loss of the whole global batch; the gradient is that of the same quotient.
+#pragma once
+
+#include "lockstep/graph/value.h"
+
+namespace lockstep {
+
+struct Loss {
+  Value mean;
+  Value weight = {};  // scalar; empty: the number of samples of the batch
+
+  Loss() = default;
+  Loss(Value loss, Value weight_sum = {}) : mean(loss), weight(weight_sum) {}  // NOLINT: any scalar Value is a loss
+  operator Value() const { return mean; }                                      // NOLINT: and a loss is a Value
+};
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// What is known about a value before anything runs: its logical shape and element type.
+#pragma once
+
+#include "lockstep/core/dtype.h"
+#include "lockstep/core/shape.h"
+
+namespace lockstep {
+
+struct Type {
+  Shape shape;
+  DType dtype = DType::F32;
+  std::string str() const { return std::string(name_of(dtype)) + shape.str(); }
+  bool operator==(const Type&) const = default;
+};
+
+}  // namespace lockstep

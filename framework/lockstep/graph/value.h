@@ -1,0 +1,31 @@
+// A symbolic handle: output `index` of a node in a graph under construction. Copyable and cheap; valid while the graph lives.
+#pragma once
+
+#include "lockstep/graph/type.h"
+
+namespace lockstep {
+
+class Graph;
+
+class Value {
+ public:
+  Value() = default;
+  Value(Graph* graph, int node, int index) : graph_(graph), node_(node), index_(index) {}
+
+  explicit operator bool() const { return graph_ != nullptr; }
+  bool operator==(const Value&) const = default;
+
+  Graph& graph() const { return *graph_; }
+  int node() const { return node_; }
+  int index() const { return index_; }
+  const Type& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+
+ private:
+  Graph* graph_ = nullptr;
+  int node_ = -1;
+  int index_ = 0;
+};
+
+}  // namespace lockstep

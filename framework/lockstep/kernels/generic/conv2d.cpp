@@ -1,0 +1,234 @@
+#include "lockstep/kernels/generic/conv2d.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/kernels/generic/gemm.h"
+
+namespace lockstep::generic {
+
+namespace {
+
+// A geometry with the derived counts the loops need.
+struct Sizes : Conv2dGeometry {
+  explicit Sizes(const Conv2dGeometry& g) : Conv2dGeometry(g) {
+    check(groups > 0 && in_channels % groups == 0 && out_channels % groups == 0, "conv2d",
+          "{} groups do not divide {} input and {} output channels", groups, in_channels, out_channels);
+  }
+  std::int64_t oh = out_h(), ow = out_w();
+  std::int64_t in_plane = in_h * in_w, out_plane = oh * ow, taps = kernel_h * kernel_w;
+  std::int64_t group_in = in_channels / groups, group_out = out_channels / groups;
+  std::int64_t depth = group_in * taps;  // of the product
+
+  bool pointwise() const { return taps == 1 && stride_h == 1 && stride_w == 1 && padding_h == 0 && padding_w == 0; }
+  // Depthwise and nearly so: a product of this few rows or this little depth costs more to set up than to do.
+  bool direct() const { return groups > 1 && (group_in == 1 || group_out == 1 || group_in * group_out <= 16); }
+  std::int64_t scratch() const { return pointwise() || direct() ? 0 : depth * out_plane; }
+};
+
+struct Span {
+  std::int64_t begin, end;
+};
+
+// The output positions o in [0, out) whose input position o * stride + offset lies in [0, in).
+Span valid(std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t offset) {
+  const std::int64_t begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  const std::int64_t end = in - offset <= 0 ? 0 : (in - offset - 1) / stride + 1;
+  return {std::min(begin, out), std::max(std::min(begin, out), std::min(end, out))};
+}
+
+// Calls row(in_row, out_row, columns) for one kernel tap: the valid output columns of out_row, and the input row's
+// pointer shifted so that output column o reads in_row + o * stride_w.
+template <class In, class Out, class Row>
+void for_tap_rows(const Sizes& s, std::int64_t tap, In* in, Out* out, const Row& row) {
+  const std::int64_t off_h = tap / s.kernel_w * s.dilation_h - s.padding_h;
+  const std::int64_t off_w = tap % s.kernel_w * s.dilation_w - s.padding_w;
+  const Span rows = valid(s.oh, s.in_h, s.stride_h, off_h), cols = valid(s.ow, s.in_w, s.stride_w, off_w);
+  if (cols.begin == cols.end) return;
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+    row(in + (r * s.stride_h + off_h) * s.in_w, off_w, out + r * s.ow, cols);
+  }
+}
+
+// col[depth, out_plane]: row (channel, tap) holds what that tap reads for each output position, 0 in the padding.
+template <class T>
+void im2col(const Sizes& s, const T* x, T* col) {
+  parallel_for(s.depth, s.out_plane, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t d = begin; d < end; ++d) {
+      T* out = col + d * s.out_plane;
+      if (s.padding_h > 0 || s.padding_w > 0) std::fill(out, out + s.out_plane, T(0));
+      for_tap_rows(s, d % s.taps, x + d / s.taps * s.in_plane, out,
+                   [&](const T* in, std::int64_t shift, T* to, Span cols) {
+                     if (s.stride_w == 1) {
+                       std::copy(in + cols.begin + shift, in + cols.end + shift, to + cols.begin);
+                     } else {
+                       for (std::int64_t o = cols.begin; o < cols.end; ++o) to[o] = in[o * s.stride_w + shift];
+                     }
+                   });
+    }
+  });
+}
+
+// The transpose of im2col: adds each row of col to the plane it was read from; x is overwritten.
+template <class T>
+void col2im(const Sizes& s, const T* col, T* x) {
+  parallel_for(s.group_in, s.taps * s.out_plane, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(x + begin * s.in_plane, x + end * s.in_plane, T(0));
+    for (std::int64_t d = begin * s.taps; d < end * s.taps; ++d) {
+      for_tap_rows(s, d % s.taps, x + d / s.taps * s.in_plane, col + d * s.out_plane,
+                   [&](T* in, std::int64_t shift, const T* from, Span cols) {
+                     if (s.stride_w == 1) {
+                       for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o + shift] += from[o];
+                     } else {
+                       for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o * s.stride_w + shift] += from[o];
+                     }
+                   });
+    }
+  });
+}
+
+template <class T>
+void forward_direct(const Sizes& s, const T* x, const T* w, const T* bias, T* y) {
+  const auto plane = [&](std::int64_t n, std::int64_t oc) {
+    T* out = y + (n * s.out_channels + oc) * s.out_plane;
+    std::fill(out, out + s.out_plane, bias ? bias[oc] : T(0));
+    const T* in = x + (n * s.in_channels + oc / s.group_out * s.group_in) * s.in_plane;
+    for (std::int64_t d = 0; d < s.depth; ++d) {
+      const T weight = w[oc * s.depth + d];
+      for_tap_rows(s, d % s.taps, in + d / s.taps * s.in_plane, out,
+                   [&](const T* row, std::int64_t shift, T* to, Span cols) {
+                     if (s.stride_w == 1) {
+                       for (std::int64_t o = cols.begin; o < cols.end; ++o) to[o] += weight * row[o + shift];
+                     } else {
+                       for (std::int64_t o = cols.begin; o < cols.end; ++o) {
+                         to[o] += weight * row[o * s.stride_w + shift];
+                       }
+                     }
+                   });
+    }
+  };
+  parallel_for(s.batch * s.out_channels, s.depth * s.out_plane, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) plane(i / s.out_channels, i % s.out_channels);
+  });
+}
+
+template <class T>
+void backward_data_direct(const Sizes& s, const T* dy, const T* w, T* dx) {
+  const auto plane = [&](std::int64_t n, std::int64_t ic) {
+    T* in = dx + (n * s.in_channels + ic) * s.in_plane;
+    std::fill(in, in + s.in_plane, T(0));
+    const std::int64_t first = ic / s.group_in * s.group_out, inner = ic % s.group_in;
+    for (std::int64_t oc = first; oc < first + s.group_out; ++oc) {
+      const T* out = dy + (n * s.out_channels + oc) * s.out_plane;
+      for (std::int64_t tap = 0; tap < s.taps; ++tap) {
+        const T weight = w[oc * s.depth + inner * s.taps + tap];
+        for_tap_rows(s, tap, in, out, [&](T* row, std::int64_t shift, const T* from, Span cols) {
+          if (s.stride_w == 1) {
+            for (std::int64_t o = cols.begin; o < cols.end; ++o) row[o + shift] += weight * from[o];
+          } else {
+            for (std::int64_t o = cols.begin; o < cols.end; ++o) row[o * s.stride_w + shift] += weight * from[o];
+          }
+        });
+      }
+    }
+  };
+  parallel_for(s.batch * s.in_channels, s.group_out * s.taps * s.out_plane, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) plane(i / s.in_channels, i % s.in_channels);
+  });
+}
+
+template <class T>
+void backward_weights_direct(const Sizes& s, const T* x, const T* dy, T* dw) {
+  constexpr std::int64_t kLanes = 8;  // fixed: the order of a sum must not follow the machine
+  const auto weight = [&](std::int64_t oc, std::int64_t d) {
+    double total = 0;
+    const std::int64_t ic = oc / s.group_out * s.group_in + d / s.taps;
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      for_tap_rows(s, d % s.taps, x + (n * s.in_channels + ic) * s.in_plane,
+                   dy + (n * s.out_channels + oc) * s.out_plane,
+                   [&](const T* row, std::int64_t shift, const T* from, Span cols) {
+                     T lanes[kLanes] = {};
+                     std::int64_t o = cols.begin;
+                     if (s.stride_w == 1) {
+                       for (; o + kLanes <= cols.end; o += kLanes) {
+                         for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] += row[o + l + shift] * from[o + l];
+                       }
+                     }
+                     for (; o < cols.end; ++o) lanes[o & (kLanes - 1)] += row[o * s.stride_w + shift] * from[o];
+                     for (T lane : lanes) total += static_cast<double>(lane);
+                   });
+    }
+    return total;
+  };
+  parallel_for(s.out_channels * s.depth, s.batch * s.out_plane, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) dw[i] = static_cast<T>(weight(i / s.depth, i % s.depth));
+  });
+}
+
+}  // namespace
+
+std::int64_t conv2d_forward_scratch(const Conv2dGeometry& g) { return Sizes(g).scratch(); }
+std::int64_t conv2d_backward_data_scratch(const Conv2dGeometry& g) { return Sizes(g).scratch(); }
+std::int64_t conv2d_backward_weights_scratch(const Conv2dGeometry& g) { return Sizes(g).scratch(); }
+
+template <class T>
+void conv2d_forward(const Conv2dGeometry& g, const T* x, const T* w, const T* bias, T* y, T* scratch) {
+  const Sizes s(g);
+  if (s.direct()) return forward_direct(s, x, w, bias, y);
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t group = 0; group < s.groups; ++group) {
+      const T* in = x + (n * s.in_channels + group * s.group_in) * s.in_plane;
+      T* out = y + (n * s.out_channels + group * s.group_out) * s.out_plane;
+      if (!s.pointwise()) im2col(s, in, scratch);
+      if (bias) {
+        for (std::int64_t o = 0; o < s.group_out; ++o) {
+          std::fill(out + o * s.out_plane, out + (o + 1) * s.out_plane, bias[group * s.group_out + o]);
+        }
+      }
+      gemm<T>(false, false, s.group_out, s.out_plane, s.depth, T(1), w + group * s.group_out * s.depth, s.depth,
+              s.pointwise() ? in : scratch, s.out_plane, bias ? T(1) : T(0), out, s.out_plane);
+    }
+  }
+}
+
+template <class T>
+void conv2d_backward_data(const Conv2dGeometry& g, const T* dy, const T* w, T* dx, T* scratch) {
+  const Sizes s(g);
+  if (s.direct()) return backward_data_direct(s, dy, w, dx);
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t group = 0; group < s.groups; ++group) {
+      T* in = dx + (n * s.in_channels + group * s.group_in) * s.in_plane;
+      const T* out = dy + (n * s.out_channels + group * s.group_out) * s.out_plane;
+      gemm<T>(true, false, s.depth, s.out_plane, s.group_out, T(1), w + group * s.group_out * s.depth, s.depth, out,
+              s.out_plane, T(0), s.pointwise() ? in : scratch, s.out_plane);
+      if (!s.pointwise()) col2im(s, scratch, in);
+    }
+  }
+}
+
+template <class T>
+void conv2d_backward_weights(const Conv2dGeometry& g, const T* x, const T* dy, T* dw, T* scratch) {
+  const Sizes s(g);
+  if (s.direct()) return backward_weights_direct(s, x, dy, dw);
+  if (s.batch == 0) std::fill(dw, dw + s.out_channels * s.depth, T(0));
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t group = 0; group < s.groups; ++group) {
+      const T* in = x + (n * s.in_channels + group * s.group_in) * s.in_plane;
+      const T* out = dy + (n * s.out_channels + group * s.group_out) * s.out_plane;
+      if (!s.pointwise()) im2col(s, in, scratch);
+      gemm<T>(false, true, s.group_out, s.depth, s.out_plane, T(1), out, s.out_plane, s.pointwise() ? in : scratch,
+              s.out_plane, n > 0 ? T(1) : T(0), dw + group * s.group_out * s.depth, s.depth);
+    }
+  }
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                 \
+  template void conv2d_forward<T>(const Conv2dGeometry&, const T*, const T*, const T*, T*, T*); \
+  template void conv2d_backward_data<T>(const Conv2dGeometry&, const T*, const T*, T*, T*);     \
+  template void conv2d_backward_weights<T>(const Conv2dGeometry&, const T*, const T*, T*, T*);
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(double)
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::generic

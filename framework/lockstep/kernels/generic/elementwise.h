@@ -1,0 +1,171 @@
+// Loops over n independent elements on raw pointers: map/map2 over functors, the usual functions with their
+// derivatives, and dropout. Outputs may be the same array as an input (not a shifted one). Every element depends on its
+// own inputs alone, so results do not depend on threads. Nothing allocates.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace lockstep::generic {
+
+namespace detail {
+using RangeBody = void (*)(const void* context, std::int64_t begin, std::int64_t end);
+void run_ranges(std::int64_t count, std::int64_t work, RangeBody body, const void* context);
+}  // namespace detail
+
+// Calls body(begin, end) for contiguous parts of [0, count), on several OpenMP threads when count * work (elements
+// touched) is worth it. The items must be independent: how they are parted differs with the number of threads. `body`
+// must not throw.
+template <class Body>
+void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {
+  detail::run_ranges(
+      count, work,
+      [](const void* context, std::int64_t begin, std::int64_t end) {
+        (*static_cast<const Body*>(context))(begin, end);
+      },
+      &body);
+}
+
+// y[i] = f(x[i])
+template <class T, class F>
+void map(std::int64_t n, const T* x, T* y, F f) {
+  parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
+#pragma GCC ivdep
+    for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+  });
+}
+
+// y[i] = f(a[i], b[i])
+template <class T, class F>
+void map2(std::int64_t n, const T* a, const T* b, T* y, F f) {
+  parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
+#pragma GCC ivdep
+    for (std::int64_t i = begin; i < end; ++i) y[i] = f(a[i], b[i]);
+  });
+}
+
+// Functions of one element. derivative(x, y) is dy/dx, where y = f(x); a NaN stays a NaN, so it is seen.
+struct Relu {
+  template <class T>
+  T operator()(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
+  template <class T>
+  T derivative(T, T y) const {
+    return y <= T(0) ? T(0) : T(1);
+  }
+};
+struct Exp {
+  template <class T>
+  T operator()(T x) const {
+    return std::exp(x);
+  }
+  template <class T>
+  T derivative(T, T y) const {
+    return y;
+  }
+};
+struct Log {
+  template <class T>
+  T operator()(T x) const {
+    return std::log(x);
+  }
+  template <class T>
+  T derivative(T x, T) const {
+    return T(1) / x;
+  }
+};
+struct Sqrt {
+  template <class T>
+  T operator()(T x) const {
+    return std::sqrt(x);
+  }
+  template <class T>
+  T derivative(T, T y) const {
+    return T(0.5) / y;
+  }
+};
+struct Tanh {
+  template <class T>
+  T operator()(T x) const {
+    return std::tanh(x);
+  }
+  template <class T>
+  T derivative(T, T y) const {
+    return (T(1) - y) * (T(1) + y);
+  }
+};
+struct Sigmoid {
+  template <class T>
+  T operator()(T x) const {  // exp of a negative number only: it cannot overflow, and small results keep their digits
+    const T e = std::exp(-std::abs(x));
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
+  }
+  template <class T>
+  T derivative(T, T y) const {
+    return y * (T(1) - y);
+  }
+};
+struct Square {
+  template <class T>
+  T operator()(T x) const {
+    return x * x;
+  }
+  template <class T>
+  T derivative(T x, T) const {
+    return T(2) * x;
+  }
+};
+struct Abs {
+  template <class T>
+  T operator()(T x) const {
+    return std::abs(x);
+  }
+  template <class T>
+  T derivative(T x, T) const {  // 0 at 0
+    return static_cast<T>(x > T(0)) - static_cast<T>(x < T(0));
+  }
+};
+
+// dx[i] = dy[i] * f'(x[i]); a functor that needs only y may be given any readable array as x, and the other way round.
+template <class T, class F>
+void map_backward(std::int64_t n, const T* x, const T* y, const T* dy, T* dx, F f) {
+  parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
+#pragma GCC ivdep
+    for (std::int64_t i = begin; i < end; ++i) dx[i] = dy[i] * f.derivative(x[i], y[i]);
+  });
+}
+
+// The frequent ones, compiled once for float and double.
+template <class T>
+void fill(std::int64_t n, T value, T* y);
+template <class T>
+void relu_forward(std::int64_t n, const T* x, T* y);
+// dx = dy where the output y is positive, else 0 (also where dy is infinite, unlike a product).
+template <class T>
+void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx);
+template <class T>
+void add(std::int64_t n, const T* a, const T* b, T* y);
+template <class T>
+void sub(std::int64_t n, const T* a, const T* b, T* y);
+template <class T>
+void mul(std::int64_t n, const T* a, const T* b, T* y);
+// y = a * x + b
+template <class T>
+void scale_shift(std::int64_t n, T a, T b, const T* x, T* y);
+
+struct DropoutOptions {
+  std::int64_t samples = 0, per_sample = 0;  // elements in logical order within a sample
+  double p = 0.5;                            // probability of dropping, in [0, 1]; throws Error outside
+  std::uint64_t key = 0;                     // of seed and call site
+  std::uint64_t step = 0;
+  const std::int64_t* sample_ids = nullptr;  // [samples], global: equal at every world size
+};
+
+// y = x / (1 - p) where kept, else 0. What is kept is a pure function of (key, step, sample id, element): word
+// element % 4 of philox(key, element / 4, mix(step, sample id)). The backward pass is the same call on dy.
+template <class T>
+void dropout(const DropoutOptions& options, const T* x, T* y);
+
+}  // namespace lockstep::generic

@@ -1,0 +1,55 @@
+#include "lockstep/kernels/generic/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::generic {
+
+namespace {
+
+int blas_int(std::int64_t value, std::string_view name) {
+  check(value >= 0 && value <= std::numeric_limits<int>::max(), "gemm", "{} is {}, expected 0 to {}", name, value,
+        std::numeric_limits<int>::max());
+  return static_cast<int>(value);
+}
+
+int leading(std::int64_t value, std::int64_t row, std::string_view name) {
+  check(value >= row, "gemm", "{} is {}, expected at least the row length {}", name, value, row);
+  return std::max(1, blas_int(value, name));
+}
+
+}  // namespace
+
+template <class T>
+void gemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* a,
+          std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
+  const int rows = blas_int(m, "m"), cols = blas_int(n, "n"), depth = blas_int(k, "k");
+  const int step_a = leading(lda, trans_a ? m : k, "lda"), step_b = leading(ldb, trans_b ? k : n, "ldb");
+  const int step_c = leading(ldc, n, "ldc");
+  if (m == 0 || n == 0) return;
+  if (k == 0) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
+    }
+    return;
+  }
+  const auto ta = trans_a ? CblasTrans : CblasNoTrans, tb = trans_b ? CblasTrans : CblasNoTrans;
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, ta, tb, rows, cols, depth, alpha, a, step_a, b, step_b, beta, c, step_c);
+  } else {
+    cblas_dgemm(CblasRowMajor, ta, tb, rows, cols, depth, alpha, a, step_a, b, step_b, beta, c, step_c);
+  }
+}
+
+template void gemm<float>(bool, bool, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t,
+                          const float*, std::int64_t, float, float*, std::int64_t);
+template void gemm<double>(bool, bool, std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t,
+                           const double*, std::int64_t, double, double*, std::int64_t);
+
+}  // namespace lockstep::generic

@@ -1,0 +1,44 @@
+// What the registrations of the generic kernels share: offers by layout, and the step from a run-time type to float or double.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/kernels/registry.h"
+
+namespace lockstep::generic {
+
+// Calls f with a float or double tag: f32 and f64 are what the generic kernels know.
+template <class F>
+std::unique_ptr<Kernel> build_typed(DType dtype, F f) {
+  return dtype == DType::F64 ? f(double{}) : f(float{});
+}
+
+inline bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
+
+inline KernelOffer plain_offer(const KernelRequest& request) {
+  KernelOffer offer;
+  offer.implementation = "generic";
+  offer.inputs.resize(request.inputs.size());
+  offer.outputs.resize(request.outputs.size());
+  return offer;
+}
+
+// For element-wise kernels on values of one shape: the first offered layout that is not plain, for all of them. A function that
+// does not keep zeros would spoil padding, so it takes layouts without padding only.
+inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<const Layout> offered, bool keeps_zeros = true) {
+  KernelOffer offer = plain_offer(request);
+  const auto blocked = std::ranges::find_if(offered, [](const Layout& l) { return !l.plain(); });
+  if (blocked == offered.end()) return offer;
+  if (!keeps_zeros && blocked->has_padding(request.outputs[0].shape)) return offer;
+  std::ranges::fill(offer.inputs, *blocked);
+  std::ranges::fill(offer.outputs, *blocked);
+  return offer;
+}
+
+void register_elementwise(KernelRegistry& registry);
+void register_products(KernelRegistry& registry);
+void register_images(KernelRegistry& registry);
+void register_losses(KernelRegistry& registry);
+
+}  // namespace lockstep::generic

@@ -1,0 +1,187 @@
+// Element-wise ops, fills, sums and reorders on the generic kernels.
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/ops/dropout.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reorder.h"
+
+namespace lockstep::generic {
+namespace {
+
+// Calls f with the functor of a unary function.
+template <class F>
+std::unique_ptr<Kernel> with_functor(Unary kind, F f) {
+  switch (kind) {
+    case Unary::Relu:
+      return f(Relu{});
+    case Unary::Exp:
+      return f(Exp{});
+    case Unary::Log:
+      return f(Log{});
+    case Unary::Sqrt:
+      return f(Sqrt{});
+    case Unary::Tanh:
+      return f(Tanh{});
+    case Unary::Sigmoid:
+      return f(Sigmoid{});
+    case Unary::Square:
+      return f(Square{});
+    case Unary::Abs:
+      return f(Abs{});
+  }
+  return nullptr;
+}
+
+bool keeps_zeros(Unary kind) { return kind != Unary::Exp && kind != Unary::Log && kind != Unary::Sigmoid; }
+
+std::optional<KernelOffer> unary(const KernelRequest& r, std::span<const Layout> offered) {
+  const Unary kind = r.as<UnaryOp>().kind();
+  KernelOffer offer = elementwise_offer(r, offered, keeps_zeros(kind));
+  offer.in_place_input = 0;
+  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
+  offer.build = [kind, n, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return with_functor(kind, [&](auto functor) {
+        return make_kernel([n, functor](const Arguments& a) { map(n, a.in<T>(0), a.out<T>(0), functor); });
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> unary_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  const Unary kind = r.as<UnaryGradientOp>().kind();
+  // A derivative that is infinite or undefined at zero would turn zero padding into NaN.
+  KernelOffer offer = elementwise_offer(r, offered, kind == Unary::Relu || kind == Unary::Tanh || kind == Unary::Square || kind == Unary::Abs);
+  offer.in_place_input = 1;
+  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
+  offer.build = [kind, n, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      if (kind == Unary::Relu) {
+        return make_kernel([n](const Arguments& a) { relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+      }
+      return with_functor(kind, [&](auto functor) {
+        return make_kernel(
+            [n, functor](const Arguments& a) { map_backward(n, a.in<T>(0), a.in<T>(0), a.in<T>(1), a.out<T>(0), functor); });
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> binary(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = elementwise_offer(r, offered);
+  offer.in_place_input = 0;
+  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
+  offer.build = [kind = r.as<BinaryOp>().kind(), n, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      const auto function = kind == Binary::Add ? &add<T> : kind == Binary::Subtract ? &sub<T> : &mul<T>;
+      return make_kernel([n, function](const Arguments& a) { function(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> scale_shift_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  const auto& op = r.as<ScaleShiftOp>();
+  KernelOffer offer = elementwise_offer(r, offered, op.shift() == 0);
+  offer.in_place_input = 0;
+  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
+  offer.build = [scale = op.scale(), shift = op.shift(), n, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        scale_shift(n, static_cast<T>(scale), static_cast<T>(shift), a.in<T>(0), a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> dropout_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<DropoutOp>();
+  KernelOffer offer = plain_offer(r);
+  offer.in_place_input = 0;
+  DropoutOptions options{.samples = r.inputs[0].shape[0], .p = op.probability(), .key = op.key()};
+  options.per_sample = r.inputs[0].shape.tail().elements();
+  offer.build = [options, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options](const Arguments& a) {
+        DropoutOptions now = options;
+        now.step = static_cast<std::uint64_t>(*a.in<std::int64_t>(1));
+        now.sample_ids = a.in<std::int64_t>(2);
+        dropout(now, a.in<T>(0), a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> sum_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [take_mean = r.as<SumOp>().mean(), n = r.inputs[0].shape.elements(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel(
+          [=](const Arguments& a) { *a.out<T>(0) = static_cast<T>(take_mean ? mean(n, a.in<T>(0)) : sum(n, a.in<T>(0))); });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> expand(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [factor = r.as<ExpandOp>().factor(), n = r.outputs[0].shape.elements(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel(
+          [=](const Arguments& a) { fill(n, static_cast<T>(static_cast<double>(*a.in<T>(0)) * factor), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> fill_kernel(const KernelRequest& r, std::span<const Layout>) {
+  if (!is_floating(r.dtype())) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [value = r.as<FillOp>().value(), n = r.outputs[0].shape.elements(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) { fill(n, static_cast<T>(value), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> reorder_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = plain_offer(r);
+  offer.inputs[0] = offered[0];
+  offer.outputs[0] = r.as<ReorderOp>().target();
+  offer.build = [type = r.inputs[0], from = offer.inputs[0], to = offer.outputs[0]] {
+    return make_kernel([=](const Arguments& a) { reorder(type.shape, type.dtype, from, a.inputs[0], to, a.outputs[0]); });
+  };
+  return offer;
+}
+
+}  // namespace
+
+void register_elementwise(KernelRegistry& registry) {
+  registry.add("unary", unary);
+  registry.add("unary_gradient", unary_gradient);
+  registry.add("binary", binary);
+  registry.add("scale_shift", scale_shift_kernel);
+  registry.add("dropout", dropout_kernel);
+  registry.add("sum", sum_kernel);
+  registry.add("expand", expand);
+  registry.add("fill", fill_kernel);
+  registry.add("reorder", reorder_kernel);
+}
+
+}  // namespace lockstep::generic

@@ -1,0 +1,173 @@
+// Batch normalisation, channel sums and pooling.
+#include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/generic/pool.h"
+#include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/reduce.h"
+
+namespace lockstep::generic {
+namespace {
+
+// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these kernels know.
+struct ChannelOffer {
+  KernelOffer offer;
+  BatchNormView view;
+};
+
+ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout> offered) {
+  const Shape& x = r.inputs[0].shape;
+  ChannelOffer c{plain_offer(r), {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
+  const std::int64_t block = offered[0].channel_block(x);
+  if (block != 8 && block != 16) return c;
+  c.view.block = block;
+  for (std::size_t i = 0; i < r.inputs.size(); ++i) {
+    if (r.inputs[i].shape == x) c.offer.inputs[i] = offered[0];
+  }
+  for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+    if (r.outputs[i].shape == x) c.offer.outputs[i] = offered[0];
+  }
+  return c;
+}
+
+std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  offer.build = [view = view, epsilon = r.as<BatchNorm2dOp>().epsilon(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        batch_norm_forward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), epsilon, a.out<T>(0), a.out<T>(1), a.out<T>(2), a.out<double>(3));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 1;
+  offer.build = [view = view, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        batch_norm_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), a.out<T>(0), a.out<T>(1), a.out<T>(2));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_inference_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 0;
+  offer.build = [view = view, epsilon = r.as<BatchNorm2dInferenceOp>().epsilon(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        batch_norm_inference(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), epsilon, a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_inference_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 1;
+  offer.build = [view = view, epsilon = r.as<BatchNorm2dInferenceGradientOp>().epsilon(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        batch_norm_inference_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), epsilon, a.out<T>(0),
+                                      a.out<T>(1), a.out<T>(2));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> channel_sum_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  const bool matrix = r.inputs[0].shape.rank() == 2;
+  offer.build = [view = view, matrix, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        if (matrix && view.block == 1) {
+          column_sum(view.batch, view.channels, a.in<T>(0), a.out<T>(0));
+        } else {
+          channel_sum(view, a.in<T>(0), a.out<T>(0));
+        }
+      });
+    });
+  };
+  return offer;
+}
+
+PoolGeometry geometry(const Pool2dOptions& o, const Shape& x) {
+  return {.batch = x[0], .channels = x[1], .in_h = x[2], .in_w = x[3], .kernel_h = o.kernel_h, .kernel_w = o.kernel_w,
+          .stride_h = o.stride_h, .stride_w = o.stride_w, .padding_h = o.padding_h, .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h, .dilation_w = o.dilation_w, .ceil_mode = o.ceil_mode, .count_include_pad = o.count_include_pad};
+}
+
+// One window over the whole image has simpler loops.
+bool is_global(const PoolGeometry& g) {
+  return g.kernel_h == g.in_h && g.kernel_w == g.in_w && g.padding_h == 0 && g.padding_w == 0;
+}
+
+std::optional<KernelOffer> pool(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Pool2dOp>();
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = geometry(op.options(), r.inputs[0].shape), kind = op.kind(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([g, kind](const Arguments& a) {
+        if (kind == Pool::Max) {
+          max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::int32_t>(1));
+        } else if (is_global(g)) {
+          global_average_pool_forward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
+        } else {
+          average_pool_forward(g, a.in<T>(0), a.out<T>(0));
+        }
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> pool_gradient(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Pool2dGradientOp>();
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = geometry(op.options(), r.outputs[0].shape), kind = op.kind(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([g, kind](const Arguments& a) {
+        if (kind == Pool::Max) {
+          max_pool_backward(g, a.in<T>(0), a.in<std::int32_t>(1), a.out<T>(0));
+        } else if (is_global(g)) {
+          global_average_pool_backward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
+        } else {
+          average_pool_backward(g, a.in<T>(0), a.out<T>(0));
+        }
+      });
+    });
+  };
+  return offer;
+}
+
+}  // namespace
+
+void register_images(KernelRegistry& registry) {
+  registry.add("batch_norm2d", batch_norm);
+  registry.add("batch_norm2d_gradient", batch_norm_gradient);
+  registry.add("batch_norm2d_inference", batch_norm_inference_kernel);
+  registry.add("batch_norm2d_inference_gradient", batch_norm_inference_gradient);
+  registry.add("channel_sum", channel_sum_kernel);
+  registry.add("max_pool2d", pool);
+  registry.add("average_pool2d", pool);
+  registry.add("max_pool2d_gradient", pool_gradient);
+  registry.add("average_pool2d_gradient", pool_gradient);
+}
+
+}  // namespace lockstep::generic

@@ -1,0 +1,83 @@
+// Softmax cross entropy and counts of correct answers; and the table of all generic kernels.
+#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/generic/softmax_cross_entropy.h"
+#include "lockstep/ops/cross_entropy.h"
+
+namespace lockstep::generic {
+namespace {
+
+template <class T>
+std::vector<T> converted(const std::vector<double>& values) {
+  return std::vector<T>(values.begin(), values.end());
+}
+
+template <class T>
+const T* or_null(const std::vector<T>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<lockstep::CrossEntropyOp>();
+  KernelOffer offer = plain_offer(r);
+  const CrossEntropyOptions options{
+      .samples = r.inputs[0].shape[0], .classes = r.inputs[0].shape[1], .label_smoothing = op.options().label_smoothing};
+  offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
+        softmax_cross_entropy_forward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), a.out<T>(2), a.out<T>(0), a.out<T>(1));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<lockstep::CrossEntropyGradientOp>();
+  KernelOffer offer = plain_offer(r);
+  const CrossEntropyOptions options{
+      .samples = r.inputs[0].shape[0], .classes = r.inputs[0].shape[1], .label_smoothing = op.options().label_smoothing};
+  offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
+        softmax_cross_entropy_backward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), *a.in<T>(2), *a.in<T>(3), a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1], k = r.as<CountCorrectOp>().k();
+  offer.build = [n, c, k, dtype = r.inputs[0].dtype] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel(
+          [=](const Arguments& a) { *a.out<double>(0) = count_correct(n, c, k, a.in<T>(0), a.in<std::int32_t>(1)); });
+    });
+  };
+  return offer;
+}
+
+}  // namespace
+
+void register_losses(KernelRegistry& registry) {
+  registry.add("cross_entropy", cross_entropy_kernel);
+  registry.add("cross_entropy_gradient", cross_entropy_gradient);
+  registry.add("count_correct", count_correct_kernel);
+}
+
+}  // namespace lockstep::generic
+
+namespace lockstep {
+
+void register_generic_kernels(KernelRegistry& registry) {
+  generic::register_elementwise(registry);
+  generic::register_products(registry);
+  generic::register_images(registry);
+  generic::register_losses(registry);
+}
+
+}  // namespace lockstep

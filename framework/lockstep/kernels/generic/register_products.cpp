@@ -1,0 +1,97 @@
+// Convolution, linear layers and matrix products on OpenBLAS.
+#include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/gemm.h"
+#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/linear.h"
+
+namespace lockstep::generic {
+namespace {
+
+Conv2dGeometry geometry(const Conv2dOptions& o, const Shape& x, const Shape& w) {
+  return {.batch = x[0], .in_channels = x[1], .in_h = x[2], .in_w = x[3], .out_channels = w[0], .kernel_h = w[2], .kernel_w = w[3],
+          .stride_h = o.stride_h, .stride_w = o.stride_w, .padding_h = o.padding_h, .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h, .dilation_w = o.dilation_w, .groups = o.groups};
+}
+
+// All three directions differ in their scratch and in which function they call.
+template <class Scratch, class Run>
+KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch scratch, Run run) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g, dtype = r.dtype(), scratch, run] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([g, run](const Arguments& a) { run(g, a, T{}); }, static_cast<std::size_t>(scratch(g)) * sizeof(T));
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layout>) {
+  const bool bias = r.inputs.size() > 2;
+  return convolution(r, geometry(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
+                     [bias](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+                       using T = decltype(tag);
+                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, a.out<T>(0), a.scratch<T>());
+                     });
+}
+
+std::optional<KernelOffer> backward_data(const KernelRequest& r, std::span<const Layout>) {
+  return convolution(r, geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape),
+                     conv2d_backward_data_scratch, [](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+                       using T = decltype(tag);
+                       conv2d_backward_data(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
+                     });
+}
+
+std::optional<KernelOffer> backward_weights(const KernelRequest& r, std::span<const Layout>) {
+  return convolution(r, geometry(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
+                     conv2d_backward_weights_scratch, [](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+                       using T = decltype(tag);
+                       conv2d_backward_weights(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
+                     });
+}
+
+std::optional<KernelOffer> matmul_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<MatmulOp>();
+  KernelOffer offer = plain_offer(r);
+  const Shape &a_shape = r.inputs[0].shape, &b_shape = r.inputs[1].shape;
+  const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = a_shape[op.transpose_a() ? 0 : 1];
+  offer.build = [=, ta = op.transpose_a(), tb = op.transpose_b(), lda = a_shape[1], ldb = b_shape[1], dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        gemm(ta, tb, m, n, k, T(1), a.in<T>(0), lda, a.in<T>(1), ldb, T(0), a.out<T>(0), n);
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> linear_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = r.inputs[0].shape[1];
+  offer.build = [m, n, k, bias = r.inputs.size() > 2, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        gemm(false, true, m, n, k, T(1), a.in<T>(0), k, a.in<T>(1), k, T(0), a.out<T>(0), n);
+        if (bias) add_channel_bias({.batch = m, .channels = n, .spatial = 1}, a.out<T>(0), a.in<T>(2));
+      });
+    });
+  };
+  return offer;
+}
+
+}  // namespace
+
+void register_products(KernelRegistry& registry) {
+  registry.add("conv2d", forward);
+  registry.add("conv2d_backward_data", backward_data);
+  registry.add("conv2d_backward_weights", backward_weights);
+  registry.add("matmul", matmul_kernel);
+  registry.add("linear", linear_kernel);
+}
+
+}  // namespace lockstep::generic

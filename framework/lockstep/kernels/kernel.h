@@ -1,0 +1,82 @@
+// What nodes of a plan run on. A kernel is built once for one node's shapes and layouts and then only run: it allocates nothing,
+// and finds its pointers in arguments that the plan prepared.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/graph/layout.h"
+#include "lockstep/graph/op.h"
+
+namespace lockstep {
+
+struct Arguments {
+  const void* const* inputs;
+  void* const* outputs;
+  void* workspace;
+
+  template <class T>
+  const T* in(std::size_t i) const {
+    return static_cast<const T*>(inputs[i]);
+  }
+  template <class T>
+  T* out(std::size_t i) const {
+    return static_cast<T*>(outputs[i]);
+  }
+  template <class T>
+  T* scratch() const {
+    return static_cast<T*>(workspace);
+  }
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual std::size_t workspace_bytes() const { return 0; }
+  virtual void run(const Arguments& arguments) = 0;  // on the executor's thread; may use OpenMP within the thread budget
+};
+
+struct KernelRequest {
+  const Op* op;
+  std::vector<Type> inputs, outputs;
+
+  template <class T>
+  const T& as() const {
+    return static_cast<const T&>(*op);
+  }
+  DType dtype() const { return outputs[0].dtype; }
+};
+
+// An implementation's offer for a request: the layouts it wants and makes, before anything is built. Kernels write zero to the
+// padding of their outputs and may rely on zero padding of their inputs.
+struct KernelOffer {
+  std::string implementation;           // "generic", or oneDNN's own name, for printed plans
+  std::vector<Layout> inputs, outputs;  // one per value
+  int in_place_input = -1;              // output 0 may share this input's memory
+  std::function<std::unique_ptr<Kernel>()> build;
+};
+
+// Answers a request, given the layouts in which the inputs lie; nullopt: not supported.
+using KernelFactory = std::function<std::optional<KernelOffer>(const KernelRequest&, std::span<const Layout> offered)>;
+
+// Makes a kernel of a function (const Arguments&).
+template <class F>
+std::unique_ptr<Kernel> make_kernel(F function, std::size_t workspace_bytes = 0) {
+  class FunctionKernel final : public Kernel {
+   public:
+    FunctionKernel(F f, std::size_t bytes) : function_(std::move(f)), bytes_(bytes) {}
+    std::size_t workspace_bytes() const override { return bytes_; }
+    void run(const Arguments& arguments) override { function_(arguments); }
+
+   private:
+    F function_;
+    std::size_t bytes_;
+  };
+  return std::make_unique<FunctionKernel>(std::move(function), workspace_bytes);
+}
+
+}  // namespace lockstep

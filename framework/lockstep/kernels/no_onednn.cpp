@@ -1,0 +1,9 @@
+// Stands in for kernels/onednn/ where the library is built without it.
+#include "lockstep/kernels/registry.h"
+
+namespace lockstep {
+
+void register_onednn_kernels(KernelRegistry&) {}
+bool has_onednn() { return false; }
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "lockstep/nn/layers.h"
+
+#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/dropout.h"
+#include "lockstep/ops/linear.h"
+
+namespace lockstep::nn {
+namespace {
+
+Pool2dOptions pool_options(const PoolConfig& c) {
+  const std::int64_t stride = c.stride == 0 ? c.kernel : c.stride;
+  return {.kernel_h = c.kernel, .kernel_w = c.kernel, .stride_h = stride, .stride_w = stride, .padding_h = c.padding,
+          .padding_w = c.padding, .ceil_mode = c.ceil_mode};
+}
+
+Parameter buffer(Shape shape, double value, bool is_integer = false) {
+  return {.shape = std::move(shape), .initialize = constant(value), .role = Role::Buffer, .trainable = false, .is_integer = is_integer};
+}
+
+Initializer or_default(Initializer given, std::int64_t fan_in) { return given ? std::move(given) : torch_default(fan_in); }
+
+}  // namespace
+
+Conv2d::Conv2d(Conv2dConfig c)
+    : options_{.stride_h = c.stride, .stride_w = c.stride, .padding_h = c.padding, .padding_w = c.padding,
+               .dilation_h = c.dilation, .dilation_w = c.dilation, .groups = c.groups},
+      weight_(add("weight", Parameter{.shape = {c.out, c.in / c.groups, c.kernel, c.kernel},
+                                      .initialize = or_default(c.weight_init, c.in / c.groups * c.kernel * c.kernel)})),
+      bias_(c.bias ? &add("bias", Parameter{.shape = {c.out},
+                                            .initialize = torch_default(c.in / c.groups * c.kernel * c.kernel),
+                                            .role = Role::Bias})
+                   : nullptr) {}
+
+Value Conv2d::operator()(Value x) const {
+  const auto in_scope = scope(x);
+  Graph& g = x.graph();
+  return conv2d(x, g.parameter(weight_), bias_ != nullptr ? g.parameter(*bias_) : Value(), options_);
+}
+
+Linear::Linear(LinearConfig c)
+    : weight_(add("weight", Parameter{.shape = {c.out, c.in}, .initialize = or_default(c.weight_init, c.in)})),
+      bias_(c.bias ? &add("bias", Parameter{.shape = {c.out}, .initialize = or_default(c.bias_init, c.in), .role = Role::Bias})
+                   : nullptr) {}
+
+Value Linear::operator()(Value x) const {
+  const auto in_scope = scope(x);
+  Graph& g = x.graph();
+  return linear(x, g.parameter(weight_), bias_ != nullptr ? g.parameter(*bias_) : Value());
+}
+
+BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config)
+    : config_(config),
+      weight_(add("weight", Parameter{.shape = {config.channels}, .initialize = constant(config.initial_scale), .role = Role::Norm})),
+      bias_(add("bias", Parameter{.shape = {config.channels}, .initialize = constant(0), .role = Role::Norm})),
+      mean_(add("running_mean", buffer({config.channels}, 0))),
+      variance_(add("running_var", buffer({config.channels}, 1))),
+      batches_(add("num_batches_tracked", buffer({}, 0, true))) {}
+
+Value BatchNorm2d::operator()(Value x) const {
+  const auto in_scope = scope(x);
+  Graph& g = x.graph();
+  const Value gamma = g.parameter(weight_), beta = g.parameter(bias_);
+  if (!g.training() || frozen_) {
+    return batch_norm2d_inference(x, gamma, beta, g.parameter(mean_), g.parameter(variance_), config_.epsilon);
+  }
+  const BatchNormOutputs out = batch_norm2d(x, gamma, beta, config_.epsilon);
+  g.add({.mean = &mean_, .variance = &variance_, .batches = &batches_, .momentum = config_.momentum,
+         .per_sample = x.shape()[2] * x.shape()[3], .sums = out.sums});
+  return out.y;
+}
+
+Value Dropout::operator()(Value x) const {
+  const auto in_scope = scope(x);
+  return dropout(x, probability_, path());
+}
+
+Value max_pool(Value x, PoolConfig config) { return max_pool2d(x, pool_options(config)); }
+Value average_pool(Value x, PoolConfig config) { return average_pool2d(x, pool_options(config)); }
+
+}  // namespace lockstep::nn

@@ -1,0 +1,61 @@
+#include "lockstep/nn/module.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::nn {
+
+void Module::check_name(const std::string& name) const {
+  check(!name.empty() && name.find('.') == std::string::npos, "module", "'{}' is no name for a part of '{}': empty or with a dot", name,
+        path());
+  for (const Entry& e : entries_) check(e.name != name, "module", "'{}' has a parameter '{}' already", path(), name);
+  for (const auto& [n, child] : children_) check(n != name, "module", "'{}' has a child '{}' already", path(), name);
+}
+
+void Module::add(std::string name, Module& child) {
+  check_name(name);
+  check(child.parent_ == nullptr, "module", "'{}' belongs to '{}' already", name, child.path());
+  child.parent_ = this;
+  child.name_ = name;
+  children_.emplace_back(std::move(name), &child);
+}
+
+Parameter& Module::add(std::string name, Parameter parameter) {
+  check_name(name);
+  owned_.push_back(std::make_unique<Parameter>(std::move(parameter)));
+  entries_.push_back({std::move(name), owned_.back().get()});
+  return *owned_.back();
+}
+
+void Module::tie(std::string name, Parameter& parameter) {
+  check_name(name);
+  entries_.push_back({std::move(name), &parameter});
+}
+
+std::string Module::path() const {
+  if (parent_ == nullptr) return name_;
+  const std::string above = parent_->path();
+  return above.empty() ? name_ : above + "." + name_;
+}
+
+void Module::collect(const std::string& prefix, std::vector<NamedParameter>& all) const {
+  for (const bool buffers : {false, true}) {
+    for (const Entry& e : entries_) {
+      if ((e.parameter->role == Role::Buffer) == buffers) all.push_back({prefix + e.name, e.parameter});
+    }
+  }
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", all);
+}
+
+std::vector<NamedParameter> Module::named_parameters() const {
+  std::vector<NamedParameter> all;
+  collect("", all);
+  return all;
+}
+
+void Module::set_trainable(bool trainable) {
+  for (const NamedParameter& p : named_parameters()) {
+    if (p.parameter->role != Role::Buffer) p.parameter->trainable = trainable;
+  }
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,49 @@
+// A part of a model: it owns named parameters and child modules, and its call operator (of any signature) traces ops on Values.
+// Children are members, registered by name in the constructor; names join with dots to torchvision's. Modules stay where they are
+// built (no copy, no move), and outlive what is compiled from them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/graph/graph.h"
+
+namespace lockstep::nn {
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Own parameters, own buffers, then children, depth first: the order of PyTorch's state_dict().
+  std::vector<NamedParameter> named_parameters() const;
+  std::string path() const;  // "layer1.0.conv1"; empty for the root
+  // Freezes or thaws every parameter below this module; before compiling.
+  void set_trainable(bool trainable);
+
+ protected:
+  void add(std::string name, Module& child);
+  Parameter& add(std::string name, Parameter parameter);
+  void tie(std::string name, Parameter& parameter);  // another name for a parameter that some module owns
+  // While it lives, nodes that are traced in `value`'s graph carry this module's path.
+  Graph::Scope scope(const Value& value) const { return Graph::Scope(value.graph(), path()); }
+
+ private:
+  struct Entry {
+    std::string name;
+    Parameter* parameter;
+  };
+  void collect(const std::string& prefix, std::vector<NamedParameter>& all) const;
+  void check_name(const std::string& name) const;
+
+  std::vector<std::unique_ptr<Parameter>> owned_;
+  std::vector<Entry> entries_;
+  std::vector<std::pair<std::string, Module*>> children_;
+  const Module* parent_ = nullptr;
+  std::string name_;
+};
+
+}  // namespace lockstep::nn

@@ -1,0 +1,38 @@
+// Modules and functions Value -> Value, applied one after the other and named "0", "1", ... as in PyTorch. It owns its modules.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lockstep/nn/module.h"
+
+namespace lockstep::nn {
+
+class Sequential : public Module {
+ public:
+  // Builds a module in place and appends it.
+  template <class M, class... Args>
+  Sequential& append(Args&&... args) {
+    auto module = std::make_unique<M>(std::forward<Args>(args)...);
+    add(std::to_string(steps_.size()), *module);
+    steps_.push_back([m = module.get()](Value x) { return (*m)(x); });
+    modules_.push_back(std::move(module));
+    return *this;
+  }
+  Sequential& append(std::function<Value(Value)> function) {  // takes a number, as PyTorch's nn.ReLU does
+    steps_.push_back(std::move(function));
+    return *this;
+  }
+  Value operator()(Value x) const {
+    for (const auto& step : steps_) x = step(x);
+    return x;
+  }
+  std::size_t size() const { return steps_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+  std::vector<std::function<Value(Value)>> steps_;
+};
+
+}  // namespace lockstep::nn

@@ -1,0 +1,70 @@
+#include "lockstep/ops/batch_norm2d.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs) {
+  const Shape& x = inputs[0].shape;
+  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].shape.rank() == 1) {
+      check(inputs[i].shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], inputs[i].shape[0]);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  require_images(name(), place, inputs);
+  const Shape per_channel{inputs[0].shape[1]};
+  const DType t = inputs[0].dtype;
+  return {inputs[0], {per_channel, t}, {per_channel, t}, {Shape{2 * per_channel[0]}, DType::F64}};
+}
+
+std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
+  check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(), "gradients through the batch statistics are not defined");
+  return r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(),
+                                   {r.inputs[0], r.gradients[0], r.inputs[1], r.outputs[1], r.outputs[2]});
+}
+
+double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return 5.0 * static_cast<double>(inputs[0].shape.elements());
+}
+
+std::vector<Type> BatchNorm2dGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {inputs[0], inputs[2], inputs[2]};
+}
+
+double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return 8.0 * static_cast<double>(inputs[0].shape.elements());
+}
+
+std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  require_images(name(), place, inputs);
+  return {inputs[0]};
+}
+
+std::vector<Value> BatchNorm2dInferenceOp::gradient(const Request& r) const {
+  std::vector<Value> result = r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
+                                                        {r.inputs[0], r.gradients[0], r.inputs[1], r.inputs[3], r.inputs[4]});
+  result.resize(5);  // the statistics are constants
+  return result;
+}
+
+std::vector<Type> BatchNorm2dInferenceGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {inputs[0], inputs[2], inputs[2]};
+}
+
+BatchNormOutputs batch_norm2d(Value x, Value gamma, Value beta, double epsilon) {
+  const auto outputs = x.graph().apply(std::make_shared<BatchNorm2dOp>(epsilon), {x, gamma, beta});
+  return {outputs[0], outputs[3]};
+}
+
+Value batch_norm2d_inference(Value x, Value gamma, Value beta, Value mean, Value variance, double epsilon) {
+  return apply_op(std::make_shared<BatchNorm2dInferenceOp>(epsilon), {x, gamma, beta, mean, variance});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,84 @@
+#include "lockstep/ops/conv2d.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/reduce.h"
+
+namespace lockstep {
+namespace {
+
+// Multiply-adds count as two; each output element needs one product per weight of its filter.
+double conv_flops(const Shape& output, const Shape& weight) {
+  return 2.0 * static_cast<double>(output.elements()) * static_cast<double>(weight[1] * weight[2] * weight[3]);
+}
+
+std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation) {
+  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+}  // namespace
+
+std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  const Shape &x = inputs[0].shape, &w = inputs[1].shape;
+  const Conv2dOptions& o = options_;
+  check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", place, w.str());
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(), inputs[1].str());
+  check(o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0, name(),
+        "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());
+  check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0], o.groups);
+  check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
+  const std::int64_t span_h = o.dilation_h * (w[2] - 1) + 1, span_w = o.dilation_w * (w[3] - 1) + 1;
+  check(x[2] + 2 * o.padding_h >= span_h && x[3] + 2 * o.padding_w >= span_w, name(),
+        "{}: padded input {}x{} is smaller than the filter's {}x{}", place, x[2] + 2 * o.padding_h, x[3] + 2 * o.padding_w, span_h,
+        span_w);
+  const std::int64_t h = output_size(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
+  const std::int64_t width = output_size(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
+  return {{Shape{x[0], w[0], h, width}, inputs[0].dtype}};
+}
+
+std::vector<Value> Conv2dOp::gradient(const Request& r) const {
+  const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];
+  std::vector<Value> result(r.inputs.size());
+  if (r.needed[1]) result[1] = apply_op(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape()), {x, dy});
+  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);
+  if (r.needed[0]) result[0] = apply_op(std::make_shared<Conv2dBackwardDataOp>(options_, x.shape()), {dy, w});
+  return result;
+}
+
+double Conv2dOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
+  return conv_flops(outputs[0].shape, inputs[1].shape);
+}
+
+std::string Conv2dOp::attributes() const {
+  const Conv2dOptions& o = options_;
+  std::string text = fmt::format("stride {}x{} padding {}x{}", o.stride_h, o.stride_w, o.padding_h, o.padding_w);
+  if (o.dilation_h != 1 || o.dilation_w != 1) text += fmt::format(" dilation {}x{}", o.dilation_h, o.dilation_w);
+  if (o.groups != 1) text += fmt::format(" groups {}", o.groups);
+  return text;
+}
+
+std::vector<Type> Conv2dBackwardDataOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {{input_, inputs[0].dtype}};
+}
+
+double Conv2dBackwardDataOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return conv_flops(inputs[0].shape, inputs[1].shape);
+}
+
+std::vector<Type> Conv2dBackwardWeightsOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {{weight_, inputs[0].dtype}};
+}
+
+double Conv2dBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
+  return conv_flops(inputs[1].shape, outputs[0].shape);
+}
+
+Value conv2d(Value x, Value weight, Value bias, Conv2dOptions options) {
+  std::vector<Value> inputs{x, weight};
+  if (bias) inputs.push_back(bias);
+  return apply_op(std::make_shared<Conv2dOp>(options), std::move(inputs));
+}
+
+}  // namespace lockstep

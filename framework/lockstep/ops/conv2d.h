@@ -1,0 +1,56 @@
+// 2-d convolution (cross-correlation, as every framework means it): x (N, C, H, W), weight (O, C/groups, KH, KW), bias (O).
+#pragma once
+
+#include "lockstep/graph/graph.h"
+
+namespace lockstep {
+
+struct Conv2dOptions {
+  std::int64_t stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0, dilation_h = 1, dilation_w = 1, groups = 1;
+};
+
+class Conv2dOp : public Op {
+ public:
+  explicit Conv2dOp(Conv2dOptions options) : options_(options) {}
+  const Conv2dOptions& options() const { return options_; }
+  std::string_view name() const override { return "conv2d"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, weight, [bias]
+  std::vector<Value> gradient(const Request& request) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override;
+
+ private:
+  Conv2dOptions options_;
+};
+
+// (dy, weight) -> dx of the given shape.
+class Conv2dBackwardDataOp : public Op {
+ public:
+  Conv2dBackwardDataOp(Conv2dOptions options, Shape input) : options_(options), input_(std::move(input)) {}
+  const Conv2dOptions& options() const { return options_; }
+  std::string_view name() const override { return "conv2d_backward_data"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+
+ private:
+  Conv2dOptions options_;
+  Shape input_;
+};
+
+// (x, dy) -> dweight of the given shape.
+class Conv2dBackwardWeightsOp : public Op {
+ public:
+  Conv2dBackwardWeightsOp(Conv2dOptions options, Shape weight) : options_(options), weight_(std::move(weight)) {}
+  const Conv2dOptions& options() const { return options_; }
+  std::string_view name() const override { return "conv2d_backward_weights"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+
+ private:
+  Conv2dOptions options_;
+  Shape weight_;
+};
+
+Value conv2d(Value x, Value weight, Value bias = {}, Conv2dOptions options = {});
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "lockstep/ops/linear.h"
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/reduce.h"
+
+namespace lockstep {
+
+std::vector<Type> MatmulOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  const Shape &a = inputs[0].shape, &b = inputs[1].shape;
+  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", place, a.str(), b.str());
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}, expected one type", place, inputs[0].str(),
+        inputs[1].str());
+  const std::int64_t inner_a = a[transpose_a_ ? 0 : 1], inner_b = b[transpose_b_ ? 1 : 0];
+  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", place, a.str(), inner_a,
+        b.str(), inner_b);
+  return {{Shape{a[transpose_a_ ? 1 : 0], b[transpose_b_ ? 0 : 1]}, inputs[0].dtype}};
+}
+
+std::vector<Value> MatmulOp::gradient(const Request& r) const {
+  const Value a = r.inputs[0], b = r.inputs[1], dy = r.gradients[0];
+  Value da, db;  // for y = a b: da = dy b^T, db = a^T dy; a transposed operand takes the transposed product
+  if (r.needed[0]) da = transpose_a_ ? matmul(b, dy, transpose_b_, true) : matmul(dy, b, false, !transpose_b_);
+  if (r.needed[1]) db = transpose_b_ ? matmul(dy, a, true, transpose_a_) : matmul(a, dy, !transpose_a_, false);
+  return {da, db};
+}
+
+double MatmulOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
+  return 2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(inputs[0].shape[transpose_a_ ? 0 : 1]);
+}
+
+std::string MatmulOp::attributes() const {
+  return std::string(transpose_a_ ? "a^T " : "a ") + (transpose_b_ ? "b^T" : "b");
+}
+
+std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  const Shape &x = inputs[0].shape, &w = inputs[1].shape;
+  check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
+  check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(), inputs[1].str());
+  return {{Shape{x[0], w[0]}, inputs[0].dtype}};
+}
+
+std::vector<Value> LinearOp::gradient(const Request& r) const {
+  const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
+  std::vector<Value> result(r.inputs.size());
+  if (r.needed[1]) result[1] = matmul(dy, x, true, false);                         // (out, in)
+  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);             // (out)
+  if (r.needed[0]) result[0] = matmul(dy, w);                                      // (N, in)
+  return result;
+}
+
+double LinearOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
+  return 2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(inputs[0].shape[1]);
+}
+
+Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
+  return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {a, b});
+}
+
+Value linear(Value x, Value weight, Value bias) {
+  std::vector<Value> inputs{x, weight};
+  if (bias) inputs.push_back(bias);
+  return apply_op(std::make_shared<LinearOp>(), std::move(inputs));
+}
+
+}  // namespace lockstep

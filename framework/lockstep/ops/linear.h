@@ -1,0 +1,35 @@
+// y = x W^T + b, x (N, in), W (out, in), b (out): and the matrix product that its gradients are.
+#pragma once
+
+#include "lockstep/graph/graph.h"
+
+namespace lockstep {
+
+// op(a) op(b) for matrices, op transposing on request.
+class MatmulOp : public Op {
+ public:
+  MatmulOp(bool transpose_a, bool transpose_b) : transpose_a_(transpose_a), transpose_b_(transpose_b) {}
+  bool transpose_a() const { return transpose_a_; }
+  bool transpose_b() const { return transpose_b_; }
+  std::string_view name() const override { return "matmul"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override;
+
+ private:
+  bool transpose_a_, transpose_b_;
+};
+
+class LinearOp : public Op {
+ public:
+  std::string_view name() const override { return "linear"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, W, [b]
+  std::vector<Value> gradient(const Request& request) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+};
+
+Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+Value linear(Value x, Value weight, Value bias = {});
+
+}  // namespace lockstep

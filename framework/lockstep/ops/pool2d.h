@@ -1,0 +1,52 @@
+// Max, average and global average pooling of (N, C, H, W), sizes as in PyTorch.
+#pragma once
+
+#include "lockstep/graph/graph.h"
+
+namespace lockstep {
+
+struct Pool2dOptions {
+  std::int64_t kernel_h = 2, kernel_w = 2, stride_h = 2, stride_w = 2, padding_h = 0, padding_w = 0;
+  std::int64_t dilation_h = 1, dilation_w = 1;  // max pooling only
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // average pooling only
+};
+
+enum class Pool : std::uint8_t { Max, Average };
+
+// Max: outputs (y, i32 index of the maximum in its image plane). Average: (y).
+class Pool2dOp : public Op {
+ public:
+  Pool2dOp(Pool kind, Pool2dOptions options) : kind_(kind), options_(options) {}
+  Pool kind() const { return kind_; }
+  const Pool2dOptions& options() const { return options_; }
+  std::string_view name() const override { return kind_ == Pool::Max ? "max_pool2d" : "average_pool2d"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
+  std::string attributes() const override;
+
+ private:
+  Pool kind_;
+  Pool2dOptions options_;
+};
+
+// Max: (dy, index) -> dx. Average: (dy) -> dx.
+class Pool2dGradientOp : public Op {
+ public:
+  Pool2dGradientOp(Pool kind, Pool2dOptions options, Shape input) : kind_(kind), options_(options), input_(std::move(input)) {}
+  Pool kind() const { return kind_; }
+  const Pool2dOptions& options() const { return options_; }
+  std::string_view name() const override { return kind_ == Pool::Max ? "max_pool2d_gradient" : "average_pool2d_gradient"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+
+ private:
+  Pool kind_;
+  Pool2dOptions options_;
+  Shape input_;
+};
+
+Value max_pool2d(Value x, Pool2dOptions options);
+Value average_pool2d(Value x, Pool2dOptions options);
+Value global_average_pool2d(Value x);  // (N, C, H, W) -> (N, C, 1, 1)
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#include "lockstep/ops/reduce.h"
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/elementwise.h"
+
+namespace lockstep {
+
+std::vector<Type> SumOp::infer(std::string_view, std::span<const Type> inputs) const { return {{Shape{}, inputs[0].dtype}}; }
+
+std::vector<Value> SumOp::gradient(const Request& r) const {
+  const Shape& shape = r.inputs[0].shape();
+  const double n = static_cast<double>(shape.elements());
+  return {apply_op(std::make_shared<ExpandOp>(shape, mean_ && n > 0 ? 1.0 / n : 1.0), {r.gradients[0]})};
+}
+
+std::vector<Type> ExpandOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  check(inputs[0].shape.elements() == 1, name(), "{}: input is {}, expected a scalar", place, inputs[0].str());
+  return {{shape_, inputs[0].dtype}};
+}
+
+std::vector<Value> ExpandOp::gradient(const Request& r) const { return {scale_shift(sum(r.gradients[0]), factor_)}; }
+
+std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", place, inputs[0].str());
+  return {{Shape{inputs[0].shape[1]}, inputs[0].dtype}};
+}
+
+Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {x}); }
+Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {x}); }
+Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
+Value fill(Graph& graph, Type type, double value) {
+  return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];
+}
+Value channel_sum(Value x) { return apply_op(std::make_shared<ChannelSumOp>(), {x}); }
+
+}  // namespace lockstep

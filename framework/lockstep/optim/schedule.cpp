@@ -1,0 +1,55 @@
+#include "lockstep/optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+// From a to b as x goes from 0 to 1.
+double half_cosine(double a, double b, double x) {
+  return b + (a - b) / 2 * (1 + std::cos(std::numbers::pi * std::clamp(x, 0.0, 1.0)));
+}
+
+}  // namespace
+
+Schedule constant(double rate) {
+  return [rate](double) { return rate; };
+}
+
+Schedule step_decay(double rate, std::vector<double> milestones, double gamma) {
+  check(std::ranges::is_sorted(milestones), "schedule", "milestones must be in rising order");
+  return [=](double epoch) {
+    const auto passed = std::ranges::upper_bound(milestones, epoch) - milestones.begin();
+    return rate * std::pow(gamma, static_cast<double>(passed));
+  };
+}
+
+Schedule cosine(double rate, double epochs, double minimum) {
+  check(epochs > 0, "schedule", "a cosine over {} epochs is empty", epochs);
+  return [=](double epoch) { return half_cosine(rate, minimum, epoch / epochs); };
+}
+
+Schedule one_cycle(OneCycleOptions o) {
+  check(o.epochs > 0 && o.rising > 0 && o.rising < 1, "schedule", "one cycle needs epochs {} above 0 and a rising part {} in (0, 1)",
+        o.epochs, o.rising);
+  return [o](double epoch) {
+    const double x = epoch / o.epochs, start = o.rate / o.start_divisor;
+    return x < o.rising ? half_cosine(start, o.rate, x / o.rising)
+                        : half_cosine(o.rate, start / o.final_divisor, (x - o.rising) / (1 - o.rising));
+  };
+}
+
+Schedule warm_up(Schedule schedule, double epochs, double start) {
+  check(epochs >= 0, "schedule", "a warm-up over {} epochs makes no sense", epochs);
+  if (epochs == 0) return schedule;
+  return [=](double epoch) {
+    const double rate = schedule(epoch);
+    return epoch < epochs ? rate * (start + (1 - start) * epoch / epochs) : rate;
+  };
+}
+
+}  // namespace lockstep::optim

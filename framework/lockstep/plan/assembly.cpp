@@ -1,0 +1,199 @@
+#include "lockstep/plan/assembly.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/registry.h"
+#include "lockstep/ops/reorder.h"
+
+namespace lockstep {
+namespace {
+
+class Assembler {
+ public:
+  explicit Assembler(const AssemblyRequest& request)
+      : request_(request), graph_(request.graph), primary_(graph_.nodes().size()), copies_() {}
+
+  Assembly run() {
+    const std::vector<bool> live = live_nodes();
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (live[i]) place(graph_.nodes()[i], primary_[i]);
+    }
+    for (const ParameterGradient& g : request_.gradients) {
+      out_.natural_layouts[g.parameter] = out_.buffers[static_cast<std::size_t>(primary(g.value))].layout;
+    }
+    for (const ParameterGradient& g : request_.gradients) sink(g);
+    for (Value v : request_.outputs) {
+      const int b = primary(v);
+      out_.buffers[static_cast<std::size_t>(out_.root(b))].keep = true;
+      out_.outputs.push_back(b);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<bool> live_nodes() const {
+    std::vector<bool> live(graph_.nodes().size(), false);
+    for (Value v : request_.outputs) live[static_cast<std::size_t>(v.node())] = true;
+    for (const auto& g : request_.gradients) live[static_cast<std::size_t>(g.value.node())] = true;
+    for (std::size_t i = live.size(); i-- > 0;) {
+      if (!live[i]) continue;
+      for (Value v : graph_.nodes()[i].inputs) live[static_cast<std::size_t>(v.node())] = true;
+    }
+    return live;
+  }
+
+  int primary(Value v) const { return primary_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())]; }
+  PlanBuffer& buffer(int b) { return out_.buffers[static_cast<std::size_t>(b)]; }
+
+  int new_buffer(PlanBuffer b) {
+    out_.buffers.push_back(std::move(b));
+    copies_.emplace_back();
+    return static_cast<int>(out_.buffers.size()) - 1;
+  }
+
+  void place(const Node& node, std::vector<int>& outputs) {
+    switch (node.kind) {
+      case Node::Kind::Input:
+        outputs = {new_buffer({.type = node.outputs[0]})};
+        out_.inputs[node.place] = outputs[0];
+        return;
+      case Node::Kind::Parameter:
+        outputs = {new_buffer({.kind = PlanBuffer::Kind::Parameter,
+                               .type = node.outputs[0],
+                               .layout = request_.layout_of(node.parameter),
+                               .parameter = node.parameter})};
+        return;
+      case Node::Kind::Op:
+        break;
+    }
+    if (node.op->is_view()) {
+      const int source = in_layout(primary(node.inputs[0]), {});
+      PlanBuffer view = buffer(source);
+      view.type = node.outputs[0];
+      view.alias = source;
+      outputs = {new_buffer(std::move(view))};
+      return;
+    }
+    PlanStep step;
+    step.place = node.place;
+    step.op = node.op;
+    for (Value v : node.inputs) step.inputs.push_back(primary(v));
+    outputs = emit(std::move(step), node.outputs);
+  }
+
+  // Chooses the kernel for a step whose inputs are buffers as they lie, reorders inputs as it wishes, and makes its outputs.
+  std::vector<int> emit(PlanStep step, const std::vector<Type>& output_types) {
+    std::vector<Layout> offered;
+    for (int b : step.inputs) {
+      step.input_types.push_back(buffer(b).type);
+      offered.push_back(buffer(b).layout);
+    }
+    step.output_types = output_types;
+    step.offer = kernel_registry().offer({step.op.get(), step.input_types, step.output_types}, offered);
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const PlanBuffer& source = buffer(step.inputs[k]);
+      if (source.kind == PlanBuffer::Kind::Parameter && source.alias < 0) {
+        out_.natural_layouts.try_emplace(source.parameter, step.offer.inputs[k]);
+      }
+      step.inputs[k] = in_layout(step.inputs[k], step.offer.inputs[k]);
+    }
+    std::vector<int> outputs;
+    for (std::size_t k = 0; k < output_types.size(); ++k) {
+      outputs.push_back(new_buffer({.type = output_types[k], .layout = step.offer.outputs[k]}));
+    }
+    step.outputs = outputs;
+    step.flops = step.op->flops(step.input_types, step.output_types);
+    out_.steps.push_back(std::move(step));
+    return outputs;
+  }
+
+  int emit_reorder(int source, const Layout& layout) {
+    PlanStep step;
+    step.place = "reorder";
+    step.op = std::make_shared<ReorderOp>(layout);
+    step.inputs = {source};
+    return emit(std::move(step), {buffer(source).type})[0];
+  }
+
+  // The buffer itself or its copy in the wanted layout: parameters have derived copies, other values a reorder, once.
+  int in_layout(int source, const Layout& layout) {
+    if (buffer(source).layout == layout) return source;
+    for (int copy : copies_[static_cast<std::size_t>(source)]) {
+      if (buffer(copy).layout == layout) return copy;
+    }
+    int copy = -1;
+    if (buffer(source).kind == PlanBuffer::Kind::Parameter && buffer(source).alias < 0) {
+      PlanBuffer derived = buffer(source);
+      derived.kind = PlanBuffer::Kind::Derived;
+      derived.layout = layout;
+      copy = new_buffer(std::move(derived));
+    } else {
+      copy = emit_reorder(source, layout);
+    }
+    copies_[static_cast<std::size_t>(source)].push_back(copy);
+    return copy;
+  }
+
+  // Makes a kernel write a parameter's gradient straight into its slot; where the value is something else too (a view, the gradient of
+  // two parameters, in another layout) a copy is written there.
+  void sink(const ParameterGradient& g) {
+    const Layout form = request_.layout_of(g.parameter);
+    int b = primary(g.value);
+    const PlanBuffer& made = buffer(b);
+    if (made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form || producer(b) < 0) b = emit_reorder(b, form);
+    buffer(b).kind = PlanBuffer::Kind::Gradient;
+    buffer(b).parameter = g.parameter;
+    out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);
+  }
+
+  int producer(int b) const {
+    for (std::size_t s = out_.steps.size(); s-- > 0;) {
+      if (std::ranges::find(out_.steps[s].outputs, b) != out_.steps[s].outputs.end()) return static_cast<int>(s);
+    }
+    return -1;
+  }
+
+  const AssemblyRequest& request_;
+  const Graph& graph_;
+  Assembly out_;
+  std::vector<std::vector<int>> primary_;  // by node and output
+  std::vector<std::vector<int>> copies_;   // by buffer
+};
+
+}  // namespace
+
+Assembly assemble(const AssemblyRequest& request) { return Assembler(request).run(); }
+
+void plan_lifetimes(Assembly& assembly) {
+  auto& buffers = assembly.buffers;
+  const int end = static_cast<int>(assembly.steps.size());
+  const auto root_of = [&](int b) -> PlanBuffer& { return buffers[static_cast<std::size_t>(assembly.root(b))]; };
+  for (PlanBuffer& b : buffers) {
+    b.life = {.bytes = static_cast<std::size_t>(b.layout.storage_elements(b.type.shape)) * size_of(b.type.dtype), .first = end, .last = -1};
+  }
+  const auto touch = [&](int b, int step) {
+    Lifetime& life = root_of(b).life;
+    life.first = std::min(life.first, step);
+    life.last = std::max(life.last, step);
+  };
+  for (const auto& [name, b] : assembly.inputs) touch(b, 0);
+  for (int s = 0; s < end; ++s) {
+    for (int b : assembly.steps[static_cast<std::size_t>(s)].inputs) touch(b, s);
+    for (int b : assembly.steps[static_cast<std::size_t>(s)].outputs) touch(b, s);
+  }
+  for (int b : assembly.outputs) touch(b, end);
+
+  for (int s = 0; s < end; ++s) {
+    PlanStep& step = assembly.steps[static_cast<std::size_t>(s)];
+    if (step.offer.in_place_input < 0) continue;
+    const int in = step.inputs[static_cast<std::size_t>(step.offer.in_place_input)], out = step.outputs[0];
+    PlanBuffer &source = root_of(in), &target = buffers[static_cast<std::size_t>(out)];
+    if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep) continue;
+    if (source.life.last != s || source.life.bytes != target.life.bytes) continue;
+    target.alias = assembly.root(in);
+    source.life.last = target.life.last;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#include "lockstep/plan/compiled_model.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/plan/gradient.h"
+
+namespace lockstep {
+
+CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function, ParameterStoreOptions options,
+                             Unused unused)
+    : function_(std::move(function)), store_(std::move(parameters), options), unused_(unused) {}
+
+Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) {
+  std::string key = mode == Mode::Train ? "train" : "eval";
+  for (const auto& [name, type] : inputs) key += " " + name + ":" + type.str();
+  auto& plan = plans_[key];
+  if (!plan) plan = compile(mode, inputs);
+  return *plan;
+}
+
+std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::string, Type>& inputs) {
+  auto graph = std::make_unique<Graph>(mode, store_.options().dtype, store_.options().seed);
+  const Traced traced = function_(Inputs(*graph, inputs));
+  std::vector<ParameterGradient> gradients;
+  if (mode == Mode::Train) {
+    std::int64_t batch = 0;
+    for (const auto& [name, type] : inputs) {
+      if (type.shape.rank() > 0) batch = type.shape[0];
+    }
+    gradients = append_gradient(*graph, traced.loss, batch);
+    report_unused(gradients);
+  }
+  return std::make_unique<Plan>(std::move(graph), traced, std::move(gradients), store_, arena_);
+}
+
+void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {
+  if (unused_ == Unused::Ignore) return;
+  std::string names;
+  int count = 0;
+  for (const NamedParameter& p : store_.parameters()) {
+    if (!p.parameter->trainable || p.parameter->role == Role::Buffer) continue;
+    const bool used = std::ranges::any_of(gradients, [&](const auto& g) { return g.parameter == p.parameter; });
+    if (!used && store_.name(p.parameter) == p.name) {
+      names += (count++ > 0 ? ", " : "") + p.name;
+    }
+  }
+  check(count == 0, "model", "the loss does not depend on {} trainable parameter{}: {}; freeze them or take them out", count,
+        count == 1 ? "" : "s", names);
+}
+
+}  // namespace lockstep

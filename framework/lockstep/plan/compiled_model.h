@@ -1,0 +1,38 @@
+// A model made to run: its parameters and its plans, one per (mode, input types), compiled when first asked for and kept. The first
+// training plan fixes the parameters' persistent form, so ask for the nominal one first. Throws Error at compile time, alike on every
+// rank. One thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "lockstep/plan/plan.h"
+
+namespace lockstep {
+
+enum class Unused : std::uint8_t { Error, Ignore };  // trainable parameters that the loss does not depend on
+
+class CompiledModel {
+ public:
+  CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function, ParameterStoreOptions options = {},
+                Unused unused = Unused::Error);
+
+  // Mode::Train compiles the gradient too, so the model function must return a loss.
+  Plan& plan(Mode mode, const std::map<std::string, Type>& inputs);
+  ParameterStore& parameters() { return store_; }
+  const ParameterStore& parameters() const { return store_; }
+  const Arena& arena() const { return arena_; }
+
+ private:
+  std::unique_ptr<Plan> compile(Mode mode, const std::map<std::string, Type>& inputs);
+  void report_unused(const std::vector<ParameterGradient>& gradients) const;
+
+  ModelFunction function_;
+  ParameterStore store_;
+  Arena arena_;
+  Unused unused_;
+  std::map<std::string, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,190 @@
+#include "lockstep/plan/parameter_store.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/kernels/registry.h"
+#include "lockstep/ops/reorder.h"
+
+namespace lockstep {
+namespace {
+
+// Parameters begin at cache lines, so vectorised loops over one never share a line with another.
+std::int64_t round_up(std::int64_t elements, DType dtype) {
+  const auto line = static_cast<std::int64_t>(kAlignment / size_of(dtype));
+  return (elements + line - 1) / line * line;
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(std::vector<NamedParameter> parameters, ParameterStoreOptions options)
+    : parameters_(std::move(parameters)), options_(options) {
+  for (const auto& [name, parameter] : parameters_) {
+    check(by_name_.emplace(name, parameter).second, "parameters", "two parameters are named '{}'", name);
+    records_.try_emplace(parameter).first->second.name = name;
+  }
+  // Tied weights go by their first name.
+  for (auto p = parameters_.rbegin(); p != parameters_.rend(); ++p) records_[p->parameter].name = p->name;
+}
+
+ParameterStore::~ParameterStore() = default;
+
+ParameterStore::Record& ParameterStore::record(const Parameter* parameter) {
+  const auto found = records_.find(parameter);
+  check(found != records_.end(), "parameters", "a parameter of shape {} is not part of the model: register its module",
+        parameter->shape.str());
+  return found->second;
+}
+
+const ParameterStore::Record& ParameterStore::record(const Parameter* parameter) const {
+  return const_cast<ParameterStore*>(this)->record(parameter);
+}
+
+void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
+                              const std::vector<const Parameter*>& gradient_order) {
+  check(!allocated_, "parameters", "the persistent form is fixed already");
+  for (const auto& [parameter, layout] : layouts) record(parameter).layout = layout;
+  const std::int64_t limit = options_.bucket_bytes / static_cast<std::int64_t>(size_of(options_.dtype));
+  for (const Parameter* parameter : gradient_order) {
+    Record& r = record(parameter);
+    const std::int64_t elements = round_up(r.layout.storage_elements(parameter->shape), options_.dtype);
+    if (buckets_.empty() || (buckets_.back().elements > 0 && buckets_.back().elements + elements > limit)) buckets_.emplace_back();
+    Bucket& bucket = buckets_.back();
+    r.bucket = static_cast<int>(buckets_.size()) - 1;
+    r.offset = bucket.elements;
+    bucket.entries.push_back({parameter, r.name, r.offset, elements});
+    bucket.elements += elements;
+  }
+  for (Bucket& bucket : buckets_) {
+    const std::size_t bytes = static_cast<std::size_t>(bucket.elements) * size_of(options_.dtype);
+    bucket.values = allocate_aligned(bytes);
+    for (int i = 0; i < options_.gradient_slots; ++i) bucket.gradients.push_back(allocate_aligned(bytes));
+    for (int i = 0; i < options_.optimizer_states; ++i) bucket.states.push_back(allocate_aligned(bytes));
+    for (const BucketEntry& e : bucket.entries) {
+      record(e.parameter).value = bucket.values.get() + static_cast<std::size_t>(e.offset) * size_of(options_.dtype);
+    }
+  }
+  for (auto& [parameter, r] : records_) {
+    if (r.bucket < 0) {
+      r.own = allocate_aligned(static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter)));
+      r.value = r.own.get();
+    }
+  }
+  allocated_ = true;
+  for (const auto& [parameter, r] : records_) initialize(parameter);
+}
+
+void ParameterStore::initialize(const Parameter* parameter) {
+  Record& r = record(parameter);
+  std::vector<double> values(static_cast<std::size_t>(parameter->shape.elements()));
+  RandomStream random(options_.seed, hash_name(r.name));
+  parameter->initialize(parameter->shape, values, random);
+  if (parameter->is_integer) {
+    Tensor tensor(parameter->shape, DType::I64);
+    std::ranges::transform(values, tensor.data<std::int64_t>().begin(), [](double v) { return std::llround(v); });
+    from_tensor(parameter, tensor, r.value);
+  } else {
+    from_tensor(parameter, Tensor::from<double>(parameter->shape, values), r.value);
+  }
+}
+
+void* ParameterStore::gradient(const Parameter* parameter, int slot) {
+  const Record& r = record(parameter);
+  auto& slots = buckets_[static_cast<std::size_t>(r.bucket)].gradients;
+  return slots[static_cast<std::size_t>(slot)].get() + static_cast<std::size_t>(r.offset) * size_of(options_.dtype);
+}
+
+int ParameterStore::derive(const Parameter* parameter, const Layout& layout) {
+  for (std::size_t i = 0; i < derived_.size(); ++i) {
+    if (derived_[i].parameter == parameter && derived_[i].layout == layout) return static_cast<int>(i);
+  }
+  const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
+  const ReorderOp op(layout);
+  const Type type{parameter->shape, dtype(parameter)};
+  auto kernel = kernel_registry().offer({&op, {type}, {type}}, std::span(&record(parameter).layout, 1)).build();
+  AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
+  derived_.push_back({parameter, layout, allocate_aligned(bytes), std::move(kernel), std::move(workspace)});
+  run_reorder(derived_.back());
+  return static_cast<int>(derived_.size()) - 1;
+}
+
+void ParameterStore::run_reorder(Derived& derived) {
+  const void* from = record(derived.parameter).value;
+  void* to = derived.data.get();
+  derived.reorder->run({&from, &to, derived.workspace.get()});
+}
+
+void ParameterStore::refresh() {
+  for (Derived& d : derived_) run_reorder(d);
+}
+
+const Parameter* ParameterStore::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  check(found != by_name_.end(), "parameters", "the model has no parameter '{}'", name);
+  return found->second;
+}
+
+Tensor ParameterStore::to_tensor(const Parameter* parameter, const void* data) const {
+  Tensor tensor(parameter->shape, dtype(parameter));
+  if (tensor.elements() > 0) reorder(parameter->shape, dtype(parameter), record(parameter).layout, data, {}, tensor.raw());
+  return tensor;
+}
+
+void ParameterStore::from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const {
+  check(tensor.shape() == parameter->shape, "parameters", "'{}' has shape {}, the model expects {}", record(parameter).name,
+        tensor.shape().str(), parameter->shape.str());
+  check(parameter->is_integer == (tensor.dtype() == DType::I64), "parameters", "'{}' is {}, the model expects {}",
+        record(parameter).name, name_of(tensor.dtype()), name_of(dtype(parameter)));
+  if (tensor.elements() == 0) return;
+  const Tensor converted = tensor.to(dtype(parameter));
+  reorder(parameter->shape, dtype(parameter), {}, converted.raw(), record(parameter).layout, data);
+}
+
+Tensor ParameterStore::read(const std::string& name) const {
+  const Parameter* parameter = find(name);
+  return to_tensor(parameter, record(parameter).value);
+}
+
+void ParameterStore::write(const std::string& name, const Tensor& tensor) {
+  const Parameter* parameter = find(name);
+  from_tensor(parameter, tensor, record(parameter).value);
+}
+
+std::byte* ParameterStore::in_bucket(const std::string& name, const AlignedBuffer& memory) const {
+  return memory.get() + static_cast<std::size_t>(record(find(name)).offset) * size_of(options_.dtype);
+}
+
+Tensor ParameterStore::read_gradient(const std::string& name) const {
+  const Parameter* parameter = find(name);
+  const int bucket = record(parameter).bucket;
+  check(bucket >= 0, "parameters", "'{}' has no gradient: it is frozen, a buffer, or this model was compiled for inference", name);
+  return to_tensor(parameter, in_bucket(name, buckets_[static_cast<std::size_t>(bucket)].gradients[0]));
+}
+
+Tensor ParameterStore::read_state(const std::string& name, int state) const {
+  const Parameter* parameter = find(name);
+  const Bucket& bucket = buckets_[static_cast<std::size_t>(record(parameter).bucket)];
+  return to_tensor(parameter, in_bucket(name, bucket.states[static_cast<std::size_t>(state)]));
+}
+
+void ParameterStore::write_state(const std::string& name, int state, const Tensor& tensor) {
+  const Parameter* parameter = find(name);
+  const Bucket& bucket = buckets_[static_cast<std::size_t>(record(parameter).bucket)];
+  from_tensor(parameter, tensor, in_bucket(name, bucket.states[static_cast<std::size_t>(state)]));
+}
+
+std::size_t ParameterStore::bytes() const {
+  std::size_t total = 0;
+  for (const auto& [parameter, r] : records_) {
+    if (r.bucket < 0) total += static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
+  }
+  for (const Bucket& b : buckets_) {
+    total += static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
+  }
+  for (const Derived& d : derived_) {
+    total += static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(dtype(d.parameter));
+  }
+  return total;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+// Where a model's parameters live. Each has one persistent form: value, gradient and optimizer state in the same element order and
+// padding, which the first plan fixes. Parameters with a gradient lie one after the other in buckets, in the order in which backward
+// finishes them; what kernels want in another layout is a derived copy, refreshed after every change of the values.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/tensor.h"
+#include "lockstep/graph/layout.h"
+#include "lockstep/graph/parameter.h"
+#include "lockstep/kernels/kernel.h"
+
+namespace lockstep {
+
+struct BucketEntry {
+  const Parameter* parameter;
+  std::string name;
+  std::int64_t offset, elements;  // within the bucket, padding included
+};
+
+// Flat memory of one unit of reduction and update. `gradients` holds K slots: one normally, with shards the open partial sums of the
+// reduction tree; slot 0 becomes the sum over all ranks. `states` are the optimizer's.
+struct Bucket {
+  std::vector<BucketEntry> entries;
+  std::int64_t elements = 0;
+  AlignedBuffer values;
+  std::vector<AlignedBuffer> gradients, states;
+};
+
+struct ParameterStoreOptions {
+  DType dtype = DType::F32;
+  std::uint64_t seed = 0;
+  int gradient_slots = 1;
+  int optimizer_states = 0;
+  std::int64_t bucket_bytes = 25 << 20;
+};
+
+class ParameterStore {
+ public:
+  ParameterStore(std::vector<NamedParameter> parameters, ParameterStoreOptions options);
+  ~ParameterStore();
+
+  const ParameterStoreOptions& options() const { return options_; }
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  const std::string& name(const Parameter* parameter) const { return record(parameter).name; }
+
+  // Fixes the persistent form and fills in initial values; once, by the first plan. `gradient_order` empty: inference only.
+  void allocate(const std::map<const Parameter*, Layout>& layouts, const std::vector<const Parameter*>& gradient_order);
+  bool allocated() const { return allocated_; }
+
+  DType dtype(const Parameter* parameter) const { return parameter->is_integer ? DType::I64 : options_.dtype; }
+  const Layout& layout(const Parameter* parameter) const { return record(parameter).layout; }
+  void* value(const Parameter* parameter) { return record(parameter).value; }
+  bool has_gradient(const Parameter* parameter) const { return record(parameter).bucket >= 0; }
+  int bucket_of(const Parameter* parameter) const { return record(parameter).bucket; }
+  void* gradient(const Parameter* parameter, int slot);
+  std::vector<Bucket>& buckets() { return buckets_; }
+
+  // A copy of the parameter in another layout, kept current by refresh(); the same layout gives the same copy.
+  int derive(const Parameter* parameter, const Layout& layout);
+  void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data.get(); }
+  void refresh();  // after values changed
+
+  // Logical order, by full name.
+  bool contains(const std::string& name) const { return by_name_.contains(name); }
+  const Parameter* find(const std::string& name) const;
+  Tensor read(const std::string& name) const;
+  void write(const std::string& name, const Tensor& tensor);  // f32 and f64 convert; call refresh() when done
+  Tensor read_gradient(const std::string& name) const;        // slot 0 as it lies there: the caller knows its divisor
+  Tensor read_state(const std::string& name, int state) const;
+  void write_state(const std::string& name, int state, const Tensor& tensor);
+  std::size_t bytes() const;  // values, gradients, states and derived copies
+
+ private:
+  struct Record {
+    std::string name;
+    Layout layout;
+    void* value = nullptr;
+    int bucket = -1;
+    std::int64_t offset = 0;
+    AlignedBuffer own;  // those without gradient
+  };
+  struct Derived {
+    const Parameter* parameter;
+    Layout layout;
+    AlignedBuffer data;
+    std::unique_ptr<Kernel> reorder;
+    AlignedBuffer workspace;
+  };
+  void run_reorder(Derived& derived);
+  Record& record(const Parameter* parameter);
+  const Record& record(const Parameter* parameter) const;
+  void initialize(const Parameter* parameter);
+  Tensor to_tensor(const Parameter* parameter, const void* data) const;
+  void from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const;
+  std::byte* in_bucket(const std::string& name, const AlignedBuffer& memory) const;
+
+  std::vector<NamedParameter> parameters_;
+  ParameterStoreOptions options_;
+  std::map<const Parameter*, Record> records_;
+  std::map<std::string, const Parameter*> by_name_;
+  std::vector<Bucket> buckets_;
+  std::vector<Derived> derived_;
+  bool allocated_ = false;
+};
+
+}  // namespace lockstep

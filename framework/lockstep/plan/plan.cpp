@@ -1,0 +1,236 @@
+#include "lockstep/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+template <class T>
+void add_to(void* target, const void* source, std::int64_t n) {
+  auto* t = static_cast<T*>(target);
+  const auto* s = static_cast<const T*>(source);
+  for (std::int64_t i = 0; i < n; ++i) t[i] += s[i];
+}
+
+}  // namespace
+
+Inputs::Inputs(Graph& graph, const std::map<std::string, Type>& types) : graph_(graph) {
+  for (const auto& [name, type] : types) values_[name] = graph.input(name, type);
+}
+
+Value Inputs::operator[](const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    std::string names;
+    for (const auto& [n, v] : values_) names += (names.empty() ? "" : ", ") + n;
+    fail("model", "there is no input '{}'; the batch has: {}", name, names);
+  }
+  return found->second;
+}
+
+Plan::Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store,
+           Arena& arena)
+    : graph_(std::move(graph)), store_(store), arena_(arena) {
+  for (const Node& node : graph_->nodes()) {
+    if (node.kind == Node::Kind::Input && node.outputs[0].shape.rank() > 0) {
+      batch_ = node.outputs[0].shape[0];
+      break;
+    }
+  }
+  std::vector<Value> outputs;
+  loss_ = keep(traced.loss.mean, outputs);
+  weight_ = keep(traced.loss.weight, outputs);
+  prediction_ = keep(traced.prediction, outputs);
+  for (const auto& [name, value] : traced.counts) {
+    check(value.type() == Type{Shape{}, DType::F64}, "model", "count '{}' is {}, expected an f64 scalar", name, value.type().str());
+    counts_[name] = keep(value, outputs);
+    count_names_.push_back(name);
+  }
+  for (const auto& [name, value] : graph_->observed()) observed_[name] = keep(value, outputs);
+  for (const RunningStatistics& s : graph_->statistics()) statistics_.push_back(keep(s.sums, outputs));
+
+  if (!store_.allocated()) {  // the nominal plan: its kernels' wishes become the persistent form
+    const Assembly wishes = assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }});
+    std::vector<const Parameter*> order;
+    for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
+    store_.allocate(wishes.natural_layouts, order);
+  }
+  assembly_ = assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }});
+  for (PlanStep& step : assembly_.steps) {
+    kernels_.push_back(step.offer.build());
+    step.offer.build = nullptr;
+  }
+  lay_out();
+}
+
+Plan::~Plan() = default;
+
+int Plan::keep(Value value, std::vector<Value>& outputs) const {
+  if (!value) return -1;
+  outputs.push_back(value);
+  return static_cast<int>(outputs.size()) - 1;
+}
+
+void Plan::lay_out() {
+  plan_lifetimes(assembly_);
+  std::vector<Lifetime*> lifetimes;
+  for (PlanBuffer& b : assembly_.buffers) {
+    const bool has_memory = b.alias < 0 && b.life.last >= 0 && b.life.bytes > 0;
+    if (has_memory && (b.kind == PlanBuffer::Kind::Arena || b.kind == PlanBuffer::Kind::Gradient)) lifetimes.push_back(&b.life);
+  }
+  for (std::size_t s = 0; s < kernels_.size(); ++s) {
+    const int at = static_cast<int>(s);
+    workspaces_.push_back({.bytes = kernels_[s]->workspace_bytes(), .first = at, .last = at});
+  }
+  for (Lifetime& w : workspaces_) {
+    if (w.bytes > 0) lifetimes.push_back(&w);
+  }
+  arena_bytes_ = assign_offsets(std::move(lifetimes));
+  arena_.reserve(arena_bytes_);
+}
+
+void* Plan::address(int buffer) const {
+  const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(assembly_.root(buffer))];
+  switch (b.kind) {
+    case PlanBuffer::Kind::Parameter:
+      return store_.value(b.parameter);
+    case PlanBuffer::Kind::Derived:
+      return store_.derived(store_.derive(b.parameter, b.layout));
+    case PlanBuffer::Kind::Gradient:
+      if (!aimed_.accumulate && aimed_.slot >= 0) return store_.gradient(b.parameter, aimed_.slot);
+      break;
+    case PlanBuffer::Kind::Arena:
+      break;
+  }
+  return b.life.bytes == 0 ? nullptr : arena_.data() + b.life.offset;
+}
+
+void Plan::bind() {
+  pointers_.clear();
+  gradient_pointers_.clear();
+  arguments_.clear();
+  std::size_t count = 0;
+  for (const PlanStep& step : assembly_.steps) count += step.inputs.size() + step.outputs.size();
+  pointers_.reserve(count);  // arguments_ point into it
+  const auto push = [&](int b) {
+    const int root = assembly_.root(b);
+    if (assembly_.buffers[static_cast<std::size_t>(root)].kind == PlanBuffer::Kind::Gradient) {
+      gradient_pointers_.push_back({pointers_.size(), root});
+    }
+    pointers_.push_back(address(b));
+  };
+  for (std::size_t s = 0; s < assembly_.steps.size(); ++s) {
+    const PlanStep& step = assembly_.steps[s];
+    Arguments a{pointers_.data() + pointers_.size(), nullptr, nullptr};
+    for (int b : step.inputs) push(b);
+    a.outputs = pointers_.data() + pointers_.size();
+    for (int b : step.outputs) push(b);
+    if (workspaces_[s].bytes > 0) a.workspace = arena_.data() + workspaces_[s].offset;
+    arguments_.push_back(a);
+  }
+  bound_generation_ = arena_.generation();
+}
+
+void Plan::aim(GradientTarget target) {
+  if (target.slot == aimed_.slot && target.accumulate == aimed_.accumulate) return;
+  aimed_ = target;
+  for (const GradientPointer& g : gradient_pointers_) pointers_[g.at] = address(g.buffer);
+}
+
+void Plan::run(GradientTarget target, const GradientHook& hook) {
+  if (bound_generation_ != arena_.generation()) bind();
+  aim(target);
+  for (std::size_t s = 0; s < kernels_.size(); ++s) {
+    kernels_[s]->run(arguments_[s]);
+    for (int sink : assembly_.steps[s].sinks) {
+      const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(sink)];
+      if (target.accumulate) {
+        const std::int64_t n = b.layout.storage_elements(b.type.shape);
+        void* slot = store_.gradient(b.parameter, target.slot);
+        b.type.dtype == DType::F64 ? add_to<double>(slot, address(sink), n) : add_to<float>(slot, address(sink), n);
+      }
+      if (hook) hook(b.parameter);
+    }
+  }
+}
+
+void* Plan::input(const std::string& name) {
+  if (bound_generation_ != arena_.generation()) bind();
+  const auto found = assembly_.inputs.find(name);
+  return found == assembly_.inputs.end() ? nullptr : address(found->second);
+}
+
+const Type* Plan::input_type(const std::string& name) const {
+  const auto found = assembly_.inputs.find(name);
+  return found == assembly_.inputs.end() ? nullptr : &assembly_.buffers[static_cast<std::size_t>(found->second)].type;
+}
+
+double Plan::scalar(int output) const {
+  check(output >= 0, "plan", "the model function did not return the value that is read");
+  const int b = assembly_.outputs[static_cast<std::size_t>(output)];
+  const void* at = address(b);
+  return assembly_.buffers[static_cast<std::size_t>(b)].type.dtype == DType::F64 ? *static_cast<const double*>(at)
+                                                                                 : static_cast<double>(*static_cast<const float*>(at));
+}
+
+double Plan::count(const std::string& name) const { return scalar(counts_.at(name)); }
+
+Tensor Plan::tensor(int output) const {
+  const int buffer = assembly_.outputs[static_cast<std::size_t>(output)];
+  const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(buffer)];
+  Tensor result(b.type.shape, b.type.dtype);
+  if (result.elements() > 0) reorder(b.type.shape, b.type.dtype, b.layout, address(buffer), {}, result.raw());
+  return result;
+}
+
+Tensor Plan::prediction() const {
+  check(prediction_ >= 0, "plan", "the model function returned no prediction");
+  return tensor(prediction_);
+}
+
+Tensor Plan::observed(const std::string& name) const {
+  const auto found = observed_.find(name);
+  check(found != observed_.end(), "plan", "'{}' is not observed by the model function", name);
+  return tensor(found->second);
+}
+
+std::vector<std::string> Plan::observed_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, output] : observed_) names.push_back(name);
+  return names;
+}
+
+const double* Plan::statistic_sums(std::size_t i) const {
+  return static_cast<const double*>(address(assembly_.outputs[static_cast<std::size_t>(statistics_[i])]));
+}
+
+double Plan::flops() const {
+  double total = 0;
+  for (const PlanStep& step : assembly_.steps) total += step.flops;
+  return total;
+}
+
+std::string Plan::describe() const {
+  std::string text;
+  for (const PlanStep& step : assembly_.steps) {
+    std::string in, out;
+    std::size_t bytes = 0;
+    const auto append = [&](std::string& list, int b) {
+      const PlanBuffer& p = assembly_.buffers[static_cast<std::size_t>(b)];
+      list += fmt::format("{}{}:{}", list.empty() ? "" : " ", p.type.str(), p.layout.str());
+      bytes += p.life.bytes;
+    };
+    for (int b : step.inputs) append(in, b);
+    for (int b : step.outputs) append(out, b);
+    const std::string attributes = step.op->attributes();
+    text += fmt::format("{:<32} {:<24} {:<12} {:>9.3f} MFLOP {:>9.1f} KiB  {} -> {}{}\n", step.place, step.op->name(),
+                        step.offer.implementation, step.flops * 1e-6, static_cast<double>(bytes) / 1024, in, out,
+                        attributes.empty() ? "" : "  (" + attributes + ")");
+  }
+  return text + fmt::format("{} steps, {:.3f} GFLOP, arena {:.1f} MiB\n", assembly_.steps.size(), flops() * 1e-9,
+                            static_cast<double>(arena_bytes_) / 1048576);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+// A graph made ready to run: kernels built, memory laid out, pointers set. Running it allocates nothing. Plans of one model share its
+// ParameterStore and Arena, so only the last run plan's outputs are valid. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/plan/assembly.h"
+#include "lockstep/plan/parameter_store.h"
+#include "lockstep/plan/trace.h"
+
+namespace lockstep {
+
+// Where a run leaves parameter gradients: overwriting slot `slot`, or added to what is there.
+struct GradientTarget {
+  int slot = 0;
+  bool accumulate = false;
+};
+
+class Plan {
+ public:
+  // Takes the graph as traced (training graphs with their gradient appended).
+  Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store, Arena& arena);
+  ~Plan();
+
+  // Called after a step of the plan when a parameter's gradient is final in its slot.
+  using GradientHook = std::function<void(const Parameter*)>;
+  void run(GradientTarget target = {}, const GradientHook& hook = {});
+
+  // An input's memory, plain layout, to be filled before run(); its type. Null if the plan does not read that input.
+  void* input(const std::string& name);
+  const Type* input_type(const std::string& name) const;
+  // Scalars after run(), as f64: the loss, its weight (the number of samples unless the loss has its own), counts.
+  double loss() const { return scalar(loss_); }
+  double weight() const { return weight_ >= 0 ? scalar(weight_) : static_cast<double>(batch_); }
+  double count(const std::string& name) const;
+  const std::vector<std::string>& counts() const { return count_names_; }
+  Tensor prediction() const;
+  // An observed value in logical order, after run().
+  Tensor observed(const std::string& name) const;
+  std::vector<std::string> observed_names() const;
+  // Batch sums of the i-th running statistic, 2 C doubles.
+  const std::vector<RunningStatistics>& statistics() const { return graph_->statistics(); }
+  const double* statistic_sums(std::size_t i) const;
+  std::int64_t batch() const { return batch_; }
+
+  // For people: a line per step with shapes, layouts, bytes, FLOPs; and the totals.
+  std::string describe() const;
+  const std::vector<PlanStep>& steps() const { return assembly_.steps; }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  double flops() const;
+
+ private:
+  void lay_out();
+  void bind();
+  void aim(GradientTarget target);
+  void* address(int buffer) const;
+  double scalar(int output) const;
+  Tensor tensor(int output) const;
+  int keep(Value value, std::vector<Value>& outputs) const;
+
+  std::unique_ptr<Graph> graph_;
+  ParameterStore& store_;
+  Arena& arena_;
+  Assembly assembly_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<Lifetime> workspaces_;          // by step
+  std::size_t arena_bytes_ = 0;
+  std::int64_t batch_ = 0;
+  int loss_ = -1, weight_ = -1, prediction_ = -1;  // indices into assembly_.outputs
+  std::vector<std::string> count_names_;
+  std::map<std::string, int> counts_, observed_;
+  std::vector<int> statistics_;
+
+  struct GradientPointer {
+    std::size_t at;  // index into pointers_
+    int buffer;
+  };
+  std::vector<void*> pointers_;               // inputs and outputs of every step
+  std::vector<Arguments> arguments_;          // by step
+  std::vector<GradientPointer> gradient_pointers_;
+  GradientTarget aimed_{-1, false};
+  int bound_generation_ = -1;
+};
+
+}  // namespace lockstep

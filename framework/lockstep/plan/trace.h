@@ -1,0 +1,35 @@
+// How a model is handed over: a function that is called once per (input types, mode) with symbolic inputs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lockstep/graph/graph.h"
+#include "lockstep/graph/loss.h"
+
+namespace lockstep {
+
+// The inputs of a trace, by name; a batch's fields in training.
+class Inputs {
+ public:
+  Inputs(Graph& graph, const std::map<std::string, Type>& types);
+  Value operator[](const std::string& name) const;  // throws Error naming the inputs there are
+  Graph& graph() const { return graph_; }
+
+ private:
+  Graph& graph_;
+  std::map<std::string, Value> values_;
+};
+
+// What the model function returns: the loss for training and evaluation, counts (f64 scalars such as count_correct(), added over all
+// samples), and a prediction for inference. All are optional but the loss of a training step.
+struct Traced {
+  Loss loss = {};
+  std::map<std::string, Value> counts = {};
+  Value prediction = {};
+};
+
+using ModelFunction = std::function<Traced(const Inputs& inputs)>;
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <type_traits>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options.h"
+#include "lockstep/train/options_table.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr const char* kPlace = "options";
+
+std::string expectation(const Field& field, double value) {
+  const std::string low = fmt::format("{} {}", field.above_low ? "above" : "at least", field.low);
+  if (field.high >= kMaxCount && value <= field.high) return "a number " + low;
+  return fmt::format("a number {} and {} {}", low, field.below_high ? "below" : "at most", field.high);
+}
+
+struct CheckRanges {
+  void group(const char*) {}
+  void operator()(const Field&, bool) {}
+  void operator()(const Field& field, const std::string& member) {
+    if (field.choices.empty()) return;
+    check(std::find(field.choices.begin(), field.choices.end(), member) != field.choices.end(), kPlace,
+          "--{} is '{}', expected one of {}", field.name, member, fmt::join(field.choices, ", "));
+  }
+  void operator()(const Field& field, const std::vector<double>& member) {
+    for (double value : member) (*this)(field, value);
+    check(std::adjacent_find(member.begin(), member.end(), std::greater_equal<>{}) == member.end(), kPlace,
+          "--{} is {}, expected each to be larger than the one before", field.name, fmt::join(member, ","));
+  }
+  template <class T>
+  void operator()(const Field& field, const T& member) {
+    const double value = static_cast<double>(member);
+    const bool above = field.above_low ? value > field.low : value >= field.low;
+    const bool below = field.below_high ? value < field.high : value <= field.high;
+    check(std::isfinite(value) && above && below, kPlace, "--{} is {}, expected {}", field.name, member,
+          expectation(field, value));
+  }
+};
+
+void check_batch(const Options& o, int world_size) {
+  check(o.batch_size > 0 || o.global_batch > 0, kPlace,
+        "--batch-size and --global-batch are both 0, expected one of them to say how many samples an update takes");
+  const std::int64_t product = o.batch_size * world_size * o.accumulate;
+  check(o.batch_size == 0 || o.global_batch == 0 || product == o.global_batch, kPlace,
+        "--global-batch is {}, but --batch-size {} times {} ranks times --accumulate {} makes {}; give one of the two, "
+        "or make them agree",
+        o.global_batch, o.batch_size, world_size, o.accumulate, product);
+  check(o.shards == 0 || o.shards >= world_size, kPlace,
+        "--shards is {} with {} ranks, expected at least one shard per rank (or 0, for none)", o.shards, world_size);
+  check(o.shards == 0 || o.accumulate == 1, kPlace,
+        "--accumulate is {} with --shards {}, expected 1: a rank runs its shards one after the other, so more shards "
+        "are smaller ones",
+        o.accumulate, o.shards);
+  const std::int64_t batch = global_batch(o, world_size);
+  check(o.limit_train == 0 || o.limit_train >= batch, kPlace,
+        "--limit-train is {}, expected at least one global batch of {} samples", o.limit_train, batch);
+}
+
+void check_rates(const Options& o) {
+  check(!o.nesterov || o.optimizer == "sgd", kPlace, "--nesterov with --optimizer {}, expected sgd", o.optimizer);
+  check(!o.nesterov || o.momentum > 0, kPlace, "--nesterov with --momentum {}, expected a momentum above 0",
+        o.momentum);
+  check(o.epochs == 0 || o.warmup_epochs <= static_cast<double>(o.epochs), kPlace,
+        "--warmup-epochs is {}, expected at most --epochs {}", o.warmup_epochs, o.epochs);
+  check(o.schedule != "one-cycle" || o.warmup_epochs == 0, kPlace,
+        "--warmup-epochs is {} with --schedule one-cycle, expected 0: the cycle has a rise of its own (--cycle-rise)",
+        o.warmup_epochs);
+  check(o.schedule != "cosine" || o.min_lr <= o.lr, kPlace, "--min-lr is {}, expected at most --lr {}", o.min_lr, o.lr);
+}
+
+void check_run(const Options& o) {
+  check(o.epochs > 0 || o.max_steps > 0, kPlace,
+        "--epochs and --max-steps are both 0, expected one of them to end the run");
+  const bool built_in = o.dataset == "digits" || o.dataset == "synthetic";
+  check(built_in || !o.data_dir.empty(), kPlace, "--data-dir is missing, expected the folder with the files of {}",
+        o.dataset);
+  check(!o.output.empty(), kPlace, "--output is empty, expected a folder for checkpoints, logs and metrics");
+}
+
+}  // namespace
+
+void validate(const Options& options, int world_size) {
+  check(world_size >= 1, kPlace, "the world size is {}, expected at least 1", world_size);
+  visit_options(options, CheckRanges{});
+  check_batch(options, world_size);
+  check_rates(options);
+  check_run(options);
+}
+
+void validate_data(const Options& options, int world_size, std::int64_t samples) {
+  const std::int64_t batch = global_batch(options, world_size);
+  check(batch <= samples, kPlace, "{} is {}{}, expected at most the {} training samples of {}",
+        options.global_batch > 0 ? "--global-batch" : "--batch-size",
+        options.global_batch > 0 ? options.global_batch : options.batch_size,
+        options.global_batch > 0 ? "" : fmt::format(" on {} ranks (a global batch of {})", world_size, batch), samples,
+        options.dataset);
+}
+
+std::int64_t global_batch(const Options& options, int ranks) {
+  return options.global_batch > 0 ? options.global_batch : options.batch_size * ranks * options.accumulate;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,191 @@
+// The one table of training options: command line, help, range checks and JSON all walk it, so none can forget an
+// option. Internal to train/options.cpp and train/options_check.cpp.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/options.h"
+
+namespace lockstep::train {
+
+inline constexpr double kMaxCount = 1e15;  // exact in a double, and far from the end of int64_t in products with ranks
+
+struct Field {
+  const char* name;                    // without dashes
+  const char* value;                   // what stands after the name in --help; "" for flags
+  const char* text;                    // what it does, with its unit
+  double low = 0, high = kMaxCount;    // numbers must lie in [low, high], ...
+  bool above_low = false;              // ... or in (low, high]
+  bool below_high = false;             // ... or in [low, high)
+  std::vector<std::string> choices{};  // texts must be one of these
+  bool per_node = false;               // ranks may differ in it
+};
+
+// visit.group(heading), then visit(field, member) for each of its options, in the order of --help. O is Options or
+// const Options.
+template <class O, class Visit>
+void visit_data(O& o, Visit& visit) {
+  visit.group("Data");
+  visit({.name = "dataset",
+         .value = "NAME",
+         .text = "digits and synthetic are built in; mnist (IDX, plain or .gz), cifar10 and cifar100 (binary) need "
+                 "--data-dir",
+         .choices = {"digits", "synthetic", "mnist", "cifar10", "cifar100"}},
+        o.dataset);
+  visit({.name = "data-dir", .value = "DIR", .text = "folder of the data set's files", .per_node = true}, o.data_dir);
+  visit({.name = "augment", .value = "", .text = "random crops and flips in training, or not"}, o.augment);
+  visit({.name = "limit-train", .value = "N", .text = "train on the first N samples; 0: all"}, o.limit_train);
+  visit({.name = "limit-eval", .value = "N", .text = "evaluate on the first N samples; 0: all"}, o.limit_eval);
+}
+
+template <class O, class Visit>
+void visit_training(O& o, Visit& visit) {
+  visit.group("Training");
+  visit({.name = "epochs", .value = "N", .text = "passes over the training data; 0: until --max-steps"}, o.epochs);
+  visit({.name = "max-steps", .value = "N", .text = "stop after N updates; 0: when the epochs are done"}, o.max_steps);
+  visit({.name = "batch-size",
+         .value = "N",
+         .text = "samples per rank and micro-batch; 0: --global-batch says",
+         .high = 1e8},
+        o.batch_size);
+  visit({.name = "global-batch",
+         .value = "N",
+         .text = "samples per update over all ranks; 0: --batch-size times ranks times --accumulate",
+         .high = 1e12},
+        o.global_batch);
+  visit({.name = "label-smoothing",
+         .value = "X",
+         .text = "part of the target spread over all classes, 0 to 1",
+         .high = 1,
+         .below_high = true},
+        o.label_smoothing);
+  visit({.name = "seed",
+         .value = "N",
+         .text = "of initial weights, order of samples, augmentation and dropout",
+         .high = std::numeric_limits<double>::max()},
+        o.seed);
+  visit({.name = "precision",
+         .value = "TYPE",
+         .text = "of weights and arithmetic: f32 or f64",
+         .choices = {"f32", "f64"}},
+        o.precision);
+}
+
+template <class O, class Visit>
+void visit_optimiser(O& o, Visit& visit) {
+  visit.group("Optimiser");
+  visit({.name = "optimizer", .value = "NAME", .text = "sgd, adam or adamw", .choices = {"sgd", "adam", "adamw"}},
+        o.optimizer);
+  visit({.name = "lr",
+         .value = "X",
+         .text = "peak learning rate per update; another optimizer than the default has its own: sgd 0.1, adam and "
+                 "adamw 0.001",
+         .above_low = true},
+        o.lr);
+  visit({.name = "momentum", .value = "X", .text = "of sgd, 0 to 1", .high = 1, .below_high = true}, o.momentum);
+  visit({.name = "nesterov", .value = "", .text = "Nesterov's momentum in sgd"}, o.nesterov);
+  visit({.name = "weight-decay", .value = "X", .text = "L2 coefficient; with adamw decoupled, per unit of rate"},
+        o.weight_decay);
+  visit({.name = "no-decay-norm-bias", .value = "", .text = "leave biases and norm parameters out of the decay"},
+        o.no_decay_norm_bias);
+  visit({.name = "beta1", .value = "X", .text = "decay of adam's first moment, 0 to 1", .high = 1, .below_high = true},
+        o.beta1);
+  visit({.name = "beta2", .value = "X", .text = "decay of adam's second moment, 0 to 1", .high = 1, .below_high = true},
+        o.beta2);
+  visit({.name = "eps", .value = "X", .text = "added to the root of adam's second moment", .above_low = true}, o.eps);
+}
+
+template <class O, class Visit>
+void visit_rate(O& o, Visit& visit) {
+  visit.group("Learning rate");
+  visit({.name = "schedule",
+         .value = "NAME",
+         .text = "constant, step, cosine or one-cycle, over the whole run",
+         .choices = {"constant", "step", "cosine", "one-cycle"}},
+        o.schedule);
+  visit({.name = "warmup-epochs", .value = "X", .text = "epochs of linear rise to --lr"}, o.warmup_epochs);
+  visit({.name = "min-lr", .value = "X", .text = "learning rate at which cosine ends"}, o.min_lr);
+  visit({.name = "step-epochs", .value = "X", .text = "epochs between two steps of the rate", .above_low = true},
+        o.step_epochs);
+  visit({.name = "step-gamma", .value = "X", .text = "factor of each step of the rate", .above_low = true},
+        o.step_gamma);
+  visit({.name = "milestones",
+         .value = "X,...",
+         .text = "epochs at which the rate steps, in place of --step-epochs",
+         .above_low = true},
+        o.milestones);
+  visit({.name = "cycle-rise",
+         .value = "X",
+         .text = "part of the run in which one-cycle rises, 0 to 1",
+         .high = 1,
+         .above_low = true,
+         .below_high = true},
+        o.cycle_rise);
+  visit({.name = "cycle-start", .value = "X", .text = "one-cycle starts at --lr divided by X", .low = 1},
+        o.cycle_start);
+  visit({.name = "cycle-end", .value = "X", .text = "one-cycle ends at its start divided by X", .low = 1}, o.cycle_end);
+  visit({.name = "scale-lr", .value = "", .text = "multiply --lr by global batch / --scale-lr-batch"}, o.scale_lr);
+  visit({.name = "scale-lr-batch", .value = "N", .text = "samples per update that --lr is meant for", .low = 1},
+        o.scale_lr_batch);
+}
+
+template <class O, class Visit>
+void visit_ranks(O& o, Visit& visit) {
+  visit.group("Ranks");
+  visit({.name = "accumulate", .value = "N", .text = "micro-batches per rank and update", .low = 1, .high = 1e5},
+        o.accumulate);
+  visit(
+      {.name = "shards",
+       .value = "S",
+       .text = "cut each global batch into S parts, for the same bits at any number of ranks up to S; 0: one per rank",
+       .high = 1e6},
+      o.shards);
+  visit({.name = "threads",
+         .value = "N",
+         .text = "compute threads per rank; 0: as many as it has cores",
+         .high = 4096,
+         .per_node = true},
+        o.threads);
+  visit({.name = "loaders",
+         .value = "N",
+         .text = "threads per rank that prepare batches; 0: none; -1: chosen from the cores",
+         .low = -1,
+         .high = 4096,
+         .per_node = true},
+        o.loaders);
+}
+
+template <class O, class Visit>
+void visit_run(O& o, Visit& visit) {
+  visit.group("Run");
+  visit({.name = "output", .value = "DIR", .text = "folder for checkpoints, logs and metrics", .per_node = true},
+        o.output);
+  visit({.name = "resume",
+         .value = "auto|FILE",
+         .text = "go on from the newest whole checkpoint in --output, or from FILE"},
+        o.resume);
+  visit({.name = "checkpoint-every", .value = "N", .text = "epochs between checkpoints; 0: none"}, o.checkpoint_every);
+  visit({.name = "checkpoint-every-steps", .value = "N", .text = "updates between checkpoints; 0: none"},
+        o.checkpoint_every_steps);
+  visit({.name = "keep", .value = "N", .text = "newest checkpoints to keep; 0: all"}, o.keep);
+  visit({.name = "eval-every", .value = "N", .text = "epochs between evaluations; 0: never"}, o.eval_every);
+  visit({.name = "log-every",
+         .value = "N",
+         .text = "updates between lines of progress and metrics; 0: ends of epochs only"},
+        o.log_every);
+  visit({.name = "quiet", .value = "", .text = "warnings and errors only on the console", .per_node = true}, o.quiet);
+}
+
+template <class O, class Visit>
+void visit_options(O& options, Visit&& visit) {
+  visit_data(options, visit);
+  visit_training(options, visit);
+  visit_optimiser(options, visit);
+  visit_rate(options, visit);
+  visit_ranks(options, visit);
+  visit_run(options, visit);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,161 @@
+#include "lockstep/checkpoint/directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "lockstep/checkpoint/atomic_file.h"
+#include "tests/checkpoint/fixtures.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+class CheckpointDirectory : public InDirectory {
+ protected:
+  void save_steps(std::initializer_list<std::int64_t> steps) {
+    for (const std::int64_t step : steps) {
+      save(path_for(dir_, step), sample_checkpoint(static_cast<std::uint64_t>(step)));
+    }
+  }
+  void flip_a_bit(std::int64_t step) {
+    std::vector<std::byte> bytes = bytes_of(path_for(dir_, step));
+    bytes[bytes.size() / 2] ^= std::byte{1};
+    put(path_for(dir_, step), bytes);
+  }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> found;
+    for (const Entry& entry : list(dir_)) found.push_back(entry.step);
+    return found;
+  }
+  void put_temporary(const std::string& name) { put(dir_ / name, std::as_bytes(std::span("half a file"))); }
+};
+
+using Steps = std::vector<std::int64_t>;
+
+std::string host() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+TEST_F(CheckpointDirectory, ListsByStepAndIgnoresOtherNames) {
+  EXPECT_EQ(path_for("out/checkpoints", 1200), fs::path("out/checkpoints/step-0000001200.h5"));
+  EXPECT_THROW(path_for(dir_, -1), Error);
+  save_steps({20, 3, 100});
+  for (const char* name : {"step-12.h5", "step-0000000012.h5.bak", "step--000000012.h5", "step-00000000012.h5",
+                           "step-.h5", "best.h5", "step-99999999999999999999.h5"}) {
+    put_temporary(name);
+  }
+  EXPECT_EQ(steps(), (Steps{3, 20, 100}));
+  save_steps({12'345'678'901});
+  EXPECT_EQ(steps().back(), 12'345'678'901);
+}
+
+TEST_F(CheckpointDirectory, EmptyOrMissingHasNoCheckpoint) {
+  EXPECT_FALSE(newest_whole(dir_));
+  EXPECT_FALSE(newest_whole(dir_ / "missing"));
+  EXPECT_TRUE(list(dir_ / "missing").empty());
+  EXPECT_TRUE(prune(dir_ / "missing", 2).empty());
+  put_temporary("file");
+  EXPECT_NE(error_of([&] { list(dir_ / "file"); }).find("file: read directory: Not a directory"), std::string::npos);
+}
+
+TEST_F(CheckpointDirectory, PassesOverDamagedFilesAndReportsEach) {
+  save_steps({1, 2, 3, 4});
+  EXPECT_EQ(newest_whole(dir_)->step, 4);
+  fs::resize_file(path_for(dir_, 4), 700);
+  flip_a_bit(3);
+  Steps reported;
+  std::string reasons;
+  const auto found = newest_whole(dir_, [&](const Entry& entry, const std::string& reason) {
+    reported.push_back(entry.step);
+    reasons += reason + "\n";
+  });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->step, 2);
+  EXPECT_EQ(found->path, path_for(dir_, 2));
+  EXPECT_EQ(reported, (Steps{4, 3}));
+  EXPECT_NE(reasons.find("step-0000000004.h5: cut short: has 700 bytes, expects "), std::string::npos) << reasons;
+  EXPECT_NE(reasons.find("step-0000000003.h5: damaged: XXH3-128"), std::string::npos) << reasons;
+
+  flip_a_bit(2);
+  flip_a_bit(1);
+  reported.clear();
+  EXPECT_FALSE(newest_whole(dir_, [&](const Entry& entry, const std::string&) { reported.push_back(entry.step); }));
+  EXPECT_EQ(reported, (Steps{4, 3, 2, 1}));
+}
+
+TEST_F(CheckpointDirectory, PruneKeepsTheNewest) {
+  save_steps({1, 2, 3, 4, 5});
+  EXPECT_EQ(prune(dir_, 2).size(), 3u);
+  EXPECT_EQ(steps(), (Steps{4, 5}));
+  EXPECT_TRUE(prune(dir_, 7).empty());
+  EXPECT_EQ(prune(dir_, 1).at(0).step, 4);
+  EXPECT_EQ(steps(), (Steps{5}));
+  EXPECT_THROW(prune(dir_, 0), Error);
+}
+
+TEST_F(CheckpointDirectory, PruneNeverTakesTheNewestWholeOne) {
+  save_steps({1, 2, 3, 4, 5});
+  flip_a_bit(5);
+  flip_a_bit(4);
+  flip_a_bit(3);
+  prune(dir_, 2);
+  EXPECT_EQ(steps(), (Steps{2, 4, 5}));
+  EXPECT_EQ(newest_whole(dir_)->step, 2);
+}
+
+TEST_F(CheckpointDirectory, PruneTakesLeftoversOfDeadWritersOnly) {
+  save_steps({1});
+  const std::string mine = ".lockstep-" + host() + ".4000000.";
+  const std::string dead = mine + "0.tmp", living = mine + "1.tmp";
+  const std::string elsewhere = ".lockstep-another-host.7.0.tmp", elsewhere_old = ".lockstep-another-host.7.1.tmp";
+  for (const std::string& name : {dead, living, elsewhere, elsewhere_old, std::string(".other.tmp")})
+    put_temporary(name);
+  fs::last_write_time(dir_ / elsewhere_old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  const int fd = ::open((dir_ / living).c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
+  prune(dir_, 3);
+  EXPECT_EQ(names_in(dir_), (std::vector<std::string>{elsewhere, living, ".other.tmp", "step-0000000001.h5"}));
+  ::close(fd);
+  prune(dir_, 3);
+  EXPECT_FALSE(fs::exists(dir_ / living));
+}
+
+// The kernel stops a child somewhere in a row of saves; whatever it was doing, its directory holds only whole
+// checkpoints.
+TEST_F(CheckpointDirectory, AKilledWriterLeavesOnlyWholeCheckpoints) {
+  save_steps({0});
+  RandomStream random(21, 0);
+  int unfinished = 0;
+  for (int round = 0; round < 40; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const auto write = [&] {
+        for (std::int64_t step = newest_whole(dir_)->step + 1;; ++step) save_steps({step});
+      };
+      std::fputs(error_of(write).c_str(), stderr);
+      ::_exit(1);
+    }
+    ::usleep(static_cast<useconds_t>(random.below(20'000)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself";
+    for (const std::string& name : names_in(dir_)) unfinished += name.ends_with(".tmp");
+    const auto found = newest_whole(dir_, [](const Entry&, const std::string& reason) { ADD_FAILURE() << reason; });
+    ASSERT_TRUE(found);
+    expect_same(load(found->path), sample_checkpoint(static_cast<std::uint64_t>(found->step)));
+    prune(dir_, 2);
+    for (const std::string& name : names_in(dir_)) EXPECT_FALSE(name.ends_with(".tmp")) << name;
+  }
+  RecordProperty("killed_in_mid_write", unfinished);
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,228 @@
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "lockstep/checkpoint/hdf5_handle.h"
+#include "tests/checkpoint/fixtures.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+class CheckpointFile : public InDirectory {
+ protected:
+  const fs::path path_ = dir_ / "c.h5";
+};
+
+TEST_F(CheckpointFile, KeepsEveryBitOfEveryDTypeAndShape) {
+  const Checkpoint saved = sample_checkpoint();
+  save(path_, saved);
+  expect_same(load(path_), saved);
+  expect_same(parse(read_verified(path_), "received"), saved);
+  EXPECT_NO_THROW(verify(path_));
+  EXPECT_EQ(names_in(dir_), std::vector<std::string>{"c.h5"});
+}
+
+TEST_F(CheckpointFile, KeepsExtremesOfMetadataAndNumberOfTensors) {
+  for (const std::string& text : {std::string(), std::string("{}"), std::string(300'000, 'x')}) {
+    Checkpoint saved{.tensors = {}, .metadata = text};
+    expect_same(parse(serialize(saved, "t"), "t"), saved);
+  }
+  Checkpoint many;
+  for (int i = 0; i < 2000; ++i) many.tensors.push_back({fmt::format("g{}/t{}", i % 3, i), Tensor({2}, DType::F32)});
+  expect_same(parse(serialize(many, "t"), "t"), many);
+  Checkpoint big{.tensors = {}, .metadata = "{}"};
+  big.tensors.push_back({"a/b/c/d", random_tensor({1'500'000}, DType::F32, 5)});
+  save(path_, big);
+  expect_same(load(path_), big);
+}
+
+// HDF5 rounds, aligns and aggregates; wherever the end of the file falls, it is read back and ends in nothing else.
+TEST_F(CheckpointFile, KeepsAnySizeAndNumber) {
+  for (std::int64_t count = 0; count < 40; ++count) {
+    for (const std::int64_t elements : {0, 1, 100, 511, 512, 1700, 2048, 5000}) {
+      Checkpoint saved{.tensors = {}, .metadata = std::string(static_cast<std::size_t>(count * elements), 'm')};
+      for (std::int64_t i = 0; i < count; ++i) {
+        saved.tensors.push_back({fmt::format("{}/t{}", i % 4, i), random_tensor({elements}, DType::U8, 1)});
+      }
+      const auto bytes = serialize(saved, "t");
+      expect_same(parse(bytes, "t"), saved);
+      EXPECT_LT(bytes.size(), static_cast<std::size_t>(count * (2 * elements + 1024) + 16384));
+    }
+  }
+}
+
+TEST_F(CheckpointFile, SameContentsGiveTheSameBytes) {
+  EXPECT_EQ(serialize(sample_checkpoint(), "a"), serialize(sample_checkpoint(), "b"));
+  save(path_, sample_checkpoint());
+  EXPECT_EQ(bytes_of(path_), serialize(sample_checkpoint(), "c"));
+}
+
+TEST_F(CheckpointFile, RefusesNamesAndTensorsThatItCannotStore) {
+  const auto message = [&](std::vector<std::string> names) {
+    Checkpoint c;
+    for (auto& name : names) c.tensors.push_back({name, Tensor({1}, DType::F32)});
+    return error_of([&] { save(path_, c); });
+  };
+  for (const std::string& name :
+       {std::string(), std::string("/a"), std::string("a/"), std::string("a//b"), std::string("a/./b"),
+        std::string("."), std::string("metadata"), std::string("metadata/x"), std::string("a\0b", 3)}) {
+    EXPECT_NE(message({name}).find("tensor name"), std::string::npos) << name;
+  }
+  EXPECT_NE(message({"a", "a"}).find(path_.string() + ": a: "), std::string::npos) << message({"a", "a"});
+  EXPECT_NE(message({"a", "a/b"}).find("a/b"), std::string::npos);
+  EXPECT_NE(message({"a/b", "a"}).find("c.h5: a: "), std::string::npos);
+  Checkpoint empty;
+  empty.tensors.push_back({"none", Tensor()});
+  EXPECT_NE(error_of([&] { save(path_, empty); }).find("\"none\""), std::string::npos);
+  EXPECT_TRUE(names_in(dir_).empty());
+  EXPECT_EQ(message({"..", "a b", "ä", "metadata2"}), "no error");
+}
+
+TEST_F(CheckpointFile, NoticesAFlippedBitAnywhere) {
+  const std::vector<std::byte> whole = serialize(sample_checkpoint(), "t");
+  std::vector<std::byte> bytes = whole;
+  RandomStream random(11, 0);
+  // Every bit of the user block's text and the superblock, then samples.
+  for (std::size_t at = 0; at < bytes.size(); at += at < 1024 ? 1 : 1 + random.below(40)) {
+    for (int bit = 0; bit < 8; bit += at < 160 ? 1 : 5) {
+      bytes[at] ^= std::byte{1} << bit;
+      const std::string message = error_of([&] { parse(bytes, "broken.h5"); });
+      EXPECT_TRUE(message.starts_with("[checkpoint] broken.h5: ")) << at << " " << message;
+      const bool by_hash = message.find("XXH3-128 of its contents is ") != std::string::npos;
+      EXPECT_TRUE(at < 512 || by_hash) << at << " " << message;
+      bytes[at] = whole[at];
+    }
+  }
+  for (const std::size_t at : {std::size_t{0}, std::size_t{22}, std::size_t{300}, whole.size() / 2, whole.size() - 1}) {
+    bytes[at] ^= std::byte{0x10};
+    put(path_, bytes);
+    const std::string message = error_of([&] { load(path_); });
+    EXPECT_NE(message.find(path_.string()), std::string::npos) << message;
+    EXPECT_EQ(error_of([&] { verify(path_); }), message);
+    EXPECT_EQ(error_of([&] { read_verified(path_); }), message);
+    bytes[at] = whole[at];
+  }
+}
+
+TEST_F(CheckpointFile, NoticesEveryLengthButTheRightOne) {
+  std::vector<std::byte> whole = serialize(sample_checkpoint(), "t");
+  RandomStream random(12, 0);
+  for (std::size_t length = 0; length < whole.size(); length += length < 600 ? 1 : 1 + random.below(900)) {
+    const auto message = error_of([&] { parse(std::span(whole).first(length), "short.h5"); });
+    EXPECT_NE(message.find(fmt::format("cut short: has {} bytes, expects ", length)), std::string::npos) << message;
+  }
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{5}, std::size_t{511}, std::size_t{512}, whole.size() - 1}) {
+    put(path_, std::span(whole).first(length));
+    const std::string message = error_of([&] { load(path_); });
+    EXPECT_NE(message.find(fmt::format("c.h5: cut short: has {} bytes", length)), std::string::npos) << message;
+    EXPECT_EQ(error_of([&] { verify(path_); }), message);
+  }
+  const std::size_t size = whole.size();
+  whole.push_back(std::byte{0});
+  EXPECT_EQ(error_of([&] { parse(whole, "t"); }),
+            fmt::format("[checkpoint] t: too long: has {} bytes, expects {}", size + 1, size));
+}
+
+TEST_F(CheckpointFile, NamesWhatAFileIsInstead) {
+  EXPECT_NE(error_of([&] { load(path_); }).find("c.h5: open: No such file"), std::string::npos);
+  EXPECT_NE(error_of([&] { load(dir_); }).find("expected a regular file"), std::string::npos);
+  put(path_, std::as_bytes(std::span("PK\3\4 something else")));
+  EXPECT_NE(error_of([&] { load(path_); }).find("not a Lockstep checkpoint"), std::string::npos);
+  std::vector<std::byte> newer = serialize(sample_checkpoint(), "t");
+  const char version[] = "version 2";
+  std::memcpy(newer.data() + 20, version, sizeof version - 1);
+  put(path_, newer);
+  EXPECT_NE(error_of([&] { load(path_); }).find("format version 2 is newer than this build, which reads up to 1"),
+            std::string::npos);
+}
+
+TEST_F(CheckpointFile, GarbageIsAnError) {
+  RandomStream random(13, 0);
+  const std::vector<std::byte> whole = serialize(sample_checkpoint(), "t");
+  for (int i = 0; i < 400; ++i) {
+    std::vector<std::byte> bytes(random.below(3000));
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random.below(256));
+    // Some begin as a real file does, so that later checks are reached.
+    if (i % 2) std::copy_n(whole.begin(), std::min(bytes.size(), std::size_t{random.below(700)}), bytes.begin());
+    EXPECT_THROW(parse(bytes, "garbage"), Error);
+    if (i % 40 > 1) continue;
+    put(path_, bytes);
+    EXPECT_THROW(load(path_), Error);
+  }
+  // A header that claims all there can be allocates nothing.
+  std::string text(512, ' ');
+  const std::string claim =
+      "LOCKSTEP CHECKPOINT\nversion 1\npayload 9223372036854775807\nxxh3-128 " + std::string(32, '0') + "\n";
+  text.replace(0, claim.size(), claim).back() = '\n';
+  const std::string message = error_of([&] { parse(std::as_bytes(std::span(text)), "claim"); });
+  EXPECT_EQ(message, "[checkpoint] claim: cut short: has 512 bytes, expects 9223372036854776319");
+}
+
+TEST_F(CheckpointFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
+  const fs::path parent_is_file = path_ / "sub.h5";
+  save(path_, sample_checkpoint(1));
+  const std::string message = error_of([&] { save(parent_is_file, sample_checkpoint(2)); });
+  EXPECT_NE(message.find(parent_is_file.string() + ": create temporary file"), std::string::npos) << message;
+  EXPECT_NE(message.find("Not a directory"), std::string::npos) << message;
+  EXPECT_NE(error_of([&] { save(dir_ / "no" / "c.h5", sample_checkpoint(2)); }).find("No such file"),
+            std::string::npos);
+  fs::create_directory(dir_ / "taken");
+  EXPECT_NE(error_of([&] { save(dir_ / "taken", sample_checkpoint(2)); }).find("rename"), std::string::npos);
+  expect_same(load(path_), sample_checkpoint(1));
+  EXPECT_EQ(names_in(dir_), (std::vector<std::string>{"c.h5", "taken"}));
+}
+
+// Runs `action` in a child process, for what would change this one; true if it returned true.
+bool in_child(const std::function<bool()>& action) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(action() ? 0 : 1);
+  int status = 0;
+  return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_F(CheckpointFile, AnUnwritableDirectoryIsNamed) {
+  using fs::perms;
+  save(path_, sample_checkpoint(1));
+  fs::permissions(dir_, perms::owner_read | perms::owner_exec | perms::others_read | perms::others_exec);
+  EXPECT_TRUE(in_child([&] {
+    constexpr uid_t nobody = 65534;  // root may write anywhere
+    if (::geteuid() == 0 && ::setuid(nobody) != 0) return false;
+    const std::string message = error_of([&] { save(path_, sample_checkpoint(2)); });
+    return message.find(path_.string() + ": create temporary file") != std::string::npos &&
+           message.find("Permission denied") != std::string::npos;
+  }));
+  fs::permissions(dir_, perms::owner_all);
+  expect_same(load(path_), sample_checkpoint(1));
+  EXPECT_EQ(names_in(dir_), std::vector<std::string>{"c.h5"});
+}
+
+// In a child, whose file size limit plays the full disk: whether save() reports it with file, operation and reason.
+bool save_reports_limit(const fs::path& path, rlim_t limit) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limits{limit, limit};
+  if (::setrlimit(RLIMIT_FSIZE, &limits) != 0) return false;
+  const std::string message = error_of([&] { save(path, sample_checkpoint(2)); });
+  return message.find(path.string() + ": write to temporary file") != std::string::npos &&
+         message.find("File too large") != std::string::npos;
+}
+
+TEST_F(CheckpointFile, AFullDiskLeavesTheOldFileAndNothingElse) {
+  save(path_, sample_checkpoint(1));
+  const std::size_t size = fs::file_size(path_);
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{511}, std::size_t{4096}, size - 1}) {
+    EXPECT_TRUE(in_child([&] { return save_reports_limit(path_, limit); })) << limit;
+    expect_same(load(path_), sample_checkpoint(1));
+    EXPECT_EQ(names_in(dir_), std::vector<std::string>{"c.h5"}) << limit;
+  }
+}
+
+TEST(Hdf5Handle, ReportsTheTextOfAFailure) {
+  const Hdf5Session session;
+  const auto open = [] { Hdf5Handle(-1, nullptr, "f.h5", "H5Fopen"); };
+  EXPECT_TRUE(error_of(open).starts_with("[checkpoint] f.h5: H5Fopen: ")) << error_of(open);
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,122 @@
+// A failure on one rank becomes the same failure on all, and ranks started differently are told apart.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "lockstep/comm/agreement.h"
+#include "tests/mpi/harness.h"
+
+namespace lockstep::test {
+namespace {
+
+// Every rank got the same text.
+void expect_shared(const std::string& text) {
+  for (const std::string& other : world().allgather_strings(text)) {
+    EXPECT_EQ(other, text);
+  }
+}
+
+TEST(Agree, NoErrorIsNoError) {
+  comm::agree(world(), std::nullopt);
+  EXPECT_EQ(comm::collectively(world(), [] { return world().rank() * 2; }), world().rank() * 2);
+}
+
+TEST(Agree, OneRanksErrorReachesAll) {
+  const int failing = world().size() - 1;
+  const std::string error = error_of([&] {
+    comm::agree(world(), world().rank() == failing ? std::optional<std::string>("[data] disk full") : std::nullopt);
+  });
+  EXPECT_NE(error.find("[data] disk full"), std::string::npos) << error;
+  if (world().size() > 1) {
+    EXPECT_NE(error.find("rank " + std::to_string(failing) + " on host " + world().topology().host(failing)),
+              std::string::npos)
+        << error;
+  }
+  expect_shared(error);
+}
+
+TEST(Agree, TheLowestOfSeveralSpeaks) {
+  const std::string error = error_of([] {
+    comm::collectively(world(), [] { throw std::runtime_error("broken " + std::to_string(world().rank())); });
+  });
+  EXPECT_NE(error.find("broken 0"), std::string::npos) << error;
+  if (world().size() > 1) {
+    EXPECT_NE(error.find(std::to_string(world().size()) + " ranks failed in all"), std::string::npos) << error;
+  }
+  expect_shared(error);
+}
+
+TEST(Agree, SomethingThatIsNoExceptionIsToldToo) {
+  const std::string error = error_of([] { comm::collectively(world(), [] { throw 7; }); });
+  EXPECT_NE(error.find("no std::exception"), std::string::npos) << error;
+}
+
+TEST(RankZeroFirst, OthersFindWhatRankZeroMade) {
+  const SharedDirectory directory;
+  const auto file = directory.path() / "download";
+  const bool made_it = comm::rank_zero_first(world(), [&] {
+    if (std::filesystem::exists(file)) {
+      return false;
+    }
+    std::ofstream(file) << "data";
+    return true;
+  });
+  EXPECT_EQ(made_it, world().is_root());
+}
+
+TEST(RankZeroFirst, ItsFailureKeepsOthersFromRunning) {
+  int runs = 0;
+  const std::string error = error_of([&] {
+    comm::rank_zero_first(world(), [&] {
+      ++runs;
+      fail("fetch", "no network");
+    });
+  });
+  EXPECT_NE(error.find("[fetch] no network"), std::string::npos) << error;
+  EXPECT_EQ(runs, world().is_root() ? 1 : 0);
+  expect_shared(error);
+}
+
+TEST(RankZeroFirst, AFailureOfAnotherReachesAll) {
+  const int failing = world().size() - 1;
+  const std::string error = error_of(
+      [&] { comm::rank_zero_first(world(), [&] { check(world().rank() != failing, "unpack", "no space"); }); });
+  EXPECT_NE(error.find("[unpack] no space"), std::string::npos) << error;
+  expect_shared(error);
+}
+
+TEST(CheckSame, NamesWhoDiffersAndHow) {
+  comm::check_same(world(), "options", "--lr 0.1\n--epochs 3");
+  if (world().size() == 1) {
+    return;
+  }
+  const int odd_one = world().size() - 1;
+  const std::string error = error_of([&] {
+    comm::check_same(world(), "options",
+                     world().rank() == odd_one ? "--lr 0.1\n--epochs 4\n" : "--lr 0.1\n--epochs 3\n");
+  });
+  EXPECT_NE(error.find("options must be the same"), std::string::npos) << error;
+  EXPECT_NE(error.find("rank 0 (host " + world().host() + ") has '--epochs 3'"), std::string::npos) << error;
+  EXPECT_NE(error.find("rank " + std::to_string(odd_one) + " (host " + world().host() + ") has '--epochs 4'"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("from rank 0: " + std::to_string(odd_one)), std::string::npos) << error;
+  expect_shared(error);
+}
+
+TEST(CheckSame, SeesAMissingEndAndCutsLongTexts) {
+  if (world().size() == 1) {
+    return;
+  }
+  const bool first = world().is_root();
+  std::string error = error_of([&] { comm::check_same(world(), "classes", first ? "cat\ndog" : "cat"); });
+  EXPECT_NE(error.find("'dog'"), std::string::npos) << error;
+  error = error_of([&] { comm::check_same(world(), "hash", std::string(5000, first ? 'a' : 'b')); });
+  EXPECT_NE(error.find("(5000 bytes)"), std::string::npos) << error;
+  EXPECT_LT(error.size(), 1500U);
+  expect_shared(error);
+}
+
+}  // namespace
+}  // namespace lockstep::test

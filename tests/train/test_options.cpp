@@ -1,0 +1,366 @@
+#include "lockstep/train/options.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+struct Outcome {
+  Options options;
+  ParseResult result;
+  std::string out, err;
+  std::int64_t depth = 20;  // an option of the program's own
+};
+
+Outcome parse_line(std::vector<const char*> arguments, Options defaults = {}, bool is_rank_zero = true) {
+  Outcome o;
+  o.options = defaults;
+  CLI::App app("trains");
+  add_options(app, o.options);
+  app.add_option("--depth", o.depth, "layers")->group("Model");
+  app.set_version_flag("--version", "lockstep 1.2.3");
+  arguments.insert(arguments.begin(), "train_test");
+  std::ostringstream out, err;
+  o.result = parse(app, o.options, static_cast<int>(arguments.size()), arguments.data(), is_rank_zero, out, err);
+  o.out = out.str();
+  o.err = err.str();
+  return o;
+}
+
+std::string validation_error(const Options& options, int world_size = 2) {
+  try {
+    validate(options, world_size);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string write_config(const std::string& text) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::string path = testing::TempDir() + "lockstep_" + test->name() + ".toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Options, EveryOptionIsReadFromTheCommandLine) {
+  const Outcome o = parse_line({"--dataset",
+                                "cifar100",
+                                "--data-dir",
+                                "d",
+                                "--epochs",
+                                "7",
+                                "--max-steps",
+                                "70",
+                                "--batch-size",
+                                "8",
+                                "--global-batch",
+                                "32",
+                                "--accumulate",
+                                "2",
+                                "--shards",
+                                "0",
+                                "--optimizer",
+                                "sgd",
+                                "--lr",
+                                "0.25",
+                                "--momentum",
+                                "0.5",
+                                "--weight-decay",
+                                "5e-4",
+                                "--nesterov",
+                                "--schedule",
+                                "step",
+                                "--step-gamma",
+                                "0.2",
+                                "--milestones",
+                                "3,5.5",
+                                "--warmup-epochs",
+                                "0.5",
+                                "--scale-lr",
+                                "--scale-lr-batch",
+                                "128",
+                                "--no-decay-norm-bias",
+                                "--label-smoothing",
+                                "0.1",
+                                "--augment",
+                                "--seed",
+                                "18446744073709551615",
+                                "--threads",
+                                "3",
+                                "--loaders",
+                                "2",
+                                "--output",
+                                "o",
+                                "--resume",
+                                "auto",
+                                "--checkpoint-every",
+                                "4",
+                                "--checkpoint-every-steps",
+                                "5",
+                                "--keep",
+                                "6",
+                                "--eval-every",
+                                "8",
+                                "--log-every",
+                                "9",
+                                "--limit-train",
+                                "1000",
+                                "--limit-eval",
+                                "11",
+                                "--precision",
+                                "f64",
+                                "--quiet",
+                                "--depth",
+                                "32"});
+  ASSERT_TRUE(o.result.proceed) << o.err;
+  const nlohmann::json expected = {{"dataset", "cifar100"},
+                                   {"data-dir", "d"},
+                                   {"epochs", 7},
+                                   {"max-steps", 70},
+                                   {"batch-size", 8},
+                                   {"global-batch", 32},
+                                   {"accumulate", 2},
+                                   {"shards", 0},
+                                   {"optimizer", "sgd"},
+                                   {"lr", 0.25},
+                                   {"momentum", 0.5},
+                                   {"weight-decay", 5e-4},
+                                   {"nesterov", true},
+                                   {"schedule", "step"},
+                                   {"step-gamma", 0.2},
+                                   {"milestones", {3.0, 5.5}},
+                                   {"warmup-epochs", 0.5},
+                                   {"scale-lr", true},
+                                   {"scale-lr-batch", 128},
+                                   {"no-decay-norm-bias", true},
+                                   {"label-smoothing", 0.1},
+                                   {"augment", true},
+                                   {"seed", 18446744073709551615ull},
+                                   {"threads", 3},
+                                   {"loaders", 2},
+                                   {"output", "o"},
+                                   {"resume", "auto"},
+                                   {"checkpoint-every", 4},
+                                   {"checkpoint-every-steps", 5},
+                                   {"keep", 6},
+                                   {"eval-every", 8},
+                                   {"log-every", 9},
+                                   {"limit-train", 1000},
+                                   {"limit-eval", 11},
+                                   {"precision", "f64"},
+                                   {"quiet", true}};
+  const nlohmann::json json = to_json(o.options);
+  for (const auto& item : expected.items()) EXPECT_EQ(json.at(item.key()), item.value()) << item.key();
+  EXPECT_EQ(o.depth, 32);
+  EXPECT_EQ(validation_error(o.options), "");
+}
+
+TEST(Options, DefaultsAreTheProgramsAndValid) {
+  const Outcome o = parse_line({}, {.epochs = 3, .lr = 0.5});
+  EXPECT_TRUE(o.result.proceed);
+  EXPECT_EQ(o.options.epochs, 3);
+  EXPECT_EQ(o.options.lr, 0.5);
+  EXPECT_EQ(validation_error(o.options, 1), "");
+  EXPECT_EQ(validation_error(o.options, 64), "");
+}
+
+TEST(Options, AugmentCanBeTurnedOff) {
+  EXPECT_FALSE(parse_line({"--no-augment"}, {.augment = true}).options.augment);
+  EXPECT_TRUE(parse_line({"--augment"}).options.augment);
+}
+
+TEST(Options, HelpListsGroupsAndDefaults) {
+  const Outcome o = parse_line({"--help"}, {.lr = 0.0625, .milestones = {3, 4}});
+  EXPECT_FALSE(o.result.proceed);
+  EXPECT_EQ(o.result.exit_code, 0);
+  for (const char* group : {"Data:", "Training:", "Optimiser:", "Learning rate:", "Ranks:", "Run:", "Model:"}) {
+    EXPECT_TRUE(has(o.out, group)) << group;
+  }
+  const nlohmann::json options = to_json({});
+  for (const auto& item : options.items()) EXPECT_TRUE(has(o.out, "--" + item.key())) << item.key();
+  for (const char* part : {"--config", "--no-augment", "(default 0.0625)", "(default 3,4)", "(default off)",
+                           "(default digits)", "samples per rank"}) {
+    EXPECT_TRUE(has(o.out, part)) << part << "\n" << o.out;
+  }
+}
+
+TEST(Options, HelpNamesEachDefaultOnce) {
+  const std::string help = parse_line({"--help"}).out;
+  std::size_t defaults = 0;
+  for (std::size_t at = 0; (at = help.find("(default", at)) != std::string::npos; ++at) ++defaults;
+  EXPECT_EQ(defaults, to_json({}).size() + 1);  // and --config
+}
+
+TEST(Options, OnlyRankZeroPrintsAndAllRanksLeave) {
+  for (const char* flag : {"--help", "--version"}) {
+    const Outcome o = parse_line({flag}, {}, false);
+    EXPECT_FALSE(o.result.proceed);
+    EXPECT_EQ(o.result.exit_code, 0);
+    EXPECT_EQ(o.out + o.err, "");
+  }
+  EXPECT_TRUE(has(parse_line({"--version"}).out, "lockstep 1.2.3"));
+  const Outcome wrong = parse_line({"--no-such"}, {}, false);
+  EXPECT_EQ(wrong.result.exit_code, 2);
+  EXPECT_EQ(wrong.out + wrong.err, "");
+  EXPECT_TRUE(has(wrong.result.message, "--no-such"));
+}
+
+TEST(Options, ParseErrorsNameTheOption) {
+  const std::vector<std::vector<const char*>> lines = {
+      {"--epochs", "many"}, {"--lr", "0.1x"}, {"--epochs", "1.5"}, {"--seed", "-1"}, {"--batch-size", "010"}, {"--lr"}};
+  for (const auto& line : lines) {
+    const Outcome o = parse_line(line);
+    EXPECT_FALSE(o.result.proceed) << line[0];
+    EXPECT_EQ(o.result.exit_code, 2);
+    EXPECT_EQ(o.out, "");
+    EXPECT_TRUE(has(o.err, line[0])) << o.err;
+  }
+}
+
+TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
+  const std::string path = write_config(
+      "# as on the command line\nepochs = 4\nlr = 0.2\nnesterov = true\naugment = false\nschedule = \"step\"\n"
+      "milestones = [2, 3]\ndepth = 44\n");
+  const Outcome o = parse_line({"--config", path.c_str(), "--lr", "0.3"}, {.augment = true});
+  ASSERT_TRUE(o.result.proceed) << o.err;
+  EXPECT_EQ(o.options.epochs, 4);
+  EXPECT_EQ(o.options.lr, 0.3);
+  EXPECT_TRUE(o.options.nesterov);
+  EXPECT_FALSE(o.options.augment);
+  EXPECT_EQ(o.options.milestones, (std::vector<double>{2, 3}));
+  EXPECT_EQ(o.depth, 44);
+}
+
+TEST(Options, ConfigFileErrorsNameKeyOrFile) {
+  const Outcome unknown = parse_line({"--config", write_config("epochz = 4\n").c_str()});
+  EXPECT_EQ(unknown.result.exit_code, 2);
+  EXPECT_TRUE(has(unknown.err, "epochz")) << unknown.err;
+  const Outcome section = parse_line({"--config", write_config("[Training]\nepochs = 4\n").c_str()});
+  EXPECT_EQ(section.result.exit_code, 2);
+  EXPECT_TRUE(has(section.err, "Training")) << section.err;
+  const Outcome value = parse_line({"--config", write_config("epochs = \"x\"\n").c_str()});
+  EXPECT_TRUE(has(value.err, "--epochs")) << value.err;
+  const Outcome missing = parse_line({"--config", "/no/such.toml"});
+  EXPECT_EQ(missing.result.exit_code, 2);
+  EXPECT_TRUE(has(missing.err, "/no/such.toml")) << missing.err;
+}
+
+TEST(Options, TheGivenBatchReplacesTheProgramsOther) {
+  const Outcome global = parse_line({"--global-batch", "100"}, {.batch_size = 64});
+  EXPECT_EQ(global_batch(global.options, 3), 100);
+  EXPECT_EQ(validation_error(global.options, 3), "");
+  const Outcome local = parse_line({"--batch-size", "10", "--accumulate", "2"}, {.batch_size = 0, .global_batch = 64});
+  EXPECT_EQ(global_batch(local.options, 3), 60);
+}
+
+TEST(Options, AnotherOptimizerBringsItsRate) {
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}).options.lr, 0.001);
+  EXPECT_EQ(parse_line({"--optimizer", "adam", "--lr", "0.01"}).options.lr, 0.01);
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 3e-4);
+  EXPECT_EQ(parse_line({"--optimizer", "sgd"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 0.1);
+}
+
+TEST(Options, WhatWouldHaveNoEffectIsAnError) {
+  const std::vector<std::vector<const char*>> lines = {
+      {"--momentum", "0.9", "--optimizer", "adam"},
+      {"--nesterov", "--optimizer", "adamw"},
+      {"--beta1", "0.8"},
+      {"--milestones", "3"},
+      {"--min-lr", "0.1", "--schedule", "constant"},
+      {"--cycle-rise", "0.2"},
+      {"--step-epochs", "2", "--milestones", "3", "--schedule", "step"},
+      {"--scale-lr-batch", "64"}};
+  for (const auto& line : lines) {
+    const Outcome o = parse_line(line);
+    EXPECT_EQ(o.result.exit_code, 2) << line[0];
+    EXPECT_TRUE(has(o.err, line[0])) << o.err;
+  }
+}
+
+TEST(Validate, RangesNameOptionValueAndExpectation) {
+  EXPECT_EQ(validation_error({.lr = -1}), "[options] --lr is -1, expected a number above 0");
+  EXPECT_EQ(validation_error({.label_smoothing = 1}),
+            "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
+  EXPECT_EQ(validation_error({.optimizer = "lion"}),
+            "[options] --optimizer is 'lion', expected one of sgd, adam, adamw");
+  EXPECT_TRUE(has(validation_error({.dataset = "imagenet"}), "--dataset is 'imagenet'"));
+  EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
+  EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
+  EXPECT_TRUE(has(validation_error({.momentum = 1}), "--momentum is 1"));
+  EXPECT_TRUE(has(validation_error({.accumulate = 0}), "--accumulate is 0"));
+  EXPECT_TRUE(has(validation_error({.lr = std::numeric_limits<double>::quiet_NaN()}), "--lr is nan"));
+  EXPECT_TRUE(has(validation_error({.milestones = {4, 4}}), "--milestones is 4,4"));
+  EXPECT_TRUE(has(validation_error({.milestones = {-1, 4}}), "--milestones is -1"));
+  EXPECT_TRUE(has(validation_error({.loaders = -2}), "--loaders is -2"));
+  EXPECT_TRUE(has(validation_error({.keep = -1}), "--keep is -1"));
+  EXPECT_TRUE(has(validation_error({.precision = "f16"}), "--precision is 'f16'"));
+}
+
+TEST(Validate, Contradictions) {
+  const std::string batch = validation_error({.batch_size = 16, .global_batch = 100}, 4);
+  for (const char* part : {"--batch-size 16", "--global-batch is 100", "4 ranks", "64"}) {
+    EXPECT_TRUE(has(batch, part)) << batch;
+  }
+  EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .accumulate = 2}, 4), "");
+  EXPECT_TRUE(has(validation_error({.batch_size = 0}), "--global-batch"));
+  const std::string shards = validation_error({.shards = 3}, 4);
+  EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
+  EXPECT_EQ(validation_error({.shards = 4}, 3), "");
+  EXPECT_TRUE(has(validation_error({.accumulate = 2, .shards = 4}), "--accumulate is 2 with --shards 4"));
+  EXPECT_TRUE(has(validation_error({.momentum = 0, .nesterov = true}), "--nesterov with --momentum 0"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .nesterov = true}), "--nesterov with --optimizer adam"));
+  EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));
+  EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 5}), "");
+  EXPECT_TRUE(has(validation_error({.dataset = "mnist"}), "--data-dir is missing"));
+  EXPECT_TRUE(has(validation_error({.epochs = 2, .warmup_epochs = 3}), "--warmup-epochs is 3"));
+  EXPECT_TRUE(has(validation_error({.schedule = "one-cycle", .warmup_epochs = 1}), "one-cycle"));
+  EXPECT_TRUE(has(validation_error({.lr = 0.1, .min_lr = 0.2}), "--min-lr is 0.2"));
+  EXPECT_TRUE(has(validation_error({.limit_train = 10}, 2), "--limit-train is 10"));
+  EXPECT_TRUE(has(validation_error({.output = ""}), "--output is empty"));
+}
+
+TEST(Validate, AGlobalBatchFitsTheData) {
+  EXPECT_NO_THROW(validate_data({.batch_size = 50}, 2, 100));
+  try {
+    validate_data({.batch_size = 51}, 2, 100);
+    FAIL() << "102 samples of 100";
+  } catch (const Error& error) {
+    for (const char* part : {"--batch-size is 51", "2 ranks", "102", "100 training samples", "digits"}) {
+      EXPECT_TRUE(has(error.what(), part)) << error.what();
+    }
+  }
+  EXPECT_THROW(validate_data({.batch_size = 0, .global_batch = 101}, 2, 100), Error);
+}
+
+TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
+  const std::string text = canonical({.data_dir = "a", .threads = 4, .loaders = 1, .output = "x", .quiet = true});
+  EXPECT_EQ(text, canonical({.data_dir = "b", .threads = 2, .loaders = 0, .output = "y"}));
+  EXPECT_NE(text, canonical({.seed = 2}));
+  EXPECT_NE(text, canonical({}, {{"depth", 20}}));
+}
+
+TEST(Canonical, DifferencesNameTheOption) {
+  const auto lines =
+      differences(canonical({.lr = 0.1}, {{"depth", 20}}),
+                  canonical({.lr = 0.30000000000000004}, {{"depth", 32}, {"stem", "cifar"}}), "on rank 0", "on rank 1");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "--depth: 20 on rank 0, 32 on rank 1");
+  EXPECT_EQ(lines[1], "--lr: 0.1 on rank 0, 0.30000000000000004 on rank 1");
+  EXPECT_EQ(lines[2], "--stem: not an option on rank 0, \"cifar\" on rank 1");
+  EXPECT_TRUE(differences(canonical({}), canonical({}), "a", "b").empty());
+}
+
+}  // namespace
+}  // namespace lockstep::train
