@@ -142,7 +142,7 @@ case $bind in
 esac
 
 threads=$((share < ${#own_cores[@]} ? share : ${#own_cores[@]}))
-if ((threads < share && local_rank == 0)) && [[ -z ${OMP_NUM_THREADS-} ]]; then
+if ((threads < share && local_rank == 0)) && [[ -n ${OMPI_MCA_orte_bound_at_launch-} && -z ${OMP_NUM_THREADS-} ]]; then
   echo "train.sh: $host: each rank is bound to $threads of the $share cores that it could have;" \
     "give mpirun --bind-to none, or set LOCKSTEP_BIND=cores" >&2
 fi
