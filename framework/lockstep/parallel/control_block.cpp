@@ -38,7 +38,11 @@ void ControlBlock::end_leaf() {
     add_into<double>(static_cast<std::int64_t>(sums_), slot(top).data(), slot(top - 1).data());
   }
   walk_.next();
-  walk_.done() ? start() : std::ranges::fill(leaf(), 0.0);
+  if (walk_.done()) {
+    start();
+  } else {
+    std::ranges::fill(leaf(), 0.0);
+  }
 }
 
 std::span<std::uint64_t> ControlBlock::words_of(int rank) {

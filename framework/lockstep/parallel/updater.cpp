@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-Updater::Updater(ParameterStore& store, std::unique_ptr<optim::UpdateRule> rule, UpdaterOptions options)
+Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, UpdaterOptions options)
     : store_(store), rule_(std::move(rule)) {
   for (const optim::ParameterGroup& g : options.groups) {
     const bool used = std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });

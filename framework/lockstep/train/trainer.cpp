@@ -1,0 +1,301 @@
+#include "lockstep/train/trainer.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world) {
+  return {.dtype = o.precision,
+          .seed = o.seed,
+          .gradient_slots = world.my_slots(),
+          .optimizer_states = static_cast<int>(o.rule->states().size()),
+          .bucket_bytes = o.bucket_bytes};
+}
+
+TrainerOptions with_rule(TrainerOptions options) {
+  if (!options.rule) options.rule = optim::sgd({});
+  check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1", options.global_batch);
+  check(options.accumulate >= 1, "trainer", "{} micro-batches, expected at least 1", options.accumulate);
+  return options;
+}
+
+std::string form_of(ParameterStore& store) {
+  std::string text;
+  for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
+  return text;
+}
+
+}  // namespace
+
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model, std::vector<data::Field> fields,
+                 TrainerOptions options)
+    : comm_(comm.duplicate()),
+      world_(comm.rank(), comm.size(), options.shards),
+      fields_(std::move(fields)),
+      options_(with_rule(std::move(options))),
+      model_(module.named_parameters(), std::move(model), store_options(options_, world_), options_.unused) {
+  check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
+        options_.shards, world_.size);
+  // All ranks compile the first leaf's shape, so that all fix the same persistent form.
+  const std::int64_t leaf = part_of(options_.global_batch, world_.tree.leaves(), 0).size();
+  const std::int64_t micro = part_of(leaf, options_.accumulate, 0).size();
+  std::size_t doubles = 0;
+  comm::collectively(comm_, [&] {
+    Plan& nominal = model_.plan(Mode::Train, input_types(micro));
+    counts_ = nominal.counts();
+    statistics_ = nominal.statistics();
+    last_plan_ = &nominal;
+    for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
+    updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
+  });
+  comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
+  engine_ = std::make_unique<GradientEngine>(comm_, world_, model_.parameters(), doubles, counts_.size());
+  broadcast_weights();
+}
+
+Trainer::~Trainer() = default;
+
+std::map<std::string, Type> Trainer::input_types(std::int64_t samples) const {
+  std::map<std::string, Type> types;
+  for (const data::Field& f : fields_) types[f.name] = {f.shape.batched(samples), f.dtype};
+  return types;
+}
+
+Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step) {
+  Plan& plan = model_.plan(mode, input_types(rows.size()));
+  for (const data::Field& f : fields_) {
+    void* input = plan.input(f.name);
+    if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
+    const Tensor& source = batch.at(f.name);
+    check(source.dtype() == f.dtype && source.shape().tail() == f.shape, "trainer", "field '{}' of the batch is {}{}, the model was traced with {} per sample",
+          f.name, name_of(source.dtype()), source.shape().str(), Type{f.shape, f.dtype}.str());
+    std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(), static_cast<std::size_t>(rows.size()) * f.bytes());
+  }
+  if (void* number = plan.input("step")) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
+  if (void* ids = plan.input("sample_ids")) {
+    std::copy_n(batch.step.samples.begin() + rows.begin, rows.size(), static_cast<std::int64_t*>(ids));
+  }
+  last_plan_ = &plan;
+  return plan;
+}
+
+void Trainer::add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const {
+  sums[kLossSum] += plan.loss() * plan.weight();
+  sums[kWeightSum] += plan.weight();
+  sums[kSampleSum] += static_cast<double>(samples);
+  for (std::size_t c = 0; c < counts_.size(); ++c) sums[kFirstCount + c] += plan.count(counts_[c]);
+}
+
+// The leaf's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is through.
+void Trainer::run_leaf(const Local& local, Range leaf) {
+  std::int64_t last = options_.accumulate - 1;  // the last micro-batch with a sample in it
+  while (last > 0 && part_of(leaf.size(), options_.accumulate, last).size() == 0) --last;
+  if (leaf.size() == 0) {
+    engine_->sums_ready();
+    engine_->zero_gradients();
+    engine_->end_leaf();
+    return;
+  }
+  for (std::int64_t micro = 0; micro <= last; ++micro) {
+    const Range part = part_of(leaf.size(), options_.accumulate, micro);
+    const Range rows{leaf.begin + part.begin - local.first, leaf.begin + part.end - local.first};
+    Plan& plan = fill(Mode::Train, *local.batch, rows, static_cast<std::uint64_t>(updates_));
+    bool forward_known = false;
+    const auto forward_done = [&] {
+      add_sums(plan, engine_->leaf_sums(), rows.size());
+      std::size_t at = 0;
+      for (std::size_t s = 0; s < statistics_.size(); ++s) {
+        const double* sums = plan.statistic_sums(s);
+        const auto n = static_cast<std::size_t>(2 * statistics_[s].mean->shape.elements());
+        for (std::size_t i = 0; i < n; ++i) engine_->leaf_statistics()[at++] += sums[i];
+      }
+    };
+    const GradientTarget target{engine_->slot(), micro > 0};
+    if (micro < last) {
+      plan.run(target);
+      forward_done();
+      continue;
+    }
+    plan.run(target, [&](const Parameter* parameter) {
+      if (!std::exchange(forward_known, true)) {
+        forward_done();
+        engine_->sums_ready();
+      }
+      engine_->gradient_ready(parameter);
+    });
+    if (!forward_known) {  // everything is frozen
+      forward_done();
+      engine_->sums_ready();
+    }
+  }
+  engine_->end_leaf();
+}
+
+Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word, std::uint64_t position_word) {
+  engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
+  const Range mine = world_.my_leaves();
+  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+    const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
+    run_leaf(local, streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
+  }
+  engine_->finish_step();
+  const Totals result = totals(engine_->sums());
+  if (result.samples == 0) return result;
+  check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples, result.weight);
+  ++updates_;
+  updater_->update(learning_rate, result.weight, updates_);
+  move_statistics();
+  last_weight_ = result.weight;
+  return result;
+}
+
+Totals Trainer::step(const data::Batch& batch, double learning_rate) {
+  const data::StepSamples& s = batch.step;
+  const Range leaves = world_.my_leaves();
+  const std::int64_t begin = part_of(s.global_size, world_.tree.leaves(), leaves.begin).begin;
+  const std::int64_t end = part_of(s.global_size, world_.tree.leaves(), leaves.end - 1).end;
+  check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
+        "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin, s.local.end,
+        s.global_size, begin, end);
+  const std::uint64_t position = static_cast<std::uint64_t>(s.epoch) << 40 | static_cast<std::uint64_t>(s.offset);
+  return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size), position);
+}
+
+Totals Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
+  check(options_.shards == 0, "trainer", "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
+  const data::Batch none;
+  return run_step({streamed ? &*streamed : &none, 0, -1}, learning_rate, 0, 0);
+}
+
+Totals Trainer::evaluate(data::Loader& loader) {
+  const Range leaves = world_.my_leaves();
+  const std::size_t width = kFirstCount + counts_.size();
+  std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
+  for (const data::Batch& batch : loader.epoch()) {
+    for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+      const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
+      if (part.size() == 0) continue;
+      Plan& plan = fill(Mode::Eval, batch, {part.begin - batch.step.local.begin, part.end - batch.step.local.begin}, 0);
+      plan.run();
+      add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
+    }
+  }
+  const comm::Communicator channel = comm_.duplicate();
+  ControlBlock control(channel, world_, width, kControlWords);
+  control.begin();
+  for (const auto& leaf : sums) {
+    std::ranges::copy(leaf, control.leaf().begin());
+    control.end_leaf();
+  }
+  control.finish();
+  return totals(control.sums());
+}
+
+Totals Trainer::totals(std::span<const double> sums) const {
+  Totals t{.weight = sums[kWeightSum], .samples = static_cast<std::int64_t>(sums[kSampleSum])};
+  t.loss = t.weight > 0 ? sums[kLossSum] / t.weight : 0;
+  for (std::size_t c = 0; c < counts_.size(); ++c) t.counts[counts_[c]] = sums[kFirstCount + c];
+  return t;
+}
+
+void Trainer::move_statistics() {
+  ParameterStore& store = model_.parameters();
+  std::span<const double> all = engine_->statistics();
+  for (const RunningStatistics& s : statistics_) {
+    const auto channels = static_cast<std::size_t>(s.mean->shape.elements());
+    const double samples = engine_->sums()[kSampleSum];
+    const RunningUpdate update{.momentum = s.momentum,
+                               .count = samples * static_cast<double>(s.per_sample),
+                               .sums = all.first(channels),
+                               .squares = all.subspan(channels, channels)};
+    void *mean = store.value(s.mean), *variance = store.value(s.variance);
+    if (options_.precision == DType::F64) {
+      move_running_statistics(update, static_cast<double*>(mean), static_cast<double*>(variance));
+    } else {
+      move_running_statistics(update, static_cast<float*>(mean), static_cast<float*>(variance));
+    }
+    ++*static_cast<std::int64_t*>(store.value(s.batches));
+    all = all.subspan(2 * channels);
+  }
+}
+
+Tensor Trainer::gradient(const std::string& parameter) const {
+  Tensor tensor = model_.parameters().read_gradient(parameter);
+  const auto scale = [&]<class T>(T) {
+    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / last_weight_);
+  };
+  tensor.dtype() == DType::F64 ? scale(double{}) : scale(float{});
+  return tensor;
+}
+
+Tensor Trainer::observed(const std::string& name) const { return last_plan_->observed(name); }
+
+std::vector<checkpoint::NamedTensor> Trainer::state() const {
+  const ParameterStore& store = model_.parameters();
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (const NamedParameter& p : store.parameters()) tensors.push_back({"model/" + p.name, store.read(p.name)});
+  const auto states = updater_->rule().states();
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    for (const NamedParameter& p : store.parameters()) {
+      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name) continue;
+      tensors.push_back({"optimizer/" + std::string(states[s]) + "/" + p.name, store.read_state(p.name, static_cast<int>(s))});
+    }
+  }
+  return tensors;
+}
+
+void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+  std::map<std::string, const Tensor*> given;
+  for (const auto& [name, tensor] : tensors) given[name] = &tensor;
+  ParameterStore& store = model_.parameters();
+  for (const checkpoint::NamedTensor& wanted : state()) {
+    const bool of_model = wanted.name.starts_with("model/");
+    if (!of_model && weights_only) continue;
+    const auto found = given.find(wanted.name);
+    check(found != given.end(), "checkpoint", "'{}' is missing, the model expects it with shape {}", wanted.name, wanted.tensor.shape().str());
+    check(found->second->shape() == wanted.tensor.shape(), "checkpoint", "'{}' has shape {}, the model expects {}", wanted.name,
+          found->second->shape().str(), wanted.tensor.shape().str());
+    const std::string path = wanted.name.substr(wanted.name.find('/') + 1);
+    if (of_model) {
+      store.write(path, *found->second);
+    } else {
+      const auto states = updater_->rule().states();
+      const auto state = std::ranges::find(states, path.substr(0, path.find('/')));
+      store.write_state(path.substr(path.find('/') + 1), static_cast<int>(state - states.begin()), *found->second);
+    }
+    given.erase(found);
+  }
+  for (const auto& [name, tensor] : given) {
+    check(!name.starts_with("model/") && !name.starts_with("optimizer/"), "checkpoint", "'{}' is no part of this model or optimizer", name);
+  }
+  store.refresh();
+  updates_ = updates;
+}
+
+std::uint64_t Trainer::weights_hash() const {
+  std::uint64_t hash = 0;
+  for (const NamedParameter& p : model_.parameters().parameters()) {
+    const Tensor tensor = model_.parameters().read(p.name);
+    hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
+  }
+  return hash;
+}
+
+void Trainer::broadcast_weights() {
+  ParameterStore& store = model_.parameters();
+  for (const NamedParameter& p : store.parameters()) {
+    const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
+    const auto bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
+    comm_.broadcast(std::span(static_cast<std::byte*>(store.value(p.parameter)), bytes));
+  }
+  store.refresh();
+}
+
+}  // namespace lockstep::train

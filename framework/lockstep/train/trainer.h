@@ -1,0 +1,106 @@
+// One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update. Needs a
+// communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks construct it and call it
+// alike; one thread. After an Error in the middle of a step the ranks are out of step: end the job.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/data/batch.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/stream.h"
+#include "lockstep/nn/module.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/parallel/updater.h"
+#include "lockstep/plan/compiled_model.h"
+
+namespace lockstep::train {
+
+struct TrainerOptions {
+  std::int64_t global_batch = 0;  // samples per step over all ranks: the nominal one, for which plans and layouts are made first
+  std::int64_t shards = 0;        // leaves of the reduction tree; 0: one per rank
+  std::int64_t accumulate = 1;    // micro-batches per leaf
+  DType precision = DType::F32;
+  std::uint64_t seed = 0;
+  std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
+  UpdaterOptions update = {};
+  std::int64_t bucket_bytes = 25 << 20;
+  Unused unused = Unused::Error;
+};
+
+// Means over all samples of a step, or of an evaluation, on every rank the same.
+struct Totals {
+  double loss = 0, weight = 0;  // sum of weights: samples unless the loss has its own
+  std::int64_t samples = 0;
+  std::map<std::string, double> counts = {};
+
+  double fraction(const std::string& count) const {
+    const auto found = counts.find(count);
+    return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
+  }
+};
+
+class Trainer {
+ public:
+  // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
+  Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model, std::vector<data::Field> fields,
+          TrainerOptions options);
+  ~Trainer();
+
+  // Trains one global batch, of which `batch` holds this rank's part (maybe none of it), at this learning rate.
+  Totals step(const data::Batch& batch, double learning_rate);
+  // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples is 0.
+  Totals step(const std::optional<data::Batch>& streamed, double learning_rate);
+  // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
+  Totals evaluate(data::Loader& loader);
+
+  std::int64_t updates() const { return updates_; }
+  const WorldLayout& world() const { return world_; }
+  CompiledModel& model() { return model_; }
+  const TrainerOptions& options() const { return options_; }
+
+  // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model function observed
+  // (of the last micro-batch of this rank).
+  Tensor gradient(const std::string& parameter) const;
+  Tensor observed(const std::string& name) const;
+
+  // "model/NAME", "optimizer/STATE/NAME". load() takes all of the model, broadcasts nothing, and throws Error naming the tensor that is
+  // missing, left over or of another shape; optimizer state may be absent if `weights_only`.
+  std::vector<checkpoint::NamedTensor> state() const;
+  void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
+  std::uint64_t weights_hash() const;  // of values in logical order
+
+ private:
+  struct Local {  // this rank's samples of a step
+    const data::Batch* batch;
+    std::int64_t first, global_size;  // position of its first sample among the global ones
+  };
+  std::map<std::string, Type> input_types(std::int64_t samples) const;
+  Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
+  void run_leaf(const Local& local, Range leaf);
+  void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
+  Totals run_step(const Local& local, double learning_rate, std::uint64_t samples_word, std::uint64_t position_word);
+  Totals totals(std::span<const double> sums) const;
+  void move_statistics();
+  void broadcast_weights();
+
+  comm::Communicator comm_;
+  WorldLayout world_;
+  std::vector<data::Field> fields_;
+  TrainerOptions options_;
+  CompiledModel model_;
+  std::vector<std::string> counts_;
+  std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
+  std::unique_ptr<Updater> updater_;
+  std::unique_ptr<GradientEngine> engine_;
+  Plan* last_plan_ = nullptr;
+  double last_weight_ = 1;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace lockstep::train
