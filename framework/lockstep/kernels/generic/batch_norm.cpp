@@ -52,43 +52,45 @@ PerLane<T, B> load(const T* values, Lanes lanes, T absent) {
   return out;
 }
 
+struct Terms {
+  double a, b;
+};
+
 template <int B>
 struct Sums {
   PerLane<double, B> first{}, second{};
 };
 
-// Sums over batch and spatial of term(index, lane) = {u, v}, per lane.
+// Sums over batch and spatial of term(index, lane) = {u, v}, per lane; a lone channel is summed on eight lanes of
+// positions, a width that is fixed so that the order does not follow the machine's vectors.
 template <int B, class Term>
 Sums<B> two_sums(const BatchNormView& v, std::int64_t cb, const Term& term) {
-  Sums<B> total;
+  constexpr std::int64_t kWidth = B == 1 ? 8 : B;
+  const auto lane = [](std::int64_t l) { return static_cast<std::size_t>(B == 1 ? 0 : l); };
+  double first[kWidth] = {}, second[kWidth] = {};
   for (std::int64_t n = 0; n < v.batch; ++n) {
-    const std::int64_t base = (n * v.blocks() + cb) * v.spatial * B;
-    if constexpr (B == 1) {
-      double first = 0, second = 0;
-#pragma omp simd reduction(+ : first, second)
-      for (std::int64_t i = base; i < base + v.spatial; ++i) {
-        const auto [a, b] = term(i, 0);
-        first += a;
-        second += b;
-      }
-      total.first[0] += first;
-      total.second[0] += second;
-    } else {
-      for (std::int64_t i = base; i < base + v.spatial * B; i += B) {
-        for (std::size_t l = 0; l < B; ++l) {
-          const auto [a, b] = term(i + static_cast<std::int64_t>(l), l);
-          total.first[l] += a;
-          total.second[l] += b;
-        }
+    std::int64_t i = (n * v.blocks() + cb) * v.spatial * B;
+    const std::int64_t end = i + v.spatial * B;
+    for (; i + kWidth <= end; i += kWidth) {
+      for (std::int64_t l = 0; l < kWidth; ++l) {
+        const Terms t = term(i + l, lane(l));
+        first[l] += t.a;
+        second[l] += t.b;
       }
     }
+    for (std::int64_t l = 0; i < end; ++i, ++l) {
+      const Terms t = term(i, lane(l));
+      first[l] += t.a;
+      second[l] += t.b;
+    }
+  }
+  Sums<B> total;
+  for (std::int64_t l = 0; l < kWidth; ++l) {
+    total.first[lane(l)] += first[l];
+    total.second[lane(l)] += second[l];
   }
   return total;
 }
-
-struct Terms {
-  double a, b;
-};
 
 // out[index] = f(index, lane) over a channel block.
 template <int B, class T, class F>

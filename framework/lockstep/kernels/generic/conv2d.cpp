@@ -24,6 +24,8 @@ struct Sizes : Conv2dGeometry {
   bool pointwise() const { return taps == 1 && stride_h == 1 && stride_w == 1 && padding_h == 0 && padding_w == 0; }
   // Depthwise and nearly so: a product of this few rows or this little depth costs more to set up than to do.
   bool direct() const { return groups > 1 && (group_in == 1 || group_out == 1 || group_in * group_out <= 16); }
+  // Output and input rows are equally long and a tap moves them as a whole: o reads o + constant.
+  bool shifted() const { return stride_h == 1 && stride_w == 1 && ow == in_w; }
   std::int64_t scratch() const { return pointwise() || direct() ? 0 : depth * out_plane; }
 };
 
@@ -38,17 +40,85 @@ Span valid(std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t 
   return {std::min(begin, out), std::max(std::min(begin, out), std::min(end, out))};
 }
 
-// Calls row(in_row, out_row, columns) for one kernel tap: the valid output columns of out_row, and the input row's
-// pointer shifted so that output column o reads in_row + o * stride_w.
+// One place of the kernel: what it adds to the input position, and the outputs for which it sees the image.
+struct Tap {
+  Tap(const Sizes& s, std::int64_t tap)
+      : off_h(tap / s.kernel_w * s.dilation_h - s.padding_h),
+        off_w(tap % s.kernel_w * s.dilation_w - s.padding_w),
+        rows(valid(s.oh, s.in_h, s.stride_h, off_h)),
+        cols(valid(s.ow, s.in_w, s.stride_w, off_w)) {
+    if (rows.begin == rows.end || cols.begin == cols.end) rows = cols = {0, 0};
+  }
+  std::int64_t off_h, off_w;
+  Span rows, cols;
+
+  // From the first output that sees the image to the last, with what lies between.
+  Span whole(const Sizes& s) const {
+    return rows.begin == rows.end ? Span{0, 0} : Span{rows.begin * s.ow + cols.begin, (rows.end - 1) * s.ow + cols.end};
+  }
+};
+
+// Zeroes the outputs within whole() that do not see the image: the row ends.
+template <class T>
+void zero_gaps(const Sizes& s, const Tap& tap, T* out) {
+  if (tap.cols.end - tap.cols.begin == s.ow) return;
+  for (std::int64_t r = tap.rows.begin; r + 1 < tap.rows.end; ++r) {
+    for (std::int64_t o = r * s.ow + tap.cols.end; o < (r + 1) * s.ow + tap.cols.begin; ++o) out[o] = T(0);
+  }
+}
+
+// Calls row(in_row, shift, out_row, columns) for one kernel tap: the valid output columns of out_row, of which column o
+// belongs to in_row[o * stride_w + shift].
+template <class In, class Out, class Row>
+void for_tap_rows(const Sizes& s, const Tap& tap, In* in, Out* out, const Row& row) {
+  for (std::int64_t r = tap.rows.begin; r < tap.rows.end; ++r) {
+    row(in + (r * s.stride_h + tap.off_h) * s.in_w, tap.off_w, out + r * s.ow, tap.cols);
+  }
+}
 template <class In, class Out, class Row>
 void for_tap_rows(const Sizes& s, std::int64_t tap, In* in, Out* out, const Row& row) {
-  const std::int64_t off_h = tap / s.kernel_w * s.dilation_h - s.padding_h;
-  const std::int64_t off_w = tap % s.kernel_w * s.dilation_w - s.padding_w;
-  const Span rows = valid(s.oh, s.in_h, s.stride_h, off_h), cols = valid(s.ow, s.in_w, s.stride_w, off_w);
-  if (cols.begin == cols.end) return;
-  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-    row(in + (r * s.stride_h + off_h) * s.in_w, off_w, out + r * s.ow, cols);
+  for_tap_rows(s, Tap(s, tap), in, out, row);
+}
+
+// One row of im2col, of one channel's plane and one tap.
+template <class T>
+void gather_tap(const Sizes& s, const Tap& tap, const T* plane, T* out) {
+  if (s.shifted()) {
+    const Span whole = tap.whole(s);
+    if (whole.begin == whole.end) return std::fill(out, out + s.out_plane, T(0));
+    const std::int64_t shift = tap.off_h * s.in_w + tap.off_w;
+    std::fill(out, out + whole.begin, T(0));
+    std::copy(plane + (whole.begin + shift), plane + (whole.end + shift), out + whole.begin);
+    std::fill(out + whole.end, out + s.out_plane, T(0));
+    return zero_gaps(s, tap, out);
   }
+  if (s.padding_h > 0 || s.padding_w > 0) std::fill(out, out + s.out_plane, T(0));
+  for_tap_rows(s, tap, plane, out, [&](const T* in, std::int64_t shift, T* to, Span cols) {
+    if (s.stride_w == 1) {
+      std::copy(in + (cols.begin + shift), in + (cols.end + shift), to + cols.begin);
+    } else {
+      for (std::int64_t o = cols.begin; o < cols.end; ++o) to[o] = in[o * s.stride_w + shift];
+    }
+  });
+}
+
+// The transpose: adds to the plane. May zero what `from` holds where the tap sees padding.
+template <class T>
+void scatter_tap(const Sizes& s, const Tap& tap, T* from, T* plane) {
+  if (s.shifted()) {
+    const Span whole = tap.whole(s);
+    const std::int64_t shift = tap.off_h * s.in_w + tap.off_w;
+    zero_gaps(s, tap, from);
+    for (std::int64_t o = whole.begin; o < whole.end; ++o) plane[o + shift] += from[o];
+    return;
+  }
+  for_tap_rows(s, tap, plane, from, [&](T* in, std::int64_t shift, const T* row, Span cols) {
+    if (s.stride_w == 1) {
+      for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o + shift] += row[o];
+    } else {
+      for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o * s.stride_w + shift] += row[o];
+    }
+  });
 }
 
 // col[depth, out_plane]: row (channel, tap) holds what that tap reads for each output position, 0 in the padding.
@@ -56,34 +126,18 @@ template <class T>
 void im2col(const Sizes& s, const T* x, T* col) {
   parallel_for(s.depth, s.out_plane, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t d = begin; d < end; ++d) {
-      T* out = col + d * s.out_plane;
-      if (s.padding_h > 0 || s.padding_w > 0) std::fill(out, out + s.out_plane, T(0));
-      for_tap_rows(s, d % s.taps, x + d / s.taps * s.in_plane, out,
-                   [&](const T* in, std::int64_t shift, T* to, Span cols) {
-                     if (s.stride_w == 1) {
-                       std::copy(in + cols.begin + shift, in + cols.end + shift, to + cols.begin);
-                     } else {
-                       for (std::int64_t o = cols.begin; o < cols.end; ++o) to[o] = in[o * s.stride_w + shift];
-                     }
-                   });
+      gather_tap(s, Tap(s, d % s.taps), x + d / s.taps * s.in_plane, col + d * s.out_plane);
     }
   });
 }
 
-// The transpose of im2col: adds each row of col to the plane it was read from; x is overwritten.
+// The transpose of im2col: adds each row of col to the plane it was read from; x is overwritten, col is used up.
 template <class T>
-void col2im(const Sizes& s, const T* col, T* x) {
+void col2im(const Sizes& s, T* col, T* x) {
   parallel_for(s.group_in, s.taps * s.out_plane, [&](std::int64_t begin, std::int64_t end) {
     std::fill(x + begin * s.in_plane, x + end * s.in_plane, T(0));
     for (std::int64_t d = begin * s.taps; d < end * s.taps; ++d) {
-      for_tap_rows(s, d % s.taps, x + d / s.taps * s.in_plane, col + d * s.out_plane,
-                   [&](T* in, std::int64_t shift, const T* from, Span cols) {
-                     if (s.stride_w == 1) {
-                       for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o + shift] += from[o];
-                     } else {
-                       for (std::int64_t o = cols.begin; o < cols.end; ++o) in[o * s.stride_w + shift] += from[o];
-                     }
-                   });
+      scatter_tap(s, Tap(s, d % s.taps), col + d * s.out_plane, x + d / s.taps * s.in_plane);
     }
   });
 }
@@ -143,21 +197,19 @@ void backward_weights_direct(const Sizes& s, const T* x, const T* dy, T* dw) {
   constexpr std::int64_t kLanes = 8;  // fixed: the order of a sum must not follow the machine
   const auto weight = [&](std::int64_t oc, std::int64_t d) {
     double total = 0;
+    const Tap tap(s, d % s.taps);
     const std::int64_t ic = oc / s.group_out * s.group_in + d / s.taps;
     for (std::int64_t n = 0; n < s.batch; ++n) {
-      for_tap_rows(s, d % s.taps, x + (n * s.in_channels + ic) * s.in_plane,
-                   dy + (n * s.out_channels + oc) * s.out_plane,
+      T lanes[kLanes] = {};
+      for_tap_rows(s, tap, x + (n * s.in_channels + ic) * s.in_plane, dy + (n * s.out_channels + oc) * s.out_plane,
                    [&](const T* row, std::int64_t shift, const T* from, Span cols) {
-                     T lanes[kLanes] = {};
                      std::int64_t o = cols.begin;
-                     if (s.stride_w == 1) {
-                       for (; o + kLanes <= cols.end; o += kLanes) {
-                         for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] += row[o + l + shift] * from[o + l];
-                       }
+                     for (; s.stride_w == 1 && o + kLanes <= cols.end; o += kLanes) {
+                       for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] += row[o + l + shift] * from[o + l];
                      }
                      for (; o < cols.end; ++o) lanes[o & (kLanes - 1)] += row[o * s.stride_w + shift] * from[o];
-                     for (T lane : lanes) total += static_cast<double>(lane);
                    });
+      for (T lane : lanes) total += static_cast<double>(lane);
     }
     return total;
   };

@@ -18,11 +18,11 @@ struct PoolGeometry {
   std::int64_t out_w() const { return out(in_w, kernel_w, stride_w, padding_w, dilation_w); }
 
  private:
-  // 0 where the window is larger than the padded image. With ceil_mode a window must begin in the image or before it.
+  // 0 where no window fits. With ceil_mode a window must begin in the image or before it.
   std::int64_t out(std::int64_t in, std::int64_t k, std::int64_t stride, std::int64_t pad, std::int64_t dil) const {
-    const std::int64_t room = in + 2 * pad - dil * (k - 1) - 1;
+    const std::int64_t room = in + 2 * pad - dil * (k - 1) - 1 + (ceil_mode ? stride - 1 : 0);
     if (room < 0) return 0;
-    const std::int64_t n = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+    const std::int64_t n = room / stride + 1;
     return ceil_mode && (n - 1) * stride >= in + pad ? n - 1 : n;
   }
 };

@@ -1,0 +1,225 @@
+#include <functional>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/kernels/generic/mse.h"
+#include "lockstep/kernels/generic/reduce.h"
+#include "tests/kernels/reference.h"
+
+namespace lockstep::generic {
+namespace {
+
+template <class T>
+class Elementwise : public ::testing::Test {};
+TYPED_TEST_SUITE(Elementwise, FloatTypes);
+
+constexpr std::int64_t kSizes[] = {0, 1, 7, 1000, 100003};
+
+TYPED_TEST(Elementwise, ArithmeticIsExactToOneRounding) {
+  using T = TypeParam;
+  for (const std::int64_t n : kSizes) {
+    const auto a = random_values<T>(n, 1), b = random_values<T>(n, 2);
+    auto sums = unwritten<T>(n), differences = sums, products = sums, line = sums, constant = sums;
+    add(n, a.data(), b.data(), sums.data());
+    sub(n, a.data(), b.data(), differences.data());
+    mul(n, a.data(), b.data(), products.data());
+    scale_shift(n, T(3), T(-2), a.data(), line.data());
+    fill(n, T(4), constant.data());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(sums[i], a[i] + b[i]);
+      ASSERT_EQ(differences[i], a[i] - b[i]);
+      ASSERT_EQ(products[i], a[i] * b[i]);
+      ASSERT_NEAR(static_cast<double>(line[i]), 3 * static_cast<double>(a[i]) - 2, 6 * kUnit<T>);
+      ASSERT_EQ(constant[i], T(4));
+    }
+    auto in_place = a;
+    add(n, in_place.data(), b.data(), in_place.data());
+    EXPECT_TRUE(same_bits(in_place, sums));
+  }
+}
+
+TYPED_TEST(Elementwise, ReluKeepsNanAndPassesGradientsWhereOpen) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  const std::vector<T> x{-1, 0, 2, nan, -inf, inf};
+  std::vector<T> y(6), dx(6);
+  relu_forward<T>(6, x.data(), y.data());
+  EXPECT_EQ(std::vector<T>(y.begin(), y.begin() + 3), (std::vector<T>{0, 0, 2}));
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[4], T(0));
+  EXPECT_EQ(y[5], inf);
+  const std::vector<T> dy{inf, 5, 6, 7, 8, 9};
+  relu_backward<T>(6, y.data(), dy.data(), dx.data());
+  EXPECT_EQ(dx, (std::vector<T>{0, 0, 6, 7, 0, 9}));
+}
+
+// Values against the long double function, derivatives against central differences of it.
+template <class T, class F>
+void expect_function(F f, const std::function<long double(long double)>& exact, double centre) {
+  const auto x = random_values<T>(501, 3, centre), dy = random_values<T>(501, 4);
+  auto y = unwritten<T>(501), dx = y;
+  map(501, x.data(), y.data(), f);
+  map_backward(501, x.data(), y.data(), dy.data(), dx.data(), f);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const long double at = x[i], h = 1e-6L, value = exact(at);
+    const double slope = static_cast<double>((exact(at + h) - exact(at - h)) / (2 * h));
+    ASSERT_NEAR(static_cast<double>(y[i]), static_cast<double>(value),
+                8 * kUnit<T> * std::abs(static_cast<double>(value)));
+    // The difference itself errs by h^2 times a third derivative that is below 100 here, and by 1e-19 / h.
+    ASSERT_NEAR(static_cast<double>(dx[i]), slope * static_cast<double>(dy[i]),
+                16 * kUnit<T> * (1 + std::abs(slope)) + 1e-9);
+  }
+}
+
+TYPED_TEST(Elementwise, FunctionsAndDerivatives) {
+  using T = TypeParam;
+  expect_function<T>(
+      Exp{}, [](long double v) { return std::exp(v); }, 0);
+  expect_function<T>(
+      Log{}, [](long double v) { return std::log(v); }, 3);  // away from its zero at 1
+  expect_function<T>(
+      Sqrt{}, [](long double v) { return std::sqrt(v); }, 1.5);
+  expect_function<T>(
+      Tanh{}, [](long double v) { return std::tanh(v); }, 0);
+  expect_function<T>(
+      Sigmoid{}, [](long double v) { return 1 / (1 + std::exp(-v)); }, 0);
+  expect_function<T>(
+      Sigmoid{}, [](long double v) { return 1 / (1 + std::exp(-v)); }, -20);
+  expect_function<T>(
+      Square{}, [](long double v) { return v * v; }, 0);
+  expect_function<T>(
+      Abs{}, [](long double v) { return std::abs(v); }, -2);
+  expect_function<T>(
+      Relu{}, [](long double v) { return v > 0 ? v : 0; }, 1.5);
+  EXPECT_EQ(Sigmoid{}(T(-1e4)), T(0));
+  EXPECT_EQ(Sigmoid{}(T(1e4)), T(1));
+  EXPECT_EQ(Abs{}.derivative(T(0), T(0)), T(0));
+}
+
+TYPED_TEST(Elementwise, DropoutIsAFunctionOfSampleAndElement) {
+  using T = TypeParam;
+  const std::vector<std::int64_t> ids{5, 1000000007, 2};
+  const DropoutOptions o{.samples = 3, .per_sample = 1023, .p = 0.25, .key = 11, .step = 6, .sample_ids = ids.data()};
+  const auto x = random_values<T>(3 * 1023, 1, 2);
+  auto y = unwritten<T>(3 * 1023);
+  dropout(o, x.data(), y.data());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::uint64_t element = i % 1023;
+    const Philox words = philox(11, element / 4, mix(6, static_cast<std::uint64_t>(ids[i / 1023])));
+    const bool keep = unit_interval(words[element % 4]) >= 0.25;
+    kept += keep;
+    ASSERT_EQ(y[i], keep ? x[i] * static_cast<T>(1 / 0.75) : T(0));
+  }
+  EXPECT_NEAR(static_cast<double>(kept) / 3069, 0.75, 0.04);  // 5 standard deviations
+  // Sample 2 alone, as another rank may have it, in place.
+  std::vector<T> alone(x.begin() + 2 * 1023, x.end());
+  DropoutOptions one = o;
+  one.samples = 1;
+  one.sample_ids = &ids[2];
+  dropout(one, alone.data(), alone.data());
+  EXPECT_TRUE(same_bits(alone, std::vector<T>(y.begin() + 2 * 1023, y.end())));
+  one.step = 7;
+  auto later = alone;
+  dropout(one, x.data() + 2 * 1023, later.data());
+  EXPECT_FALSE(same_bits(alone, later));
+}
+
+TYPED_TEST(Elementwise, DropoutAtItsLimits) {
+  using T = TypeParam;
+  const std::int64_t id = 3;
+  DropoutOptions o{.samples = 1, .per_sample = 9, .p = 0, .sample_ids = &id};
+  const auto x = random_values<T>(9, 1);
+  auto y = unwritten<T>(9);
+  dropout(o, x.data(), y.data());
+  EXPECT_TRUE(same_bits(x, y));
+  o.p = 1;
+  dropout(o, x.data(), y.data());
+  EXPECT_EQ(y, std::vector<T>(9, T(0)));
+  o.p = 1.5;
+  EXPECT_THROW(dropout(o, x.data(), y.data()), Error);
+  o = {.samples = 0, .per_sample = 9};
+  dropout<T>(o, nullptr, nullptr);
+  o = {.samples = 2, .per_sample = 0};
+  dropout<T>(o, nullptr, nullptr);
+}
+
+TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
+  using T = TypeParam;
+  const std::int64_t n = 200003, id[2] = {3, 4};
+  const auto a = random_values<T>(n, 1), b = random_values<T>(n, 2);
+  expect_thread_invariant([&] {
+    auto y = unwritten<T>(n), columns = unwritten<T>(407);
+    map(n, a.data(), y.data(), Tanh{});
+    mul(n, y.data(), b.data(), y.data());
+    dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
+    column_sum<T>(491, 407, a.data(), columns.data());
+    T loss = 0;
+    mse_forward(n, a.data(), b.data(), &loss);
+    y.insert(y.end(), columns.begin(), columns.end());
+    y.insert(y.end(), {static_cast<T>(sum(n, a.data())), loss});
+    return y;
+  });
+}
+
+template <class T>
+class Reduce : public ::testing::Test {};
+TYPED_TEST_SUITE(Reduce, FloatTypes);
+
+TYPED_TEST(Reduce, SumAndMeanAreAccurateAndIndependentOfTheAddress) {
+  using T = TypeParam;
+  for (const std::int64_t n : {0, 1, 63, 64, 65, 1023, 5000, 1000001}) {
+    const auto x = random_values<T>(n + 1, 5, 0.5);
+    long double want = 0;
+    for (std::int64_t i = 0; i < n; ++i) want += x[static_cast<std::size_t>(i)];
+    const double got = sum(n, x.data());
+    // Chunks of at most 1024 on 8 lanes, then at most 20 levels: below 150 roundings in a row, on values below 2.
+    EXPECT_NEAR(got, static_cast<double>(want), 150 * kUnit<double> * 2 * static_cast<double>(n));
+    EXPECT_EQ(mean(n, x.data()), n > 0 ? got / static_cast<double>(n) : 0.0);
+    std::vector<T> shifted(x.begin(), x.end());
+    shifted.insert(shifted.begin(), T(7));
+    EXPECT_EQ(sum(n, shifted.data() + 1), got);
+  }
+}
+
+TYPED_TEST(Reduce, ColumnSumMatchesDefinition) {
+  using T = TypeParam;
+  struct Case {
+    std::int64_t rows, cols;
+  };
+  for (const auto [rows, cols] : {Case{0, 3}, Case{1, 1}, Case{5, 17}, Case{33, 64}, Case{9, 131}, Case{4, 0}}) {
+    const auto x = random_values<T>(rows * cols, 6);
+    auto out = unwritten<T>(cols);
+    column_sum(rows, cols, x.data(), out.data());
+    std::vector<Exact> want(out.size());
+    for (std::size_t i = 0; i < x.size(); ++i) want[i % want.size()].add(static_cast<double>(x[i]));
+    expect_close(out, want, sizeof(T) == 4 ? 2 : static_cast<double>(rows + 1));
+  }
+}
+
+template <class T>
+class MeanSquaredError : public ::testing::Test {};
+TYPED_TEST_SUITE(MeanSquaredError, FloatTypes);
+
+TYPED_TEST(MeanSquaredError, MatchesDefinition) {
+  using T = TypeParam;
+  for (const std::int64_t n : {0, 1, 5, 4099}) {
+    const auto x = random_values<T>(n, 7), target = random_values<T>(n, 8);
+    T loss = -1;
+    mse_forward(n, x.data(), target.data(), &loss);
+    Exact want;
+    auto dx = unwritten<T>(n);
+    mse_backward(n, x.data(), target.data(), T(3), dx.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double d = static_cast<double>(x[i]) - static_cast<double>(target[i]);
+      want.add(d * d / static_cast<double>(n));
+      ASSERT_NEAR(static_cast<double>(dx[i]), 6 * d / static_cast<double>(n),
+                  6 * kUnit<T> * 12 / static_cast<double>(n));
+    }
+    EXPECT_NEAR(static_cast<double>(loss), want.value, (2 * kUnit<T> + 1e4 * kUnit<double>)*want.magnitude);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::generic

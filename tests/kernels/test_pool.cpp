@@ -1,0 +1,241 @@
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/generic/pool.h"
+#include "tests/kernels/reference.h"
+
+namespace lockstep::generic {
+namespace {
+
+template <class T>
+class Pool : public ::testing::Test {};
+TYPED_TEST_SUITE(Pool, FloatTypes);
+
+std::vector<PoolGeometry> geometries(bool dilated) {
+  std::vector<PoolGeometry> all;
+  for (const bool ceil : {false, true}) {
+    for (const bool include : {false, true}) {
+      const auto put = [&](PoolGeometry g) {
+        g.ceil_mode = ceil;
+        g.count_include_pad = include;
+        all.push_back(g);
+      };
+      put({.batch = 2,
+           .channels = 3,
+           .in_h = 6,
+           .in_w = 8,
+           .kernel_h = 2,
+           .kernel_w = 2,
+           .stride_h = 2,
+           .stride_w = 2});
+      put({.batch = 1,
+           .channels = 5,
+           .in_h = 7,
+           .in_w = 10,
+           .kernel_h = 3,
+           .kernel_w = 3,
+           .stride_h = 2,
+           .stride_w = 2,
+           .padding_h = 1,
+           .padding_w = 1});
+      put({.batch = 2,
+           .channels = 1,
+           .in_h = 5,
+           .in_w = 9,
+           .kernel_h = 3,
+           .kernel_w = 2,
+           .stride_h = 1,
+           .stride_w = 3,
+           .padding_h = 1,
+           .padding_w = 0});
+      put({.batch = 1, .channels = 17, .in_h = 1, .in_w = 1});
+      put({.batch = 1,
+           .channels = 2,
+           .in_h = 2,
+           .in_w = 2,
+           .kernel_h = 2,
+           .kernel_w = 2,
+           .stride_h = 3,
+           .stride_w = 3,
+           .padding_h = 1,
+           .padding_w = 1});
+      put({.batch = 0,
+           .channels = 3,
+           .in_h = 6,
+           .in_w = 6,
+           .kernel_h = 2,
+           .kernel_w = 2,
+           .stride_h = 2,
+           .stride_w = 2});
+      if (dilated) {
+        put({.batch = 2,
+             .channels = 3,
+             .in_h = 9,
+             .in_w = 8,
+             .kernel_h = 3,
+             .kernel_w = 2,
+             .stride_h = 2,
+             .stride_w = 1,
+             .padding_h = 1,
+             .padding_w = 1,
+             .dilation_h = 2,
+             .dilation_w = 3});
+      }
+    }
+  }
+  return all;
+}
+
+std::int64_t in_size(const PoolGeometry& g) { return g.batch * g.channels * g.in_h * g.in_w; }
+std::int64_t out_size(const PoolGeometry& g) { return g.batch * g.channels * g.out_h() * g.out_w(); }
+
+// Calls window(y index, the x indices inside it, the number of its places inside image and padding) for each output.
+template <class Body>
+void for_windows(const PoolGeometry& g, const Body& window) {
+  std::size_t y = 0;
+  for (std::int64_t p = 0; p < g.batch * g.channels; ++p)
+    for (std::int64_t r = 0; r < g.out_h(); ++r)
+      for (std::int64_t c = 0; c < g.out_w(); ++c) {
+        std::vector<std::int64_t> inside;
+        int places = 0;
+        for (std::int64_t kh = 0; kh < g.kernel_h; ++kh)
+          for (std::int64_t kw = 0; kw < g.kernel_w; ++kw) {
+            const std::int64_t h = r * g.stride_h - g.padding_h + kh * g.dilation_h;
+            const std::int64_t w = c * g.stride_w - g.padding_w + kw * g.dilation_w;
+            places += h < g.in_h + g.padding_h && w < g.in_w + g.padding_w;
+            if (h >= 0 && h < g.in_h && w >= 0 && w < g.in_w) inside.push_back((p * g.in_h + h) * g.in_w + w);
+          }
+        window(y++, inside, places);
+      }
+}
+
+TYPED_TEST(Pool, MaxMatchesDefinition) {
+  using T = TypeParam;
+  for (const PoolGeometry& g : geometries(true)) {
+    auto x = random_values<T>(in_size(g), 1);
+    for (T& v : x) v = std::round(v * T(3));  // many ties
+    const auto dy = random_values<T>(out_size(g), 2);
+    auto y = unwritten<T>(out_size(g)), dx = unwritten<T>(in_size(g));
+    std::vector<std::int32_t> index(y.size(), -7);
+    max_pool_forward<T>(g, x.data(), y.data(), index.data());
+    max_pool_backward<T>(g, dy.data(), index.data(), dx.data());
+    std::vector<Exact> want_dx(x.size());
+    for_windows(g, [&](std::size_t o, const std::vector<std::int64_t>& inside, int) {
+      ASSERT_FALSE(inside.empty());
+      const auto value = [&](std::int64_t i) { return x[static_cast<std::size_t>(i)]; };
+      const std::int64_t best = *std::max_element(inside.begin(), inside.end(),
+                                                  [&](std::int64_t a, std::int64_t b) { return value(a) < value(b); });
+      ASSERT_EQ(y[o], value(best));
+      ASSERT_EQ(index[o], best % (g.in_h * g.in_w));
+      want_dx[static_cast<std::size_t>(best)].add(static_cast<double>(dy[o]));
+    });
+    expect_close(dx, want_dx, static_cast<double>(g.kernel_h * g.kernel_w));
+  }
+}
+
+TYPED_TEST(Pool, MaxKeepsNanAndMinusInfinity) {
+  using T = TypeParam;
+  const PoolGeometry g{.batch = 1, .channels = 1, .in_h = 1, .in_w = 4, .kernel_w = 2, .stride_w = 2};
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> x{-inf, -inf, nan, 3};
+  std::vector<T> y(2);
+  std::vector<std::int32_t> index(2);
+  max_pool_forward<T>(g, x.data(), y.data(), index.data());
+  EXPECT_EQ(y[0], -inf);
+  EXPECT_EQ(index[0], 0);
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_EQ(index[1], 2);
+}
+
+TYPED_TEST(Pool, AverageMatchesDefinition) {
+  using T = TypeParam;
+  for (const PoolGeometry& g : geometries(false)) {
+    const auto x = random_values<T>(in_size(g), 3), dy = random_values<T>(out_size(g), 4);
+    auto y = unwritten<T>(out_size(g)), dx = unwritten<T>(in_size(g));
+    average_pool_forward<T>(g, x.data(), y.data());
+    average_pool_backward<T>(g, dy.data(), dx.data());
+    std::vector<Exact> want_y(y.size()), want_dx(x.size());
+    for_windows(g, [&](std::size_t o, const std::vector<std::int64_t>& inside, int places) {
+      const double divisor = g.count_include_pad ? places : static_cast<double>(inside.size());
+      for (const std::int64_t i : inside) {
+        want_y[o].add(static_cast<double>(x[static_cast<std::size_t>(i)]) / divisor);
+        want_dx[static_cast<std::size_t>(i)].add(static_cast<double>(dy[o]) / divisor);
+      }
+    });
+    expect_close(y, want_y, static_cast<double>(g.kernel_h * g.kernel_w + 1));
+    expect_close(dx, want_dx, static_cast<double>(g.kernel_h * g.kernel_w + 1));
+  }
+}
+
+TYPED_TEST(Pool, GlobalAverageMatchesDefinition) {
+  using T = TypeParam;
+  struct Case {
+    std::int64_t planes, spatial;
+  };
+  for (const auto [planes, spatial] : {Case{3, 49}, Case{17, 1}, Case{2, 4099}, Case{0, 5}}) {
+    const auto x = random_values<T>(planes * spatial, 5), dy = random_values<T>(planes, 6);
+    auto y = unwritten<T>(planes), dx = unwritten<T>(planes * spatial);
+    global_average_pool_forward<T>(planes, spatial, x.data(), y.data());
+    global_average_pool_backward<T>(planes, spatial, dy.data(), dx.data());
+    std::vector<Exact> want_y(y.size()), want_dx(dx.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t p = i / static_cast<std::size_t>(spatial);
+      want_y[p].add(static_cast<double>(x[i]) / static_cast<double>(spatial));
+      want_dx[i].add(static_cast<double>(dy[p]) / static_cast<double>(spatial));
+    }
+    expect_close(y, want_y, sizeof(T) == 4 ? 2 : static_cast<double>(spatial) + 2);  // f32 is summed in double
+    expect_close(dx, want_dx, 1);
+  }
+}
+
+// out_h as torch.nn.functional.max_pool2d gives it.
+TEST(PoolGeometry, CeilModeRoundsAsPyTorch) {
+  const auto out = [](std::int64_t in, std::int64_t k, std::int64_t stride, std::int64_t pad, bool ceil) {
+    return PoolGeometry{.in_h = in, .kernel_h = k, .stride_h = stride, .padding_h = pad, .ceil_mode = ceil}.out_h();
+  };
+  EXPECT_EQ(out(5, 2, 2, 0, false), 2);
+  EXPECT_EQ(out(5, 2, 2, 0, true), 3);
+  EXPECT_EQ(out(112, 3, 2, 1, false), 56);
+  EXPECT_EQ(out(6, 3, 2, 1, true), 4);
+  EXPECT_EQ(out(2, 2, 3, 1, true), 1);  // a second window would begin past the image
+  EXPECT_EQ(out(2, 3, 1, 0, true), 0);
+  EXPECT_EQ(out(2, 3, 2, 0, true), 1);  // the only window hangs over the edge
+}
+
+TEST(Pool, DilatedAverageIsAnError) {
+  const PoolGeometry g{.in_h = 4, .in_w = 4, .dilation_h = 2};
+  EXPECT_THROW(average_pool_forward<float>(g, nullptr, nullptr), Error);
+}
+
+TYPED_TEST(Pool, DoesNotDependOnThreads) {
+  using T = TypeParam;
+  const PoolGeometry g{.batch = 4,
+                       .channels = 17,
+                       .in_h = 33,
+                       .in_w = 31,
+                       .kernel_h = 3,
+                       .kernel_w = 3,
+                       .stride_h = 2,
+                       .stride_w = 2,
+                       .padding_h = 1,
+                       .padding_w = 1};
+  const auto x = random_values<T>(in_size(g), 7), dy = random_values<T>(out_size(g), 8);
+  expect_thread_invariant([&] {
+    std::vector<T> all, y(static_cast<std::size_t>(out_size(g))), dx(x.size());
+    std::vector<std::int32_t> index(y.size());
+    const auto keep = [&](const std::vector<T>& v) { all.insert(all.end(), v.begin(), v.end()); };
+    max_pool_forward<T>(g, x.data(), y.data(), index.data());
+    max_pool_backward<T>(g, dy.data(), index.data(), dx.data());
+    keep(y), keep(dx);
+    average_pool_forward<T>(g, x.data(), y.data());
+    average_pool_backward<T>(g, dy.data(), dx.data());
+    keep(y), keep(dx);
+    std::vector<T> means(static_cast<std::size_t>(g.batch * g.channels));
+    global_average_pool_forward<T>(g.batch * g.channels, g.in_h * g.in_w, x.data(), means.data());
+    keep(means);
+    return all;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::generic
