@@ -139,6 +139,15 @@ TEST_F(LogTest, LinesAppearAboveTheStatusLine) {
   EXPECT_EQ(out_.text(), "\rworking\r       \rhello\n\rworking\ra status that is mu\r                   \r");
 }
 
+TEST_F(LogTest, OnATerminalWarningsKeepTheirPlaceAmongTheLines) {
+  LogOptions terminal = options(0);
+  terminal.columns = [] { return 20; };
+  Log run(terminal);
+  log()->info("hello");
+  log()->warn("careful");
+  EXPECT_EQ(out_.text(), "hello\nwarning: careful\n");
+}
+
 TEST_F(LogTest, WithoutATerminalThereIsNoStatus) {
   Log run(options(0));
   EXPECT_FALSE(run.console().has_status());

@@ -20,13 +20,17 @@ Console::~Console() {
 
 void Console::line(std::string_view text) { write_line(options_.out, text); }
 
-void Console::error_line(std::string_view text) { write_line(options_.err, text); }
+void Console::error_line(std::string_view text) {
+  // mpirun forwards the two streams apart from each other, and an error that arrives late would land in the status
+  // line.
+  write_line(has_status() ? options_.out : options_.err, text);
+}
 
 void Console::status(std::string_view text) {
   if (!has_status()) return;
   const std::lock_guard lock(mutex_);
   status_ = text;
-  show();
+  status_.empty() ? hide() : show();
 }
 
 void Console::write_line(std::FILE* stream, std::string_view text) {

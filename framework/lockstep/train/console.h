@@ -12,7 +12,7 @@ namespace lockstep::train {
 
 struct ConsoleOptions {
   std::FILE* out = stdout;  // lines and status; not owned
-  std::FILE* err = stderr;  // errors; not owned
+  std::FILE* err = stderr;  // errors, where there is no status line; not owned
   std::function<int()>
       columns{};  // the terminal's width; empty where `out` is no terminal: then there is no status line
 };
