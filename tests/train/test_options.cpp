@@ -246,7 +246,7 @@ TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
 TEST(Options, ConfigFileErrorsNameKeyOrFile) {
   const Outcome unknown = parse_line({"--config", write_config("epochz = 4\n").c_str()});
   EXPECT_EQ(unknown.result.exit_code, 2);
-  EXPECT_TRUE(has(unknown.err, "epochz")) << unknown.err;
+  EXPECT_TRUE(has(unknown.err, "unknown key epochz")) << unknown.err;
   const Outcome section = parse_line({"--config", write_config("[Training]\nepochs = 4\n").c_str()});
   EXPECT_EQ(section.result.exit_code, 2);
   EXPECT_TRUE(has(section.err, "Training")) << section.err;

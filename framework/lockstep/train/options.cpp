@@ -32,6 +32,11 @@ std::string whole_number(const std::string& text) {
   return fmt::format("is {}, expected a whole number{}", text, std::is_signed_v<T> ? "" : " of at least 0");
 }
 
+std::string number(const std::string& text) {
+  double value = 0;
+  return CLI::detail::lexical_cast(text, value) ? "" : fmt::format("is {}, expected a number", text);
+}
+
 struct AddToApp {
   CLI::App& app;
   std::string heading{};
@@ -49,6 +54,7 @@ struct AddToApp {
     option->group(heading)->type_name(field.value);
     if constexpr (std::is_same_v<T, std::vector<double>>) option->delimiter(',');
     if constexpr (std::is_integral_v<T>) option->check(whole_number<T>);
+    if constexpr (std::is_floating_point_v<T>) option->check(number);
   }
   template <class T>
   static std::string description(const Field& field, const T& member) {
@@ -101,8 +107,10 @@ void settle(const CLI::App& app, Options& options, const std::string& default_op
 }
 
 std::string explain(const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ConfigError*>(&error) == nullptr) return error.what();
-  return fmt::format("--config: {}; keys are the names of options without the dashes", error.what());
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::ConfigError*>(&error) == nullptr) return text;
+  if (const std::size_t space = text.rfind(' '); space != std::string::npos) text.erase(0, space + 1);
+  return fmt::format("--config: unknown key {}, expected the name of an option without its dashes", text);
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ void visit_rate(O& o, Visit& visit) {
   visit({.name = "step-gamma", .value = "X", .text = "factor of each step of the rate", .above_low = true},
         o.step_gamma);
   visit({.name = "milestones",
-         .value = "X,...",
-         .text = "epochs at which the rate steps, in place of --step-epochs",
+         .value = "X",
+         .text = "epochs at which the rate steps, with commas between, in place of --step-epochs",
          .above_low = true},
         o.milestones);
   visit({.name = "cycle-rise",

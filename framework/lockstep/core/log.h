@@ -1,0 +1,17 @@
+// The library's own logger. It says nothing until a program installs one, and is no part of spdlog's registry, so a
+// caller's default logger and stdout stay theirs. Any thread may call these.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <memory>
+
+namespace lockstep {
+
+// Never null. `lockstep::log()->warn("[loader] record {} is empty", n)`.
+std::shared_ptr<spdlog::logger> log();
+
+// Replaces the logger, null for silence, and returns the one before.
+std::shared_ptr<spdlog::logger> install_log(std::shared_ptr<spdlog::logger> logger);
+
+}  // namespace lockstep

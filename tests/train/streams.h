@@ -1,0 +1,54 @@
+// A FILE* whose text a test can read, and a folder of the test's own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lockstep::train {
+
+class TextStream {
+ public:
+  TextStream() : file_(std::tmpfile()) {}
+  ~TextStream() { std::fclose(file_); }
+  TextStream(const TextStream&) = delete;
+  TextStream& operator=(const TextStream&) = delete;
+  std::FILE* file() { return file_; }
+  std::string text() {
+    std::fflush(file_);
+    std::string result(static_cast<std::size_t>(std::ftell(file_)), '\0');
+    std::rewind(file_);
+    result.resize(std::fread(result.data(), 1, result.size(), file_));
+    return result;
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+class FolderTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  static std::string read(const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  static std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "lockstep_train" /
+                                  testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,132 @@
+#include "lockstep/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "lockstep/core/error.h"
+#include "tests/train/streams.h"
+
+namespace lockstep::train {
+namespace {
+
+class MetricsTest : public FolderTest {
+ protected:
+  std::vector<nlohmann::json> records() {
+    std::vector<nlohmann::json> all;
+    for (const auto& line : lines_of(read(folder_ / "metrics.jsonl"))) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+  std::vector<std::string> names() {  // "train 3"
+    std::vector<std::string> all;
+    for (const auto& r : records()) all.push_back(r["split"].get<std::string>() + " " + r["step"].dump());
+    return all;
+  }
+  void run(std::optional<std::int64_t> resumed, std::int64_t from, std::int64_t to) {
+    MetricsWriter metrics(folder_, resumed);
+    for (std::int64_t step = from; step <= to; ++step) metrics.write({.step = step, .loss = 0.5});
+  }
+};
+
+TEST_F(MetricsTest, ARecordHasItsFieldsInOrder) {
+  MetricsWriter metrics(folder_, {});
+  metrics.write({.step = 50,
+                 .epoch = 2,
+                 .split = "eval",
+                 .loss = 0.25,
+                 .accuracy = 0.5,
+                 .lr = 0.125,
+                 .samples_per_second = 100,
+                 .seconds = 1.5,
+                 .extra = {{"top5", 0.75}}});
+  EXPECT_EQ(read(folder_ / "metrics.jsonl"),
+            "{\"step\":50,\"epoch\":2,\"split\":\"eval\",\"loss\":0.25,\"accuracy\":0.5,\"lr\":0.125,"
+            "\"samples_per_second\":100.0,\"seconds\":1.5,\"top5\":0.75}\n");
+}
+
+TEST_F(MetricsTest, LossesComeBackBitForBit) {
+  const std::vector<double> losses{0.1, 1.0 / 3, 2.302585092994046, 0x1.fffffffffffffp-3, 5e-324, 0x1.234567p0f};
+  {
+    MetricsWriter metrics(folder_, {});
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      metrics.write({.step = static_cast<std::int64_t>(i), .loss = losses[i]});
+    }
+  }
+  const auto all = records();
+  ASSERT_EQ(all.size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(all[i]["loss"].get<double>(), losses[i]);
+}
+
+TEST_F(MetricsTest, WhatIsNotFiniteIsNull) {
+  MetricsWriter metrics(folder_, {});
+  metrics.write({.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_TRUE(records().at(0)["loss"].is_null());
+}
+
+TEST_F(MetricsTest, ResumingTakesOutLaterSteps) {
+  run({}, 1, 6);
+  run(4, 5, 7);
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"train 1", "train 2", "train 3", "train 4", "train 5", "train 6", "train 7"}));
+}
+
+TEST_F(MetricsTest, ResumingFromTheStartTakesOutAll) {
+  run({}, 1, 3);
+  run(0, 1, 1);
+  EXPECT_EQ(names(), (std::vector<std::string>{"train 1"}));
+}
+
+TEST_F(MetricsTest, AnEvaluationThatIsRepeatedStandsOnce) {
+  {
+    MetricsWriter metrics(folder_, {});
+    metrics.write({.step = 4});
+    metrics.write({.step = 4, .split = "eval", .loss = 1});
+  }
+  MetricsWriter metrics(folder_, 4);
+  metrics.write({.step = 4, .split = "eval", .loss = 1});
+  metrics.write({.step = 8, .split = "eval", .loss = 1});
+  EXPECT_EQ(names(), (std::vector<std::string>{"train 4", "eval 4", "eval 8"}));
+}
+
+TEST_F(MetricsTest, ALineCutShortIsLeftOut) {
+  run({}, 1, 3);
+  std::ofstream(folder_ / "metrics.jsonl", std::ios::app) << "{\"step\":4,\"spl";
+  run(3, 4, 4);
+  EXPECT_EQ(names(), (std::vector<std::string>{"train 1", "train 2", "train 3", "train 4"}));
+}
+
+TEST_F(MetricsTest, AWholeRecordWithoutItsNewlineIsLeftOutToo) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ / "metrics.jsonl") << "{\"step\":1,\"split\":\"train\"}\n{\"step\":2,\"split\":\"train\"}";
+  run(2, 2, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"train 1", "train 2"}));
+}
+
+TEST_F(MetricsTest, ResumingWithoutAFileStartsOne) {
+  run(10, 11, 12);
+  EXPECT_EQ(names(), (std::vector<std::string>{"train 11", "train 12"}));
+}
+
+TEST_F(MetricsTest, ANewRunMovesTheOldMetricsAside) {
+  run({}, 1, 2);
+  run({}, 1, 3);
+  run({}, 1, 1);
+  EXPECT_EQ(names().size(), 1u);
+  EXPECT_EQ(lines_of(read(folder_ / "metrics.1.jsonl")).size(), 2u);
+  EXPECT_EQ(lines_of(read(folder_ / "metrics.2.jsonl")).size(), 3u);
+}
+
+TEST_F(MetricsTest, AnUnwritableFolderIsNamed) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "data";
+  try {
+    MetricsWriter metrics(folder_ / "file", {});
+    FAIL() << "a file served as a folder";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find((folder_ / "file").string()), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(read(folder_ / "file"), "data");
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,146 @@
+#include "lockstep/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/streams.h"
+
+namespace lockstep::train {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class ProgressTest : public FolderTest {
+ protected:
+  LogOptions log_options(int columns = 0, int rank = 0) {
+    LogOptions options{.output = folder_, .rank = rank, .host = "h", .out = out_.file(), .err = err_.file()};
+    if (columns > 0) options.columns = [columns] { return columns; };
+    return options;
+  }
+  // Two epochs of five updates of 64 samples, half a second each, with a pause of a minute in between.
+  void train(Log& log, std::int64_t log_every) {
+    Progress progress(
+        log,
+        {.epochs = 2, .steps_per_epoch = 5, .total_steps = 10, .log_every = log_every, .now = [this] { return now_; }});
+    ProgressState state{.samples = 64, .loss = 1.25, .accuracy = 0.5, .lr = 0.1};
+    for (state.epoch = 1; state.epoch <= 2; ++state.epoch) {
+      for (state.step_in_epoch = 1; state.step_in_epoch <= 5; ++state.step_in_epoch) {
+        now_ += 0.5;
+        ++state.step;
+        progress.update(state);
+      }
+      state.step_in_epoch = 5;
+      progress.finish_epoch(state);
+      now_ += 60;
+    }
+    rate_ = progress.samples_per_second();
+  }
+  TextStream out_, err_;
+  double now_ = 100, rate_ = 0;
+};
+
+TEST_F(ProgressTest, WithoutATerminalItIsPlainLines) {
+  {
+    Log log(log_options());
+    train(log, 2);
+  }
+  const std::string text = out_.text();
+  EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos);
+  const auto lines = lines_of(text);
+  ASSERT_EQ(lines.size(), 6u) << text;  // updates 2, 4, the end of epoch 1 at 5, 6, 8, and 10, which ends epoch 2 too
+  EXPECT_EQ(lines[0], "epoch 1/2  step 2/10  loss 1.25  accuracy 50.00%  lr 0.1  128 samples/s  ETA 0:04");
+  EXPECT_TRUE(has(lines[2], "epoch 1/2  step 5/10")) << lines[2];
+  EXPECT_TRUE(has(lines[5], "epoch 2/2  step 10/10")) << lines[5];
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 6u);
+}
+
+TEST_F(ProgressTest, PausesDoNotCountInTheRate) {
+  Log log(log_options());
+  train(log, 0);
+  EXPECT_NEAR(rate_, 128, 1e-9);
+}
+
+TEST_F(ProgressTest, LogEveryZeroLeavesTheEndsOfEpochs) {
+  Log log(log_options());
+  train(log, 0);
+  EXPECT_EQ(lines_of(out_.text()).size(), 2u);
+}
+
+TEST_F(ProgressTest, OtherRanksAndQuietWriteOnlyTheirFile) {
+  {
+    Log log(log_options(80, 1));
+    train(log, 5);
+  }
+  LogOptions quiet = log_options(80);
+  quiet.quiet = true;
+  {
+    Log log(quiet);
+    train(log, 5);
+  }
+  EXPECT_EQ(out_.text() + err_.text(), "");
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0001.log")).size(), 2u);
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 2u);
+}
+
+TEST_F(ProgressTest, ATerminalGetsABarAndTheEndsOfEpochs) {
+  {
+    Log log(log_options(80));
+    train(log, 2);
+  }
+  const std::string text = out_.text();
+  EXPECT_FALSE(has(text, "\x1b"));
+  EXPECT_TRUE(has(text, "[")) << text;
+  EXPECT_TRUE(has(text, "ETA"));
+  std::size_t newlines = 0;
+  for (char c : text) newlines += c == '\n' ? 1 : 0;
+  EXPECT_EQ(newlines, 2u);
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 6u);
+}
+
+const ProgressOptions kKnown{.epochs = 20, .steps_per_epoch = 400, .total_steps = 8000};
+const ProgressState kState{.epoch = 3, .step_in_epoch = 100, .step = 900, .loss = 1.5, .accuracy = 0.25, .lr = 0.1};
+
+TEST(Bar, FitsAnyWidth) {
+  for (int columns = 0; columns <= 250; ++columns) {
+    EXPECT_LE(static_cast<int>(bar_text(kState, kKnown, 123456, 1e6, columns).size()), std::max(0, columns - 1));
+  }
+}
+
+TEST(Bar, DropsTheLeastNeededFirst) {
+  const std::string wide = bar_text(kState, kKnown, 500, 65, 120);
+  EXPECT_EQ(wide,
+            "epoch 3/20  [=========>                            ]  100/400  loss 1.5000  acc 25.0%  500 samples/s  ETA "
+            "1:05");
+  const std::string middle = bar_text(kState, kKnown, 500, 65, 60);
+  EXPECT_FALSE(has(middle, "samples/s")) << middle;
+  EXPECT_TRUE(has(middle, "ETA 1:05")) << middle;
+  EXPECT_EQ(bar_text(kState, kKnown, 500, 65, 12), "100/400");
+}
+
+TEST(Bar, IsEmptyAtTheStartAndFullAtTheEnd) {
+  ProgressState state = kState;
+  state.step_in_epoch = 0;
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "[  "));
+  state.step_in_epoch = 400;
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "==]"));
+  state.step_in_epoch = 500;  // more than was announced
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "==]"));
+}
+
+TEST(Bar, UnknownTotalsAreLeftOut) {
+  const std::string text = bar_text(kState, {}, 0, -1, 80);
+  EXPECT_EQ(text, "epoch 3  100  loss 1.5000  acc 25.0%");
+}
+
+TEST(Line, UnknownTotalsAreLeftOut) {
+  EXPECT_EQ(line_text(kState, {}, 0, -1), "epoch 3  step 900  loss 1.5  accuracy 25.00%  lr 0.1");
+}
+
+TEST(Duration, IsReadable) {
+  EXPECT_EQ(duration_text(0), "0:00");
+  EXPECT_EQ(duration_text(65.4), "1:05");
+  EXPECT_EQ(duration_text(7384), "2:03:04");
+  EXPECT_EQ(duration_text(86400 + 7384), "1d 02:03");
+}
+
+}  // namespace
+}  // namespace lockstep::train
