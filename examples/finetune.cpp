@@ -1,5 +1,5 @@
-// Fine-tuning: a network trained on ten digits learns to tell even from odd. The head is new, the convolutions stay as they are, and
-// the layer between follows at a tenth of the rate. Runs on one rank, or under mpirun on several.
+// Fine-tuning: a network trained on ten digits learns to tell even from odd. The head is new, the layer below it
+// follows at a tenth of the rate, and all others stay as they are. Runs on one rank, or under mpirun on several.
 #include <cstdio>
 
 #include "lockstep/checkpoint/weights.h"

@@ -42,13 +42,15 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
 
   // Each rank trains on what it simulates itself; a thread simulates ahead.
   Oscillator running{stiffness, std::mt19937(static_cast<unsigned>(1 + comm.rank()))};
-  std::int64_t left = 64 * 400;
+  constexpr std::int64_t kSteps = 1000;
+  std::int64_t left = 64 * kSteps;
   const auto simulate = [&](data::StreamSample& sample) {
     running.sample(sample.field<float>(0), sample.field<float>(1));
     return left-- > 0;
   };
   data::StreamLoader stream({.fields = fields, .pull = simulate, .batch = 64});
-  while (trainer.step(stream.next(), 0.003).samples > 0) {
+  const optim::Schedule rate = optim::cosine(0.01, kSteps);
+  while (trainer.step(stream.next(), rate(static_cast<double>(trainer.updates()))).samples > 0) {
   }
 
   // Held-out samples, the same on all ranks, which share the work of the evaluation.

@@ -35,6 +35,8 @@ class Predictor {
 
   // Holds initial values until something is loaded.
   Predictor(const nn::Module& module, Function function, PredictorOptions options = {});
+  Predictor(const Predictor&) = delete;  // plans point into it
+  Predictor& operator=(const Predictor&) = delete;
 
   // See load_weights() in state.h.
   LoadReport load(const std::filesystem::path& file, const LoadOptions& options = {});
