@@ -44,13 +44,13 @@ void print_parameters(const Classifier& model, DType precision) {
 
 void print_plan(const Classifier& model, const Type& images, Mode mode) {
   const auto function = [&](const Inputs& in) {
-    const Value logits = model(in["images"]);
-    return Traced{.loss = cross_entropy(logits, in["labels"]),
-                  .counts = {{"correct", count_correct(logits, in["labels"])}},
+    const Value logits = model(in["image"]);
+    return Traced{.loss = cross_entropy(logits, in["label"]),
+                  .counts = {{"correct", count_correct(logits, in["label"])}},
                   .prediction = logits};
   };
   CompiledModel compiled(model.named_parameters(), function, {.dtype = images.dtype});
-  const Plan& plan = compiled.plan(mode, {{"images", images}, {"labels", {Shape{images.shape[0]}, DType::I32}}});
+  const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
   fmt::print("{}parameters, gradients and derived copies {:.1f} MiB\n", plan.describe(),
              static_cast<double>(compiled.parameters().bytes()) / 1048576);
 }
