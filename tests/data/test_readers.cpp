@@ -22,7 +22,7 @@ Bytes idx_images() {
 Bytes idx_labels() {
   Bytes bytes;
   for (std::uint32_t v : {0x801u, 5u}) put_be32(bytes, v);
-  for (const char label : {7, 0, 9, 3, 1}) bytes.push_back(static_cast<std::uint8_t>(label));
+  bytes.insert(bytes.end(), {7, 0, 9, 3, 1});
   return bytes;
 }
 void put_at(Bytes& bytes, std::size_t offset, std::uint32_t value) {

@@ -69,13 +69,13 @@ void agree(const Communicator& comm, const std::optional<std::string>& error) {
   if (first == comm.size()) {
     return;
   }
-  if (comm.size() == 1) {
-    throw Error(*error);
-  }
   const int failed = comm.allreduce(error ? 1 : 0, ReduceOp::Sum);
   const std::string message = comm.broadcast_string(error.value_or(""), first);
+  if (failed == comm.size()) {
+    throw AgreedError(message);
+  }
   const std::string others = failed > 1 ? fmt::format(" (and {} of {} ranks failed in all)", failed, comm.size()) : "";
-  throw Error(fmt::format("rank {} on host {}: {}{}", first, comm.topology().host(first), message, others));
+  throw AgreedError(fmt::format("rank {} on host {}: {}{}", first, comm.topology().host(first), message, others));
 }
 
 void check_same(const Communicator& comm, std::string_view name, std::string_view value) {
@@ -95,11 +95,11 @@ void check_same(const Communicator& comm, std::string_view name, std::string_vie
   const std::string other = comm.broadcast_string(value, first);
   const auto [expected, found] = differing_lines(reference, other);
   const std::size_t difference = first_difference(expected, found);
-  fail("ranks",
-       "{} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of {} ranks differ "
+  throw AgreedError(fmt::format(
+       "[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of {} ranks differ "
        "from rank 0: {}",
        name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
-       shown(found, difference), count, comm.size(), ranks);
+       shown(found, difference), count, comm.size(), ranks));
 }
 
 }  // namespace lockstep::comm

@@ -10,10 +10,18 @@
 #include <type_traits>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/core/error.h"
 
 namespace lockstep::comm {
 
-// Each rank gives its error or none. Returns if no rank has one; otherwise all throw that of the lowest failing rank.
+// What all ranks throw together: one of them may report it for all, and the job can end in good order.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Each rank gives its error or none. Returns if no rank has one; otherwise all throw an AgreedError with that of the
+// lowest failing rank, which is named unless all failed.
 void agree(const Communicator& comm, const std::optional<std::string>& error);
 
 // What the exception now being handled says; for use in catch (...).

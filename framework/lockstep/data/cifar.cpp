@@ -40,6 +40,9 @@ std::unique_ptr<ImageDataset> read_cifar(const CifarFiles& options) {
         "{} files, {} records each, {} label bytes: expected at least one of each", options.files.size(),
         options.records, options.label_bytes);
   Images images{.description = options.description, .shape = {3, kSide, kSide}, .classes = options.classes};
+  const auto total = static_cast<std::size_t>(options.records) * options.files.size();
+  images.pixels.reserve(total * kPixels);
+  images.labels.reserve(total);
   for (const auto& path : options.files) append_file(options, path, images);
   return std::make_unique<ImageDataset>(std::move(images));
 }

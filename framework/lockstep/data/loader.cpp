@@ -1,5 +1,7 @@
 #include "lockstep/data/loader.h"
 
+#include <algorithm>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep::data {
@@ -17,6 +19,7 @@ Loader::Loader(const Dataset& dataset, DistributedSampler sampler, Transforms tr
       sampler_(std::move(sampler)),
       options_(options),
       pipeline_(dataset.fields(), with_conversion(std::move(transforms), options.floats)),
+      memory_(std::max(options.prefetch, 0) + 1),
       position_(sampler_.position()) {
   check(options.threads >= 0, "loader", "{} threads, expected at least 0", options.threads);
   check(options.threads == 0 || options.prefetch > 0, "loader", "prefetch {}, expected at least 1", options.prefetch);

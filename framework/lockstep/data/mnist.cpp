@@ -46,7 +46,7 @@ std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files) {
   const std::int64_t rows = read_dimension(image_file, "number of rows");
   const std::int64_t columns = read_dimension(image_file, "number of columns");
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  check(rows * columns <= kMost / count && rows <= kMost / columns, image_file.name(),
+  check(rows <= kMost / columns && rows * columns <= kMost / count, image_file.name(),
         "offset 4: {} images of {} x {} pixels, more than a file can hold", count, rows, columns);
   Images images{.description = files.description, .shape = {1, rows, columns}, .classes = files.classes};
   images.pixels = image_file.read(count * rows * columns, fmt::format("{} images of {} x {}", count, rows, columns));

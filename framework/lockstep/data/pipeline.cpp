@@ -5,8 +5,6 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::size_t kSpareBatches = 2;  // more would only keep memory: one is used, one is being handed over
-
 bool fits(const std::vector<Tensor>& tensors, const std::vector<Field>& fields, std::int64_t samples) {
   return std::ranges::equal(tensors, fields, [&](const Tensor& tensor, const Field& field) {
     return tensor.dtype() == field.dtype && tensor.shape() == field.shape.batched(samples);
@@ -74,7 +72,7 @@ std::vector<Tensor> BatchMemory::take(const std::vector<Field>& fields, std::int
 
 void BatchMemory::give_back(std::vector<Tensor> tensors) {
   const std::scoped_lock lock(mutex_);
-  if (spare_.size() == kSpareBatches) spare_.erase(spare_.begin());
+  if (spare_.size() == most_) spare_.erase(spare_.begin());
   spare_.push_back(std::move(tensors));
 }
 

@@ -42,10 +42,14 @@ class SampleMaker {
 // Hands out the tensors of batches, used ones again if the size fits.
 class BatchMemory {
  public:
+  // Keeps at most `spare` batches that nobody uses: as many as loader threads may take before one comes back.
+  explicit BatchMemory(int spare) : most_(static_cast<std::size_t>(spare)) {}
+
   std::vector<Tensor> take(const std::vector<Field>& fields, std::int64_t samples);
   void give_back(std::vector<Tensor> tensors);
 
  private:
+  std::size_t most_;
   std::mutex mutex_;
   std::vector<std::vector<Tensor>> spare_;
 };

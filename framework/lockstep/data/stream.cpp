@@ -27,6 +27,7 @@ StreamLoader::StreamLoader(StreamOptions options)
     : options_(std::move(options)),
       pipeline_(options_.fields, all_transforms(options_)),
       maker_(pipeline_),
+      memory_(std::max(options_.prefetch, 0) + 1),
       prefetch_({.claim = [this] { return claim(); },
                  .produce = [this](Turn) { return pull_batch(); },
                  .threads = options_.prefetch > 0 ? 1 : 0,

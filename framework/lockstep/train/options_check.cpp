@@ -51,10 +51,6 @@ void check_batch(const Options& o, int world_size) {
         o.global_batch, o.batch_size, world_size, o.accumulate, product);
   check(o.shards == 0 || o.shards >= world_size, kPlace,
         "--shards is {} with {} ranks, expected at least one shard per rank (or 0, for none)", o.shards, world_size);
-  check(o.shards == 0 || o.accumulate == 1, kPlace,
-        "--accumulate is {} with --shards {}, expected 1: a rank runs its shards one after the other, so more shards "
-        "are smaller ones",
-        o.accumulate, o.shards);
   const std::int64_t batch = global_batch(o, world_size);
   check(o.limit_train == 0 || o.limit_train >= batch, kPlace,
         "--limit-train is {}, expected at least one global batch of {} samples", o.limit_train, batch);

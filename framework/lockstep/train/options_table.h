@@ -55,6 +55,11 @@ void visit_training(O& o, Visit& visit) {
          .text = "samples per update over all ranks; 0: --batch-size times ranks times --accumulate",
          .high = 1e12},
         o.global_batch);
+  visit({.name = "remainder",
+         .value = "WHAT",
+         .text = "the last samples of an epoch, if they fill no global batch: keep (a smaller update) or drop",
+         .choices = {"keep", "drop"}},
+        o.remainder);
   visit({.name = "label-smoothing",
          .value = "X",
          .text = "part of the target spread over all classes, 0 to 1",

@@ -1,0 +1,21 @@
+// Between Layout and oneDNN's memory descriptors: both are padded dimensions, strides of the outer indices, and inner
+// blocks, so one maps onto the other; what oneDNN has beyond that (packed weights, compensation, offsets) has no Layout
+// and gives nullopt.
+#pragma once
+
+#include <dnnl.hpp>
+#include <optional>
+
+#include "lockstep/graph/layout.h"
+
+namespace lockstep::onednn {
+
+dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout);  // f32
+dnnl::memory::desc any_layout(const Shape& shape);                        // f32; for oneDNN to choose
+
+// The Layout of a value of this shape. Descriptors of grouped weights have one dimension more, (groups, out / groups,
+// ...), which folds into (out, ...). Equal memory gives equal Layouts, the plain one where possible, whatever its
+// strides along dimensions of size 1.
+std::optional<Layout> layout_of(const Shape& shape, const dnnl::memory::desc& descriptor);
+
+}  // namespace lockstep::onednn

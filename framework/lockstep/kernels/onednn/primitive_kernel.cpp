@@ -1,0 +1,111 @@
+#include "lockstep/kernels/onednn/primitive_kernel.h"
+
+#include <string_view>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/onednn/memory_layout.h"
+
+namespace lockstep::onednn {
+namespace {
+
+class PrimitiveKernel final : public Kernel {
+ public:
+  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings)
+      : name_(description.impl_info_str()),
+        primitive_(description.get()),
+        workspace_bytes_(description.scratchpad_desc().get_size()) {
+    for (const Binding& b : bindings)
+      attach({b.index, b.is_output ? Kind::Output : Kind::Input}, b.argument, b.descriptor);
+    if (workspace_bytes_ > 0) attach({0, Kind::Workspace}, DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+  }
+
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  void run(const Arguments& a) override {
+    for (Slot& slot : slots_) {
+      void* const handle = pointer(slot, a);
+      if (handle == slot.handle) continue;
+      slot.memory.set_data_handle(handle);
+      slot.handle = handle;
+    }
+    const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream().get(),
+                                                        static_cast<int>(arguments_.size()), arguments_.data());
+    check(status == dnnl_success, "onednn", "running {} failed with status {}", name_, static_cast<int>(status));
+  }
+
+ private:
+  enum class Kind : std::uint8_t { Input, Output, Workspace };
+  struct Slot {
+    std::size_t index;
+    Kind kind;
+    dnnl::memory memory = {};
+    void* handle = nullptr;
+  };
+
+  void attach(Slot slot, int argument, const dnnl::memory::desc& descriptor) {
+    slot.memory = dnnl::memory(descriptor, engine(), DNNL_MEMORY_NONE);
+    arguments_.push_back({argument, slot.memory.get()});
+    slots_.push_back(std::move(slot));
+  }
+
+  static void* pointer(const Slot& slot, const Arguments& a) {
+    switch (slot.kind) {
+      case Kind::Input:
+        return const_cast<void*>(a.inputs[slot.index]);  // oneDNN's handles know no const; it only reads there
+      case Kind::Output:
+        return a.outputs[slot.index];
+      case Kind::Workspace:
+        break;
+    }
+    return a.workspace;
+  }
+
+  std::string name_;
+  dnnl::primitive primitive_;
+  std::size_t workspace_bytes_;
+  std::vector<Slot> slots_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+}  // namespace
+
+// Leaked on purpose: kernels in objects of static lifetime may outlive any static made here.
+dnnl::engine& engine() {
+  static auto* const instance = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *instance;
+}
+
+dnnl::stream& stream() {
+  static auto* const instance = new dnnl::stream(engine());
+  return *instance;
+}
+
+const dnnl::primitive_attr& attributes() {
+  static auto* const instance = [] {
+    auto* attr = new dnnl::primitive_attr;
+    attr->set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attr;
+  }();
+  return *instance;
+}
+
+std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
+                                           std::vector<Binding> bindings) {
+  KernelOffer offer;
+  offer.implementation = primitive.impl_info_str();
+  if (offer.implementation.find("ref") != std::string::npos) return std::nullopt;
+  offer.inputs.resize(request.inputs.size());
+  offer.outputs.resize(request.outputs.size());
+  for (const Binding& b : bindings) {
+    const Type& type = (b.is_output ? request.outputs : request.inputs)[b.index];
+    const auto layout = layout_of(type.shape, b.descriptor);
+    if (!layout) return std::nullopt;
+    (b.is_output ? offer.outputs : offer.inputs)[b.index] = *layout;
+  }
+  offer.build = [primitive, bindings = std::move(bindings)] {
+    return std::make_unique<PrimitiveKernel>(primitive, bindings);
+  };
+  return offer;
+}
+
+}  // namespace lockstep::onednn

@@ -1,0 +1,13 @@
+// Reorders of f32 values by oneDNN, from the layout that is offered. Padding of the destination becomes zero.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "lockstep/kernels/kernel.h"
+
+namespace lockstep::onednn {
+
+std::optional<KernelOffer> reorder_values(const KernelRequest& request, std::span<const Layout> offered);
+
+}  // namespace lockstep::onednn

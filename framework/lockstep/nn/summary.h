@@ -1,0 +1,45 @@
+// What a model is made of, told from its trace without running it: a row per module in the order of execution, with
+// output shape, parameters, FLOPs (a multiply-add counts as two) and bytes of the values it makes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn/module.h"
+
+namespace lockstep::nn {
+
+// Neighbouring nodes that one module traced. A module that is called again has another row, its parameters only in the
+// first.
+struct SummaryRow {
+  std::string path;  // empty: the model itself
+  std::string ops;   // "conv2d", or "relu, max_pool2d" where it is more than one
+  Type output;       // of the last of them
+  std::int64_t parameters = 0;
+  double flops = 0;        // of the whole batch
+  std::int64_t bytes = 0;  // of the outputs; views take none
+};
+
+struct Summary {
+  std::vector<SummaryRow> rows;
+  std::int64_t batch = 0;
+  std::int64_t parameters = 0;  // all but buffers, tied ones once, whether the trace uses them or not
+  std::int64_t trainable = 0;
+  std::int64_t buffers = 0;      // elements of running statistics and counters
+  std::int64_t state_bytes = 0;  // of parameters and buffers
+  std::int64_t activation_bytes = 0;
+  double flops = 0;
+
+  double flops_per_sample() const { return batch > 0 ? flops / static_cast<double>(batch) : 0; }
+  std::string str() const;  // the table and its totals
+};
+
+// Of a graph that this model was traced in; the first input's first dimension is the batch.
+Summary summarize(const Module& model, const Graph& graph);
+
+// Traces `forward` on an input of that type first. Throws Error where the model cannot take it.
+Summary summarize(const Module& model, const std::function<Value(Value)>& forward, const Type& input,
+                  Mode mode = Mode::Eval);
+
+}  // namespace lockstep::nn

@@ -1,0 +1,42 @@
+// The frame of a training program's main(): MPI, command line, and errors that end all ranks with one message and a non-zero status.
+//
+//   int main(int argc, char** argv) {
+//     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10});
+//     program.cli().add_option(...);
+//     return program.run(argc, argv, [](train::Session& session) { ... });
+//   }
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "lockstep/train/options.h"
+#include "lockstep/train/session.h"
+
+namespace lockstep::train {
+
+class Program {
+ public:
+  // `defaults` are what --help shows.
+  Program(std::string name, std::string description, Options defaults = {});
+
+  CLI::App& cli() { return app_; }
+  // An option of the program's own, which ranks must agree on and checkpoints remember. `value` outlives run().
+  template <class T>
+  CLI::Option* option(const std::string& name, T& value, const std::string& text) {
+    own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
+    return app_.add_option("--" + name, value, text)->capture_default_str()->group("Model");
+  }
+
+  // Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be.
+  int run(int argc, char** argv, const std::function<void(Session&)>& body);
+
+ private:
+  std::string name_;
+  Options options_;
+  CLI::App app_;
+  std::vector<std::function<void(nlohmann::json&)>> own_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,220 @@
+#include "lockstep/train/session.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/train/session_setup.h"
+
+namespace lockstep::train {
+
+Session::Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program)
+    : comm_(comm),
+      options_(std::move(options)),
+      name_(std::move(name)),
+      program_(std::move(program)),
+      dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
+  comm::collectively(comm_, [&] { validate(options_, comm_.size()); });
+  comm::check_same(comm_, "the program", name_);
+  comm::check_same(comm_, "the options", options_by_line(options_, program_));
+  threads_ = share_threads(comm_, options_);
+  apply(threads_);
+  comm::collectively(comm_, [&] {
+    data_ = data::open_datasets({.name = options_.dataset,
+                                 .dir = options_.data_dir,
+                                 .limit_train = options_.limit_train,
+                                 .limit_eval = options_.limit_eval,
+                                 .seed = options_.seed});
+    validate_data(options_, comm_.size(), data_.train->size());
+  });
+  open_output();
+}
+
+Session::~Session() = default;
+
+void Session::open_output() {
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) prepare_output(options_);
+  });
+  comm::collectively(comm_, [&] {
+    log_ = std::make_unique<Log>(LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
+  });
+  for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
+}
+
+void Session::open_loaders() {
+  const std::int64_t batch = global_batch(options_, comm_.size());
+  const WorldLayout& world = trainer_->world();
+  const auto sampler = [&](const data::Dataset& set, std::int64_t size, bool training) {
+    return data::DistributedSampler({.size = set.size(),
+                                     .global_batch = size,
+                                     .leaves = world.tree.leaves(),
+                                     .my_leaves = world.my_leaves(),
+                                     .seed = options_.seed,
+                                     .shuffle = training,
+                                     .remainder = training && options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep});
+  };
+  // Evaluation has no micro-batches: its steps are as large as one of training's.
+  const std::int64_t eval_batch = std::max<std::int64_t>(world.tree.leaves(), batch / options_.accumulate);
+  train_loader_ = std::make_unique<data::Loader>(*data_.train, sampler(*data_.train, batch, true),
+                                                 image_transforms(options_, data_, dtype_, true),
+                                                 data::LoaderOptions{.threads = threads_.loaders});
+  eval_loader_ = std::make_unique<data::Loader>(*data_.eval, sampler(*data_.eval, eval_batch, false),
+                                                image_transforms(options_, data_, dtype_, false),
+                                                data::LoaderOptions{.threads = threads_.loaders});
+}
+
+Trainer& Session::build(const nn::Module& module, ModelFunction model) {
+  std::vector<data::Field> fields = data_.train->fields();
+  for (data::Field& f : fields) {
+    if (f.name == "image") f.dtype = dtype_;
+  }
+  trainer_ = std::make_unique<Trainer>(
+      comm_, module, std::move(model), std::move(fields),
+      TrainerOptions{.global_batch = global_batch(options_, comm_.size()),
+                     .shards = options_.shards,
+                     .accumulate = options_.accumulate,
+                     .precision = dtype_,
+                     .seed = options_.seed,
+                     .rule = update_rule(options_),
+                     .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias}});
+  comm::collectively(comm_, [&] { open_loaders(); });
+  set_schedule();
+  announce();
+  resume();
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+  });
+  const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
+  progress_ = std::make_unique<Progress>(
+      *log_, ProgressOptions{.epochs = options_.epochs,
+                             .steps_per_epoch = steps,
+                             .total_steps = options_.max_steps > 0 ? options_.max_steps : options_.epochs * steps,
+                             .log_every = options_.log_every});
+  state_.step = trainer_->updates();
+  began_ = std::chrono::steady_clock::now();
+  return *trainer_;
+}
+
+void Session::announce() const {
+  std::int64_t elements = 0;
+  for (const NamedParameter& p : trainer_->model().parameters().parameters()) {
+    if (p.parameter->role != Role::Buffer) elements += p.parameter->shape.elements();
+  }
+  const CpuInfo cpu = cpu_info();
+  const auto logger = log();
+  logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", name_, comm_.size(), comm_.size() == 1 ? "rank" : "ranks",
+               comm_.node_count(), comm_.node_count() == 1 ? "host" : "hosts", threads_.compute, threads_.compute == 1 ? "" : "s",
+               threads_.loaders, threads_.loaders == 1 ? "" : "s", cpu.model, cpu.instructions, comm::Environment::library());
+  logger->info("hosts: {}", host_list(comm_));
+  logger->info("model: {} parameters, {}; global batch {} ({} per rank{}), {} updates per epoch", elements, options_.precision,
+               global_batch(options_, comm_.size()), trainer_->world().my_leaves().size() > 0 ? train_loader_->sampler().options().global_batch / comm_.size() : 0,
+               options_.shards > 0 ? fmt::format(", {} shards", options_.shards) : "", train_loader_->sampler().steps_per_epoch());
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(), data_.eval->size(),
+               data_.classes);
+}
+
+void Session::set_schedule() {
+  const double steps = static_cast<double>(train_loader_->sampler().steps_per_epoch());
+  const double horizon = options_.epochs > 0 ? static_cast<double>(options_.epochs) : static_cast<double>(options_.max_steps) / steps;
+  schedule_ = schedule(options_, horizon, global_batch(options_, comm_.size()));
+}
+
+double Session::epochs_done() const {
+  const data::SamplerPosition at = train_loader_->position();
+  return static_cast<double>(at.epoch) + static_cast<double>(at.offset) / static_cast<double>(data_.train->size());
+}
+
+double Session::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
+bool Session::done() const {
+  return (options_.max_steps > 0 && trainer_->updates() >= options_.max_steps) ||
+         (options_.epochs > 0 && train_loader_->position().epoch >= options_.epochs);
+}
+
+bool Session::next_epoch() {
+  check(trainer_ != nullptr, "session", "next_epoch() before build()");
+  if (done()) {
+    if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0)) save_checkpoint();
+    return false;
+  }
+  epoch_ = train_loader_->position().epoch;
+  first_step_of_epoch_ = trainer_->updates() - train_loader_->position().offset / global_batch(options_, comm_.size());
+  epoch_totals_ = {};
+  return true;
+}
+
+Session::Batches Session::batches() { return Batches(*this); }
+
+void Session::Batches::advance() {
+  if (!batch_.names.empty()) session_.train_loader_->recycle(std::move(batch_));
+  batch_ = {};
+  const bool more = session_.train_loader_->position().epoch == session_.epoch_ && !session_.done();
+  if (!more) {
+    open_ = false;
+    return;
+  }
+  session_.rate_ = session_.schedule_(session_.epochs_done());
+  batch_ = session_.train_loader_->next();
+}
+
+void Session::report(const Totals& step) {
+  epoch_totals_.loss += step.loss * step.weight;
+  epoch_totals_.weight += step.weight;
+  epoch_totals_.samples += step.samples;
+  for (const auto& [name, count] : step.counts) epoch_totals_.counts[name] += count;
+  const std::int64_t now = trainer_->updates();
+  state_ = {.epoch = epoch_ + 1, .step_in_epoch = now - first_step_of_epoch_, .step = now, .samples = step.samples, .loss = step.loss,
+            .accuracy = step.fraction("correct"), .lr = rate_};
+  progress_->update(state_);
+  logged_samples_ += step.samples;
+  if (options_.log_every > 0 && now % options_.log_every == 0) {
+    const double time = seconds();
+    write_metrics("train", step, static_cast<double>(logged_samples_) / std::max(1e-9, time - logged_at_));
+    logged_at_ = time;
+    logged_samples_ = 0;
+  }
+  if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) save_checkpoint();
+}
+
+void Session::finish_epoch() {
+  if (epoch_totals_.weight > 0) {
+    state_.loss = epoch_totals_.loss / epoch_totals_.weight;
+    state_.accuracy = epoch_totals_.fraction("correct");
+  }
+  progress_->finish_epoch(state_);
+  progress_->pause();
+  const bool whole = train_loader_->position().epoch > epoch_;
+  if (options_.eval_every > 0 && ((whole && (epoch_ + 1) % options_.eval_every == 0) || done())) {
+    const double before = seconds();
+    const Totals totals = evaluate();
+    const double took = std::max(1e-9, seconds() - before);
+    write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
+    log()->info("epoch {}: evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, totals.loss, 100 * totals.fraction("correct"),
+                totals.samples);
+  }
+  if (options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0) save_checkpoint();
+}
+
+Totals Session::evaluate() {
+  eval_loader_->seek({});
+  return trainer_->evaluate(*eval_loader_);
+}
+
+void Session::write_metrics(const std::string& split, const Totals& totals, double samples_per_second) {
+  if (!metrics_) return;
+  metrics_->write({.step = trainer_->updates(),
+                   .epoch = epoch_ + 1,
+                   .split = split,
+                   .loss = totals.loss,
+                   .accuracy = totals.fraction("correct"),
+                   .lr = rate_,
+                   .samples_per_second = samples_per_second,
+                   .seconds = seconds()});
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,125 @@
+// The part of Session that saves and restores: what a checkpoint holds beside tensors, and what must agree when it is resumed.
+#include <fmt/format.h>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/train/session.h"
+#include "lockstep/train/session_setup.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int kMetadataVersion = 1;
+
+std::filesystem::path checkpoint_directory(const Options& options) { return std::filesystem::path(options.output) / "checkpoints"; }
+
+// The file to go on from; nullopt: none, a first start.
+std::optional<std::filesystem::path> file_to_resume(const Options& options) {
+  if (options.resume.empty()) return std::nullopt;
+  if (options.resume != "auto") return options.resume;
+  bool damaged = false;
+  const auto newest = checkpoint::newest_whole(checkpoint_directory(options), [&](const checkpoint::Entry& entry, const std::string& reason) {
+    damaged = true;
+    log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
+  });
+  check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
+        checkpoint_directory(options).string());
+  if (!newest) return std::nullopt;
+  return newest->path;
+}
+
+template <class T>
+T field(const nlohmann::json& metadata, const char* name, const std::string& place) {
+  const auto found = metadata.find(name);
+  check(found != metadata.end(), "resume", "{}: its metadata has no '{}'", place, name);
+  return found->get<T>();
+}
+
+}  // namespace
+
+nlohmann::json Session::metadata() const {
+  const data::SamplerPosition at = train_loader_->position();
+  const CpuInfo cpu = cpu_info();
+  return {{"version", kMetadataVersion},
+          {"program", name_},
+          {"step", trainer_->updates()},
+          {"epoch", at.epoch},
+          {"offset", at.offset},
+          {"seed", options_.seed},
+          {"train_samples", data_.train->size()},
+          {"global_batch", global_batch(options_, comm_.size())},
+          {"options", nlohmann::json::parse(canonical(options_, program_))},
+          {"ranks", comm_.size()},
+          {"threads", threads_.compute},
+          {"instructions", cpu.instructions},
+          {"blas", cpu.blas},
+          {"optimizer", trainer_->options().rule->name()}};
+}
+
+void Session::save_checkpoint() {
+  progress_->pause();
+  comm::collectively(comm_, [&] {
+    if (!comm_.is_root()) return;
+    const auto path = checkpoint::path_for(checkpoint_directory(options_), trainer_->updates());
+    checkpoint::save(path, {.tensors = trainer_->state(), .metadata = metadata().dump()});
+    if (options_.keep > 0) checkpoint::prune(checkpoint_directory(options_), options_.keep);
+    log_->to_file(fmt::format("saved {}", path.string()));
+  });
+  saved_step_ = trainer_->updates();
+}
+
+// Rank 0 reads and verifies; the bytes go to all, and each rank verifies them again.
+void Session::resume() {
+  std::string place;
+  std::vector<std::byte> bytes;
+  comm::collectively(comm_, [&] {
+    if (!comm_.is_root()) return;
+    if (const auto path = file_to_resume(options_)) {
+      place = path->string();
+      bytes = checkpoint::read_verified(*path);
+    }
+  });
+  if (!options_.resume.empty()) resumed_step_ = 0;
+  place = comm_.broadcast_string(place);
+  if (place.empty()) {
+    if (!options_.resume.empty()) log()->info("no checkpoint in {} yet: starting at step 0", checkpoint_directory(options_).string());
+    return;
+  }
+  comm_.broadcast_vector(bytes);
+  comm::collectively(comm_, [&] { restore(checkpoint::parse(bytes, place), place); });
+}
+
+void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
+  const nlohmann::json metadata = nlohmann::json::parse(saved.metadata, nullptr, false);
+  check(metadata.is_object(), "resume", "{}: its metadata is no JSON object; a weights file cannot be resumed", place);
+  check(field<int>(metadata, "version", place) <= kMetadataVersion, "resume", "{}: version {}, this program knows up to {}", place,
+        field<int>(metadata, "version", place), kMetadataVersion);
+  check(field<std::string>(metadata, "optimizer", place) == trainer_->options().rule->name(), "resume", "{}: optimizer {}, this run uses {}", place,
+        field<std::string>(metadata, "optimizer", place), trainer_->options().rule->name());
+  check(field<std::int64_t>(metadata, "train_samples", place) == data_.train->size(), "resume",
+        "{}: {} training samples, this run has {}", place, field<std::int64_t>(metadata, "train_samples", place), data_.train->size());
+  if (options_.shards > 0) {
+    // Kernels sum in another order with other threads or instructions, so the same bits are not to be had.
+    const CpuInfo cpu = cpu_info();
+    check(field<int>(metadata, "threads", place) == threads_.compute, "resume", "{}: with --shards, threads per rank must stay {}, this run has {}; pass --threads {}", place,
+          field<int>(metadata, "threads", place), threads_.compute, field<int>(metadata, "threads", place));
+    check(field<std::string>(metadata, "instructions", place) == cpu.instructions, "resume", "{}: with --shards, the instruction set must stay {}, this CPU has {}", place,
+          field<std::string>(metadata, "instructions", place), cpu.instructions);
+  }
+  try {
+    trainer_->load(saved.tensors, field<std::int64_t>(metadata, "step", place));
+  } catch (const Error& error) {
+    throw Error(fmt::format("[resume] {}: {}", place, error.what()));
+  }
+  train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
+  resumed_step_ = saved_step_ = trainer_->updates();
+  for (const std::string& line : differences(metadata["options"].dump(), canonical(options_, program_), "in the checkpoint", "now")) {
+    log()->info("resume: {}", line);
+  }
+  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(), train_loader_->position().offset,
+              data_.train->size(), train_loader_->position().epoch + 1);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,88 @@
+#include "lockstep/train/session_setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+
+std::string options_by_line(const Options& options, const nlohmann::json& program) {
+  return nlohmann::json::parse(canonical(options, program)).dump(1);
+}
+
+ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
+  const Cores cores = available_cores();
+  const comm::Communicator& node = comm.group("node");
+  std::vector<std::vector<int>> masks;
+  for (const std::string& text : node.allgather_strings(fmt::format("{}", fmt::join(cores.cpus, ",")))) {
+    masks.push_back(parse_cpu_list(text));
+  }
+  return budget(cores, {.local_ranks = comm.local_size(),
+                        .sharing = ranks_sharing(masks, comm.local_rank()),
+                        .threads = options.threads,
+                        .loaders = options.loaders});
+}
+
+std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
+  if (o.optimizer == "sgd") return optim::sgd({.momentum = o.momentum, .nesterov = o.nesterov});
+  return optim::adam({.beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.eps, .decoupled_decay = o.optimizer == "adamw"});
+}
+
+optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_batch) {
+  const double rate = o.scale_lr ? o.lr * static_cast<double>(global_batch) / static_cast<double>(o.scale_lr_batch) : o.lr;
+  optim::Schedule chosen = optim::constant(rate);
+  if (o.schedule == "cosine") {
+    chosen = optim::cosine(rate, horizon, o.min_lr);
+  } else if (o.schedule == "one-cycle") {
+    chosen = optim::one_cycle(
+        {.rate = rate, .epochs = horizon, .rising = o.cycle_rise, .start_divisor = o.cycle_start, .final_divisor = o.cycle_end});
+  } else if (o.schedule == "step") {
+    std::vector<double> milestones = o.milestones;
+    if (milestones.empty()) {
+      for (double m = o.step_epochs; m < horizon; m += o.step_epochs) milestones.push_back(m);
+    }
+    chosen = optim::step_decay(rate, milestones, o.step_gamma);
+  }
+  return optim::warm_up(chosen, o.warmup_epochs);
+}
+
+data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
+  const std::int64_t side = data.image_shape[1];
+  data::ImageOptions image{.crop_padding = side / 8, .flip = true, .mean = data.mean, .stddev = data.stddev, .output = dtype};
+  if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
+  return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
+}
+
+void prepare_output(const Options& options) {
+  namespace fs = std::filesystem;
+  const fs::path output = options.output, checkpoints = output / "checkpoints";
+  std::error_code error;
+  fs::create_directories(output, error);
+  check(!error, "output", "'{}' cannot be made a directory: {}", output.string(), error.message());
+  if (options.resume.empty() && fs::exists(checkpoints) && !fs::is_empty(checkpoints)) {
+    int number = 1;
+    while (fs::exists(output / fmt::format("checkpoints.{}", number))) ++number;
+    fs::rename(checkpoints, output / fmt::format("checkpoints.{}", number));
+  }
+  fs::create_directories(checkpoints, error);
+  check(!error, "output", "'{}' cannot be made a directory: {}", checkpoints.string(), error.message());
+}
+
+std::string host_list(const comm::Communicator& comm) {
+  std::vector<std::pair<std::string, int>> nodes(static_cast<std::size_t>(comm.node_count()));
+  for (int r = 0; r < comm.size(); ++r) {
+    auto& [host, ranks] = nodes[static_cast<std::size_t>(comm.topology().node_of(r))];
+    host = comm.topology().host(r);
+    ++ranks;
+  }
+  std::string text;
+  for (const auto& [host, ranks] : nodes) {
+    text += fmt::format("{}{} ({} rank{})", text.empty() ? "" : ", ", host, ranks, ranks == 1 ? "" : "s");
+  }
+  return text;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,29 @@
+// How options become the parts of a session: pure functions of options, data and ranks. Internal to train/.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/core/threads.h"
+#include "lockstep/data/open.h"
+#include "lockstep/data/transforms.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/optim/update_rule.h"
+#include "lockstep/train/options.h"
+
+namespace lockstep::train {
+
+// One option a line, so that ranks which differ are told which.
+std::string options_by_line(const Options& options, const nlohmann::json& program);
+// Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
+ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
+std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
+// `horizon` is the length of the run in epochs.
+optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
+data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
+// The run's folder, with what an earlier run left in it moved aside unless it is resumed. On rank 0.
+void prepare_output(const Options& options);
+std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
+
+}  // namespace lockstep::train

@@ -1,0 +1,26 @@
+// Trains a multi-layer perceptron or a convolutional network on images of handwritten digits.
+#include "lockstep/train/program.h"
+#include "models/zoo/classify.h"
+#include "models/zoo/registry.h"
+
+using namespace lockstep;
+
+int main(int argc, char** argv) {
+  train::Program program("train_mnist", "Trains a small network on handwritten digits.",
+                         {.dataset = "digits", .epochs = 3, .batch_size = 64, .lr = 0.05});
+  std::string model = "convnet";
+  program.option("model", model, "mlp (784-256-128) or convnet (the one of PyTorch's MNIST example)")
+      ->check(CLI::IsMember({"mlp", "convnet"}));
+  return program.run(argc, argv, [&](train::Session& session) {
+    const data::DatasetPair& data = session.data();
+    const auto network = build_model("mnist_" + model, data.classes, data.image_shape);
+    train::Trainer& trainer = session.build(*network, classify(*network, session.options().label_smoothing));
+
+    while (session.next_epoch()) {
+      for (data::Batch& batch : session.batches()) {
+        session.report(trainer.step(batch, session.learning_rate()));  // forward, backward, reduction, update
+      }
+      session.finish_epoch();  // evaluation, checkpoint
+    }
+  });
+}

@@ -1,0 +1,23 @@
+// Trains the LeNet of PyTorch's CIFAR-10 tutorial.
+#include "lockstep/train/program.h"
+#include "models/zoo/classify.h"
+#include "models/zoo/lenet.h"
+
+using namespace lockstep;
+
+int main(int argc, char** argv) {
+  train::Program program("train_toy", "Trains a small convolutional network (conv 3-6-5, conv 6-16-5, 400-120-84-classes).",
+                         {.dataset = "cifar10", .epochs = 10, .batch_size = 16, .lr = 0.01});
+  return program.run(argc, argv, [](train::Session& session) {
+    const data::DatasetPair& data = session.data();
+    LeNet network({.image = data.image_shape, .classes = data.classes});
+    train::Trainer& trainer = session.build(network, classify(network, session.options().label_smoothing));
+
+    while (session.next_epoch()) {
+      for (data::Batch& batch : session.batches()) {
+        session.report(trainer.step(batch, session.learning_rate()));  // forward, backward, reduction, update
+      }
+      session.finish_epoch();  // evaluation, checkpoint
+    }
+  });
+}

@@ -1,0 +1,19 @@
+// What the zoo's programs train: a classifier's cross entropy on a batch's "image" and "label", with its count of correct answers.
+#pragma once
+
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/plan/trace.h"
+#include "models/zoo/classifier.h"
+
+namespace lockstep {
+
+inline ModelFunction classify(const Classifier& network, double label_smoothing = 0) {
+  return [&network, label_smoothing](const Inputs& in) {
+    const Value logits = network(in["image"]), label = in["label"];
+    return Traced{.loss = cross_entropy(logits, label, {.label_smoothing = label_smoothing}),
+                  .counts = {{"correct", count_correct(logits, label)}},
+                  .prediction = logits};
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "models/zoo/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "models/zoo/lenet.h"
+#include "models/zoo/mlp.h"
+#include "models/zoo/mnist_convnet.h"
+#include "models/zoo/resnet.h"
+
+namespace lockstep {
+namespace {
+
+using Stem = ResNetConfig::Stem;
+
+std::unique_ptr<Classifier> build_resnet(ResNetConfig config, std::int64_t classes, const Shape& image) {
+  check(image.rank() == 3, "resnet", "images are {}, expected (channels, height, width)", image.str());
+  config.in_channels = image[0];
+  config.classes = classes;
+  return std::make_unique<ResNet>(config);
+}
+
+ModelEntry resnet(int depth, Stem stem, std::string name, std::string description) {
+  ResNetConfig config = resnet_config(depth, stem);
+  if (stem == Stem::Cifar) config.classes = 10;
+  return {.name = std::move(name),
+          .description = std::move(description),
+          .image = stem == Stem::ImageNet ? Shape{3, 224, 224} : Shape{3, 32, 32},
+          .classes = config.classes,
+          .build = [config](std::int64_t classes, const Shape& image) { return build_resnet(config, classes, image); }};
+}
+
+ModelEntry mlp(std::string name, std::string description, Shape image, std::vector<std::int64_t> hidden) {
+  return {.name = std::move(name),
+          .description = std::move(description),
+          .image = std::move(image),
+          .classes = 10,
+          .build = [hidden = std::move(hidden)](std::int64_t classes, const Shape& shape) {
+            std::vector<std::int64_t> sizes{shape.elements()};
+            sizes.insert(sizes.end(), hidden.begin(), hidden.end());
+            sizes.push_back(classes);
+            return std::make_unique<Mlp>(sizes);
+          }};
+}
+
+std::vector<ModelEntry> make_table() {
+  std::vector<ModelEntry> table;
+  table.push_back({.name = "toy",
+                   .description = "LeNet of PyTorch's CIFAR-10 tutorial",
+                   .image = {3, 32, 32},
+                   .classes = 10,
+                   .build = [](std::int64_t classes, const Shape& image) {
+                     return std::make_unique<LeNet>(LeNetConfig{.image = image, .classes = classes});
+                   }});
+  table.push_back(mlp("mlp", "three hidden layers of 1024, for benches", {256}, {1024, 1024, 1024}));
+  table.push_back(mlp("mnist_mlp", "hidden layers of 256 and 128 on MNIST", {1, 28, 28}, {256, 128}));
+  table.push_back({.name = "mnist_convnet",
+                   .description = "PyTorch's MNIST example",
+                   .image = {1, 28, 28},
+                   .classes = 10,
+                   .build = [](std::int64_t classes, const Shape& image) {
+                     return std::make_unique<MnistConvNet>(MnistConvNetConfig{.image = image, .classes = classes});
+                   }});
+  for (const int depth : {18, 34, 50, 101, 152}) {
+    table.push_back(
+        resnet(depth, Stem::ImageNet, fmt::format("resnet{}", depth), fmt::format("torchvision's ResNet-{}", depth)));
+  }
+  for (const int depth : {18, 34, 50, 101, 152}) {
+    table.push_back(resnet(depth, Stem::Cifar, fmt::format("resnet{}_cifar", depth),
+                           fmt::format("ResNet-{} with a 3x3 stem and no pool, for 32x32 images", depth)));
+  }
+  for (const int depth : {20, 32, 44, 56, 110}) {
+    table.push_back(resnet(depth, Stem::Cifar, fmt::format("resnet{}", depth),
+                           fmt::format("ResNet-{} for CIFAR, 16/32/64 channels (He et al. 2015, section 4.2)", depth)));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::span<const ModelEntry> model_table() {
+  static const std::vector<ModelEntry> table = make_table();
+  return table;
+}
+
+const ModelEntry& find_model(std::string_view name) {
+  const std::span<const ModelEntry> table = model_table();
+  const auto found = std::ranges::find(table, name, &ModelEntry::name);
+  if (found == table.end()) {
+    std::string names;
+    for (const ModelEntry& e : table) names += (names.empty() ? "" : ", ") + e.name;
+    fail("models", "there is no model '{}'; models: {}", name, names);
+  }
+  return *found;
+}
+
+std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes, const Shape& image) {
+  const ModelEntry& entry = find_model(name);
+  check(classes >= 0, "models", "{}: {} classes, expected at least 1", name, classes);
+  for (const std::int64_t d : image.dims())
+    check(d > 0, "models", "{}: images are {}, expected positive sizes", name, image.str());
+  return entry.build(classes == 0 ? entry.classes : classes, image.rank() == 0 ? entry.image : image);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,190 @@
+#include "models/zoo/resnet.h"
+
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/reshape.h"
+
+namespace lockstep {
+namespace {
+
+using Config = ResNetConfig;
+
+nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
+  return {.in = in,
+          .out = out,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = kernel / 2,
+          .bias = false,
+          .weight_init = nn::kaiming_normal(nn::Fan::Out)};
+}
+
+nn::BatchNorm2dConfig norm(std::int64_t channels, bool zero = false) {
+  return {.channels = channels, .initial_scale = zero ? 0.0 : 1.0};
+}
+
+struct BlockConfig {
+  std::int64_t in, channels, stride;
+  bool zero_residual;
+};
+
+// Identity while it is empty.
+void project(nn::Sequential& downsample, std::int64_t in, std::int64_t out, std::int64_t stride) {
+  downsample.append<nn::Conv2d>(conv(in, out, 1, stride)).append<nn::BatchNorm2d>(norm(out));
+}
+
+class BasicBlock : public nn::Module {
+ public:
+  static constexpr std::int64_t kExpansion = 1;
+
+  explicit BasicBlock(const BlockConfig& c)
+      : conv1_(conv(c.in, c.channels, 3, c.stride)),
+        bn1_(norm(c.channels)),
+        conv2_(conv(c.channels, c.channels, 3)),
+        bn2_(norm(c.channels, c.zero_residual)) {
+    add("conv1", conv1_);
+    add("bn1", bn1_);
+    add("conv2", conv2_);
+    add("bn2", bn2_);
+    if (c.stride == 1 && c.in == c.channels) return;
+    add("downsample", downsample_);
+    project(downsample_, c.in, c.channels, c.stride);
+  }
+
+  Value operator()(Value x) const {  // (N, in, H, W) -> (N, channels, H/stride, W/stride)
+    const auto in_scope = scope(x);
+    Value y = relu(bn1_(conv1_(x)));
+    y = bn2_(conv2_(y));
+    return relu(y + downsample_(x));
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Sequential downsample_;
+};
+
+class Bottleneck : public nn::Module {
+ public:
+  static constexpr std::int64_t kExpansion = 4;
+
+  explicit Bottleneck(const BlockConfig& c)
+      : conv1_(conv(c.in, c.channels, 1)),
+        bn1_(norm(c.channels)),
+        conv2_(conv(c.channels, c.channels, 3, c.stride)),
+        bn2_(norm(c.channels)),
+        conv3_(conv(c.channels, kExpansion * c.channels, 1)),
+        bn3_(norm(kExpansion * c.channels, c.zero_residual)) {
+    add("conv1", conv1_);
+    add("bn1", bn1_);
+    add("conv2", conv2_);
+    add("bn2", bn2_);
+    add("conv3", conv3_);
+    add("bn3", bn3_);
+    if (c.stride == 1 && c.in == kExpansion * c.channels) return;
+    add("downsample", downsample_);
+    project(downsample_, c.in, kExpansion * c.channels, c.stride);
+  }
+
+  Value operator()(Value x) const {  // (N, in, H, W) -> (N, 4 channels, H/stride, W/stride)
+    const auto in_scope = scope(x);
+    Value y = relu(bn1_(conv1_(x)));
+    y = relu(bn2_(conv2_(y)));
+    y = bn3_(conv3_(y));
+    return relu(y + downsample_(x));
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Conv2d conv3_;
+  nn::BatchNorm2d bn3_;
+  nn::Sequential downsample_;
+};
+
+template <class Block>
+std::unique_ptr<nn::Sequential> make_stage(std::int64_t blocks, BlockConfig first) {
+  auto stage = std::make_unique<nn::Sequential>();
+  stage->append<Block>(first);
+  const BlockConfig next{Block::kExpansion * first.channels, first.channels, 1, first.zero_residual};
+  for (std::int64_t i = 1; i < blocks; ++i) stage->append<Block>(next);
+  return stage;
+}
+
+std::int64_t expansion(Config::Block block) {
+  return block == Config::Block::Basic ? BasicBlock::kExpansion : Bottleneck::kExpansion;
+}
+
+std::int64_t stage_channels(const Config& c, std::size_t stage) { return c.width << stage; }
+
+const Config& checked(const Config& c) {
+  check(!c.blocks.empty() && c.blocks.size() <= 16, "resnet", "{} stages, expected 1 to 16", c.blocks.size());
+  for (const std::int64_t n : c.blocks) check(n > 0, "resnet", "a stage of {} blocks, expected at least 1", n);
+  check(c.width > 0 && c.in_channels > 0 && c.classes > 0, "resnet",
+        "width {}, input channels {}, classes {}: all must be positive", c.width, c.in_channels, c.classes);
+  return c;
+}
+
+}  // namespace
+
+ResNet::ResNet(const Config& c)
+    : pool_(checked(c).stem == Config::Stem::ImageNet),
+      conv1_(pool_ ? conv(c.in_channels, c.width, 7, 2) : conv(c.in_channels, c.width, 3)),
+      bn1_(norm(c.width)),
+      fc_({.in = expansion(c.block) * stage_channels(c, c.blocks.size() - 1), .out = c.classes}) {
+  add("conv1", conv1_);
+  add("bn1", bn1_);
+  std::int64_t in = c.width;
+  for (std::size_t i = 0; i < c.blocks.size(); ++i) {
+    const BlockConfig first{in, stage_channels(c, i), i == 0 ? 1 : 2, c.zero_residual};
+    stages_.push_back(c.block == Config::Block::Basic ? make_stage<BasicBlock>(c.blocks[i], first)
+                                                      : make_stage<Bottleneck>(c.blocks[i], first));
+    add("layer" + std::to_string(i + 1), *stages_.back());
+    in = expansion(c.block) * first.channels;
+  }
+  add("fc", fc_);
+}
+
+Value ResNet::operator()(Value images) const {
+  const auto in_scope = scope(images);
+  Value x = relu(bn1_(conv1_(images)));
+  if (pool_) x = nn::max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
+  for (const auto& stage : stages_) x = (*stage)(x);
+  return fc_(flatten(global_average_pool2d(x)));  // (N, C, H, W) -> (N, C) -> (N, classes)
+}
+
+Config resnet_config(int depth, Config::Stem stem) {
+  using enum Config::Block;
+  switch (depth) {
+    case 18:
+      return {.block = Basic, .blocks = {2, 2, 2, 2}, .stem = stem};
+    case 34:
+      return {.block = Basic, .blocks = {3, 4, 6, 3}, .stem = stem};
+    case 50:
+      return {.block = Bottleneck, .blocks = {3, 4, 6, 3}, .stem = stem};
+    case 101:
+      return {.block = Bottleneck, .blocks = {3, 4, 23, 3}, .stem = stem};
+    case 152:
+      return {.block = Bottleneck, .blocks = {3, 8, 36, 3}, .stem = stem};
+    case 20:
+    case 32:
+    case 44:
+    case 56:
+    case 110: {
+      const std::int64_t n = (depth - 2) / 6;
+      return {.block = Basic, .blocks = {n, n, n}, .width = 16, .stem = Config::Stem::Cifar, .classes = 10};
+    }
+    default:
+      fail("resnet",
+           "there is no depth {}; depths: 18, 34, 50, 101, 152 as in torchvision, 20, 32, 44, 56, 110 for CIFAR",
+           depth);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+// Residual networks (He et al., "Deep residual learning for image recognition", 2015): 18, 34, 50, 101, 152 with
+// torchvision's names, shapes and initialisation, and the family of the paper's section 4.2 for CIFAR: 20, 32, 44, 56,
+// 110. Bottlenecks have their stride on the 3x3 convolution; every shortcut that changes shape is a projection.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lockstep/nn/layers.h"
+#include "lockstep/nn/sequential.h"
+#include "models/zoo/classifier.h"
+
+namespace lockstep {
+
+struct ResNetConfig {
+  enum class Block : std::uint8_t { Basic, Bottleneck };
+  enum class Stem : std::uint8_t {
+    ImageNet,  // 7x7 stride 2, then a 3x3 max pool of stride 2
+    Cifar,     // 3x3 stride 1, no pool
+  };
+  Block block = Block::Basic;
+  std::vector<std::int64_t> blocks = {2, 2, 2, 2};  // per stage; each stage but the first halves height and width
+  std::int64_t width = 64;                          // channels of stem and first stage; they double from stage to stage
+  Stem stem = Stem::ImageNet;
+  std::int64_t in_channels = 3, classes = 1000;
+  bool zero_residual =
+      false;  // the last scale of every block starts at 0 (Goyal et al. 2017): blocks start as identities
+};
+
+// The network of that depth, classes and channels at their defaults. Depths of the CIFAR family (6 n + 2) always have
+// the CIFAR stem. Throws Error listing the depths there are.
+ResNetConfig resnet_config(int depth, ResNetConfig::Stem stem = ResNetConfig::Stem::ImageNet);
+
+class ResNet : public Classifier {
+ public:
+  explicit ResNet(const ResNetConfig& config);
+  Value operator()(Value images) const override;
+
+ private:
+  bool pool_;
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  std::vector<std::unique_ptr<nn::Sequential>> stages_;
+  nn::Linear fc_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn/summary.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/plan/compiled_model.h"
+#include "models/zoo/registry.h"
+#include "tools/commands.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct InspectOptions {
+  std::string model;
+  std::int64_t batch = 1, classes = 0;
+  std::string precision = "f32", mode = "train";
+  std::vector<std::int64_t> shape;
+  bool summary = false, plan = false, parameters = false;
+};
+
+std::string_view role_name(const Parameter& p) {
+  switch (p.role) {
+    case Role::Weight:
+      return "weight";
+    case Role::Bias:
+      return "bias";
+    case Role::Norm:
+      return "norm";
+    case Role::Buffer:
+      return "buffer";
+  }
+  return "?";
+}
+
+void print_parameters(const Classifier& model, DType precision) {
+  for (const NamedParameter& named : model.named_parameters()) {
+    const Parameter& p = *named.parameter;
+    fmt::print("{:<40} {:<4} {:<20} {:>10}  {}\n", named.name, name_of(p.is_integer ? DType::I64 : precision),
+               p.shape.str(), p.shape.elements(), role_name(p));
+  }
+}
+
+void print_plan(const Classifier& model, const Type& images, Mode mode) {
+  const auto function = [&](const Inputs& in) {
+    const Value logits = model(in["image"]);
+    return Traced{.loss = cross_entropy(logits, in["label"]),
+                  .counts = {{"correct", count_correct(logits, in["label"])}},
+                  .prediction = logits};
+  };
+  CompiledModel compiled(model.named_parameters(), function, {.dtype = images.dtype});
+  const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
+  fmt::print("{}parameters, gradients and derived copies {:.1f} MiB\n", plan.describe(),
+             static_cast<double>(compiled.parameters().bytes()) / 1048576);
+}
+
+void inspect(const InspectOptions& o) {
+  const ModelEntry& entry = find_model(o.model);
+  check(o.batch > 0, "inspect", "a batch of {} samples, expected at least 1", o.batch);
+  const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
+  const auto model = build_model(o.model, o.classes, image);
+  const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
+  const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
+  if (o.parameters) print_parameters(*model, images.dtype);
+  if (o.summary || !(o.parameters || o.plan)) {
+    fmt::print("{}", nn::summarize(
+                         *model, [&](Value x) { return (*model)(x); }, images, mode)
+                         .str());
+  }
+  if (o.plan) print_plan(*model, images, mode);
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("inspect", "Show a model's modules, parameters, or compiled plan");
+  auto o = std::make_shared<InspectOptions>();
+  command->add_option("model", o->model, "A name that `lockstep models` lists")->required();
+  command->add_option("--batch", o->batch, "Samples per batch")->capture_default_str();
+  command->add_option("--classes", o->classes, "Classes; 0: the model's own")->capture_default_str();
+  command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")->delimiter(',');
+  command->add_option("--precision", o->precision, "Floating type")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  command->add_option("--mode", o->mode, "With gradient, or evaluation")
+      ->check(CLI::IsMember({"train", "eval"}))
+      ->capture_default_str();
+  command->add_flag("--summary", o->summary,
+                    "Modules with output shapes, parameters, FLOPs, bytes (unless told otherwise)");
+  command->add_flag("--plan", o->plan,
+                    "Steps of the compiled plan with a cross entropy loss: kernels, layouts, memory");
+  command->add_flag("--parameters", o->parameters, "Names, types and shapes of parameters and buffers");
+  command->callback([o] { inspect(*o); });
+}
+
+}  // namespace lockstep::tools
