@@ -154,7 +154,6 @@ TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
     mul(n, y.data(), b.data(), y.data());
     dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
     column_sum<T>(491, 407, a.data(), columns.data());
-    T loss = 0;
     y.insert(y.end(), columns.begin(), columns.end());
     y.insert(y.end(), {static_cast<T>(sum(n, a.data()))});
     return y;
