@@ -119,6 +119,8 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                 "1000",
                                 "--limit-eval",
                                 "11",
+                                "--weights",
+                                "w.h5",
                                 "--precision",
                                 "f64",
                                 "--quiet",
@@ -159,6 +161,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"log-every", 9},
                                    {"limit-train", 1000},
                                    {"limit-eval", 11},
+                                   {"weights", "w.h5"},
                                    {"precision", "f64"},
                                    {"quiet", true}};
   const nlohmann::json json = to_json(o.options);

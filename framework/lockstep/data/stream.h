@@ -16,6 +16,12 @@ namespace lockstep::data {
 struct StreamSample {
   std::span<std::byte* const> fields;  // to be filled: field i has StreamOptions::fields[i].bytes() bytes
   std::int64_t id = 0;                 // first_id + k * id_stride for the k-th sample, unless the user sets another
+
+  // The elements of field i, whose dtype is that of T.
+  template <class T>
+  T* field(std::size_t i) const {
+    return reinterpret_cast<T*>(fields[i]);
+  }
 };
 
 struct StreamOptions {

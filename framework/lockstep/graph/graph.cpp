@@ -63,6 +63,13 @@ void Graph::observe(const std::string& name, Value value) {
   check(observed_.emplace(name, value).second, "graph", "'{}' is observed twice", name);
 }
 
+Value observe(const std::string& name, Value value) {
+  check(static_cast<bool>(value), "graph", "'{}' is observed, but the Value is empty", name);
+  Graph& graph = value.graph();
+  graph.observe(graph.place().empty() ? name : graph.place() + "." + name, value);
+  return value;
+}
+
 Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
   check(!inputs.empty() && inputs[0], op->name(), "the first input is an empty Value");
   return inputs[0].graph().apply(std::move(op), std::move(inputs))[0];

@@ -58,7 +58,7 @@ class Graph {
   Value step() { return input("step", {Shape{}, DType::I64}); }
   Value sample_ids(std::int64_t samples) { return input("sample_ids", {Shape{samples}, DType::I64}); }
 
-  // Keeps a value readable under a name until the plan runs again.
+  // Keeps a value readable under its full name until a plan of the model runs again.
   void observe(const std::string& name, Value value);
   void add(RunningStatistics statistics) { statistics_.push_back(statistics); }
 
@@ -92,6 +92,10 @@ class Graph {
   std::map<const Parameter*, Value> parameters_;
   std::vector<RunningStatistics> statistics_;
 };
+
+// Keeps `value` readable after a step, by Trainer::observed() and Predictor::observed(), and returns it. Its full name is that of a
+// parameter in its place: "hidden" observed in the module layer1 is "layer1.hidden".
+Value observe(const std::string& name, Value value);
 
 // For ops with one output.
 Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs);

@@ -55,7 +55,7 @@ class BatchNorm2d : public Module {
  public:
   explicit BatchNorm2d(BatchNorm2dConfig config);
   Value operator()(Value x) const;
-  void freeze_statistics(bool freeze) { frozen_ = freeze; }  // for fine-tuning; before compiling
+  void freeze_statistics(bool freeze) override { frozen_ = freeze; }
 
  private:
   BatchNorm2dConfig config_;

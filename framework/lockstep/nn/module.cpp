@@ -52,6 +52,20 @@ std::vector<NamedParameter> Module::named_parameters() const {
   return all;
 }
 
+void Module::freeze_statistics(bool freeze) {
+  for (const auto& [name, child] : children_) child->freeze_statistics(freeze);
+}
+
+Module& Module::part(const std::string& path) {
+  const std::size_t dot = path.find('.');
+  std::string names;
+  for (const auto& [name, child] : children_) {
+    if (name == path.substr(0, dot)) return dot == std::string::npos ? *child : child->part(path.substr(dot + 1));
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail("module", "'{}' has no part '{}', there are: {}", this->path(), path, names);
+}
+
 void Module::set_trainable(bool trainable) {
   for (const NamedParameter& p : named_parameters()) {
     if (p.parameter->role != Role::Buffer) p.parameter->trainable = trainable;

@@ -23,6 +23,11 @@ class Module {
   std::string path() const;  // "layer1.0.conv1"; empty for the root
   // Freezes or thaws every parameter below this module; before compiling.
   void set_trainable(bool trainable);
+  // From now on the normalisations below this module use their running statistics in training too and leave them alone, as PyTorch's
+  // eval() on a frozen part; before compiling.
+  virtual void freeze_statistics(bool freeze);
+  // The module below this one of that path, "fc" or "layer1.0.conv1"; throws Error listing the children there are.
+  Module& part(const std::string& path);
 
  protected:
   void add(std::string name, Module& child);

@@ -29,6 +29,7 @@ struct Options {
   std::string remainder = "keep";  // keep | drop: what becomes of an epoch's last samples that fill no global batch
   double label_smoothing = 0;
   std::uint64_t seed = 1;
+  std::string weights{};          // file of weights to start from; "": initial values
   std::string precision = "f32";  // f32 | f64
 
   // Optimiser

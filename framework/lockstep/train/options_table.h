@@ -71,6 +71,10 @@ void visit_training(O& o, Visit& visit) {
          .text = "of initial weights, order of samples, augmentation and dropout",
          .high = std::numeric_limits<double>::max()},
         o.seed);
+  visit({.name = "weights",
+         .value = "FILE",
+         .text = "start from these weights (a weights file or a checkpoint); a run that is resumed has its own"},
+        o.weights);
   visit({.name = "precision",
          .value = "TYPE",
          .text = "of weights and arithmetic: f32 or f64",

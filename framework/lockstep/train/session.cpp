@@ -83,6 +83,7 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
   comm::collectively(comm_, [&] { open_loaders(); });
   set_schedule();
   announce();
+  if (!options_.weights.empty()) load_weights();
   resume();
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);

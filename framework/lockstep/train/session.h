@@ -56,6 +56,7 @@ class Session {
   void open_loaders();
   void announce() const;
   void set_schedule();
+  void load_weights();
   void resume();
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void save_checkpoint();

@@ -70,6 +70,15 @@ void Session::save_checkpoint() {
   saved_step_ = trainer_->updates();
 }
 
+void Session::load_weights() {
+  const LoadReport report = trainer_->load_weights(options_.weights, {.strict = false});
+  comm::collectively(comm_, [&] {
+    check(report.complete(), "weights", "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program",
+          options_.weights, report.str());
+  });
+  log()->info("weights: {} tensors from {}", report.loaded.size(), options_.weights);
+}
+
 // Rank 0 reads and verifies; the bytes go to all, and each rank verifies them again.
 void Session::resume() {
   std::string place;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 
@@ -24,6 +25,14 @@ TrainerOptions with_rule(TrainerOptions options) {
   check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1", options.global_batch);
   check(options.accumulate >= 1, "trainer", "{} micro-batches, expected at least 1", options.accumulate);
   return options;
+}
+
+const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/";
+
+// The root's texts on every rank.
+void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
+  texts.resize(static_cast<std::size_t>(comm.broadcast_value(static_cast<std::int64_t>(texts.size()))));
+  for (std::string& text : texts) text = comm.broadcast_string(text);
 }
 
 std::string form_of(ParameterStore& store) {
@@ -61,6 +70,15 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
 }
 
 Trainer::~Trainer() = default;
+
+data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, bool shuffle) const {
+  return data::DistributedSampler({.size = dataset.size(),
+                                   .global_batch = options_.global_batch,
+                                   .leaves = world_.tree.leaves(),
+                                   .my_leaves = world_.my_leaves(),
+                                   .seed = options_.seed,
+                                   .shuffle = shuffle});
+}
 
 std::map<std::string, Type> Trainer::input_types(std::int64_t samples) const {
   std::map<std::string, Type> types;
@@ -238,45 +256,25 @@ Tensor Trainer::gradient(const std::string& parameter) const {
 Tensor Trainer::observed(const std::string& name) const { return last_plan_->observed(name); }
 
 std::vector<checkpoint::NamedTensor> Trainer::state() const {
-  const ParameterStore& store = model_.parameters();
-  std::vector<checkpoint::NamedTensor> tensors;
-  for (const NamedParameter& p : store.parameters()) tensors.push_back({"model/" + p.name, store.read(p.name)});
-  const auto states = updater_->rule().states();
-  for (std::size_t s = 0; s < states.size(); ++s) {
-    for (const NamedParameter& p : store.parameters()) {
-      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name) continue;
-      tensors.push_back({"optimizer/" + std::string(states[s]) + "/" + p.name, store.read_state(p.name, static_cast<int>(s))});
-    }
-  }
+  std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);
+  for (checkpoint::NamedTensor& t : optimizer_state(model_.parameters(), updater_->rule(), kOptimizer)) tensors.push_back(std::move(t));
   return tensors;
 }
 
 void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
-  std::map<std::string, const Tensor*> given;
-  for (const auto& [name, tensor] : tensors) given[name] = &tensor;
-  ParameterStore& store = model_.parameters();
-  for (const checkpoint::NamedTensor& wanted : state()) {
-    const bool of_model = wanted.name.starts_with("model/");
-    if (!of_model && weights_only) continue;
-    const auto found = given.find(wanted.name);
-    check(found != given.end(), "checkpoint", "'{}' is missing, the model expects it with shape {}", wanted.name, wanted.tensor.shape().str());
-    check(found->second->shape() == wanted.tensor.shape(), "checkpoint", "'{}' has shape {}, the model expects {}", wanted.name,
-          found->second->shape().str(), wanted.tensor.shape().str());
-    const std::string path = wanted.name.substr(wanted.name.find('/') + 1);
-    if (of_model) {
-      store.write(path, *found->second);
-    } else {
-      const auto states = updater_->rule().states();
-      const auto state = std::ranges::find(states, path.substr(0, path.find('/')));
-      store.write_state(path.substr(path.find('/') + 1), static_cast<int>(state - states.begin()), *found->second);
-    }
-    given.erase(found);
-  }
-  for (const auto& [name, tensor] : given) {
-    check(!name.starts_with("model/") && !name.starts_with("optimizer/"), "checkpoint", "'{}' is no part of this model or optimizer", name);
-  }
-  store.refresh();
+  train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
+  if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
   updates_ = updates;
+}
+
+LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
+  LoadReport report;
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) report = train::load_weights(model_.parameters(), file, options);
+  });
+  broadcast_weights();
+  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched}) broadcast(comm_, *names);
+  return report;
 }
 
 std::uint64_t Trainer::weights_hash() const {

@@ -3,6 +3,7 @@
 // alike; one thread. After an Error in the middle of a step the ranks are out of step: end the job.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/state.h"
 
 namespace lockstep::train {
 
@@ -59,6 +61,9 @@ class Trainer {
   // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
   Totals evaluate(data::Loader& loader);
 
+  // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed from.
+  data::DistributedSampler sampler(const data::Dataset& dataset, bool shuffle = true) const;
+
   std::int64_t updates() const { return updates_; }
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() { return model_; }
@@ -69,8 +74,12 @@ class Trainer {
   Tensor gradient(const std::string& parameter) const;
   Tensor observed(const std::string& name) const;
 
-  // "model/NAME", "optimizer/STATE/NAME". load() takes all of the model, broadcasts nothing, and throws Error naming the tensor that is
-  // missing, left over or of another shape; optimizer state may be absent if `weights_only`.
+  // Weights to start from, out of a file of save_weights(), a checkpoint, or torchvision's as h5py wrote them: rank 0 reads, all ranks
+  // get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
+  LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
+
+  // "model/NAME", "optimizer/STATE/NAME". load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone
+  // if `weights_only`.
   std::vector<checkpoint::NamedTensor> state() const;
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash() const;  // of values in logical order

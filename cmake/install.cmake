@@ -1,0 +1,21 @@
+# What cmake --install lays down, and the package that find_package(lockstep) finds. Headers of the zoo are included as
+# "models/zoo/resnet.h", and lie in a folder of their own.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+
+set_target_properties(lockstep_models PROPERTIES EXPORT_NAME models)
+install(TARGETS lockstep lockstep_models EXPORT lockstep)
+install(TARGETS lockstep_tool train_toy train_mnist train_resnet)
+install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockstepTargets.cmake)
+
+# Headers that only the library's own sources include stay at home: they need oneDNN's, or HDF5's.
+install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "hdf5_handle.h" EXCLUDE)
+install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
+
+configure_package_config_file(cmake/lockstepConfig.cmake.in lockstepConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfigVersion.cmake
+  DESTINATION ${package})

@@ -1,0 +1,187 @@
+#include "lockstep/train/state.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/layers.h"
+#include "tests/train/streams.h"
+
+namespace lockstep::train {
+namespace {
+
+using checkpoint::NamedTensor;
+
+class Network : public nn::Module {
+ public:
+  explicit Network(std::int64_t classes = 3, bool tied = false) : body_({.in = 4, .out = 4}), head_({.in = 4, .out = classes}), norm_({.channels = 2}) {
+    add("body", body_);
+    add("head", head_);
+    add("norm", norm_);
+    if (tied) tie("again", body_.weight());
+  }
+
+ private:
+  nn::Linear body_, head_;
+  nn::BatchNorm2d norm_;
+};
+
+struct Model {
+  Network network;
+  ParameterStore store;
+
+  explicit Model(std::uint64_t seed, std::int64_t classes = 3, bool tied = false, std::vector<const char*> with_gradient = {},
+                 ParameterStoreOptions options = {})
+      : network(classes, tied), store(network.named_parameters(), (options.seed = seed, options)) {
+    std::vector<const Parameter*> order;
+    for (const char* name : with_gradient) order.push_back(store.find(name));
+    store.allocate({}, order);
+  }
+};
+
+std::vector<float> values(const ParameterStore& store, const std::string& name) {
+  const Tensor tensor = store.read(name);
+  const auto data = tensor.data<float>();
+  return {data.begin(), data.end()};
+}
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(LoadWeights, StrictTakesAWholeStateDict) {
+  const Model from(1);
+  Model to(2);
+  ASSERT_NE(values(from.store, "head.weight"), values(to.store, "head.weight"));
+  const LoadReport report = load_weights(to.store, weights(from.store));
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.loaded.size(), from.store.parameters().size());
+  for (const NamedParameter& p : from.store.parameters()) {
+    if (p.parameter->is_integer) continue;
+    EXPECT_EQ(values(from.store, p.name), values(to.store, p.name)) << p.name;
+  }
+}
+
+TEST(LoadWeights, StrictNamesEverythingThatDoesNotFitAndChangesNothing) {
+  const Model from(1, 5);
+  Model to(2, 3);
+  std::vector<NamedTensor> tensors = weights(from.store);
+  std::erase_if(tensors, [](const NamedTensor& t) { return t.name == "body.bias" || t.name == "norm.running_var"; });
+  tensors.push_back({"left.over", Tensor({2}, DType::F32)});
+  const auto before = values(to.store, "body.weight");
+  const std::string error = error_of([&] { load_weights(to.store, tensors); });
+  EXPECT_TRUE(has(error, "2 missing: body.bias, norm.running_var")) << error;
+  EXPECT_TRUE(has(error, "1 unexpected: left.over")) << error;
+  EXPECT_TRUE(has(error, "2 of another shape or type: head.weight (5, 4) instead of (3, 4), head.bias (5) instead of (3)")) << error;
+  EXPECT_EQ(values(to.store, "body.weight"), before);
+}
+
+TEST(LoadWeights, PartialTakesWhatFitsAndReportsTheRest) {
+  const Model from(1, 5);
+  Model to(2, 3);
+  std::vector<NamedTensor> tensors = weights(from.store);
+  std::erase_if(tensors, [](const NamedTensor& t) { return t.name == "body.bias"; });
+  tensors.push_back({"left.over", Tensor({2}, DType::F32)});
+  const auto head = values(to.store, "head.weight"), bias = values(to.store, "body.bias");
+  const LoadReport report = load_weights(to.store, tensors, {.strict = false});
+  EXPECT_EQ(report.missing, std::vector<std::string>{"body.bias"});
+  EXPECT_EQ(report.unexpected, std::vector<std::string>{"left.over"});
+  EXPECT_EQ(report.mismatched.size(), 2u);
+  EXPECT_EQ(report.loaded.size() + 3, to.store.parameters().size());
+  EXPECT_EQ(values(to.store, "body.weight"), values(from.store, "body.weight"));
+  EXPECT_EQ(values(to.store, "head.weight"), head);
+  EXPECT_EQ(values(to.store, "body.bias"), bias);
+}
+
+TEST(LoadWeights, PrefixIsTakenOffAndOthersDoNotCount) {
+  const Model from(1);
+  Model to(2);
+  std::vector<NamedTensor> tensors = weights(from.store, "module.");
+  tensors.push_back({"optimizer.step", Tensor({2}, DType::F32)});
+  EXPECT_NE(error_of([&] { load_weights(to.store, tensors); }), "");
+  EXPECT_TRUE(load_weights(to.store, tensors, {.prefix = "module."}).complete());
+  EXPECT_EQ(values(to.store, "head.bias"), values(from.store, "head.bias"));
+}
+
+TEST(LoadWeights, ATypeThatCannotBeConvertedIsAMismatchAndFloatsConvert) {
+  Model to(2);
+  std::vector<NamedTensor> tensors = weights(to.store);
+  for (NamedTensor& t : tensors) {
+    if (t.name == "body.bias") t.tensor = Tensor::from<double>({4}, std::vector<double>{1, 2, 3, 4});
+    if (t.name == "norm.num_batches_tracked") t.tensor = Tensor({}, DType::F32);
+  }
+  const LoadReport report = load_weights(to.store, tensors, {.strict = false});
+  EXPECT_EQ(report.mismatched, std::vector<std::string>{"norm.num_batches_tracked of f32 instead of i64"});
+  EXPECT_EQ(values(to.store, "body.bias"), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(LoadWeights, OneNameOfTiedWeightsIsEnough) {
+  const Model from(1, 3, true);
+  Model to(2, 3, true);
+  std::vector<NamedTensor> tensors = weights(from.store);
+  std::erase_if(tensors, [](const NamedTensor& t) { return t.name == "again"; });
+  EXPECT_TRUE(load_weights(to.store, tensors).complete());
+  EXPECT_EQ(values(to.store, "again"), values(from.store, "body.weight"));
+}
+
+TEST(LoadWeights, LongListsEndAfterTenNames) {
+  LoadReport report;
+  for (int i = 0; i < 14; ++i) report.missing.push_back(fmt::format("p{}", i));
+  const std::string text = report.str();
+  EXPECT_TRUE(has(text, "14 missing: p0, p1")) << text;
+  EXPECT_TRUE(has(text, "p9 and 4 more")) << text;
+  EXPECT_FALSE(has(text, "p10")) << text;
+}
+
+class WeightsFile : public FolderTest {};
+
+TEST_F(WeightsFile, IsNamedByErrors) {
+  std::filesystem::create_directories(folder_);
+  const std::filesystem::path file = folder_ / "weights.h5";
+  const Model from(1, 5);
+  checkpoint::save_weights(file, weights(from.store));
+  Model to(2, 3);
+  const std::string error = error_of([&] { load_weights(to.store, file); });
+  EXPECT_TRUE(has(error, file.string())) << error;
+  EXPECT_TRUE(has(error, "head.weight (5, 4)")) << error;
+  EXPECT_EQ(load_weights(to.store, file, {.strict = false}).mismatched.size(), 2u);
+}
+
+TEST(LoadWeights, NeedsMemory) {
+  const Network network;
+  ParameterStore store(network.named_parameters(), {});
+  EXPECT_NE(error_of([&] { load_weights(store, std::vector<NamedTensor>{}); }), "");
+}
+
+TEST(OptimizerState, GoesRoundAndIsStrict) {
+  const auto rule = optim::adam({});
+  const ParameterStoreOptions two_states{.optimizer_states = 2};
+  Model from(1, 3, false, {"head.weight", "head.bias"}, two_states), to(2, 3, false, {"head.weight", "head.bias"}, two_states);
+  const std::vector<float> momentum{1, 2, 3}, variance{4, 5, 6};
+  from.store.write_state("head.bias", 0, Tensor::from<float>({3}, momentum));
+  from.store.write_state("head.bias", 1, Tensor::from<float>({3}, variance));
+  std::vector<NamedTensor> tensors = optimizer_state(from.store, *rule, "optimizer/");
+  ASSERT_EQ(tensors.size(), 4u);
+  load_optimizer_state(to.store, *rule, tensors, "optimizer/");
+  EXPECT_TRUE(std::ranges::equal(to.store.read_state("head.bias", 0).data<float>(), momentum));
+  EXPECT_TRUE(std::ranges::equal(to.store.read_state("head.bias", 1).data<float>(), variance));
+
+  // One state does not stand for the other.
+  const std::string last = tensors.back().name;
+  tensors.pop_back();
+  const std::string error = error_of([&] { load_optimizer_state(to.store, *rule, tensors, "optimizer/"); });
+  EXPECT_TRUE(has(error, "1 missing: " + last.substr(10))) << error;
+}
+
+}  // namespace
+}  // namespace lockstep::train
