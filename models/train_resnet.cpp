@@ -7,7 +7,7 @@ using namespace lockstep;
 
 int main(int argc, char** argv) {
   train::Program program("train_resnet", "Trains residual networks (He et al. 2015).",
-                         {.dataset = "cifar10", .augment = true, .epochs = 30, .batch_size = 128, .nesterov = true, .weight_decay = 5e-4, .warmup_epochs = 1});
+                         {.dataset = "cifar10", .augment = true, .epochs = 30, .batch_size = 128, .weight_decay = 5e-4, .warmup_epochs = 1});
   int depth = 20;
   std::string stem = "imagenet";
   program.option("depth", depth, "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");

@@ -9,7 +9,7 @@ output=runs/quickstart
 
 scripts/setup.sh
 cmake --preset release
-cmake --build --preset release -j "$(nproc)"
+cmake --build --preset release -j "$(nproc)" --target train_mnist train_toy train_resnet lockstep_tool
 
 # The marker tells this script's earlier run from a directory that somebody else gave that name.
 if [[ -e $output && ! -e $output/.quickstart ]]; then

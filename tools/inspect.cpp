@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "lockstep/nn/summary.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -14,8 +16,7 @@ namespace {
 struct InspectOptions {
   std::string model;
   std::int64_t batch = 1, classes = 0;
-  DType precision = DType::F32;
-  Mode mode = Mode::Train;
+  std::string precision = "f32", mode = "train";
   std::vector<std::int64_t> shape;
   bool summary = false, plan = false, parameters = false;
 };
@@ -44,29 +45,31 @@ void print_parameters(const Classifier& model, DType precision) {
 
 void print_plan(const Classifier& model, const Type& images, Mode mode) {
   const auto function = [&](const Inputs& in) {
-    const Value logits = model(in["images"]);
-    return Traced{.loss = cross_entropy(logits, in["labels"]),
-                  .counts = {{"correct", count_correct(logits, in["labels"])}},
+    const Value logits = model(in["image"]);
+    return Traced{.loss = cross_entropy(logits, in["label"]),
+                  .counts = {{"correct", count_correct(logits, in["label"])}},
                   .prediction = logits};
   };
   CompiledModel compiled(model.named_parameters(), function, {.dtype = images.dtype});
-  const Plan& plan = compiled.plan(mode, {{"images", images}, {"labels", {Shape{images.shape[0]}, DType::I32}}});
+  const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
   fmt::print("{}parameters, gradients and derived copies {:.1f} MiB\n", plan.describe(),
              static_cast<double>(compiled.parameters().bytes()) / 1048576);
 }
 
 void inspect(const InspectOptions& o) {
   const ModelEntry& entry = find_model(o.model);
+  check(o.batch > 0, "inspect", "a batch of {} samples, expected at least 1", o.batch);
   const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
   const auto model = build_model(o.model, o.classes, image);
-  const Type images{image.batched(o.batch), o.precision};
-  if (o.parameters) print_parameters(*model, o.precision);
+  const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
+  const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
+  if (o.parameters) print_parameters(*model, images.dtype);
   if (o.summary || !(o.parameters || o.plan)) {
     fmt::print("{}", nn::summarize(
-                         *model, [&](Value x) { return (*model)(x); }, images, o.mode)
+                         *model, [&](Value x) { return (*model)(x); }, images, mode)
                          .str());
   }
-  if (o.plan) print_plan(*model, images, o.mode);
+  if (o.plan) print_plan(*model, images, mode);
 }
 
 }  // namespace
@@ -74,17 +77,16 @@ void inspect(const InspectOptions& o) {
 void add_inspect_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "Show a model's modules, parameters, or compiled plan");
   auto o = std::make_shared<InspectOptions>();
-  const std::map<std::string, DType> precisions{{"f32", DType::F32}, {"f64", DType::F64}};
-  const std::map<std::string, Mode> modes{{"train", Mode::Train}, {"eval", Mode::Eval}};
   command->add_option("model", o->model, "A name that `lockstep models` lists")->required();
-  command->add_option("--batch", o->batch, "Samples per batch")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--classes", o->classes, "Classes, if not the model's own")->check(CLI::PositiveNumber);
-  command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  command->add_option("--precision", o->precision, "f32 or f64")
-      ->transform(CLI::CheckedTransformer(precisions).description(""));
-  command->add_option("--mode", o->mode, "train or eval")->transform(CLI::CheckedTransformer(modes).description(""));
+  command->add_option("--batch", o->batch, "Samples per batch")->capture_default_str();
+  command->add_option("--classes", o->classes, "Classes; 0: the model's own")->capture_default_str();
+  command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")->delimiter(',');
+  command->add_option("--precision", o->precision, "Floating type")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  command->add_option("--mode", o->mode, "With gradient, or evaluation")
+      ->check(CLI::IsMember({"train", "eval"}))
+      ->capture_default_str();
   command->add_flag("--summary", o->summary,
                     "Modules with output shapes, parameters, FLOPs, bytes (unless told otherwise)");
   command->add_flag("--plan", o->plan,

@@ -83,8 +83,12 @@ Result run(const Op& op, const std::vector<Tensor>& inputs, std::vector<Layout> 
   Placed made(out.shape, result.offer.outputs[0], shift);
   std::fill_n(made.data<T>(), made.elements, std::numeric_limits<T>::quiet_NaN());
   void* const target = made.data<T>();
-  const AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
+  const std::size_t scratch = kernel->workspace_bytes();
+  const AlignedBuffer workspace = allocate_aligned(scratch + kAlignment);
+  std::fill_n(workspace.get() + scratch, kAlignment, std::byte{0xa5});
   kernel->run({pointers.data(), &target, workspace.get()});
+  EXPECT_EQ(std::count(workspace.get() + scratch, workspace.get() + scratch + kAlignment, std::byte{0xa5}), kAlignment)
+      << "wrote behind its workspace";
   expect_zero_padding<T>(made);
   for (Placed& p : placed) expect_zero_padding<T>(p);
   reorder(out.shape, dtype, result.offer.outputs[0], made.data<T>(), {}, result.value.raw());

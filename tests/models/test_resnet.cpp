@@ -30,15 +30,23 @@ std::map<std::string, Shape> shapes(const Classifier& model) {
 }
 
 nn::Summary summary_of(const Classifier& model, Shape input, Mode mode = Mode::Eval) {
-  return nn::summarize(model, [&](Value x) { return model(x); }, {std::move(input), DType::F32}, mode);
+  return nn::summarize(
+      model, [&](Value x) { return model(x); }, {std::move(input), DType::F32}, mode);
+}
+
+Shape output_of(const nn::Summary& summary, const std::string& path) {
+  for (const nn::SummaryRow& row : summary.rows) {
+    if (row.path == path) return row.output.shape;
+  }
+  ADD_FAILURE() << "no row of " << path;
+  return {};
 }
 
 TEST(ResNet, EighteenHasTorchvisionsStateInItsOrder) {
   const ResNet model(resnet_config(18));
   std::string state;
   for (const NamedParameter& p : model.named_parameters()) {
-    const Shape& s = p.parameter->shape;
-    state += p.name + " " + (s.rank() == 1 ? "(" + std::to_string(s[0]) + ")" : s.str()) + "\n";
+    state += p.name + " " + p.parameter->shape.str() + "\n";
   }
   EXPECT_EQ(state, kResNet18State);
 }
@@ -73,10 +81,9 @@ TEST(ResNet, BottlenecksHaveTheirStrideOnTheMiddleConvolution) {
   EXPECT_EQ(state.at("layer2.0.downsample.0.weight"), (Shape{512, 256, 1, 1}));
   EXPECT_EQ(state.at("layer4.2.bn3.weight"), (Shape{2048}));
   EXPECT_FALSE(state.contains("layer2.1.downsample.0.weight"));
-  for (const nn::SummaryRow& row : summary_of(model, {1, 3, 224, 224}).rows) {
-    if (row.path == "layer2.0.conv1") EXPECT_EQ(row.output.shape, (Shape{1, 128, 56, 56}));
-    if (row.path == "layer2.0.conv2") EXPECT_EQ(row.output.shape, (Shape{1, 128, 28, 28}));
-  }
+  const nn::Summary summary = summary_of(model, {1, 3, 224, 224});
+  EXPECT_EQ(output_of(summary, "layer2.0.conv1"), (Shape{1, 128, 56, 56}));
+  EXPECT_EQ(output_of(summary, "layer2.0.conv2"), (Shape{1, 128, 28, 28}));
 }
 
 // 6 n + 2 layers; the paper's table 6 gives 0.27, 0.46, 0.66, 0.85 and 1.7 million parameters.
@@ -114,9 +121,7 @@ TEST(ResNet, CifarStemKeepsTheImagesSize) {
   const nn::Summary summary = summary_of(model, {2, 3, 32, 32});
   EXPECT_EQ(summary.rows.front().output.shape, (Shape{2, 64, 32, 32}));
   EXPECT_EQ(summary.rows.back().output.shape, (Shape{2, 10}));
-  for (const nn::SummaryRow& row : summary.rows) {
-    if (row.path == "layer4.1.conv2") EXPECT_EQ(row.output.shape, (Shape{2, 512, 4, 4}));
-  }
+  EXPECT_EQ(output_of(summary, "layer4.1.conv2"), (Shape{2, 512, 4, 4}));
 }
 
 TEST(ResNet, FiftyTakesEightGigaflopsAnImage) {  // 4.09 billion multiply-adds, as torchvision documents

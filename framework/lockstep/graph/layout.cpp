@@ -3,66 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include "lockstep/core/error.h"
 
 namespace lockstep {
 namespace {
 
-// offsets[d][i]: the contribution of index i along dimension d to the element offset. Offsets of any blocked layout are a sum
-// over dimensions, which makes every reorder a table look-up.
-std::vector<std::vector<std::int64_t>> offset_tables(const Shape& shape, const Layout& layout) {
-  const int rank = shape.rank();
-  std::vector<std::vector<std::int64_t>> tables(static_cast<std::size_t>(rank));
-  std::int64_t stride = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    auto& table = tables[static_cast<std::size_t>(d)];
-    table.resize(static_cast<std::size_t>(shape[d]));
-    if (layout.plain()) {
-      for (std::int64_t i = 0; i < shape[d]; ++i) table[static_cast<std::size_t>(i)] = i * stride;
-      stride *= shape[d];
-      continue;
-    }
-    for (std::int64_t i = 0; i < shape[d]; ++i) {
-      std::int64_t rest = i, offset = 0, inner = 1;
-      for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {
-        if (block->dim == d) {
-          offset += rest % block->size * inner;
-          rest /= block->size;
-        }
-        inner *= block->size;
-      }
-      table[static_cast<std::size_t>(i)] = offset + rest * layout.strides[static_cast<std::size_t>(d)];
-    }
-  }
-  return tables;
-}
-
-template <class Word>
-void reorder_words(const Shape& shape, const Layout& from, const Word* source, const Layout& to, Word* destination) {
-  if (to.has_padding(shape)) std::memset(destination, 0, static_cast<std::size_t>(to.storage_elements(shape)) * sizeof(Word));
-  if (shape.elements() == 0) return;
-  if (shape.rank() == 0) {
-    *destination = *source;
-    return;
-  }
-  const auto in = offset_tables(shape, from), out = offset_tables(shape, to);
-  const int last = shape.rank() - 1;
-  const auto& in_row = in[static_cast<std::size_t>(last)];
-  const auto& out_row = out[static_cast<std::size_t>(last)];
-  std::vector<std::int64_t> index(static_cast<std::size_t>(last), 0);
-  for (;;) {
-    const Word* s = source;
-    Word* d = destination;
-    for (std::size_t k = 0; k < index.size(); ++k) {
-      s += in[k][static_cast<std::size_t>(index[k])];
-      d += out[k][static_cast<std::size_t>(index[k])];
-    }
-    for (std::size_t i = 0; i < in_row.size(); ++i) d[out_row[i]] = s[in_row[i]];
-    int k = last - 1;
-    while (k >= 0 && ++index[static_cast<std::size_t>(k)] == shape[k]) index[static_cast<std::size_t>(k--)] = 0;
-    if (k < 0) return;
-  }
-}
+constexpr int kMaxRank = 8;
 
 }  // namespace
 
@@ -110,18 +59,82 @@ std::string Layout::str() const {
   return text;
 }
 
-void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to, void* destination) {
-  if (from == to) {
-    std::memcpy(destination, source, static_cast<std::size_t>(from.storage_elements(shape)) * size_of(dtype));
+// The offset of an element in any blocked layout is a sum over dimensions, which makes every reorder a table look-up.
+Reorder::Offsets Reorder::offsets(const Shape& shape, const Layout& layout) {
+  const int rank = shape.rank();
+  Offsets tables(static_cast<std::size_t>(rank));
+  std::int64_t stride = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    auto& table = tables[static_cast<std::size_t>(d)];
+    table.resize(static_cast<std::size_t>(shape[d]));
+    for (std::int64_t i = 0; i < shape[d]; ++i) {
+      if (layout.plain()) {
+        table[static_cast<std::size_t>(i)] = i * stride;
+        continue;
+      }
+      std::int64_t rest = i, offset = 0, inner = 1;
+      for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {
+        if (block->dim == d) {
+          offset += rest % block->size * inner;
+          rest /= block->size;
+        }
+        inner *= block->size;
+      }
+      table[static_cast<std::size_t>(i)] = offset + rest * layout.strides[static_cast<std::size_t>(d)];
+    }
+    stride *= shape[d];
+  }
+  return tables;
+}
+
+Reorder::Reorder(const Shape& shape, DType dtype, Layout from, Layout to)
+    : shape_(shape),
+      word_(size_of(dtype)),
+      bytes_(static_cast<std::size_t>(to.storage_elements(shape)) * word_),
+      same_(from == to || shape.rank() == 0),
+      clears_(to.has_padding(shape)) {
+  check(shape.rank() <= kMaxRank, "reorder", "shape {} has more than {} dimensions", shape.str(), kMaxRank);
+  if (same_) return;
+  in_ = offsets(shape, from);
+  out_ = offsets(shape, to);
+}
+
+template <class Word>
+void Reorder::copy(const Word* source, Word* destination) const {
+  const int last = shape_.rank() - 1;
+  const auto& in_row = in_[static_cast<std::size_t>(last)];
+  const auto& out_row = out_[static_cast<std::size_t>(last)];
+  std::array<std::int64_t, kMaxRank> index{};
+  for (;;) {
+    const Word* s = source;
+    Word* d = destination;
+    for (int k = 0; k < last; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      s += in_[i][static_cast<std::size_t>(index[i])];
+      d += out_[i][static_cast<std::size_t>(index[i])];
+    }
+    for (std::size_t i = 0; i < in_row.size(); ++i) d[out_row[i]] = s[in_row[i]];
+    int k = last - 1;
+    while (k >= 0 && ++index[static_cast<std::size_t>(k)] == shape_[k]) index[static_cast<std::size_t>(k--)] = 0;
+    if (k < 0) return;
+  }
+}
+
+void Reorder::operator()(const void* source, void* destination) const {
+  if (bytes_ == 0) return;
+  if (same_) {
+    std::memcpy(destination, source, bytes_);
     return;
   }
-  switch (size_of(dtype)) {
+  if (clears_) std::memset(destination, 0, bytes_);
+  if (shape_.elements() == 0) return;
+  switch (word_) {
     case 8:
-      return reorder_words(shape, from, static_cast<const std::uint64_t*>(source), to, static_cast<std::uint64_t*>(destination));
+      return copy(static_cast<const std::uint64_t*>(source), static_cast<std::uint64_t*>(destination));
     case 4:
-      return reorder_words(shape, from, static_cast<const std::uint32_t*>(source), to, static_cast<std::uint32_t*>(destination));
+      return copy(static_cast<const std::uint32_t*>(source), static_cast<std::uint32_t*>(destination));
     default:
-      return reorder_words(shape, from, static_cast<const std::uint8_t*>(source), to, static_cast<std::uint8_t*>(destination));
+      return copy(static_cast<const std::uint8_t*>(source), static_cast<std::uint8_t*>(destination));
   }
 }
 

@@ -36,7 +36,27 @@ struct Layout {
   static Layout channels_blocked(const Shape& shape, std::int64_t block);
 };
 
-// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts, any type.
-void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to, void* destination);
+// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts and types; everything
+// that depends on them is worked out in the constructor, so that running it allocates nothing. Immutable.
+class Reorder {
+ public:
+  Reorder(const Shape& shape, DType dtype, Layout from, Layout to);
+  void operator()(const void* source, void* destination) const;
+
+ private:
+  using Offsets = std::vector<std::vector<std::int64_t>>;  // by dimension and index: its part of an element's offset
+  static Offsets offsets(const Shape& shape, const Layout& layout);
+  template <class Word>
+  void copy(const Word* source, Word* destination) const;
+
+  Shape shape_;
+  std::size_t word_, bytes_;  // of an element, and of the destination
+  bool same_, clears_;
+  Offsets in_, out_;
+};
+
+inline void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to, void* destination) {
+  Reorder(shape, dtype, from, to)(source, destination);
+}
 
 }  // namespace lockstep

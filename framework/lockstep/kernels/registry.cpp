@@ -18,6 +18,12 @@ KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const 
   fail(op, "no kernel is registered for inputs ({})", types);
 }
 
+std::vector<std::string> KernelRegistry::ops() const {
+  std::vector<std::string> names;
+  for (const auto& [op, factories] : factories_) names.push_back(op);
+  return names;
+}
+
 KernelRegistry& kernel_registry() {
   static KernelRegistry registry = [] {
     KernelRegistry built_in;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lockstep/kernels/kernel.h"
 
@@ -13,6 +14,7 @@ class KernelRegistry {
   void add(std::string op, KernelFactory factory);
   // The first offer for the request; throws Error naming op and types when nobody supports it.
   KernelOffer offer(const KernelRequest& request, std::span<const Layout> offered) const;
+  std::vector<std::string> ops() const;  // the names that have a kernel, sorted
 
  private:
   std::map<std::string, std::vector<KernelFactory>, std::less<>> factories_;

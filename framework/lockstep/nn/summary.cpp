@@ -80,7 +80,7 @@ Summary summarize(const Module& model, const Graph& graph) {
 
 Summary summarize(const Module& model, const std::function<Value(Value)>& forward, const Type& input, Mode mode) {
   Graph graph(mode, input.dtype);
-  forward(graph.input("images", input));
+  forward(graph.input("image", input));
   return summarize(model, graph);
 }
 

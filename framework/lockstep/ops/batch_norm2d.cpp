@@ -8,10 +8,10 @@ namespace {
 void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs) {
   const Shape& x = inputs[0].shape;
   check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    if (inputs[i].shape.rank() == 1) {
-      check(inputs[i].shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], inputs[i].shape[0]);
-    }
+  for (const Type& t : inputs.subspan(1)) {
+    check(t.shape.rank() == 1 && t.dtype == inputs[0].dtype, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
+          name_of(inputs[0].dtype), x[1]);
+    check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
   }
 }
 

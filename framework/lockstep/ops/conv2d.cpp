@@ -29,6 +29,10 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
         "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());
   check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0], o.groups);
   check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
+  if (inputs.size() > 2) {
+    const Type bias{Shape{w[0]}, inputs[0].dtype};
+    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
+  }
   const std::int64_t span_h = o.dilation_h * (w[2] - 1) + 1, span_w = o.dilation_w * (w[3] - 1) + 1;
   check(x[2] + 2 * o.padding_h >= span_h && x[3] + 2 * o.padding_w >= span_w, name(),
         "{}: padded input {}x{} is smaller than the filter's {}x{}", place, x[2] + 2 * o.padding_h, x[3] + 2 * o.padding_w, span_h,

@@ -35,8 +35,13 @@ std::string MatmulOp::attributes() const {
 std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> inputs) const {
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
   check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
+  check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", place, w.str());
   check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
   check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(), inputs[1].str());
+  if (inputs.size() > 2) {
+    const Type bias{Shape{w[0]}, inputs[0].dtype};
+    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
+  }
   return {{Shape{x[0], w[0]}, inputs[0].dtype}};
 }
 

@@ -58,7 +58,7 @@ std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const
       operands.pop_back();
     }
   }
-  check(operands.size() == 1 && operands[0] == 0, "reduction tree", "partial sums do not cover {} leaves", tree.leaves());
+  check(stack.size() == 1 && stack[0] == tree.root(), "reduction tree", "partial sums do not cover {} leaves", tree.leaves());
   return merges;
 }
 

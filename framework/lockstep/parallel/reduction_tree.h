@@ -22,6 +22,7 @@ class ReductionTree {
  public:
   explicit ReductionTree(std::int64_t leaves);
   std::int64_t leaves() const { return leaves_; }
+  TreeNode root() const { return {root_level_, 0}; }
 
   // Puts a node on a stack of open partial sums, in leaf order, and joins siblings at its top: the number of times the top entry is added
   // to the one below it and dropped.

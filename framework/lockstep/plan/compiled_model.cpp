@@ -24,11 +24,8 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
   const Traced traced = function_(Inputs(*graph, inputs));
   std::vector<ParameterGradient> gradients;
   if (mode == Mode::Train) {
-    std::int64_t batch = 0;
-    for (const auto& [name, type] : inputs) {
-      if (type.shape.rank() > 0) batch = type.shape[0];
-    }
-    gradients = append_gradient(*graph, traced.loss, batch);
+    const auto sized = std::ranges::find_if(inputs, [](const auto& input) { return input.second.shape.rank() > 0; });
+    gradients = append_gradient(*graph, traced.loss, sized == inputs.end() ? 0 : sized->second.shape[0]);
     report_unused(gradients);
   }
   return std::make_unique<Plan>(std::move(graph), traced, std::move(gradients), store_, arena_);

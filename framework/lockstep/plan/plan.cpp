@@ -57,6 +57,11 @@ Plan::Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGra
     for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
     store_.allocate(wishes.natural_layouts, order);
   }
+  for (const ParameterGradient& g : gradients) {
+    check(store_.has_gradient(g.parameter), "plan",
+          "'{}' has no memory for a gradient: compile the training plan first, and thaw parameters before that",
+          store_.name(g.parameter));
+  }
   assembly_ = assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }});
   for (PlanStep& step : assembly_.steps) {
     kernels_.push_back(step.offer.build());

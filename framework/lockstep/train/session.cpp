@@ -17,6 +17,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
       program_(std::move(program)),
       dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
   comm::collectively(comm_, [&] { validate(options_, comm_.size()); });
+  comm::check_same(comm_, "the program", name_);
   comm::check_same(comm_, "the options", options_by_line(options_, program_));
   threads_ = share_threads(comm_, options_);
   apply(threads_);

@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/core/error.h"
 #include "lockstep/kernels/registry.h"
 
 namespace lockstep::generic {
 
-// Calls f with a float or double tag: f32 and f64 are what the generic kernels know.
+inline bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
+
+// Calls f with a float or double tag: f32 and f64 are what the generic kernels know, anything else throws Error.
 template <class F>
 std::unique_ptr<Kernel> build_typed(DType dtype, F f) {
+  check(is_floating(dtype), "kernel", "elements are {}, expected f32 or f64", name_of(dtype));
   return dtype == DType::F64 ? f(double{}) : f(float{});
 }
-
-inline bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
 inline KernelOffer plain_offer(const KernelRequest& request) {
   KernelOffer offer;

@@ -165,7 +165,7 @@ std::optional<KernelOffer> reorder_kernel(const KernelRequest& r, std::span<cons
   offer.inputs[0] = offered[0];
   offer.outputs[0] = r.as<ReorderOp>().target();
   offer.build = [type = r.inputs[0], from = offer.inputs[0], to = offer.outputs[0]] {
-    return make_kernel([=](const Arguments& a) { reorder(type.shape, type.dtype, from, a.inputs[0], to, a.outputs[0]); });
+    return make_kernel([run = Reorder(type.shape, type.dtype, from, to)](const Arguments& a) { run(a.inputs[0], a.outputs[0]); });
   };
   return offer;
 }

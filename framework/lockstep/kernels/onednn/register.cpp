@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// What oneDNN does not know is somebody else's; any other failure is an error with the node's name.
+// What oneDNN does not know is somebody else's; any other failure is an error naming op and shape.
 KernelFactory guarded(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request,
                                         std::span<const Layout> offered) -> std::optional<KernelOffer> {

@@ -1,0 +1,112 @@
+// Times training steps of a model of the zoo on one random batch: forward, backward, reduction over the ranks, SGD with momentum.
+// Prints a line for people, or with --json one object for bench/results.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/threads.h"
+#include "lockstep/train/trainer.h"
+#include "models/zoo/classify.h"
+#include "models/zoo/registry.h"
+
+using namespace lockstep;
+
+namespace {
+
+struct BenchOptions {
+  std::string model = "resnet20", precision = "f32";
+  std::int64_t batch = 64, shards = 0, accumulate = 1;
+  int steps = 10, warmup = 3, threads = 0;
+  bool json = false;
+};
+
+data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
+  RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
+  Tensor images(entry.image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32), labels(Shape{o.batch}, DType::I32);
+  if (images.dtype() == DType::F64) {
+    for (double& v : images.data<double>()) v = random.normal();
+  } else {
+    for (float& v : images.data<float>()) v = static_cast<float>(random.normal());
+  }
+  for (std::int32_t& label : labels.data<std::int32_t>()) label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(entry.classes)));
+  data::Batch batch;
+  batch.names = {"image", "label"};
+  batch.fields.push_back(std::move(images));
+  batch.fields.push_back(std::move(labels));
+  batch.step.global_size = o.batch * comm.size();
+  batch.step.local = {o.batch * comm.rank(), o.batch * (comm.rank() + 1)};
+  for (std::int64_t i = batch.step.local.begin; i < batch.step.local.end; ++i) batch.step.samples.push_back(i);
+  return batch;
+}
+
+// The process's largest resident size so far, in MiB.
+double peak_resident() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  }
+  return 0;
+}
+
+void run(const BenchOptions& o, const comm::Communicator& comm) {
+  const ModelEntry& entry = find_model(o.model);
+  const ThreadBudget threads = budget(comm.local_size(), o.threads, 0);
+  apply(threads);
+  const auto network = build_model(o.model);
+  const data::Batch batch = random_batch(entry, o, comm);
+  std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
+  train::Trainer trainer(comm, *network, classify(*network), fields,
+                         {.global_batch = batch.step.global_size, .shards = o.shards, .accumulate = o.accumulate, .precision = batch.fields[0].dtype(),
+                          .rule = optim::sgd({.momentum = 0.9}), .update = {.weight_decay = 1e-4}});
+  std::vector<double> seconds;
+  for (int i = 0; i < o.warmup + o.steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    trainer.step(batch, 0.1);
+    if (i >= o.warmup) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::ranges::sort(seconds);
+  const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
+  const double memory = comm.allreduce(peak_resident(), comm::ReduceOp::Max);
+  if (!comm.is_root()) return;
+  if (o.json) {
+    const nlohmann::ordered_json line{{"model", o.model}, {"batch", o.batch}, {"ranks", comm.size()}, {"threads", threads.compute}, {"precision", o.precision},
+                                      {"shards", o.shards}, {"samples_per_second", rate}, {"median_ms", median * 1e3}, {"min_ms", seconds.front() * 1e3},
+                                      {"max_ms", seconds.back() * 1e3}, {"steps", o.steps}, {"peak_mib_per_rank", memory}, {"cpu", cpu_info().model}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), peak {:.0f} MiB a rank\n", o.model,
+               o.batch, comm.size(), threads.compute, o.precision, o.shards > 0 ? fmt::format(", {} shards", o.shards) : "", rate, median * 1e3,
+               seconds.front() * 1e3, seconds.back() * 1e3, memory);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  BenchOptions o;
+  CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
+  app.add_option("model", o.model, "a model of the zoo (`lockstep models` lists them)")->capture_default_str();
+  app.add_option("--batch", o.batch, "samples per rank")->capture_default_str();
+  app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")->capture_default_str();
+  app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
+  app.add_option("--precision", o.precision, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
+  app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps before them")->capture_default_str();
+  app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
+  app.add_flag("--json", o.json, "one JSON object instead of a line");
+  CLI11_PARSE(app, argc, argv);
+  const comm::Environment mpi;
+  const comm::Communicator world = comm::Communicator::world();
+  try {
+    run(o, world);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_step: rank {}: {}\n", world.rank(), error.what());
+    comm::abort_job(1);
+  }
+}

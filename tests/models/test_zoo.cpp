@@ -1,0 +1,161 @@
+// Every line of the registry: it builds, its plans compile, it runs; and the small models' names and shapes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/plan/compiled_model.h"
+#include "models/zoo/lenet.h"
+#include "models/zoo/mlp.h"
+#include "models/zoo/mnist_convnet.h"
+#include "models/zoo/registry.h"
+
+namespace lockstep {
+namespace {
+
+std::string state_of(const Classifier& model) {
+  std::string text;
+  for (const NamedParameter& p : model.named_parameters()) text += p.name + " " + p.parameter->shape.str() + "\n";
+  return text;
+}
+
+std::int64_t elements(const Classifier& model) {
+  std::int64_t sum = 0;
+  for (const NamedParameter& p : model.named_parameters()) sum += p.parameter->shape.elements();
+  return sum;
+}
+
+TEST(LeNet, IsThatOfTheTutorial) {
+  EXPECT_EQ(state_of(LeNet()),
+            "conv1.weight (6, 3, 5, 5)\nconv1.bias (6)\nconv2.weight (16, 6, 5, 5)\nconv2.bias (16)\n"
+            "fc1.weight (120, 400)\nfc1.bias (120)\nfc2.weight (84, 120)\nfc2.bias (84)\n"
+            "fc3.weight (10, 84)\nfc3.bias (10)\n");
+  EXPECT_EQ(elements(LeNet()), 62006);
+}
+
+TEST(LeNet, SizesItsFirstLinearLayerByTheImage) {
+  const LeNet model({.image = {1, 28, 28}, .classes = 5});
+  Graph graph(Mode::Eval, DType::F32);
+  EXPECT_EQ(model(graph.input("image", {{3, 1, 28, 28}, DType::F32})).shape(), (Shape{3, 5}));
+  EXPECT_THROW(LeNet({.image = {3, 8, 8}}), Error);
+  EXPECT_THROW(LeNet({.image = {}}), Error);
+}
+
+TEST(MnistConvNet, IsThatOfTheExample) {
+  EXPECT_EQ(state_of(MnistConvNet()),
+            "conv1.weight (32, 1, 3, 3)\nconv1.bias (32)\nconv2.weight (64, 32, 3, 3)\nconv2.bias (64)\n"
+            "fc1.weight (128, 9216)\nfc1.bias (128)\nfc2.weight (10, 128)\nfc2.bias (10)\n");
+  EXPECT_EQ(elements(MnistConvNet()), 1199882);
+  EXPECT_THROW(MnistConvNet({.image = {28, 28}}), Error);
+}
+
+TEST(MnistConvNet, DropsOutInTrainingOnly) {
+  const MnistConvNet model;
+  for (const Mode mode : {Mode::Train, Mode::Eval}) {
+    Graph graph(mode, DType::F32);
+    model(graph.input("image", {{2, 1, 28, 28}, DType::F32}));
+    std::set<std::string> places;
+    for (const Node& node : graph.nodes()) {
+      if (node.op && node.op->name() == "dropout") places.insert(node.place);
+    }
+    EXPECT_EQ(places, mode == Mode::Train ? (std::set<std::string>{"dropout1", "dropout2"}) : std::set<std::string>{});
+  }
+}
+
+TEST(Mlp, NamesItsLayersAsASequential) {
+  EXPECT_EQ(
+      state_of(Mlp({256, 1024, 1024, 10})),
+      "0.weight (1024, 256)\n0.bias (1024)\n2.weight (1024, 1024)\n2.bias (1024)\n4.weight (10, 1024)\n4.bias (10)\n");
+  EXPECT_THROW(Mlp({256}), Error);
+  EXPECT_THROW(Mlp({256, 0, 10}), Error);
+}
+
+TEST(Registry, NamesAreUniqueAndFound) {
+  std::set<std::string> names;
+  for (const ModelEntry& e : model_table()) {
+    EXPECT_TRUE(names.insert(e.name).second) << e.name;
+    EXPECT_EQ(&find_model(e.name), &e);
+  }
+  for (const char* name : {"toy", "mlp", "mnist_mlp", "mnist_convnet", "resnet18", "resnet152", "resnet50_cifar",
+                           "resnet20", "resnet110"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Registry, AnUnknownNameIsAnErrorThatListsTheNames) {
+  try {
+    build_model("resnet19");
+    FAIL() << "resnet19 was built";
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    for (const char* part : {"'resnet19'", "toy", "resnet18", "resnet110"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
+TEST(Registry, TakesOtherClassesAndImages) {
+  const auto model = build_model("resnet20", 100, {1, 28, 28});
+  Graph graph(Mode::Eval, DType::F32);
+  EXPECT_EQ((*model)(graph.input("image", {{2, 1, 28, 28}, DType::F32})).shape(), (Shape{2, 100}));
+  EXPECT_THROW(build_model("resnet20", -1), Error);
+  EXPECT_THROW(build_model("resnet20", 10, {3, 0, 32}), Error);
+  EXPECT_THROW(build_model("resnet20", 10, {256}), Error);
+}
+
+class EveryModel : public testing::TestWithParam<std::string> {};
+
+// Small images, so that the deep ones stay quick: what they need, where the registry's own are large.
+Shape small_image(const ModelEntry& entry) {
+  return entry.image == Shape{3, 224, 224} ? Shape{3, 32, 32} : entry.image;
+}
+
+TEST_P(EveryModel, CompilesForTrainingAndEvaluatesToFiniteLogits) {
+  const ModelEntry& entry = find_model(GetParam());
+  const std::int64_t samples = 2, classes = 7;
+  const auto model = build_model(entry.name, classes, small_image(entry));
+  const auto function = [&](const Inputs& in) {
+    const Value logits = (*model)(in["image"]);
+    return Traced{.loss = cross_entropy(logits, in["label"]), .prediction = logits};
+  };
+  CompiledModel compiled(model->named_parameters(), function);
+  const std::map<std::string, Type> inputs{{"image", {small_image(entry).batched(samples), DType::F32}},
+                                           {"label", {Shape{samples}, DType::I32}}};
+  const Plan& training = compiled.plan(Mode::Train, inputs);  // throws if a parameter has no gradient
+  EXPECT_EQ(training.batch(), samples);
+
+  Plan& plan = compiled.plan(Mode::Eval, inputs);
+  EXPECT_GT(training.flops(), 2 * plan.flops());
+  const Type& type = *plan.input_type("image");
+  auto* pixels = static_cast<float*>(plan.input("image"));
+  RandomStream random(3, 0);
+  for (std::int64_t i = 0; i < type.shape.elements(); ++i) pixels[i] = static_cast<float>(random.normal());
+  auto* labels = static_cast<std::int32_t*>(plan.input("label"));
+  for (std::int64_t i = 0; i < samples; ++i) labels[i] = static_cast<std::int32_t>(i % classes);
+  plan.run();
+  const Tensor logits = plan.prediction();
+  EXPECT_EQ(logits.shape(), (Shape{samples, classes}));
+  double spread = 0;  // the samples differ, so their logits must
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const float a = logits.data<float>()[static_cast<std::size_t>(c)],
+                b = logits.data<float>()[static_cast<std::size_t>(classes + c)];
+    EXPECT_TRUE(std::isfinite(a) && std::isfinite(b));
+    spread += std::abs(a - b);
+  }
+  EXPECT_GT(spread, 0);
+  EXPECT_TRUE(std::isfinite(plan.loss()));
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const ModelEntry& e : model_table()) names.push_back(e.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, testing::ValuesIn(all_names()),
+                         [](const auto& tested) { return tested.param; });
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/core/random.h"
+#include "lockstep/ops/dropout.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
+#include "tests/ops/row.h"
+
+namespace lockstep::optest {
+namespace {
+
+template <class F>
+Array each(const Array& x, F f) {
+  Array y(x.shape);
+  for (std::size_t i = 0; i < x.values.size(); ++i) y.values[i] = f(x.values[i]);
+  return y;
+}
+
+Row unary(std::string config, Value (*op)(Value), double (*f)(double), double low = -2, double high = 2) {
+  return {.op = "unary",
+          .config = std::move(config),
+          .operands = {{Shape{3, 5, 7}, low, high}},
+          .trace = [=](auto v) { return op(v[0]); },
+          .reference = [=](auto in) { return each(in[0], f); }};
+}
+
+Row binary(std::string config, Value (*op)(Value, Value), double (*f)(double, double)) {
+  return {.op = "binary",
+          .config = std::move(config),
+          .operands = {{Shape{2, 3, 3, 5}}, {Shape{2, 3, 3, 5}}},
+          .trace = [=](auto v) { return op(v[0], v[1]); },
+          .reference =
+              [=](auto in) {
+                Array y(in[0].shape);
+                for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = f(in[0].values[i], in[1].values[i]);
+                return y;
+              }};
+}
+
+Row dropout_row(double probability, Shape shape) {
+  constexpr const char* site = "features.3";
+  return {.op = "dropout",
+          .config = probability < 0.5 ? "rarely" : "often",
+          .operands = {{std::move(shape)}},
+          .trace = [=](auto v) { return dropout(v[0], probability, site); },
+          .reference =  // the table's runs have seed 3, step 7, and sample ids from 100
+          [=](auto in) {
+            Array y(in[0].shape);
+            const std::int64_t per_sample = y.shape.tail().elements();
+            for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+              const auto sample = static_cast<std::uint64_t>(100 + i / per_sample),
+                         element = static_cast<std::uint64_t>(i % per_sample);
+              const Philox words = philox(mix(3, hash_name(site)), element / 4, mix(7, sample));
+              y[i] = unit_interval(words[element % 4]) < probability ? 0 : in[0][i] / (1 - probability);
+            }
+            return y;
+          }};
+}
+
+Array reshaped(const Array& x, Shape shape) {
+  Array y(std::move(shape));
+  y.values = x.values;
+  return y;
+}
+
+Array total(const Array& x, double factor) {
+  Array y(Shape{});
+  for (double v : x.values) y[0] += factor * v;
+  return y;
+}
+
+}  // namespace
+
+std::vector<Row> elementwise_rows() {
+  return {
+      unary("relu", relu, [](double x) { return std::max(x, 0.0); }),
+      unary("exp", exp, [](double x) { return std::exp(x); }),
+      unary(
+          "log", log, [](double x) { return std::log(x); }, 0.5, 3),
+      unary(
+          "sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.5, 3),
+      unary("tanh", tanh, [](double x) { return std::tanh(x); }),
+      unary(
+          "sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -4, 4),
+      unary("square", square, [](double x) { return x * x; }),
+      unary("abs", abs, [](double x) { return std::abs(x); }),
+      binary("add", add, [](double a, double b) { return a + b; }),
+      binary("subtract", subtract, [](double a, double b) { return a - b; }),
+      binary("multiply", multiply, [](double a, double b) { return a * b; }),
+      {.op = "scale_shift",
+       .config = "scale_and_shift",
+       .operands = {{Shape{3, 7}}},
+       .trace = [](auto v) { return scale_shift(v[0], -2.5, 0.75); },
+       .reference = [](auto in) { return each(in[0], [](double x) { return -2.5 * x + 0.75; }); }},
+      dropout_row(0.25, Shape{4, 3, 2, 3}),
+      dropout_row(0.8, Shape{5, 7}),
+      {.op = "reshape",
+       .config = "flatten",
+       .operands = {{Shape{2, 3, 2, 5}}},
+       .trace = [](auto v) { return flatten(v[0]); },
+       .reference =
+           [](auto in) {
+             return reshaped(in[0], Shape{2, 30});
+           }},
+      {.op = "reshape",
+       .config = "between_ops",
+       .operands = {{Shape{4, 6}}},
+       .trace =
+           [](auto v) {
+             return square(reshape(tanh(v[0]), Shape{3, 2, 4}));
+           },
+       .reference =
+           [](auto in) {
+             return reshaped(each(in[0], [](double x) { return std::tanh(x) * std::tanh(x); }), Shape{3, 2, 4});
+           }},
+      {.op = "sum",
+       .config = "sum",
+       .operands = {{Shape{3, 5, 2}}},
+       .trace = [](auto v) { return sum(v[0]); },
+       .reference = [](auto in) { return total(in[0], 1); }},
+      {.op = "sum",
+       .config = "mean",
+       .operands = {{Shape{3, 7}}},
+       .trace = [](auto v) { return mean(v[0]); },
+       .reference = [](auto in) { return total(in[0], 1.0 / 21); }},
+      {.op = "expand",
+       .config = "scalar_to_matrix",
+       .operands = {{Shape{}}},
+       .trace =
+           [](auto v) {
+             return apply_op(std::make_shared<ExpandOp>(Shape{3, 5}, 0.5), {v[0]});
+           },
+       .reference =
+           [](auto in) {
+             Array y(Shape{3, 5});
+             for (double& v : y.values) v = 0.5 * in[0][0];
+             return y;
+           }},
+  };
+}
+
+}  // namespace lockstep::optest

@@ -1,0 +1,134 @@
+// Every op against plain loops (values, f32 and f64) and against central differences (gradients, f64). Adding an op is
+// adding a row.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "lockstep/kernels/registry.h"
+#include "tests/ops/checks.h"
+
+namespace lockstep::optest {
+namespace {
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (const auto part : {convolution_rows, pooling_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
+                          composite_rows}) {
+    std::ranges::move(part(), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+std::vector<Row> rows_with_reference() {  // all but compositions of ops that have rows of their own
+  std::vector<Row> rows = all_rows();
+  std::erase_if(rows, [](const Row& row) { return !row.reference; });
+  return rows;
+}
+
+std::string name_of_row(const ::testing::TestParamInfo<Row>& row) { return row.param.op + "_" + row.param.config; }
+
+class OpTable : public ::testing::TestWithParam<Row> {};
+class OpValues : public ::testing::TestWithParam<Row> {};
+
+double largest(const Array& a) {
+  double m = 0;
+  for (double v : a.values) m = std::max(m, std::abs(v));
+  return m;
+}
+
+void expect_near(const Array& got, const Array& want, double tolerance, const std::string& what) {
+  ASSERT_EQ(got.shape, want.shape) << what << ": " << got.shape.str() << " and " << want.shape.str();
+  const double bound = tolerance * std::max(1.0, largest(want));
+  for (std::size_t i = 0; i < want.values.size(); ++i) {
+    ASSERT_NEAR(got.values[i], want.values[i], bound) << what << ", element " << i << " of " << want.shape.str();
+  }
+}
+
+TEST_P(OpValues, AreThoseOfPlainLoops) {
+  for (const DType dtype : {DType::F64, DType::F32}) {
+    RowModel model(GetParam(), dtype);
+    model.run();
+    const Array want = GetParam().reference(model.operands());
+    expect_near(model.output(), want, dtype == DType::F64 ? 1e-12 : 5e-6, std::string(name_of(dtype)));
+  }
+}
+
+TEST_P(OpTable, GradientsAreCentralDifferences) {
+  RowModel model(GetParam(), DType::F64);
+  model.run();
+  std::vector<Array> gradients;
+  for (std::size_t k = 0; k < model.operands().size(); ++k) {
+    gradients.push_back(model.differentiated(k) ? model.gradient(k) : Array(Shape{}));
+  }
+  constexpr double h = 1e-5;  // error h^2 f''' / 6 + 1e-16 |loss| / h: about 1e-10 for losses and derivatives near 1
+  for (std::size_t k = 0; k < model.operands().size(); ++k) {
+    if (!model.differentiated(k)) continue;
+    const Array original = model.operands()[k];
+    Array moved = original, differences(original.shape);
+    const auto loss_at = [&](std::size_t i, double value) {
+      moved.values[i] = value;
+      model.write(k, moved);
+      model.run();
+      return model.loss();
+    };
+    for (std::size_t i = 0; i < original.values.size(); ++i) {
+      const double above = loss_at(i, original.values[i] + h), below = loss_at(i, original.values[i] - h);
+      differences.values[i] = (above - below) / (2 * h);
+      moved.values[i] = original.values[i];
+    }
+    model.write(k, original);
+    expect_near(gradients[k], differences, 2e-8, "operand " + std::to_string(k));
+  }
+}
+
+// f32 kernels are others, in other layouts: they must agree with the f64 ones that central differences vouch for.
+TEST_P(OpTable, GradientsInF32AreThoseInF64) {
+  RowModel wide(GetParam(), DType::F64), narrow(GetParam(), DType::F32);
+  wide.run();
+  narrow.run();
+  for (std::size_t k = 0; k < wide.operands().size(); ++k) {
+    if (wide.differentiated(k)) expect_near(narrow.gradient(k), wide.gradient(k), 2e-5, "operand " + std::to_string(k));
+  }
+}
+
+TEST_P(OpTable, RowsHoldTheOpTheyAreNamedAfter) {
+  const std::vector<std::string> ops = RowModel(GetParam(), DType::F64).ops();
+  EXPECT_NE(std::ranges::find(ops, GetParam().op), ops.end()) << GetParam().op;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, OpTable, ::testing::ValuesIn(all_rows()), name_of_row);
+INSTANTIATE_TEST_SUITE_P(Rows, OpValues, ::testing::ValuesIn(rows_with_reference()), name_of_row);
+
+// Ops that appear in no forward graph that is differentiated, each with its reason.
+const std::set<std::string> kExempt{
+    "batch_norm2d_gradient",
+    "batch_norm2d_inference_gradient",
+    "conv2d_backward_data",
+    "conv2d_backward_weights",  // gradients
+    "average_pool2d_gradient",
+    "max_pool2d_gradient",
+    "cross_entropy_gradient",
+    "unary_gradient",  // themselves
+    "channel_sum",     // the gradient of a bias
+    "fill",            // a constant
+    "reorder",         // the plan's own
+    "count_correct",   // an integer
+};
+
+TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
+  KernelRegistry built_in;
+  register_generic_kernels(built_in);
+  register_onednn_kernels(built_in);
+  std::set<std::string> rows;
+  for (const Row& row : all_rows()) rows.insert(row.op);
+  const std::vector<std::string> ops = built_in.ops();
+  for (const std::string& op : ops) {
+    EXPECT_NE(rows.contains(op), kExempt.contains(op)) << op << " needs a row, or a reason to have none, not both";
+  }
+  for (const std::string& op : kExempt) EXPECT_TRUE(std::ranges::binary_search(ops, op)) << op << " has no kernel";
+}
+
+}  // namespace
+}  // namespace lockstep::optest

@@ -1,0 +1,152 @@
+// Update rules against PyTorch's documented algorithms, written out in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/optim/update_rule.h"
+
+namespace lockstep::optim {
+namespace {
+
+constexpr int kSteps = 10;
+constexpr std::int64_t kCount = 37;
+
+// One element's history in double: `step(w, g, t)` is the reference, called with t from 1.
+using Reference = std::function<void(double& w, double g, int t)>;
+
+double gradient_of(std::int64_t element, int step) {
+  RandomStream random(static_cast<std::uint64_t>(element), static_cast<std::uint64_t>(step));
+  return random.normal();
+}
+
+Rates rates_of(int step, double decay) {
+  return {.learning_rate = 0.1 / step, .weight_decay = decay, .gradient_scale = 1.0 / 8, .step = step};
+}
+
+template <class T>
+std::vector<T> run(const UpdateRule& rule, double decay) {
+  std::vector<T> w(kCount), g(kCount);
+  for (std::int64_t i = 0; i < kCount; ++i) w[static_cast<std::size_t>(i)] = static_cast<T>(gradient_of(i, 0));
+  std::vector<std::vector<T>> states(rule.states().size(), std::vector<T>(kCount, 0));
+  std::vector<T*> pointers;
+  for (auto& s : states) pointers.push_back(s.data());
+  for (int t = 1; t <= kSteps; ++t) {
+    for (std::int64_t i = 0; i < kCount; ++i) g[static_cast<std::size_t>(i)] = static_cast<T>(8 * gradient_of(i, t));
+    rule.apply(kCount, w.data(), g.data(), pointers, rates_of(t, decay));
+  }
+  return w;
+}
+
+void expect_follows(const UpdateRule& rule, double decay, const std::function<Reference()>& reference) {
+  const auto wide = run<double>(rule, decay);
+  const auto narrow = run<float>(rule, decay);
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    double w = gradient_of(i, 0);
+    const Reference step = reference();
+    for (int t = 1; t <= kSteps; ++t) step(w, gradient_of(i, t), t);
+    EXPECT_NEAR(wide[static_cast<std::size_t>(i)], w, 1e-13) << "element " << i;
+    EXPECT_NEAR(narrow[static_cast<std::size_t>(i)], w, 2e-6 * (1 + std::abs(w))) << "element " << i;
+  }
+}
+
+Reference sgd_reference(double momentum, bool nesterov, double decay) {
+  return [=, m = 0.0](double& w, double g, int t) mutable {
+    g += decay * w;
+    if (momentum != 0) {
+      m = t == 1 ? g : momentum * m + g;
+      g = nesterov ? g + momentum * m : m;
+    }
+    w -= 0.1 / t * g;
+  };
+}
+
+Reference adam_reference(AdamOptions o, double decay) {
+  return [=, m = 0.0, v = 0.0](double& w, double g, int t) mutable {
+    const double rate = 0.1 / t;
+    o.decoupled_decay ? w -= rate* decay* w : g += decay * w;
+    m = o.beta1 * m + (1 - o.beta1) * g;
+    v = o.beta2 * v + (1 - o.beta2) * g * g;
+    w -= rate * (m / (1 - std::pow(o.beta1, t))) / (std::sqrt(v / (1 - std::pow(o.beta2, t))) + o.epsilon);
+  };
+}
+
+TEST(Sgd, FollowsItsDefinition) {
+  for (const double decay : {0.0, 0.05}) {
+    for (const SgdOptions o :
+         {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.momentum = 0.8, .nesterov = true}}) {
+      SCOPED_TRACE(fmt::format("momentum {} nesterov {} decay {}", o.momentum, o.nesterov, decay));
+      expect_follows(*sgd(o), decay, [=] { return sgd_reference(o.momentum, o.nesterov, decay); });
+    }
+  }
+}
+
+TEST(Adam, FollowsItsDefinition) {
+  for (const double decay : {0.0, 0.05}) {
+    for (const bool decoupled : {false, true}) {
+      for (const AdamOptions o :
+           {AdamOptions{.decoupled_decay = decoupled},
+            AdamOptions{.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-3, .decoupled_decay = decoupled}}) {
+        SCOPED_TRACE(fmt::format("beta1 {} decoupled {} decay {}", o.beta1, decoupled, decay));
+        expect_follows(*adam(o), decay, [=] { return adam_reference(o, decay); });
+      }
+    }
+  }
+}
+
+TEST(UpdateRules, KeepPaddingAtZero) {
+  std::vector<std::unique_ptr<UpdateRule>> rules;
+  rules.push_back(sgd({}));
+  rules.push_back(sgd({.momentum = 0.9, .nesterov = true}));
+  rules.push_back(adam({}));
+  rules.push_back(adam({.decoupled_decay = true}));
+  for (const auto& rule : rules) {
+    float w[2] = {0, 1}, g[2] = {0, 1}, first[2] = {}, second[2] = {};
+    float* const states[] = {first, second};
+    for (int t = 1; t <= 3; ++t) rule->apply(2, w, g, std::span(states, rule->states().size()), rates_of(t, 0.1));
+    EXPECT_EQ(w[0], 0) << rule->name();
+    EXPECT_EQ(first[0], 0) << rule->name();
+    EXPECT_EQ(second[0], 0) << rule->name();
+    EXPECT_NE(w[1], 1) << rule->name();
+  }
+}
+
+TEST(UpdateRules, NameTheirStates) {
+  EXPECT_TRUE(sgd({})->states().empty());
+  EXPECT_EQ(sgd({.momentum = 0.9})->states(), std::vector<std::string_view>{"momentum"});
+  EXPECT_EQ(adam({})->states(), (std::vector<std::string_view>{"mean", "square"}));
+  EXPECT_EQ(adam({})->name(), "adam");
+  EXPECT_EQ(adam({.decoupled_decay = true})->name(), "adamw");
+}
+
+// A slice is updated alike wherever it is cut: owners of slices need not agree on where.
+TEST(UpdateRules, TreatElementsAlone) {
+  const auto rule = adam({});
+  std::vector<float> whole(1000), parts, gradient(1000), states(4000);
+  RandomStream random(1, 1);
+  for (float& v : whole) v = static_cast<float>(random.normal());
+  for (float& v : gradient) v = static_cast<float>(random.normal());
+  parts = whole;
+  float *a = states.data(), *b = a + 1000, *c = b + 1000, *d = c + 1000;
+  for (int t = 1; t <= 3; ++t) {
+    float* const all[] = {a, b};
+    rule->apply(1000, whole.data(), gradient.data(), all, rates_of(t, 0.1));
+    for (const auto& [begin, end] : {std::pair{0, 333}, {333, 334}, {334, 1000}}) {
+      float* const some[] = {c + begin, d + begin};
+      rule->apply(end - begin, parts.data() + begin, gradient.data() + begin, some, rates_of(t, 0.1));
+    }
+  }
+  EXPECT_EQ(whole, parts);
+}
+
+TEST(UpdateRules, RefuseOptionsOutOfRange) {
+  EXPECT_THROW(sgd({.momentum = 1}), Error);
+  EXPECT_THROW(sgd({.nesterov = true}), Error);
+  EXPECT_THROW(adam({.beta1 = 1}), Error);
+  EXPECT_THROW(adam({.beta2 = -0.1}), Error);
+  EXPECT_THROW(adam({.epsilon = 0}), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::optim

@@ -1,0 +1,208 @@
+// However leaves are spread over ranks, sums are the bits of the canonical tree, evaluated here by its definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/parallel/world_layout.h"
+
+namespace lockstep {
+namespace {
+
+using Vector = std::vector<float>;
+
+// Magnitudes from 2^-20 to 2^20, so that another order of addition gives other bits.
+std::vector<Vector> random_leaves(std::int64_t leaves, std::int64_t n) {
+  RandomStream random(static_cast<std::uint64_t>(leaves), 17);
+  std::vector<Vector> all(static_cast<std::size_t>(leaves), Vector(static_cast<std::size_t>(n)));
+  for (Vector& leaf : all) {
+    for (float& v : leaf) v = static_cast<float>(random.normal() * std::exp2(random.uniform(-20, 20)));
+  }
+  return all;
+}
+
+// Node (level, index) by definition: its left half plus its right half, if there is one.
+Vector node_sum(const std::vector<Vector>& leaves, int level, std::size_t index) {
+  if (level == 0) return leaves[index];
+  Vector sum = node_sum(leaves, level - 1, 2 * index);
+  if (((2 * index + 1) << (level - 1)) < leaves.size()) {
+    const Vector right = node_sum(leaves, level - 1, 2 * index + 1);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
+  }
+  return sum;
+}
+
+Vector tree_of(const std::vector<Vector>& leaves) {
+  int level = 0;
+  while ((std::size_t{1} << level) < leaves.size()) ++level;
+  return node_sum(leaves, level, 0);
+}
+
+bool same_bits(const Vector& a, const Vector& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// A rank's part: its leaves one after the other into its slots, joined as the tree says. Returns its open partial sums.
+std::vector<Vector> rank_partials(const ReductionTree& tree, Range range, const std::vector<Vector>& leaves) {
+  std::vector<Vector> slots(static_cast<std::size_t>(tree.slots_needed(range)));
+  std::vector<TreeNode> stack;
+  for (std::int64_t leaf = range.begin; leaf < range.end; ++leaf) {
+    slots.at(stack.size()) = leaves[static_cast<std::size_t>(leaf)];  // at(): slots_needed() must be enough
+    std::size_t top = stack.size();
+    for (int joins = tree.push(stack, {0, leaf}); joins > 0; --joins, --top) {
+      add_into(static_cast<std::int64_t>(slots[top].size()), slots[top].data(), slots[top - 1].data());
+    }
+  }
+  EXPECT_EQ(stack, tree.open_partials(range));
+  slots.resize(stack.size());
+  return slots;
+}
+
+Vector sum_of(const std::vector<Vector>& operands, const std::vector<TreeMerge>& merges) {
+  std::vector<const float*> pointers;
+  for (const Vector& v : operands) pointers.push_back(v.data());
+  Vector out(operands[0].size());
+  tree_sum<float>(pointers, merges, static_cast<std::int64_t>(out.size()), out.data());
+  return out;
+}
+
+TEST(ReductionTree, SumIsTheCanonicalTreesForEveryPartition) {
+  for (std::int64_t count = 1; count <= 17; ++count) {
+    const ReductionTree tree(count);
+    const std::vector<Vector> leaves = random_leaves(count, 3);
+    const Vector want = tree_of(leaves);
+    for (std::uint32_t cuts = 0; cuts < 1u << (count - 1); ++cuts) {  // bit i: a rank begins at leaf i + 1
+      std::vector<Vector> operands;
+      std::vector<TreeNode> partials;
+      Range range{0, 0};
+      while (range.end < count) {
+        range.begin = range.end++;
+        while (range.end < count && (cuts >> (range.end - 1) & 1) == 0) ++range.end;
+        for (Vector& v : rank_partials(tree, range, leaves)) operands.push_back(std::move(v));
+        for (const TreeNode& node : tree.open_partials(range)) partials.push_back(node);
+      }
+      ASSERT_EQ(operands.size(), partials.size());
+      const auto merges = merges_to_root(tree, partials);
+      ASSERT_EQ(merges.size(), operands.size() - 1);
+      ASSERT_TRUE(same_bits(sum_of(operands, merges), want)) << count << " leaves, cuts " << cuts;
+      for (const TreeMerge& m : merges) {  // the same additions, one by one on whole vectors
+        add_into<float>(3, operands[static_cast<std::size_t>(m.from)].data(),
+                        operands[static_cast<std::size_t>(m.into)].data());
+      }
+      ASSERT_TRUE(same_bits(operands[0], want)) << count << " leaves, cuts " << cuts;
+    }
+  }
+}
+
+TEST(ReductionTree, OrderMatters) {  // else the test above would prove nothing
+  const std::vector<Vector> leaves = random_leaves(17, 3);
+  Vector left_to_right = leaves[0];
+  for (std::size_t i = 1; i < leaves.size(); ++i) add_into<float>(3, leaves[i].data(), left_to_right.data());
+  EXPECT_FALSE(same_bits(left_to_right, tree_of(leaves)));
+}
+
+TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
+  const std::int64_t n = 3 * 512 + 77;
+  std::vector<Vector> leaves = random_leaves(13, n);
+  const ReductionTree tree(13);
+  std::vector<TreeNode> partials;
+  std::vector<const float*> pointers;
+  for (std::int64_t leaf = 0; leaf < 13; ++leaf) {
+    partials.push_back(tree.open_partials({leaf, leaf + 1})[0]);
+    pointers.push_back(leaves[static_cast<std::size_t>(leaf)].data());
+  }
+  const auto merges = merges_to_root(tree, partials);
+  const Vector want = tree_of(leaves);
+  for (const std::size_t into : {0u, 5u, 12u}) {
+    const std::vector<Vector> saved = leaves;
+    tree_sum<float>(pointers, merges, n, leaves[into].data());
+    EXPECT_TRUE(same_bits(leaves[into], want)) << "into operand " << into;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      EXPECT_TRUE(i == into || same_bits(leaves[i], saved[i])) << "operand " << i;
+      std::ranges::copy(saved[i], leaves[i].begin());
+    }
+  }
+}
+
+TEST(ReductionTree, OneLeafNeedsNoAddition) {
+  const ReductionTree tree(1);
+  EXPECT_EQ(tree.slots_needed({0, 1}), 1);
+  const std::vector<TreeNode> root = tree.open_partials({0, 1});
+  ASSERT_EQ(root.size(), 1u);
+  EXPECT_TRUE(merges_to_root(tree, root).empty());
+}
+
+TEST(ReductionTree, SlotsGrowAsTheLogarithm) {
+  for (std::int64_t leaves = 1; leaves <= 1024; leaves *= 2) {
+    EXPECT_EQ(ReductionTree(leaves).slots_needed({0, leaves}), std::bit_width(static_cast<std::uint64_t>(leaves)));
+  }
+}
+
+TEST(ReductionTree, RefusesWhatDoesNotCoverTheLeaves) {
+  const ReductionTree tree(5);
+  EXPECT_THROW(merges_to_root(tree, tree.open_partials({0, 4})), Error);
+  EXPECT_THROW(merges_to_root(tree, tree.open_partials({1, 5})), Error);
+  EXPECT_THROW(merges_to_root(tree, {}), Error);
+  EXPECT_THROW(ReductionTree(0), Error);
+}
+
+// The walk that the gradient engine takes, for worlds up to more ranks than shards.
+TEST(LeafWalk, FillsAndJoinsSlotsToTheCanonicalSum) {
+  for (std::int64_t shards = 1; shards <= 17; ++shards) {
+    const std::vector<Vector> leaves = random_leaves(shards, 3);
+    const Vector want = tree_of(leaves);
+    for (int size = 1; size <= 19; ++size) {
+      std::vector<Vector> operands;
+      std::vector<TreeNode> partials;
+      std::int64_t visited = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const WorldLayout world(rank, size, shards);
+        std::vector<Vector> slots(static_cast<std::size_t>(world.my_slots()));
+        LeafWalk walk(world);
+        for (; !walk.done(); walk.next()) {
+          ASSERT_EQ(walk.leaf(), visited++);
+          ASSERT_EQ(walk.last(), walk.leaf() + 1 == world.my_leaves().end);
+          slots.at(static_cast<std::size_t>(walk.slot())) = leaves[static_cast<std::size_t>(walk.leaf())];
+          for (int join = 0; join < walk.merges(); ++join) {
+            const auto top = static_cast<std::size_t>(walk.slot() - join);
+            add_into<float>(3, slots[top].data(), slots[top - 1].data());
+          }
+        }
+        const auto open = world.partials()[static_cast<std::size_t>(rank)];
+        ASSERT_EQ(walk.slot(), static_cast<int>(open.size()));
+        slots.resize(open.size());
+        std::ranges::move(slots, std::back_inserter(operands));
+        std::ranges::copy(open, std::back_inserter(partials));
+      }
+      ASSERT_EQ(visited, shards);
+      const ReductionTree tree(shards);
+      ASSERT_TRUE(same_bits(sum_of(operands, merges_to_root(tree, partials)), want)) << shards << " shards on " << size;
+    }
+  }
+}
+
+TEST(LeafWalk, BeginsAgain) {
+  const WorldLayout world(0, 1, 6);
+  LeafWalk walk(world);
+  const auto slots = [&] {
+    std::vector<int> all;
+    for (walk.begin(); !walk.done(); walk.next()) all.push_back(walk.slot());
+    return all;
+  };
+  EXPECT_EQ(slots(), slots());
+  EXPECT_EQ(slots(), (std::vector<int>{0, 1, 1, 2, 1, 2}));
+}
+
+TEST(WorldLayout, RanksAreTheLeavesWithoutShards) {
+  const WorldLayout world(2, 5, 0);
+  EXPECT_EQ(world.tree.leaves(), 5);
+  EXPECT_EQ(world.my_leaves(), (Range{2, 3}));
+  EXPECT_EQ(world.my_slots(), 1);
+}
+
+}  // namespace
+}  // namespace lockstep

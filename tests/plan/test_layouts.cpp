@@ -1,0 +1,103 @@
+// Kernels that want blocked layouts: the plan reorders, keeps padding at zero, and gives parameters and their gradients
+// a persistent form of that layout, all without changing a value.
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/kernels/registry.h"
+#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
+#include "tests/plan/support.h"
+
+namespace lockstep {
+namespace {
+
+// y = 2 x, computed on channels in blocks of eight; its gradient is the same op.
+class DoubleInBlocksOp : public Op {
+ public:
+  std::string_view name() const override { return "test_double_in_blocks"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+  std::vector<Value> gradient(const Request& r) const override {
+    return {apply_op(std::make_shared<DoubleInBlocksOp>(), {r.gradients[0]})};
+  }
+};
+
+Value double_in_blocks(Value x) { return apply_op(std::make_shared<DoubleInBlocksOp>(), {x}); }
+
+void register_double_in_blocks() {
+  static const bool once = [] {
+    kernel_registry().add("test_double_in_blocks", [](const KernelRequest& r, std::span<const Layout>) {
+      const Layout blocked = Layout::channels_blocked(r.inputs[0].shape, 8);
+      KernelOffer offer{.implementation = "blocks", .inputs = {blocked}, .outputs = {blocked}};
+      const std::int64_t n = blocked.storage_elements(r.inputs[0].shape);
+      offer.build = [n, shape = r.inputs[0].shape, blocked] {
+        return make_kernel([=](const Arguments& a) {
+          double in_padding = 0;
+          for (std::int64_t i = 0; i < n; ++i) in_padding += (a.out<double>(0)[i] = 2 * a.in<double>(0)[i]);
+          std::vector<double> logical(static_cast<std::size_t>(shape.elements()));
+          reorder(shape, DType::F64, blocked, a.outputs[0], {}, logical.data());
+          for (double v : logical) in_padding -= v;
+          check(std::abs(in_padding) < 1e-9, "test", "padding of an input holds {}", in_padding);
+        });
+      };
+      return std::optional(std::move(offer));
+    });
+    return true;
+  }();
+  (void)once;
+}
+
+struct Results {
+  std::vector<double> loss, prediction, input_gradient, weight_gradient;
+};
+
+// `twice` doubles its argument, in blocks or plainly.
+Results results_of(Value (*twice)(Value), bool check_layouts) {
+  Parameters parameters;
+  const Parameter &x = parameters.add("x", {3, 5, 4, 2}), &w = parameters.add("w", {3, 5, 4, 2}),
+                  &gamma = parameters.add("gamma", {5}), &beta = parameters.add("beta", {5});
+  const auto function = [&](const Inputs& in) {
+    Graph& g = in.graph();
+    Value y = twice(g.parameter(x)) + twice(g.parameter(w));
+    y = batch_norm2d(relu(y), g.parameter(gamma), g.parameter(beta), 1e-3).y;
+    y = twice(sigmoid(y) + g.parameter(x));                         // sigmoid would make padding 0.5
+    y = reshape(reshape(y, {3, 40}), {3, 5, 4, 2}) * exp(0.1 * y);  // a view needs plain memory
+    return Traced{.loss = mean(square(twice(y) - in["c"])), .prediction = twice(y)};
+  };
+  CompiledModel model(parameters.named(), function, {.dtype = DType::F64, .seed = 8});
+  Plan& plan = model.plan(Mode::Train, {{"c", {Shape{3, 5, 4, 2}, DType::F64}}});
+  for (const bool accumulate : {false, true, false}) {
+    fill_input<double>(plan, "c");
+    plan.run({.slot = 0, .accumulate = accumulate});
+  }
+  if (check_layouts) {
+    EXPECT_EQ(model.parameters().layout(&w).channel_block(w.shape), 8);
+    EXPECT_NE(plan.describe().find("reorder"), std::string::npos);
+    const auto* gradient = static_cast<const double*>(model.parameters().gradient(&w, 0));
+    const auto logical = values_of(model.parameters().read_gradient("w"));
+    EXPECT_EQ(std::count(gradient, gradient + 3 * 8 * 8, 0.0), std::ranges::count(logical, 0.0) + 3 * 3 * 8)
+        << "its padding is zero";
+  }
+  return {{plan.loss()},
+          values_of(plan.prediction()),
+          values_of(model.parameters().read_gradient("x")),
+          values_of(model.parameters().read_gradient("w"))};
+}
+
+TEST(Layouts, ChangeNoValue) {
+  register_double_in_blocks();
+  const Results blocked = results_of(double_in_blocks, true);
+  const Results plain = results_of([](Value x) { return scale_shift(x, 2); }, false);
+  const auto expect_near = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12 * (1 + std::abs(b[i])));
+  };
+  expect_near(blocked.loss, plain.loss);
+  expect_near(blocked.prediction, plain.prediction);
+  expect_near(blocked.input_gradient, plain.input_gradient);
+  expect_near(blocked.weight_gradient, plain.weight_gradient);
+}
+
+}  // namespace
+}  // namespace lockstep
