@@ -1,7 +1,9 @@
-// An op and a loss of one's own: softsign, y = x / (1 + |x|), with its gradient and its kernels, and the pseudo-Huber loss, which is
-// other ops put together. The network learns the sign of the product of two numbers.
+// An op and a loss of one's own: softsign, y = x / (1 + |x|), with its gradient and its kernels, and the pseudo-Huber
+// loss, which is other ops put together. The network learns the sign of the product of two numbers.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <random>
 
 #include "lockstep/comm/environment.h"
@@ -30,29 +32,20 @@ class Softsign : public Op {  // x -> y
 
 Value softsign(Value x) { return apply_op(std::make_shared<Softsign>(), {x}); }
 
-// Kernels on plain memory. `run` is called with a float or a double, the type of the values at hand.
+// Kernels on plain memory: here both types of arithmetic, on one function of an element's inputs.
 template <class F>
-void add_kernel(const char* op, F run) {
-  register_plain_kernel(op, [run](const KernelRequest& request, const Arguments& a) {
-    const std::int64_t n = request.outputs[0].shape.elements();
-    request.dtype() == DType::F64 ? run(double{}, n, a) : run(float{}, n, a);
-  });
-}
-
-void register_softsign() {
-  add_kernel("softsign", []<class T>(T, std::int64_t n, const Arguments& a) {
-    for (std::int64_t i = 0; i < n; ++i) a.out<T>(0)[i] = a.in<T>(0)[i] / (1 + std::abs(a.in<T>(0)[i]));
-  });
-  add_kernel("softsign_gradient", []<class T>(T, std::int64_t n, const Arguments& a) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T slope = 1 - std::abs(a.in<T>(0)[i]);
-      a.out<T>(0)[i] = a.in<T>(1)[i] * slope * slope;
-    }
+void add_kernel(const char* op, F function) {
+  register_plain_kernel(op, [function](const KernelRequest& request, const Arguments& a) {
+    const auto run = [&]<class T>(T) {
+      const T *first = a.in<T>(0), *last = a.in<T>(request.inputs.size() - 1);
+      std::transform(first, first + request.outputs[0].shape.elements(), last, a.out<T>(0), function);
+    };
+    request.dtype() == DType::F64 ? run(double{}) : run(float{});
   });
 }
 
 // sqrt(1 + r^2) - 1: a square near zero, a line far away.
-Loss pseudo_huber(Value prediction, Value target) { return mean(lockstep::sqrt(square(prediction - target) + 1.0) - 1.0); }
+Loss pseudo_huber(Value y, Value target) { return mean(lockstep::sqrt(square(y - target) + 1.0) - 1.0); }
 
 struct Network : nn::Module {
   nn::Linear hidden{{.in = 2, .out = 32}}, out{{.in = 32, .out = 1}};
@@ -65,27 +58,25 @@ struct Network : nn::Module {
 
 int main() {
   const comm::Environment mpi;
-  register_softsign();
+  add_kernel("softsign", [](auto x, auto) { return x / (1 + std::abs(x)); });
+  add_kernel("softsign_gradient", [](auto y, auto dy) { return dy * (1 - std::abs(y)) * (1 - std::abs(y)); });
   Network network;
   const auto model = [&](const Inputs& in) { return Traced{.loss = pseudo_huber(network(in["x"]), in["sign"])}; };
   const std::vector<data::Field> fields = {{"x", {2}, DType::F32}, {"sign", {1}, DType::F32}};
-  train::Trainer trainer(comm::Communicator::self(), network, model, fields, {.global_batch = 64, .rule = optim::adam({})});
-
+  train::Trainer trainer(comm::Communicator::self(), network, model, fields,
+                         {.global_batch = 64, .rule = optim::adam({})});
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(-1, 1);
   const auto draw = [&](data::StreamSample& sample) {
-    float* x = sample.field<float>(0);
-    x[0] = uniform(random);
-    x[1] = uniform(random);
-    *sample.field<float>(1) = x[0] * x[1] > 0 ? 1 : -1;
+    const float a = sample.field<float>(0)[0] = uniform(random), b = sample.field<float>(0)[1] = uniform(random);
+    *sample.field<float>(1) = a * b > 0 ? 1 : -1;
     return true;
   };
   data::StreamLoader stream({.fields = fields, .pull = draw, .batch = 64});
   double loss = 0;
   for (int step = 0; step < 600; ++step) loss = trainer.step(stream.next(), 0.01).loss;
-
   const Tensor activation = trainer.observed("activation"), gradient = trainer.gradient("out.bias");
-  std::printf("loss %.3f; activation %s, gradient of out.bias %.1e\n", loss, activation.shape().str().c_str(),
-              static_cast<double>(gradient.data<float>()[0]));
+  fmt::print("loss {:.3f}, activation {}, gradient {:.1e}\n", loss, activation.shape().str(),
+             gradient.data<float>()[0]);
   return loss < 0.15 ? 0 : 1;
 }

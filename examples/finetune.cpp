@@ -12,7 +12,8 @@
 using namespace lockstep;
 
 const std::vector<data::Field> kFields = {{"image", {1, 28, 28}, DType::F32}, {"label", {}, DType::I32}};
-const data::Transforms kNormalise = {std::make_shared<data::ImageTransform>(data::ImageOptions{.mean = {0.2f}, .stddev = {0.3f}})};
+const data::Transforms kNormalise = {
+    std::make_shared<data::ImageTransform>(data::ImageOptions{.mean = {0.2f}, .stddev = {0.3f}})};
 
 data::ImageDataset digits(data::Split split, std::int64_t size, bool even_or_odd) {
   data::Images images = data::make_digits({.split = split, .size = size})->images();
@@ -36,7 +37,8 @@ double train_and_evaluate(train::Trainer& trainer, bool even_or_odd, int epochs,
 
 void pretrain(const comm::Communicator& comm, const char* file) {
   LeNet network({.image = {1, 28, 28}, .classes = 10});
-  train::Trainer trainer(comm, network, classify(network), kFields, {.global_batch = 32, .rule = optim::sgd({.momentum = 0.9})});
+  train::Trainer trainer(comm, network, classify(network), kFields,
+                         {.global_batch = 32, .rule = optim::sgd({.momentum = 0.9})});
   const double accuracy = train_and_evaluate(trainer, false, 3, 0.03);
   if (!comm.is_root()) return;
   std::printf("ten digits: %.1f%%\n", 100 * accuracy);
@@ -52,7 +54,7 @@ double finetune(const comm::Communicator& comm, const char* file) {
                          {.global_batch = 32,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.groups = {{.pattern = "fc2.*", .rate_scale = 0.1}}}});
-  const train::LoadReport report = trainer.load_weights(file, {.strict = false});  // all but fc3, which has another shape
+  const train::LoadReport report = trainer.load_weights(file, {.strict = false});  // all but fc3, of another shape
   if (comm.is_root()) std::printf("%s\n", report.str().c_str());
   return train_and_evaluate(trainer, true, 2, 0.03);
 }

@@ -1,5 +1,5 @@
-// Inference with what a training program left: `infer RUN` reads the newest checkpoint of `train_mnist --model mlp --output RUN`, and
-// says how many of the digits it has not seen it gets right. No MPI.
+// Inference with what a training program left: `infer RUN` reads the newest checkpoint of `train_mnist --model mlp
+// --output RUN`, and says how many of the digits it has not seen it gets right. No MPI.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -18,7 +18,8 @@ std::int64_t count_right(const Tensor& logits, const Tensor& labels) {
   const std::int64_t classes = logits.shape()[1];
   std::int64_t right = 0;
   for (std::int64_t i = 0; i < labels.elements(); ++i) {
-    const auto row = logits.data<float>().subspan(static_cast<std::size_t>(i * classes), static_cast<std::size_t>(classes));
+    const auto row =
+        logits.data<float>().subspan(static_cast<std::size_t>(i * classes), static_cast<std::size_t>(classes));
     right += std::ranges::max_element(row) - row.begin() == labels.data<std::int32_t>()[static_cast<std::size_t>(i)];
   }
   return right;
@@ -35,7 +36,8 @@ double accuracy(const std::filesystem::path& run) {
   // Pixels as training saw them: normalised by the mean and deviation of the training set.
   const data::DatasetPair digits = data::open_datasets({.name = "digits", .seed = 1});
   const data::ImageTransform normalise({.mean = digits.mean, .stddev = digits.stddev});
-  data::Loader loader(*digits.eval, data::DistributedSampler({.size = digits.eval->size(), .global_batch = 300, .shuffle = false}),
+  data::Loader loader(*digits.eval,
+                      data::DistributedSampler({.size = digits.eval->size(), .global_batch = 300, .shuffle = false}),
                       {std::make_shared<data::ImageTransform>(normalise)});
   std::int64_t right = 0;
   for (const data::Batch& batch : loader.epoch()) right += count_right(predict(batch.at("image")), batch.at("label"));

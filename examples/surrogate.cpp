@@ -1,5 +1,6 @@
-// A simulation code that trains a surrogate of itself inside its own MPI job: MPI is the simulation's, and the learner gets one of
-// its communicators. Here two ensembles, even and odd ranks, simulate oscillators of different stiffness, and each trains its own.
+// A simulation code that trains a surrogate of itself inside its own MPI job: MPI is the simulation's, and the learner
+// gets one of its communicators. Here two ensembles, even and odd ranks, simulate oscillators of different stiffness,
+// and each trains its own.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -42,14 +43,13 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
 
   // Each rank trains on what it simulates itself; a thread simulates ahead.
   Oscillator running{stiffness, std::mt19937(static_cast<unsigned>(1 + comm.rank()))};
-  constexpr std::int64_t kSteps = 1000;
-  std::int64_t left = 64 * kSteps;
+  std::int64_t left = 64 * 1000;
   const auto simulate = [&](data::StreamSample& sample) {
     running.sample(sample.field<float>(0), sample.field<float>(1));
     return left-- > 0;
   };
   data::StreamLoader stream({.fields = fields, .pull = simulate, .batch = 64});
-  const optim::Schedule rate = optim::cosine(0.01, kSteps);
+  const optim::Schedule rate = optim::cosine(0.01, 1000);
   while (trainer.step(stream.next(), rate(static_cast<double>(trainer.updates()))).samples > 0) {
   }
 

@@ -1,4 +1,5 @@
-// What user code reads from and writes into a Trainer: observed values, gradients, weights from files, frozen parts, groups.
+// What user code reads from and writes into a Trainer: observed values, gradients, weights from files, frozen parts,
+// groups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +25,10 @@ constexpr std::int64_t kSamples = 12;
 class Network : public nn::Module {
  public:
   explicit Network(std::int64_t outputs = 2)
-      : conv_({.in = 1, .out = 2, .kernel = 1}), norm_({.channels = 2}), hidden_({.in = 2, .out = 3}), head_({.in = 3, .out = outputs}) {
+      : conv_({.in = 1, .out = 2, .kernel = 1}),
+        norm_({.channels = 2}),
+        hidden_({.in = 2, .out = 3}),
+        head_({.in = 3, .out = outputs}) {
     add("conv", conv_);
     add("norm", norm_);
     add("hidden", hidden_);
@@ -49,7 +53,9 @@ ModelFunction regression(const Network& network) {
   };
 }
 
-std::vector<data::Field> fields(std::int64_t outputs = 2) { return {{"x", {1, 2, 2}, DType::F64}, {"y", {outputs}, DType::F64}}; }
+std::vector<data::Field> fields(std::int64_t outputs = 2) {
+  return {{"x", {1, 2, 2}, DType::F64}, {"y", {outputs}, DType::F64}};
+}
 
 data::TensorDataset samples(std::int64_t outputs = 2) {
   Tensor x({kSamples, 1, 2, 2}, DType::F64), y({kSamples, outputs}, DType::F64);
@@ -62,7 +68,9 @@ data::TensorDataset samples(std::int64_t outputs = 2) {
   return data::TensorDataset(std::move(tensors));
 }
 
-TrainerOptions options(std::uint64_t seed = 1) { return {.global_batch = kSamples, .precision = DType::F64, .seed = seed}; }
+TrainerOptions options(std::uint64_t seed = 1) {
+  return {.global_batch = kSamples, .precision = DType::F64, .seed = seed};
+}
 
 std::vector<double> parameter(Trainer& trainer, const std::string& name) {
   const Tensor tensor = trainer.model().parameters().read(name);
@@ -106,14 +114,16 @@ TEST(TrainerAccess, GradientIsThatOfTheMeanLossAndMovesWeightsByTheRate) {
   train_one_step(trainer, 0.5);
   const auto after = parameter(trainer, "head.weight");
   const Tensor gradient = trainer.gradient("head.weight");
-  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i] - 0.5 * gradient.data<double>()[i], 1e-14);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    EXPECT_NEAR(after[i], before[i] - 0.5 * gradient.data<double>()[i], 1e-14);
 }
 
 TEST(TrainerAccess, WeightsComeFromAFileToAllRanks) {
   const SharedDirectory directory;
   const auto file = directory.path() / "weights.h5";
   const Network network;
-  Trainer from(world(), network, regression(network), fields(), options(1)), to(world(), network, regression(network), fields(), options(2));
+  Trainer from(world(), network, regression(network), fields(), options(1)),
+      to(world(), network, regression(network), fields(), options(2));
   train_one_step(from, 0.1);
   if (world().is_root()) checkpoint::save_weights(file, train::weights(from.model().parameters()));
   EXPECT_NE(from.weights_hash(), to.weights_hash());
@@ -125,7 +135,8 @@ TEST(TrainerAccess, PartOfAFileReportsTheSameOnAllRanksAndStrictFailsOnAll) {
   const SharedDirectory directory;
   const auto file = directory.path() / "weights.h5";
   const Network wide(5), network;
-  Trainer from(world(), wide, regression(wide), fields(5), options(1)), to(world(), network, regression(network), fields(), options(2));
+  Trainer from(world(), wide, regression(wide), fields(5), options(1)),
+      to(world(), network, regression(network), fields(), options(2));
   if (world().is_root()) checkpoint::save_weights(file, train::weights(from.model().parameters()));
   const std::uint64_t before = to.weights_hash();
   EXPECT_NE(error_of([&] { to.load_weights(file); }).find("head.weight (5, 3) instead of (2, 3)"), std::string::npos);
@@ -146,14 +157,17 @@ TEST(TrainerAccess, FrozenPartsStayAndGroupsHaveTheirOwnRate) {
   TrainerOptions o = options();
   o.update.groups = {{.pattern = "hidden.*", .rate_scale = 0.1}};
   Trainer trainer(world(), network, regression(network), fields(), o);
-  const auto conv = parameter(trainer, "conv.weight"), norm = parameter(trainer, "norm.running_mean"), hidden = parameter(trainer, "hidden.bias");
+  const auto conv = parameter(trainer, "conv.weight"), norm = parameter(trainer, "norm.running_mean"),
+             hidden = parameter(trainer, "hidden.bias");
   train_one_step(trainer, 0.5);
   EXPECT_EQ(parameter(trainer, "conv.weight"), conv);
   EXPECT_EQ(parameter(trainer, "norm.running_mean"), norm);
   const Tensor gradient = trainer.gradient("hidden.bias");
   const auto moved = parameter(trainer, "hidden.bias");
-  for (std::size_t i = 0; i < hidden.size(); ++i) EXPECT_NEAR(moved[i], hidden[i] - 0.05 * gradient.data<double>()[i], 1e-14);
-  EXPECT_NE(error_of([&] { (void)trainer.gradient("conv.weight"); }).find("'conv.weight' has no gradient"), std::string::npos);
+  for (std::size_t i = 0; i < hidden.size(); ++i)
+    EXPECT_NEAR(moved[i], hidden[i] - 0.05 * gradient.data<double>()[i], 1e-14);
+  EXPECT_NE(error_of([&] { (void)trainer.gradient("conv.weight"); }).find("'conv.weight' has no gradient"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { network.part("tail"); }).find("there are: conv, norm, hidden, head"), std::string::npos);
 }
 

@@ -48,7 +48,8 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 // Convolution, normalisation, dropout and a head on 2 x 6 x 6 images.
 class Network : public nn::Module {
  public:
-  Network() : conv_({.in = 2, .out = 3, .kernel = 3}), norm_({.channels = 3}), dropout_(0.5), head_({.in = 48, .out = 4}) {
+  Network()
+      : conv_({.in = 2, .out = 3, .kernel = 3}), norm_({.channels = 3}), dropout_(0.5), head_({.in = 48, .out = 4}) {
     add("conv", conv_);
     add("norm", norm_);
     add("dropout", dropout_);
@@ -67,7 +68,8 @@ class Network : public nn::Module {
 };
 
 Predictor make(const Network& network, PredictorOptions options = {}) {
-  return Predictor(network, [&network](const Inputs& in) { return network(in["image"]); }, std::move(options));
+  return Predictor(
+      network, [&network](const Inputs& in) { return network(in["image"]); }, std::move(options));
 }
 
 // Fills the weights, running statistics included, with numbers.
@@ -90,8 +92,10 @@ const Tensor& find(const std::vector<checkpoint::NamedTensor>& tensors, const st
 // The network by hand in f64, without dropout and with running statistics.
 std::vector<double> reference(const std::vector<checkpoint::NamedTensor>& w, const Tensor& images) {
   const auto at = [&](const char* name) { return find(w, name).data<double>(); };
-  const auto conv = at("conv.weight"), conv_bias = at("conv.bias"), head = at("head.weight"), head_bias = at("head.bias");
-  const auto gamma = at("norm.weight"), beta = at("norm.bias"), mean = at("norm.running_mean"), variance = at("norm.running_var");
+  const auto conv = at("conv.weight"), conv_bias = at("conv.bias"), head = at("head.weight"),
+             head_bias = at("head.bias");
+  const auto gamma = at("norm.weight"), beta = at("norm.bias"), mean = at("norm.running_mean"),
+             variance = at("norm.running_var");
   const auto x = images.data<double>();
   std::vector<double> logits;
   for (std::size_t n = 0; n < static_cast<std::size_t>(images.shape()[0]); ++n) {
@@ -138,7 +142,8 @@ TEST(Predictor, SingleAndDoublePrecisionAgreeAndInputsConvert) {
   const Tensor a = single(images), b = twice(images.to(DType::F32));
   EXPECT_EQ(a.dtype(), DType::F32);
   EXPECT_EQ(b.dtype(), DType::F64);
-  for (std::size_t i = 0; i < a.data<float>().size(); ++i) EXPECT_NEAR(static_cast<double>(a.data<float>()[i]), b.data<double>()[i], 1e-4);
+  for (std::size_t i = 0; i < a.data<float>().size(); ++i)
+    EXPECT_NEAR(static_cast<double>(a.data<float>()[i]), b.data<double>()[i], 1e-4);
 }
 
 TEST(Predictor, AnyBatchGivesEachSampleItsRow) {
@@ -153,7 +158,8 @@ TEST(Predictor, AnyBatchGivesEachSampleItsRow) {
   for (std::size_t i = 0; i < 44; ++i) EXPECT_NEAR(at_once.data<float>()[i], in_parts.data<float>()[i], 1e-5f) << i;
   for (std::int64_t i = 0; i < 11; ++i) {
     const Tensor one = whole(rows(images, i, 1));
-    for (std::size_t c = 0; c < 4; ++c) EXPECT_NEAR(one.data<float>()[c], at_once.data<float>()[static_cast<std::size_t>(i) * 4 + c], 1e-5f);
+    for (std::size_t c = 0; c < 4; ++c)
+      EXPECT_NEAR(one.data<float>()[c], at_once.data<float>()[static_cast<std::size_t>(i) * 4 + c], 1e-5f);
   }
 }
 
@@ -245,7 +251,10 @@ TEST(Predictor, SaysWhatIsWrongWithItsInputs) {
   const Network network;
   Predictor predict = make(network);
   EXPECT_TRUE(has(error_of([&] { predict(Tensor({0, 2, 6, 6}, DType::F32)); }), "first dimension of samples"));
-  EXPECT_TRUE(has(error_of([&] { predict({{"picture", random_tensor({1, 2, 6, 6}, 1)}}); }), "there is no input 'image'"));
+  EXPECT_TRUE(has(error_of([&] {
+                    predict({{"picture", random_tensor({1, 2, 6, 6}, 1)}});
+                  }),
+                  "there is no input 'image'"));
   EXPECT_TRUE(has(error_of([&] { predict(random_tensor({1, 3, 6, 6}, 1)); }), "conv"));
   EXPECT_TRUE(has(error_of([&] { make(network, {.dtype = DType::I32}); }), "expected f32 or f64"));
   EXPECT_TRUE(has(error_of([&] {
@@ -268,7 +277,8 @@ TEST(Predictor, OnePerThreadIsIndependent) {
     threads.emplace_back([&, t] {
       Predictor predict = make(network);
       predict.load(tensors);
-      for (int i = 0; i < 20; ++i) wrong[t] += !std::ranges::equal(predict(images).data<float>(), expected.data<float>());
+      for (int i = 0; i < 20; ++i)
+        wrong[t] += !std::ranges::equal(predict(images).data<float>(), expected.data<float>());
     });
   }
   for (std::thread& thread : threads) thread.join();

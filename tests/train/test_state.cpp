@@ -17,7 +17,8 @@ using checkpoint::NamedTensor;
 
 class Network : public nn::Module {
  public:
-  explicit Network(std::int64_t classes = 3, bool tied = false) : body_({.in = 4, .out = 4}), head_({.in = 4, .out = classes}), norm_({.channels = 2}) {
+  explicit Network(std::int64_t classes = 3, bool tied = false)
+      : body_({.in = 4, .out = 4}), head_({.in = 4, .out = classes}), norm_({.channels = 2}) {
     add("body", body_);
     add("head", head_);
     add("norm", norm_);
@@ -33,8 +34,8 @@ struct Model {
   Network network;
   ParameterStore store;
 
-  explicit Model(std::uint64_t seed, std::int64_t classes = 3, bool tied = false, std::vector<const char*> with_gradient = {},
-                 ParameterStoreOptions options = {})
+  explicit Model(std::uint64_t seed, std::int64_t classes = 3, bool tied = false,
+                 std::vector<const char*> with_gradient = {}, ParameterStoreOptions options = {})
       : network(classes, tied), store(network.named_parameters(), (options.seed = seed, options)) {
     std::vector<const Parameter*> order;
     for (const char* name : with_gradient) order.push_back(store.find(name));
@@ -82,7 +83,9 @@ TEST(LoadWeights, StrictNamesEverythingThatDoesNotFitAndChangesNothing) {
   const std::string error = error_of([&] { load_weights(to.store, tensors); });
   EXPECT_TRUE(has(error, "2 missing: body.bias, norm.running_var")) << error;
   EXPECT_TRUE(has(error, "1 unexpected: left.over")) << error;
-  EXPECT_TRUE(has(error, "2 of another shape or type: head.weight (5, 4) instead of (3, 4), head.bias (5) instead of (3)")) << error;
+  EXPECT_TRUE(
+      has(error, "2 of another shape or type: head.weight (5, 4) instead of (3, 4), head.bias (5) instead of (3)"))
+      << error;
   EXPECT_EQ(values(to.store, "body.weight"), before);
 }
 
@@ -166,7 +169,8 @@ TEST(LoadWeights, NeedsMemory) {
 TEST(OptimizerState, GoesRoundAndIsStrict) {
   const auto rule = optim::adam({});
   const ParameterStoreOptions two_states{.optimizer_states = 2};
-  Model from(1, 3, false, {"head.weight", "head.bias"}, two_states), to(2, 3, false, {"head.weight", "head.bias"}, two_states);
+  Model from(1, 3, false, {"head.weight", "head.bias"}, two_states),
+      to(2, 3, false, {"head.weight", "head.bias"}, two_states);
   const std::vector<float> momentum{1, 2, 3}, variance{4, 5, 6};
   from.store.write_state("head.bias", 0, Tensor::from<float>({3}, momentum));
   from.store.write_state("head.bias", 1, Tensor::from<float>({3}, variance));

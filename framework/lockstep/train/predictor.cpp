@@ -19,8 +19,8 @@ std::size_t bytes_per_sample(const Tensor& tensor) {
 std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
   check(inputs.size() > 0, "predictor", "no inputs");
   for (const auto& [name, tensor] : inputs) {
-    check(tensor.shape().rank() > 0 && tensor.shape()[0] > 0, "predictor", "input '{}' is {}, expected a first dimension of samples", name,
-          tensor.shape().str());
+    check(tensor.shape().rank() > 0 && tensor.shape()[0] > 0, "predictor",
+          "input '{}' is {}, expected a first dimension of samples", name, tensor.shape().str());
     check(tensor.shape()[0] == inputs[0].tensor.shape()[0], "predictor", "input '{}' has {} samples, '{}' has {}", name,
           tensor.shape()[0], inputs[0].name, inputs[0].tensor.shape()[0]);
   }
@@ -31,13 +31,13 @@ std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
 
 Predictor::Predictor(const nn::Module& module, Function function, PredictorOptions options)
     : options_(std::move(options)),
-      model_(
-          module.named_parameters(), [f = std::move(function)](const Inputs& inputs) { return Traced{.prediction = f(inputs)}; },
-          {.dtype = options_.dtype}) {
+      model_(module.named_parameters(),
+             [f = std::move(function)](const Inputs& inputs) { return Traced{.prediction = f(inputs)}; },
+             {.dtype = options_.dtype}) {
   check(is_floating(options_.dtype), "predictor", "the type is {}, expected f32 or f64", name_of(options_.dtype));
   check(options_.batch >= 1, "predictor", "batch is {}, expected at least 1", options_.batch);
-  // Logical order, so that weights can be loaded before the first input says which plan there will be; kernels that want another
-  // layout get their copies.
+  // Logical order, so that weights can be loaded before the first input says which plan there will be; kernels that
+  // want another layout get their copies.
   model_.parameters().allocate({}, {});
 }
 
@@ -70,7 +70,8 @@ Tensor Predictor::run(std::span<const Input> inputs) {
     const std::int64_t count = std::min(options_.batch, samples - begin);
     const Tensor part = compute(inputs, begin, count).prediction();
     check(part.shape().rank() > 0 && part.shape()[0] == count, "predictor",
-          "the prediction is {} for {} samples: without one row per sample, {} samples cannot be taken in parts of {}; set batch",
+          "the prediction is {} for {} samples: without one row per sample, {} samples cannot be taken in parts of {}; "
+          "set batch",
           part.shape().str(), count, samples, options_.batch);
     if (begin == 0) whole = Tensor(part.shape().tail().batched(samples), part.dtype());
     std::copy_n(part.raw(), part.bytes(), whole.raw() + static_cast<std::size_t>(begin) * bytes_per_sample(part));

@@ -1,6 +1,7 @@
-// Inference without a training session: a model's weights and what they predict. No MPI, no gradients, no optimizer state; running
-// statistics instead of a batch's. Inputs and predictions have samples as their first dimension. One thread at a time; several
-// Predictors of one module, one per thread, are independent of each other once they are built. The module must outlive it.
+// Inference without a training session: a model's weights and what they predict. No MPI, no gradients, no optimizer
+// state; running statistics instead of a batch's. Inputs and predictions have samples as their first dimension. One
+// thread at a time; several Predictors of one module, one per thread, are independent of each other once they are
+// built. The module must outlive it.
 //
 //   Predictor predict(network, [&](const Inputs& in) { return network(in["image"]); });
 //   predict.load("weights.h5");
@@ -42,8 +43,8 @@ class Predictor {
   LoadReport load(const std::filesystem::path& file, const LoadOptions& options = {});
   LoadReport load(std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options = {});
 
-  // The function's value for these samples, in logical order. f32 and f64 inputs convert to the model's type. Plans are compiled for
-  // each size of a part, and kept. Throws Error for inputs that the model cannot take.
+  // The function's value for these samples, in logical order. f32 and f64 inputs convert to the model's type. Plans are
+  // compiled for each size of a part, and kept. Throws Error for inputs that the model cannot take.
   Tensor operator()(const Tensor& input);
   Tensor operator()(std::initializer_list<Input> inputs);  // predict({{"left", a}, {"right", b}})
   // A value that the function observed, of the last part computed.

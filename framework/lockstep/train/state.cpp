@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kNamesInMessage = 10;
 
-// A place for a tensor in the store: a parameter's value, or one of its optimizer states. Tied weights are several names for one.
+// A place for a tensor in the store: a parameter's value, or one of its optimizer states. Tied weights are several
+// names for one.
 struct Place {
   std::string name;
   const Parameter* owner;
@@ -30,7 +31,8 @@ std::string mismatch(const Place& place, const Tensor& tensor) {
   }
   const bool fits = place.owner->is_integer ? tensor.dtype() == DType::I64 : is_floating(tensor.dtype());
   if (fits) return "";
-  return fmt::format("{} of {} instead of {}", place.name, name_of(tensor.dtype()), place.owner->is_integer ? "i64" : "f32 or f64");
+  return fmt::format("{} of {} instead of {}", place.name, name_of(tensor.dtype()),
+                     place.owner->is_integer ? "i64" : "f32 or f64");
 }
 
 struct Source {
@@ -38,8 +40,8 @@ struct Source {
   std::string file = {};
 };
 
-LoadReport load_places(const std::vector<Place>& places, std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options,
-                       const Source& source) {
+LoadReport load_places(const std::vector<Place>& places, std::span<const checkpoint::NamedTensor> tensors,
+                       const LoadOptions& options, const Source& source) {
   LoadReport report;
   std::map<std::string, const Tensor*> given;
   for (const auto& [name, tensor] : tensors) {
@@ -61,13 +63,16 @@ LoadReport load_places(const std::vector<Place>& places, std::span<const checkpo
     report.loaded.push_back(place.name);
   }
   for (const Place& place : places) {
-    if (!given.contains(place.name) && !filled.contains({place.owner, place.state})) report.missing.push_back(place.name);
+    if (!given.contains(place.name) && !filled.contains({place.owner, place.state}))
+      report.missing.push_back(place.name);
   }
   for (const auto& [name, tensor] : tensors) {
     if (!name.starts_with(options.prefix)) continue;
-    if (std::string rest = name.substr(options.prefix.size()); !known.contains(rest)) report.unexpected.push_back(std::move(rest));
+    if (std::string rest = name.substr(options.prefix.size()); !known.contains(rest))
+      report.unexpected.push_back(std::move(rest));
   }
-  check(!options.strict || report.complete(), source.place, "{}{}{}", source.file, source.file.empty() ? "" : ": ", report.str());
+  check(!options.strict || report.complete(), source.place, "{}{}{}", source.file, source.file.empty() ? "" : ": ",
+        report.str());
   for (const auto& [place, tensor] : pairs) place->write(*tensor);
   return report;
 }
@@ -86,7 +91,8 @@ void for_each_state(const ParameterStore& store, const optim::UpdateRule& rule, 
   const auto states = rule.states();
   for (std::size_t s = 0; s < states.size(); ++s) {
     for (const NamedParameter& p : store.parameters()) {
-      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name) continue;  // tied weights have one state
+      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name)
+        continue;  // tied weights have one state
       visit(p, static_cast<int>(s), std::string(states[s]) + "/" + p.name);
     }
   }
@@ -95,7 +101,8 @@ void for_each_state(const ParameterStore& store, const optim::UpdateRule& rule, 
 }  // namespace
 
 std::string LoadReport::str() const {
-  std::string text = fmt::format("{} tensor{} fit{}", loaded.size(), loaded.size() == 1 ? "" : "s", loaded.size() == 1 ? "s" : "");
+  std::string text =
+      fmt::format("{} tensor{} fit{}", loaded.size(), loaded.size() == 1 ? "" : "s", loaded.size() == 1 ? "s" : "");
   append(text, "missing", missing);
   append(text, "unexpected", unexpected);
   append(text, "of another shape or type", mismatched);
@@ -104,12 +111,13 @@ std::string LoadReport::str() const {
 
 namespace {
 
-LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options,
-                        const std::string& file) {
+LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors,
+                        const LoadOptions& options, const std::string& file) {
   check(store.allocated(), "weights", "the model has no memory yet: compile a plan first");
   std::vector<Place> places;
   for (const NamedParameter& p : store.parameters()) {
-    places.push_back({p.name, p.parameter, -1, [&store, name = p.name](const Tensor& tensor) { store.write(name, tensor); }});
+    places.push_back(
+        {p.name, p.parameter, -1, [&store, name = p.name](const Tensor& tensor) { store.write(name, tensor); }});
   }
   LoadReport report = load_places(places, tensors, options, {.place = "weights", .file = file});
   store.refresh();
@@ -118,7 +126,8 @@ LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::Named
 
 }  // namespace
 
-LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options) {
+LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors,
+                        const LoadOptions& options) {
   return load_weights(store, tensors, options, "");
 }
 
@@ -141,11 +150,12 @@ std::vector<checkpoint::NamedTensor> optimizer_state(const ParameterStore& store
   return tensors;
 }
 
-void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule, std::span<const checkpoint::NamedTensor> tensors,
-                          const std::string& prefix) {
+void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule,
+                          std::span<const checkpoint::NamedTensor> tensors, const std::string& prefix) {
   std::vector<Place> places;
   for_each_state(store, rule, [&](const NamedParameter& p, int state, const std::string& name) {
-    places.push_back({name, p.parameter, state, [&store, path = p.name, state](const Tensor& t) { store.write_state(path, state, t); }});
+    places.push_back({name, p.parameter, state,
+                      [&store, path = p.name, state](const Tensor& t) { store.write_state(path, state, t); }});
   });
   load_places(places, tensors, {.prefix = prefix}, {.place = "optimizer"});
 }
