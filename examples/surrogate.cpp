@@ -28,7 +28,6 @@ struct Oscillator {  // the simulation: a damped oscillator of random damping, s
 
 double train_surrogate(MPI_Comm mine, double stiffness) {
   const comm::Communicator comm = comm::duplicate_of(mine);
-
   nn::Sequential network;
   network.append<nn::Linear>(nn::LinearConfig{.in = 2, .out = 32}).append(lockstep::tanh);
   network.append<nn::Linear>(nn::LinearConfig{.in = 32, .out = 32}).append(lockstep::tanh);
