@@ -1,0 +1,92 @@
+"""Whole models: outputs, loss, gradients, running statistics and weights after some steps."""
+import unittest
+
+import torch
+
+import judge
+import session
+import torch_models
+
+
+class ModelRow(unittest.TestCase):
+    """What rows of models share: a model of the zoo and its torch counterpart with the same weights."""
+
+    def compare(self, model_name, image, samples, **request):
+        classes, steps = request.pop("classes", 10), request.get("steps", 1)
+        torch.manual_seed(1)
+        generator = torch.Generator().manual_seed(2)
+        model = torch_models.settle(torch_models.build(model_name, classes), image, generator)
+        weights = {name: t.clone() for name, t in model.state_dict().items()}
+        batch = {"image": torch.randn((samples * steps, *image), generator=generator),
+                 "label": torch.randint(classes, (samples * steps,), generator=generator, dtype=torch.int32)}
+        request |= {"model": model_name, "classes": classes, "image": image}
+        truth, single, f32, f64 = session.all_runs(
+            lambda dtype: session.torch_model(model, batch, request, dtype), weights, batch, request)
+        judged = judge.Judge(self, f"{model_name} {request.get('optimizer', '')}".strip())
+        for name, want in truth.items():
+            scale = None
+            before = weights.get(name.removeprefix("after/"))
+            if request.get("lr") and name.startswith("after/") and before.is_floating_point():
+                scale = want - before.numpy()  # what training changed, not the weight that was there before
+            judged.check(name, want, [s[name] for s in single], f32[name], f64[name], scale)
+        judged.report()
+
+
+class Resnet18(ModelRow):
+    def test_everything_of_a_step(self):
+        self.compare("resnet18", [3, 72, 56], 6, classes=1000)
+
+
+class Resnet50(ModelRow):
+    def test_everything_of_a_step(self):
+        self.compare("resnet50", [3, 72, 56], 6, classes=1000)
+
+
+class Resnet18Cifar(ModelRow):
+    def test_everything_of_a_step(self):
+        self.compare("resnet18_cifar", [3, 32, 32], 4)
+
+
+OPTIMIZERS = {
+    "sgd": {"optimizer": "sgd", "lr": 1e-3},
+    "momentum": {"optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "weight_decay": 5e-4},
+    "nesterov": {"optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "nesterov": True, "weight_decay": 5e-4},
+    "adam": {"optimizer": "adam", "lr": 1e-4},
+    "adam with decay": {"optimizer": "adam", "lr": 1e-4, "weight_decay": 1e-2},
+    "adamw": {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 1e-2},
+}
+
+
+class Steps(ModelRow):
+    def ten(self, model, samples):
+        for title, options in OPTIMIZERS.items():
+            with self.subTest(title):
+                self.compare(model, [3, 32, 32], samples, steps=10, **options)
+
+
+class ToySteps(Steps):
+    def test_ten_small_steps(self):
+        self.ten("toy", 16)
+
+
+class Resnet20Steps(Steps):
+    def test_ten_small_steps(self):
+        self.ten("resnet20", 8)
+
+
+class Losses(ModelRow):
+    WEIGHTS = [0.5, 2.0, 1.0, 0.0, 3.0, 1.5, 0.25, 1.0, 1.0, 4.0]
+
+    def test_label_smoothing(self):
+        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.1)
+
+    def test_class_weights(self):
+        self.compare("toy", [3, 32, 32], 16, class_weights=self.WEIGHTS)
+
+    def test_both(self):
+        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.2, class_weights=self.WEIGHTS)
+
+    def test_both_while_training(self):
+        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.2, class_weights=self.WEIGHTS, steps=3, lr=1e-3)
+
+
