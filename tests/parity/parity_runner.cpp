@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/optim/schedule.h"
@@ -104,6 +105,10 @@ class Run {
     checkpoint::save_weights(request_.at("output").get<std::string>(), results_);
     if (request_.contains("save_weights")) {
       checkpoint::save_weights(request_.at("save_weights").get<std::string>(), weights());
+    }
+    if (request_.contains("save_checkpoint")) {
+      checkpoint::save(request_.at("save_checkpoint").get<std::string>(),
+                       {.tensors = trainer_->state(), .metadata = "{}"});
     }
     return {{"losses", losses}};
   }

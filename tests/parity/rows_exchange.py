@@ -56,6 +56,21 @@ class Weights(unittest.TestCase):
                     truth = model.double()(batch["image"].double()).numpy()
                 self.same_logits(trained["after_training"], single, truth)
 
+    def test_from_a_checkpoint_to_torch(self):
+        batch = self.batch(4, [3, 32, 32])
+        trained = session.lockstep(None, batch, {"model": "resnet20", "classes": 10, "image": [3, 32, 32], "lr": 1e-3,
+                                                 "momentum": 0.9, "save_checkpoint": str(self.path)})
+        model = torch_models.build("resnet20", 10)
+        with h5py.File(self.path, "r") as file:
+            state = {key: torch.from_numpy(np.asarray(value[()])) for key, value in file["model"].items()}
+            self.assertEqual(set(file["optimizer/momentum"]), {name for name, _ in model.named_parameters()})
+        model.load_state_dict(state)
+        model.eval()
+        with torch.no_grad():
+            single = model(batch["image"]).numpy()
+            truth = model.double()(batch["image"].double()).numpy()
+        self.same_logits(trained["after_training"], single, truth)
+
     def test_from_torch_to_lockstep(self):
         model = torchvision.models.resnet18(num_classes=10)
         torch_models.settle(model, [3, 64, 64], self.generator)
