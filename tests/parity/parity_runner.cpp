@@ -1,5 +1,5 @@
-// Runs what check_parity.py asks for: parity_runner REQUEST.json. Tensors go through HDF5 files, as between users of
-// both libraries; the answer's plain numbers are one JSON object on stdout. One rank, no mpirun needed.
+// Runs what check_parity.py asks for: parity_runner REQUESTS.json, a list. Tensors go through HDF5 files, as between
+// users of both libraries; the answers' plain numbers are a JSON list on stdout. One rank, no mpirun needed.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -203,13 +203,15 @@ json answer(const json& request) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "usage: parity_runner REQUEST.json\n");
+    std::fprintf(stderr, "usage: parity_runner REQUESTS.json\n");
     return 2;
   }
   try {
     const lockstep::comm::Environment mpi;
     std::ifstream file(argv[1]);
-    std::cout << lockstep::parity::answer(nlohmann::json::parse(file)) << '\n';
+    nlohmann::json answers = nlohmann::json::array();
+    for (const auto& request : nlohmann::json::parse(file)) answers.push_back(lockstep::parity::answer(request));
+    std::cout << answers << '\n';
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "parity_runner: %s\n", error.what());

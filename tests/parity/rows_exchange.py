@@ -20,7 +20,7 @@ class Names(unittest.TestCase):
             with self.subTest(name):
                 model = torch_models.build(name, 1000 if name in depths else 10)
                 want = [[n, list(t.shape), not t.is_floating_point()] for n, t in model.state_dict().items()]
-                self.assertEqual(session.ask({"task": "names", "model": name}), want)
+                self.assertEqual(session.ask({"task": "names", "model": name})[0], want)
 
 
 class Weights(unittest.TestCase):
@@ -42,7 +42,7 @@ class Weights(unittest.TestCase):
                 batch = self.batch(4, image)
                 request = {"model": name, "classes": 10, "image": image, "seed": 11, "lr": 1e-3,
                            "save_weights": str(self.path)}
-                trained = session.lockstep(None, batch, request)
+                trained = session.lockstep((None, batch, request))[0]
                 model = torch_models.build(name, 10)
                 with h5py.File(self.path, "r") as file:
                     state = {key: torch.from_numpy(np.asarray(value[()])) for key, value in file.items()}
@@ -58,8 +58,9 @@ class Weights(unittest.TestCase):
 
     def test_from_a_checkpoint_to_torch(self):
         batch = self.batch(4, [3, 32, 32])
-        trained = session.lockstep(None, batch, {"model": "resnet20", "classes": 10, "image": [3, 32, 32], "lr": 1e-3,
-                                                 "momentum": 0.9, "save_checkpoint": str(self.path)})
+        request = {"model": "resnet20", "classes": 10, "image": [3, 32, 32], "lr": 1e-3, "momentum": 0.9,
+                   "save_checkpoint": str(self.path)}
+        trained = session.lockstep((None, batch, request))[0]
         model = torch_models.build("resnet20", 10)
         with h5py.File(self.path, "r") as file:
             state = {key: torch.from_numpy(np.asarray(value[()])) for key, value in file["model"].items()}
@@ -79,8 +80,8 @@ class Weights(unittest.TestCase):
             for name, tensor in model.state_dict().items():
                 file[name] = tensor.numpy()
         batch = self.batch(4, [3, 64, 64])
-        got = session.lockstep(None, batch, {"model": "resnet18", "classes": 10, "image": [3, 64, 64],
-                                             "weights": str(self.path)})
+        request = {"model": "resnet18", "classes": 10, "image": [3, 64, 64], "weights": str(self.path)}
+        got = session.lockstep((None, batch, request))[0]
         with torch.no_grad():
             single = model(batch["image"]).numpy()
             truth = model.double()(batch["image"].double()).numpy()
@@ -97,8 +98,8 @@ class Weights(unittest.TestCase):
                 changed = dict(state)
                 change(changed)
                 with self.assertRaises(AssertionError) as raised:
-                    session.lockstep(changed, self.batch(2, [3, 32, 32]),
-                                     {"model": "resnet18", "classes": 10, "image": [3, 32, 32]})
+                    session.lockstep((changed, self.batch(2, [3, 32, 32]),
+                                      {"model": "resnet18", "classes": 10, "image": [3, 32, 32]}))
                 self.assertIn(message, str(raised.exception))
 
     def same_logits(self, got, single, truth):
@@ -118,7 +119,7 @@ class Schedules(unittest.TestCase):
             want.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
             scheduler.step()
-        got = session.ask({"task": "schedule", "at": at, **request})
+        got = session.ask({"task": "schedule", "at": at, **request})[0]
         np.testing.assert_allclose(got, want, rtol=self.TOLERANCE, atol=self.TOLERANCE * request["rate"])
 
     def test_cosine(self):

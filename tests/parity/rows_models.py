@@ -3,7 +3,6 @@ import unittest
 
 import torch
 
-import judge
 import session
 import torch_models
 
@@ -11,7 +10,7 @@ import torch_models
 class ModelRow(unittest.TestCase):
     """What rows of models share: a model of the zoo and its torch counterpart with the same weights."""
 
-    def compare(self, model_name, image, samples, **request):
+    def case(self, title, model_name, image, samples, **request):
         classes, steps = request.pop("classes", 10), request.get("steps", 1)
         torch.manual_seed(1)
         generator = torch.Generator().manual_seed(2)
@@ -20,31 +19,25 @@ class ModelRow(unittest.TestCase):
         batch = {"image": torch.randn((samples * steps, *image), generator=generator),
                  "label": torch.randint(classes, (samples * steps,), generator=generator, dtype=torch.int32)}
         request |= {"model": model_name, "classes": classes, "image": image}
-        truth, single, f32, f64 = session.all_runs(
-            lambda dtype: session.torch_model(model, batch, request, dtype), weights, batch, request)
-        judged = judge.Judge(self, f"{model_name} {request.get('optimizer', '')}".strip())
-        for name, want in truth.items():
-            scale = None
-            before = weights.get(name.removeprefix("after/"))
-            if request.get("lr") and name.startswith("after/") and before.is_floating_point():
-                scale = want - before.numpy()  # what training changed, not the weight that was there before
-            judged.check(name, want, [s[name] for s in single], f32[name], f64[name], scale)
-        judged.report()
+        return session.Case(title, lambda *how: session.torch_model(model, batch, request, *how), weights, batch, request)
+
+    def step(self, model_name, *arguments, **request):
+        session.compare(self, model_name, [self.case("a step", model_name, *arguments, **request)])
 
 
 class Resnet18(ModelRow):
     def test_everything_of_a_step(self):
-        self.compare("resnet18", [3, 72, 56], 6, classes=1000)
+        self.step("resnet18", [3, 72, 56], 6, classes=1000)
 
 
 class Resnet50(ModelRow):
     def test_everything_of_a_step(self):
-        self.compare("resnet50", [3, 72, 56], 6, classes=1000)
+        self.step("resnet50", [3, 72, 56], 6, classes=1000)
 
 
 class Resnet18Cifar(ModelRow):
     def test_everything_of_a_step(self):
-        self.compare("resnet18_cifar", [3, 32, 32], 4)
+        self.step("resnet18_cifar", [3, 32, 32], 4)
 
 
 OPTIMIZERS = {
@@ -59,9 +52,8 @@ OPTIMIZERS = {
 
 class Steps(ModelRow):
     def ten(self, model, samples):
-        for title, options in OPTIMIZERS.items():
-            with self.subTest(title):
-                self.compare(model, [3, 32, 32], samples, steps=10, **options)
+        session.compare(self, model, [self.case(title, model, [3, 32, 32], samples, steps=10, **options)
+                                      for title, options in OPTIMIZERS.items()])
 
 
 class ToySteps(Steps):
@@ -77,16 +69,12 @@ class Resnet20Steps(Steps):
 class Losses(ModelRow):
     WEIGHTS = [0.5, 2.0, 1.0, 0.0, 3.0, 1.5, 0.25, 1.0, 1.0, 4.0]
 
-    def test_label_smoothing(self):
-        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.1)
-
-    def test_class_weights(self):
-        self.compare("toy", [3, 32, 32], 16, class_weights=self.WEIGHTS)
-
-    def test_both(self):
-        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.2, class_weights=self.WEIGHTS)
-
-    def test_both_while_training(self):
-        self.compare("toy", [3, 32, 32], 16, label_smoothing=0.2, class_weights=self.WEIGHTS, steps=3, lr=1e-3)
-
-
+    def test_smoothed_and_weighted(self):
+        cases = {
+            "label smoothing": {"label_smoothing": 0.1},
+            "class weights": {"class_weights": self.WEIGHTS},
+            "both": {"label_smoothing": 0.2, "class_weights": self.WEIGHTS},
+            "both, trained": {"label_smoothing": 0.2, "class_weights": self.WEIGHTS, "steps": 3, "lr": 1e-3},
+        }
+        session.compare(self, "losses of toy", [self.case(title, "toy", [3, 32, 32], 16, **request)
+                                                for title, request in cases.items()])

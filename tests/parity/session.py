@@ -1,6 +1,6 @@
 """Runs one piece of training in PyTorch and in Lockstep, from the same weights on the same samples."""
-import contextlib
 import copy
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -11,14 +11,16 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+import judge
+
 RUNNER = None  # the path of parity_runner, set by the program
 
 
-def ask(request):
-    """The runner's answer; its own message becomes the test's on failure."""
+def ask(*requests):
+    """The runner's answers in one call of it; its own message becomes the test's on failure."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "request.json"
-        path.write_text(json.dumps(request))
+        path = pathlib.Path(folder) / "requests.json"
+        path.write_text(json.dumps(requests))
         done = subprocess.run([RUNNER, path], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise AssertionError(f"parity_runner exited with {done.returncode}: {done.stderr.strip()}")
@@ -40,17 +42,22 @@ def read(path):
     return tensors
 
 
-def lockstep(weights, batch, request):
-    """The runner's tensors by name, with "losses". `weights` None: its own initial ones."""
+def lockstep(*runs):
+    """The runner's tensors by name, with "losses", for each (weights, batch, request). Weights None: the model's own
+    initial ones."""
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        request = {"task": "train", "batch": str(folder / "batch.h5"), "output": str(folder / "output.h5"), **request}
-        if weights is not None:
-            write(folder / "weights.h5", weights)
-            request["weights"] = str(folder / "weights.h5")
-        write(folder / "batch.h5", batch)
-        answer = ask(request)
-        return {**read(folder / "output.h5"), "losses": np.array(answer["losses"])}
+        requests = []
+        for i, (weights, batch, request) in enumerate(runs):
+            batch_path, weights_path, output = (pathlib.Path(folder) / f"{i}-{name}.h5"
+                                                for name in ("batch", "weights", "output"))
+            requests.append({"task": "train", "batch": str(batch_path), "output": str(output), **request})
+            write(batch_path, batch)
+            if weights is not None:
+                write(weights_path, weights)
+                requests[-1]["weights"] = str(weights_path)
+        answers = ask(*requests)
+        return [{**read(request["output"]), "losses": np.array(answer["losses"])}
+                for request, answer in zip(requests, answers)]
 
 
 def optimizer_of(parameters, request):
@@ -74,10 +81,10 @@ def as_arrays(prefix, tensors):
     return {prefix + name: t.detach().numpy().copy() for name, t in tensors if t is not None}
 
 
-def torch_model(model, batch, request, dtype):
+def torch_model(model, batch, request, dtype, memory_format):
     """What the runner does for a model of the zoo, in PyTorch and of that precision."""
-    model = copy.deepcopy(model).to(dtype)
-    image, label = batch["image"].to(dtype), batch["label"]
+    model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
+    image, label = batch["image"].to(dtype, memory_format=memory_format), batch["label"]
     steps = request.get("steps", 1)
     rows, loss_function = len(image) // steps, loss_of(request, dtype)
     optimizer = optimizer_of(model.parameters(), request)
@@ -107,21 +114,42 @@ def torch_model(model, batch, request, dtype):
     return result | {"losses": np.array(losses)}
 
 
-def f32_paths():
-    """The ways in which this PyTorch computes a convolution in f32: oneDNN, and its own loops over OpenBLAS. The error
-    of either is one that people live with."""
-    return [contextlib.nullcontext(), torch.backends.mkldnn.flags(enabled=False)]
+@dataclasses.dataclass
+class Case:
+    """Something to compare: `run_torch(dtype, memory_format)` does in PyTorch what the request asks of the runner."""
+    title: str
+    run_torch: callable
+    weights: dict
+    batch: dict
+    request: dict
 
 
-def all_runs(run_torch, weights, batch, request):
-    """(truth, [PyTorch in f32, ...], Lockstep in f32, in f64), each a dict of arrays with the same names."""
-    single = []
-    for path in f32_paths():
-        with path:
-            single.append(run_torch(torch.float32))
-    truth = run_torch(torch.float64)
-    f32, f64 = (lockstep(weights, batch, {**request, "precision": p}) for p in ("f32", "f64"))
-    for result in (*single, f32, f64):
-        if result.keys() != truth.keys():
-            raise AssertionError(f"other tensors than PyTorch's: {sorted(result.keys() ^ truth.keys())}")
-    return truth, single, f32, f64
+def f32_runs(run_torch):
+    """Results of the ways in which this PyTorch computes in f32: with oneDNN and with its own loops over OpenBLAS, each
+    with images in either order of their elements. The error of any of them is one that people live with."""
+    results = []
+    for onednn in (True, False):
+        for memory_format in (torch.contiguous_format, torch.channels_last):
+            with torch.backends.mkldnn.flags(enabled=onednn):
+                results.append(run_torch(torch.float32, memory_format))
+    return results
+
+
+def compare(test, title, cases):
+    """Judges cases together, as one line of output; the runner does them all in one call."""
+    runs = [(c.weights, c.batch, {**c.request, "precision": p}) for c in cases for p in ("f32", "f64")]
+    results = lockstep(*runs)
+    judged = judge.Judge(test, title)
+    for case, f32, f64 in zip(cases, results[0::2], results[1::2]):
+        truth, single = case.run_torch(torch.float64, torch.contiguous_format), f32_runs(case.run_torch)
+        for result in (*single, f32, f64):
+            if "cotangent" in case.batch:  # a sum that nearly cancels, only there for its gradient
+                result.pop("losses", None)
+            test.assertEqual(result.keys(), truth.keys(), case.title)
+        for name, want in truth.items():
+            scale = None
+            if name.startswith("after/") and case.request.get("lr") and np.issubdtype(want.dtype, np.floating):
+                # What training changed, not the weight that was there before.
+                scale = want - case.weights[name.removeprefix("after/")].numpy()
+            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], f32[name], f64[name], scale)
+    judged.report()
