@@ -103,7 +103,7 @@ class Weights(unittest.TestCase):
                 self.assertIn(message, str(raised.exception))
 
     def same_logits(self, got, single, truth):
-        bound = judge.FACTOR * judge.relative(single, truth)[0] + judge.FLOOR
+        bound = judge.FACTORS[0] * judge.relative(single, truth)[0] + judge.FLOOR
         self.assertLessEqual(judge.relative(got, truth)[0], bound)
 
 

@@ -19,7 +19,8 @@ class ModelRow(unittest.TestCase):
         batch = {"image": torch.randn((samples * steps, *image), generator=generator),
                  "label": torch.randint(classes, (samples * steps,), generator=generator, dtype=torch.int32)}
         request |= {"model": model_name, "classes": classes, "image": image}
-        return session.Case(title, lambda *how: session.torch_model(model, batch, request, *how), weights, batch, request)
+        return session.Case(title, lambda *how: session.torch_model(model, batch, request, *how), weights, batch, request,
+                            is_deep=True)
 
     def step(self, model_name, *arguments, **request):
         session.compare(self, model_name, [self.case("a step", model_name, *arguments, **request)])
@@ -51,19 +52,19 @@ OPTIMIZERS = {
 
 
 class Steps(ModelRow):
-    def ten(self, model, samples):
-        session.compare(self, model, [self.case(title, model, [3, 32, 32], samples, steps=10, **options)
+    def ten(self, model, image, samples):
+        session.compare(self, model, [self.case(title, model, image, samples, steps=10, **options)
                                       for title, options in OPTIMIZERS.items()])
 
 
 class ToySteps(Steps):
     def test_ten_small_steps(self):
-        self.ten("toy", 16)
+        self.ten("toy", [3, 32, 32], 16)
 
 
 class Resnet20Steps(Steps):
     def test_ten_small_steps(self):
-        self.ten("resnet20", 8)
+        self.ten("resnet20", [3, 20, 12], 8)
 
 
 class Losses(ModelRow):

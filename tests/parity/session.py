@@ -81,10 +81,12 @@ def as_arrays(prefix, tensors):
     return {prefix + name: t.detach().numpy().copy() for name, t in tensors if t is not None}
 
 
-def torch_model(model, batch, request, dtype, memory_format):
-    """What the runner does for a model of the zoo, in PyTorch and of that precision."""
+def torch_model(model, batch, request, dtype, memory_format, noise=None):
+    """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
     model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
     image, label = batch["image"].to(dtype, memory_format=memory_format), batch["label"]
+    if noise is not None:
+        image = image * (1 + (2 * torch.rand(image.shape, generator=noise, dtype=dtype) - 1) * judge.MOVED)
     steps = request.get("steps", 1)
     rows, loss_function = len(image) // steps, loss_of(request, dtype)
     optimizer = optimizer_of(model.parameters(), request)
@@ -116,12 +118,14 @@ def torch_model(model, batch, request, dtype, memory_format):
 
 @dataclasses.dataclass
 class Case:
-    """Something to compare: `run_torch(dtype, memory_format)` does in PyTorch what the request asks of the runner."""
+    """Something to compare: `run_torch(dtype, memory_format)` does in PyTorch what the request asks of the runner. A
+    deep one takes `noise` too."""
     title: str
     run_torch: callable
     weights: dict
     batch: dict
     request: dict
+    is_deep: bool = False
 
 
 def f32_runs(run_torch):
@@ -142,7 +146,10 @@ def compare(test, title, cases):
     judged = judge.Judge(test, title)
     for case, f32, f64 in zip(cases, results[0::2], results[1::2]):
         truth, single = case.run_torch(torch.float64, torch.contiguous_format), f32_runs(case.run_torch)
-        for result in (*single, f32, f64):
+        noise = torch.Generator().manual_seed(7)
+        moved = [case.run_torch(torch.float32, torch.contiguous_format, noise)
+                 for _ in range(3 if case.is_deep else 0)]
+        for result in (*single, *moved, f32, f64):
             if "cotangent" in case.batch:  # a sum that nearly cancels, only there for its gradient
                 result.pop("losses", None)
             test.assertEqual(result.keys(), truth.keys(), case.title)
@@ -151,5 +158,6 @@ def compare(test, title, cases):
             if name.startswith("after/") and case.request.get("lr") and np.issubdtype(want.dtype, np.floating):
                 # What training changed, not the weight that was there before.
                 scale = want - case.weights[name.removeprefix("after/")].numpy()
-            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], f32[name], f64[name], scale)
+            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [m[name] for m in moved], f32[name],
+                         f64[name], scale)
     judged.report()

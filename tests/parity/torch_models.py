@@ -2,6 +2,7 @@
 import torch
 import torchvision
 from torch import nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
 
 
 class LeNet(nn.Module):
@@ -38,7 +39,7 @@ class CifarResNet(nn.Module):
                 downsample = None
                 if stride != 1 or channels != out:
                     downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
-                blocks.append(torchvision.models.resnet.BasicBlock(channels, out, stride, downsample))
+                blocks.append(BasicBlock(channels, out, stride, downsample))
                 channels = out
             setattr(self, f"layer{i + 1}", nn.Sequential(*blocks))
         self.fc = nn.Linear(64, classes)
@@ -67,7 +68,8 @@ def build(name, classes):
 
 def settle(model, image, generator):
     """Draws scales and shifts around their initial values and lets running statistics follow random batches, so that
-    evaluation and every term of batch norm count."""
+    evaluation and every term of batch norm count. What a block adds to its shortcut is made small, as training does:
+    rounding then grows less from block to block."""
     model.train()
     with torch.no_grad():
         for module in model.modules():
@@ -75,6 +77,8 @@ def settle(model, image, generator):
                 module.weight.add_(0.1 * torch.randn(module.weight.shape, generator=generator))
                 module.bias.add_(0.1 * torch.randn(module.bias.shape, generator=generator))
                 module.momentum, module.saved = 0.5, module.momentum
+            if isinstance(module, (BasicBlock, Bottleneck)):
+                (module.bn3 if isinstance(module, Bottleneck) else module.bn2).weight.mul_(0.3)
         for _ in range(4):
             model(torch.randn((16, *image), generator=generator))
         for module in model.modules():
