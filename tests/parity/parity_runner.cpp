@@ -1,0 +1,220 @@
+// Runs what check_parity.py asks for: parity_runner REQUESTS.json, a list. Tensors go through HDF5 files, as between
+// users of both libraries; the answers' plain numbers are a JSON list on stdout. One rank, no mpirun needed.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/train/trainer.h"
+#include "models/zoo/registry.h"
+#include "tests/parity/operator_model.h"
+
+namespace lockstep::parity {
+namespace {
+
+using checkpoint::NamedTensor;
+using nlohmann::json;
+using Tensors = std::vector<NamedTensor>;
+
+std::shared_ptr<optim::UpdateRule> make_rule(const json& request) {
+  const std::string name = request.value("optimizer", "sgd");
+  if (name == "sgd") {
+    return optim::sgd({.momentum = request.value("momentum", 0.0), .nesterov = request.value("nesterov", false)});
+  }
+  check(name == "adam" || name == "adamw", "parity", "there is no optimizer '{}' here", name);
+  return optim::adam({.decoupled_decay = name == "adamw"});
+}
+
+// What is run: a model of the zoo or one op, and the function that traces it with its loss.
+struct Subject {
+  std::unique_ptr<nn::Module> module;
+  ModelFunction function;
+  bool has_output = true;  // observes "output", its prediction too
+};
+
+Subject make_subject(const json& request, const Tensors& weights) {
+  if (request.contains("op")) {
+    auto model = std::make_unique<OperatorModel>(request, weights);
+    ModelFunction function = [m = model.get()](const Inputs& in) { return (*m)(in); };
+    const bool has_output = !model->is_loss();
+    return {std::move(model), std::move(function), has_output};
+  }
+  auto network = build_model(request.at("model").get<std::string>(), request.at("classes").get<std::int64_t>(),
+                             Shape(request.at("image").get<std::vector<std::int64_t>>()));
+  ModelFunction function = [m = network.get(), loss = loss_options(request)](const Inputs& in) {
+    const Value logits = (*m)(in["image"]);
+    in.graph().observe("output", logits);
+    return Traced{.loss = cross_entropy(logits, in["label"], loss), .prediction = logits};
+  };
+  return {std::move(network), std::move(function)};
+}
+
+// The rows that one step of `steps` trains: equal parts of everything in the file.
+data::Batch part_of_batch(const Tensors& all, std::int64_t samples, std::int64_t first) {
+  data::Batch batch;
+  for (const NamedTensor& t : all) {
+    Tensor field(t.tensor.shape().tail().batched(samples), t.tensor.dtype());
+    const std::size_t row = field.bytes() / static_cast<std::size_t>(samples);
+    std::memcpy(field.raw(), t.tensor.raw() + static_cast<std::size_t>(first) * row, field.bytes());
+    batch.names.push_back(t.name);
+    batch.fields.push_back(std::move(field));
+  }
+  batch.step = {.global_size = samples, .local = {0, samples}};
+  for (std::int64_t i = 0; i < samples; ++i) batch.step.samples.push_back(first + i);
+  return batch;
+}
+
+class Run {
+ public:
+  Run(const json& request, Tensors batch, const Tensors& weights)
+      : request_(request),
+        batch_(std::move(batch)),
+        precision_(request.value("precision", "f32") == "f64" ? DType::F64 : DType::F32),
+        steps_(request.value("steps", std::int64_t{1})),
+        subject_(make_subject(request, weights)) {
+    for (NamedTensor& t : batch_) {
+      if (t.tensor.dtype() == DType::F32 || t.tensor.dtype() == DType::F64) t.tensor = t.tensor.to(precision_);
+      fields_.push_back({t.name, t.tensor.shape().tail(), t.tensor.dtype()});
+    }
+    samples_ = batch_.front().tensor.shape()[0] / steps_;
+    trainer_ = std::make_unique<train::Trainer>(
+        comm::Communicator::self(), *subject_.module, subject_.function, fields_,
+        train::TrainerOptions{.global_batch = samples_,
+                              .precision = precision_,
+                              .seed = request.value("seed", std::uint64_t{0}),
+                              .rule = make_rule(request),
+                              .update = {.weight_decay = request.value("weight_decay", 0.0)}});
+    Tensors model;
+    for (const NamedTensor& t : weights) model.push_back({"model/" + t.name, t.tensor.clone()});
+    if (!model.empty()) trainer_->load(model, 0, true);
+  }
+
+  json operator()() {
+    predict("before");
+    json losses = json::array();
+    for (std::int64_t s = 0; s < steps_; ++s) {
+      losses.push_back(trainer_->step(part_of_batch(batch_, samples_, s * samples_), request_.value("lr", 0.0)).loss);
+      if (s == 0) keep_first_step();
+    }
+    for (NamedTensor& t : weights()) results_.push_back({"after/" + t.name, std::move(t.tensor)});
+    predict("after_training");
+    checkpoint::save_weights(request_.at("output").get<std::string>(), results_);
+    if (request_.contains("save_weights")) {
+      checkpoint::save_weights(request_.at("save_weights").get<std::string>(), weights());
+    }
+    if (request_.contains("save_checkpoint")) {
+      checkpoint::save(request_.at("save_checkpoint").get<std::string>(),
+                       {.tensors = trainer_->state(), .metadata = "{}"});
+    }
+    return {{"losses", losses}};
+  }
+
+ private:
+  // The evaluation plan's output for the first step's samples.
+  void predict(const std::string& name) {
+    if (!subject_.has_output) return;
+    const data::Batch batch = part_of_batch(batch_, samples_, 0);
+    std::map<std::string, Type> types;
+    for (const data::Field& f : fields_) types[f.name] = {f.shape.batched(samples_), f.dtype};
+    Plan& plan = trainer_->model().plan(Mode::Eval, types);
+    for (const data::Field& f : fields_) {
+      const Tensor& source = batch.at(f.name);
+      if (void* input = plan.input(f.name)) std::memcpy(input, source.raw(), source.bytes());
+    }
+    plan.run();
+    results_.push_back({name, plan.prediction()});
+  }
+
+  void keep_first_step() {
+    const ParameterStore& store = trainer_->model().parameters();
+    if (subject_.has_output) results_.push_back({"output", trainer_->observed("output")});
+    for (const NamedParameter& p : store.parameters()) {
+      if (store.has_gradient(p.parameter)) results_.push_back({"gradient/" + p.name, trainer_->gradient(p.name)});
+      if (p.parameter->role == Role::Buffer) results_.push_back({"buffer/" + p.name, store.read(p.name)});
+    }
+  }
+
+  Tensors weights() const {
+    Tensors tensors = trainer_->state();
+    std::erase_if(tensors, [](const NamedTensor& t) { return !t.name.starts_with(checkpoint::kModelPrefix); });
+    for (NamedTensor& t : tensors) t.name.erase(0, checkpoint::kModelPrefix.size());
+    return tensors;
+  }
+
+  const json& request_;
+  Tensors batch_;
+  DType precision_;
+  std::int64_t steps_, samples_ = 0;
+  Subject subject_;
+  std::vector<data::Field> fields_;
+  std::unique_ptr<train::Trainer> trainer_;
+  Tensors results_;
+};
+
+json train(const json& request) {
+  Tensors weights;
+  if (request.contains("weights")) weights = checkpoint::load_weights(request.at("weights").get<std::string>());
+  return Run(request, checkpoint::load_weights(request.at("batch").get<std::string>()), weights)();
+}
+
+json names(const json& request) {
+  json result = json::array();
+  const auto network = build_model(request.at("model").get<std::string>());
+  for (const NamedParameter& p : network->named_parameters()) {
+    result.push_back({p.name, p.parameter->shape.dims(), p.parameter->is_integer});
+  }
+  return result;
+}
+
+json schedule(const json& r) {
+  const std::string kind = r.at("kind");
+  const double rate = r.at("rate"), epochs = r.at("epochs");
+  optim::Schedule of;
+  if (kind == "cosine") of = optim::cosine(rate, epochs, r.value("minimum", 0.0));
+  if (kind == "one_cycle") {
+    of = optim::one_cycle({.rate = rate,
+                           .epochs = epochs,
+                           .rising = r.at("rising"),
+                           .start_divisor = r.at("start_divisor"),
+                           .final_divisor = r.at("final_divisor")});
+  }
+  if (kind == "step") of = optim::step_decay(rate, r.at("milestones").get<std::vector<double>>(), r.at("gamma"));
+  if (kind == "warm_up") of = optim::warm_up(optim::constant(rate), epochs, r.at("start"));
+  check(static_cast<bool>(of), "parity", "there is no schedule '{}' here", kind);
+  json rates = json::array();
+  for (const double epoch : r.at("at").get<std::vector<double>>()) rates.push_back(of(epoch));
+  return rates;
+}
+
+json answer(const json& request) {
+  const std::string task = request.at("task");
+  if (task == "train") return train(request);
+  if (task == "names") return names(request);
+  check(task == "schedule", "parity", "there is no task '{}'", task);
+  return schedule(request);
+}
+
+}  // namespace
+}  // namespace lockstep::parity
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: parity_runner REQUESTS.json\n");
+    return 2;
+  }
+  try {
+    const lockstep::comm::Environment mpi;
+    std::ifstream file(argv[1]);
+    nlohmann::json answers = nlohmann::json::array();
+    for (const auto& request : nlohmann::json::parse(file)) answers.push_back(lockstep::parity::answer(request));
+    std::cout << answers << '\n';
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "parity_runner: %s\n", error.what());
+    return 1;
+  }
+}

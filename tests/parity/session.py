@@ -1,0 +1,163 @@
+"""Runs one piece of training in PyTorch and in Lockstep, from the same weights on the same samples."""
+import copy
+import dataclasses
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import h5py
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+import judge
+
+RUNNER = None  # the path of parity_runner, set by the program
+
+
+def ask(*requests):
+    """The runner's answers in one call of it; its own message becomes the test's on failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "requests.json"
+        path.write_text(json.dumps(requests))
+        done = subprocess.run([RUNNER, path], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"parity_runner exited with {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def write(path, tensors):
+    """An HDF5 file as docs/pytorch.md describes it: a dataset per name."""
+    with h5py.File(path, "w") as file:
+        for name, tensor in tensors.items():
+            file[name] = tensor.detach().cpu().numpy()
+
+
+def read(path):
+    """All datasets by their full names."""
+    tensors = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(lambda name, item: tensors.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return tensors
+
+
+def lockstep(*runs):
+    """The runner's tensors by name, with "losses", for each (weights, batch, request). Weights None: the model's own
+    initial ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        requests = []
+        for i, (weights, batch, request) in enumerate(runs):
+            batch_path, weights_path, output = (pathlib.Path(folder) / f"{i}-{name}.h5"
+                                                for name in ("batch", "weights", "output"))
+            requests.append({"task": "train", "batch": str(batch_path), "output": str(output), **request})
+            write(batch_path, batch)
+            if weights is not None:
+                write(weights_path, weights)
+                requests[-1]["weights"] = str(weights_path)
+        answers = ask(*requests)
+        return [{**read(request["output"]), "losses": np.array(answer["losses"])}
+                for request, answer in zip(requests, answers)]
+
+
+def optimizer_of(parameters, request):
+    """torch.optim's counterpart of a request's optimizer."""
+    common = {"lr": request.get("lr", 0.0), "weight_decay": request.get("weight_decay", 0.0)}
+    name = request.get("optimizer", "sgd")
+    if name == "sgd":
+        return torch.optim.SGD(parameters, momentum=request.get("momentum", 0.0),
+                               nesterov=request.get("nesterov", False), **common)
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name](parameters, **common)
+
+
+def loss_of(request, dtype):
+    weights = request.get("class_weights")
+    return lambda logits, label: F.cross_entropy(
+        logits, label.long(), weight=None if weights is None else torch.tensor(weights, dtype=dtype),
+        label_smoothing=request.get("label_smoothing", 0.0))
+
+
+def as_arrays(prefix, tensors):
+    return {prefix + name: t.detach().numpy().copy() for name, t in tensors if t is not None}
+
+
+def torch_model(model, batch, request, dtype, memory_format, noise=None):
+    """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
+    model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
+    image, label = batch["image"].to(dtype, memory_format=memory_format), batch["label"]
+    if noise is not None:
+        image = image * (1 + (2 * torch.rand(image.shape, generator=noise, dtype=dtype) - 1) * judge.MOVED)
+    steps = request.get("steps", 1)
+    rows, loss_function = len(image) // steps, loss_of(request, dtype)
+    optimizer = optimizer_of(model.parameters(), request)
+    result, losses = {}, []
+
+    def predict(name):
+        model.eval()
+        with torch.no_grad():
+            result[name] = model(image[:rows]).numpy()
+        model.train()
+
+    predict("before")
+    for step in range(steps):
+        part = slice(step * rows, (step + 1) * rows)
+        logits = model(image[part])
+        loss = loss_function(logits, label[part])
+        optimizer.zero_grad()
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            result["output"] = logits.detach().numpy().copy()
+            result |= as_arrays("gradient/", ((n, p.grad) for n, p in model.named_parameters()))
+            result |= as_arrays("buffer/", model.named_buffers())
+        optimizer.step()
+    result |= as_arrays("after/", model.state_dict().items())
+    predict("after_training")
+    return result | {"losses": np.array(losses)}
+
+
+@dataclasses.dataclass
+class Case:
+    """Something to compare: `run_torch(dtype, memory_format)` does in PyTorch what the request asks of the runner. A
+    deep one takes `noise` too."""
+    title: str
+    run_torch: callable
+    weights: dict
+    batch: dict
+    request: dict
+    is_deep: bool = False
+
+
+def f32_runs(run_torch):
+    """Results of the ways in which this PyTorch computes in f32: with oneDNN and with its own loops over OpenBLAS, each
+    with images in either order of their elements. The error of any of them is one that people live with."""
+    results = []
+    for onednn in (True, False):
+        for memory_format in (torch.contiguous_format, torch.channels_last):
+            with torch.backends.mkldnn.flags(enabled=onednn):
+                results.append(run_torch(torch.float32, memory_format))
+    return results
+
+
+def compare(test, title, cases):
+    """Judges cases together, as one line of output; the runner does them all in one call."""
+    runs = [(c.weights, c.batch, {**c.request, "precision": p}) for c in cases for p in ("f32", "f64")]
+    results = lockstep(*runs)
+    judged = judge.Judge(test, title)
+    for case, f32, f64 in zip(cases, results[0::2], results[1::2]):
+        truth, single = case.run_torch(torch.float64, torch.contiguous_format), f32_runs(case.run_torch)
+        noise = torch.Generator().manual_seed(7)
+        moved = [case.run_torch(torch.float32, torch.contiguous_format, noise)
+                 for _ in range(3 if case.is_deep else 0)]
+        for result in (*single, *moved, f32, f64):
+            if "cotangent" in case.batch:  # a sum that nearly cancels, only there for its gradient
+                result.pop("losses", None)
+            test.assertEqual(result.keys(), truth.keys(), case.title)
+        for name, want in truth.items():
+            scale = None
+            if name.startswith("after/") and case.request.get("lr") and np.issubdtype(want.dtype, np.floating):
+                # What training changed, not the weight that was there before.
+                scale = want - case.weights[name.removeprefix("after/")].numpy()
+            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [m[name] for m in moved], f32[name],
+                         f64[name], scale)
+    judged.report()

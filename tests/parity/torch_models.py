@@ -1,0 +1,87 @@
+"""The zoo's models as their authors write them in PyTorch, with the names that torchvision gives."""
+import torch
+import torchvision
+from torch import nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
+
+
+class LeNet(nn.Module):
+    """The network of PyTorch's CIFAR-10 tutorial."""
+
+    def __init__(self, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 6, 5)
+        self.pool = nn.MaxPool2d(2, 2)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(16 * 5 * 5, 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, classes)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.conv1(x)))
+        x = self.pool(torch.relu(self.conv2(x)))
+        x = torch.relu(self.fc1(torch.flatten(x, 1)))
+        return self.fc3(torch.relu(self.fc2(x)))
+
+
+class CifarResNet(nn.Module):
+    """He et al. (2015), section 4.2, with projection shortcuts and torchvision's basic block."""
+
+    def __init__(self, depth=20, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        channels = 16
+        for i, out in enumerate((16, 32, 64)):
+            blocks = []
+            for j in range((depth - 2) // 6):
+                stride = 2 if i > 0 and j == 0 else 1
+                downsample = None
+                if stride != 1 or channels != out:
+                    downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+                blocks.append(BasicBlock(channels, out, stride, downsample))
+                channels = out
+            setattr(self, f"layer{i + 1}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(64, classes)
+
+    def forward(self, x):
+        x = torch.relu(self.bn1(self.conv1(x)))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.fc(x.mean((2, 3)))
+
+
+def build(name, classes):
+    """The torch model of that name in the zoo's table."""
+    if name == "toy":
+        return LeNet(classes)
+    if name.startswith("resnet"):
+        depth = name[len("resnet"):].split("_")[0]
+        if int(depth) in (20, 32, 44, 56, 110):
+            return CifarResNet(int(depth), classes)
+        model = getattr(torchvision.models, "resnet" + depth)(num_classes=classes)
+        if name.endswith("_cifar"):
+            model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+            model.maxpool = nn.Identity()
+        return model
+    raise ValueError(f"no torch model for {name}")
+
+
+def settle(model, image, generator):
+    """Draws scales and shifts around their initial values and lets running statistics follow random batches, so that
+    evaluation and every term of batch norm count. What a block adds to its shortcut is made small, as training does:
+    rounding then grows less from block to block."""
+    model.train()
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.weight.add_(0.1 * torch.randn(module.weight.shape, generator=generator))
+                module.bias.add_(0.1 * torch.randn(module.bias.shape, generator=generator))
+                module.momentum, module.saved = 0.5, module.momentum
+            if isinstance(module, (BasicBlock, Bottleneck)):
+                (module.bn3 if isinstance(module, Bottleneck) else module.bn2).weight.mul_(0.3)
+        for _ in range(4):
+            model(torch.randn((16, *image), generator=generator))
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.momentum = module.saved
+    return model
