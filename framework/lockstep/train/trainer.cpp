@@ -254,26 +254,32 @@ std::vector<checkpoint::NamedTensor> Trainer::state() const {
 void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   std::map<std::string, const Tensor*> given;
   for (const auto& [name, tensor] : tensors) given[name] = &tensor;
-  ParameterStore& store = model_.parameters();
+  std::vector<std::pair<std::string, const Tensor*>> fitting;  // nothing is written before all is known to fit
   for (const checkpoint::NamedTensor& wanted : state()) {
-    const bool of_model = wanted.name.starts_with("model/");
-    if (!of_model && weights_only) continue;
+    if (weights_only && !wanted.name.starts_with("model/")) continue;
     const auto found = given.find(wanted.name);
     check(found != given.end(), "checkpoint", "'{}' is missing, the model expects it with shape {}", wanted.name, wanted.tensor.shape().str());
     check(found->second->shape() == wanted.tensor.shape(), "checkpoint", "'{}' has shape {}, the model expects {}", wanted.name,
           found->second->shape().str(), wanted.tensor.shape().str());
-    const std::string path = wanted.name.substr(wanted.name.find('/') + 1);
-    if (of_model) {
-      store.write(path, *found->second);
-    } else {
-      const auto states = updater_->rule().states();
-      const auto state = std::ranges::find(states, path.substr(0, path.find('/')));
-      store.write_state(path.substr(path.find('/') + 1), static_cast<int>(state - states.begin()), *found->second);
-    }
+    const bool integer = wanted.tensor.dtype() == DType::I64;
+    check(integer == (found->second->dtype() == DType::I64), "checkpoint", "'{}' is {}, the model expects {}", wanted.name,
+          name_of(found->second->dtype()), name_of(wanted.tensor.dtype()));
+    fitting.emplace_back(wanted.name, found->second);
     given.erase(found);
   }
   for (const auto& [name, tensor] : given) {
     check(!name.starts_with("model/") && !name.starts_with("optimizer/"), "checkpoint", "'{}' is no part of this model or optimizer", name);
+  }
+  ParameterStore& store = model_.parameters();
+  const auto states = updater_->rule().states();
+  for (const auto& [name, tensor] : fitting) {
+    const std::string path = name.substr(name.find('/') + 1);
+    if (name.starts_with("model/")) {
+      store.write(path, *tensor);
+    } else {
+      const auto state = std::ranges::find(states, path.substr(0, path.find('/')));
+      store.write_state(path.substr(path.find('/') + 1), static_cast<int>(state - states.begin()), *tensor);
+    }
   }
   store.refresh();
   updates_ = updates;
