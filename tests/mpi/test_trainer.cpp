@@ -132,7 +132,9 @@ TEST(Samples, AreTheSameInEachStepAtEverySize) {
       EXPECT_EQ(all, expected) << "step " << step;
     }
     // 43, 43, 42 of 128.
-    if (world().size() == 3 && shards == 0) EXPECT_EQ(together->samples[0].size(), world().rank() < 2 ? 43U : 42U);
+    if (world().size() == 3 && shards == 0) {
+      EXPECT_EQ(together->samples[0].size(), world().rank() < 2 ? 43U : 42U);
+    }
   }
 }
 

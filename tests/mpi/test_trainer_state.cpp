@@ -30,8 +30,10 @@ TEST(Gradient, IsThatOfTheMeanLossOverAllSamples) {
     task.options.rule = nullptr;  // plain SGD, which a rate of 0 keeps where it is
     Rig rig(world(), task);
     const data::Batch batch = rig.loader->next();
-    rig.trainer->step(batch, 0);
+    const double loss = rig.trainer->step(batch, 0).loss;
+    EXPECT_GT(loss, 0);
     for (const char* name : {"in.weight", "in.bias", "out.weight", "out.bias"}) {
+      EXPECT_EQ(rig.trainer->step(batch, 0).loss, loss) << "a rate of 0 changes nothing";
       const Tensor gradient = rig.trainer->gradient(name);
       for (const std::int64_t element : {std::int64_t{0}, gradient.elements() / 2, gradient.elements() - 1}) {
         const auto loss_at = [&](double shift) {
@@ -39,9 +41,9 @@ TEST(Gradient, IsThatOfTheMeanLossOverAllSamples) {
           find(moved, "model/" + std::string(name)).tensor.data<double>()[static_cast<std::size_t>(element)] += shift;
           const auto original = rig.trainer->state();
           rig.trainer->load(moved, 0);
-          const double loss = rig.trainer->step(batch, 0).loss;
+          const double moved_loss = rig.trainer->step(batch, 0).loss;
           rig.trainer->load(original, 0);
-          return loss;
+          return moved_loss;
         };
         constexpr double kShift = 1e-5;
         const double difference = (loss_at(kShift) - loss_at(-kShift)) / (2 * kShift);

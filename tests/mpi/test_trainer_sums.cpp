@@ -69,15 +69,20 @@ TEST(F64, RanksWithoutSamplesTakePart) {
 
 TEST(F64, ClassWeightsCountOverAllRanks) {
   Task task = in_f64();
-  task.model = [](const Classifier& n) {
-    return [&n](const Inputs& in) {
+  double smoothing = 0.1, ignored = 0.01;
+  task.model = [&](const Classifier& n) {
+    return [&n, smoothing, ignored](const Inputs& in) {
       return Traced{.loss = cross_entropy(n(in["image"]), in["label"],
-                                          {.label_smoothing = 0.1, .class_weights = {0.2, 3, 1, 0, 0.7}})};
+                                          {.label_smoothing = smoothing, .class_weights = {0.2, 3, 1, ignored, 0.7}})};
     };
   };
   expect_as_alone(task, 1e-12, "class weights");
   task.options.accumulate = 3;
   expect_as_alone(task, 1e-12, "class weights in micro-batches");
+  smoothing = 0;
+  ignored = 0;
+  task.options.accumulate = 40;  // of one sample each: some weigh nothing
+  expect_as_alone(task, 1e-12, "a class without weight");
 }
 
 TEST(F64, AStepOfWeightZeroIsAnError) {

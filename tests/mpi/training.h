@@ -13,6 +13,7 @@
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/reshape.h"
 #include "lockstep/train/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/mlp.h"

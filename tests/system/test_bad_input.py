@@ -38,7 +38,7 @@ class Data(Table):
 
     def test_mnist(self):
         images, labels = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
-        self.expect("missing folder", ["--dataset", "mnist", "--data-dir", self.scratch / "absent", *SMALL], str(self.scratch / "absent") + ": ")
+        self.expect("missing folder", ["--dataset", "mnist", "--data-dir", self.scratch / "absent", *SMALL], f" in {self.scratch / 'absent'}, ")
         self.expect("truncated", self.mnist("truncated", (images, lambda b: b[:-500])), f"{images}] truncated: ", sizes=(1, 3))
         self.expect("magic", self.mnist("magic", (images, lambda b: b"\0\0\x08\x01" + b[4:])), "magic number 0x00000801, expected 0x00000803")
         self.expect("label", self.mnist("label", (labels, lambda b: b[:12] + b"\x0c" + b[13:])), "record 4 has label 12, expected 0 to 9")
@@ -65,12 +65,12 @@ class Options(Table):
                 ("global batch", [*built_in, "--batch-size", 8, "--global-batch", 15], "--batch-size 8 times 2 ranks times --accumulate 1 makes 16"),
                 ("shards", [*built_in, "--shards", 1], "--shards is 1 with 2 ranks, expected at least one shard per rank"),
                 ("nesterov", [*built_in, "--nesterov", "--optimizer", "adam"], "--nesterov: is for --optimizer sgd"),
-                ("endless", [*built_in, "--epochs", 0], "--epochs and --max-steps are both 0"),
+                ("endless", [*built_in, "--batch-size", 8, "--epochs", 0], "--epochs and --max-steps are both 0"),
                 ("data folder", ["--dataset", "mnist"], "--data-dir is missing"),
                 ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
         ]:
             self.expect(name, arguments, fragment)
-        self.expect("depth", ["--dataset", "digits", "--depth", 21], "21", trainer="train_resnet")
+        self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3))
 
     def test_that_cannot_be(self):
         for name, arguments, fragment in [

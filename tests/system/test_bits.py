@@ -57,6 +57,7 @@ class Metrics(support.SystemTest):
     def test_schema(self):
         output = self.scratch / "run"
         result = self.succeed(ranks(2, program("train_mnist", *MLP[:-1], "--output", output)))  # not quiet
+        self.assertNotIn("\0", result.output)
         for words in ("2 ranks on 1 host", "hosts: ", " parameters, f32; global batch 96", "1000 training and 200 evaluation samples"):
             self.assertEqual(result.output.count(words), 1, f"{words}\n{result}")
         records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
