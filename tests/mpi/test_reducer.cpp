@@ -61,7 +61,8 @@ struct Slots {
       }
       for (int m = 0, top = walk.slot(); m < walk.merges(); ++m, --top) {
         const auto& from = memory[static_cast<std::size_t>(top)];
-        add_into<T>(static_cast<std::int64_t>(from.size()), from.data(), memory[static_cast<std::size_t>(top) - 1].data());
+        add_into<T>(static_cast<std::int64_t>(from.size()), from.data(),
+                    memory[static_cast<std::size_t>(top) - 1].data());
       }
     }
   }
@@ -93,7 +94,8 @@ void check_reducer(DType dtype, std::int64_t shards) {
   BucketReducer reducer(comm, where);
   std::vector<Slots<T>> buckets;
   for (const std::int64_t n : kSizes) buckets.emplace_back(where, n);
-  for (std::size_t b = 0; b < buckets.size(); ++b) EXPECT_EQ(reducer.add_bucket(dtype, kSizes[b], buckets[b].addresses()), static_cast<int>(b));
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    EXPECT_EQ(reducer.add_bucket(dtype, kSizes[b], buckets[b].addresses()), static_cast<int>(b));
   for (std::int64_t step = 0; step < 2; ++step) {  // the second step uses memory and messages of the first again
     for (auto& bucket : buckets) bucket.fill(where, 10'000 * step);
     for (std::size_t b = buckets.size(); b-- > 0;) {  // several under way at once, as backward ends them
@@ -103,7 +105,8 @@ void check_reducer(DType dtype, std::int64_t shards) {
     reducer.finish();
     EXPECT_TRUE(reducer.progress());
     for (std::size_t b = 0; b < buckets.size(); ++b) {
-      expect_sums(buckets[b].memory[0], where.tree.leaves(), 10'000 * step, fmt::format("{} shards, bucket {}, step {}", shards, b, step));
+      expect_sums(buckets[b].memory[0], where.tree.leaves(), 10'000 * step,
+                  fmt::format("{} shards, bucket {}, step {}", shards, b, step));
     }
   }
 }
@@ -119,7 +122,10 @@ TEST(BucketReducer, RefusesWhatItCannotReduce) {
   const WorldLayout where = layout(world().size() + 2);
   const comm::Communicator comm = world().duplicate();
   BucketReducer reducer(comm, where);
-  EXPECT_NE(error_of([&] { reducer.add_bucket(DType::I64, 1, {nullptr, nullptr, nullptr, nullptr}); }).find("expected f32 or f64"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              reducer.add_bucket(DType::I64, 1, {nullptr, nullptr, nullptr, nullptr});
+            }).find("expected f32 or f64"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { reducer.add_bucket(DType::F32, 1, {}); }).find("has 0 slots"), std::string::npos);
   if (world().size() == 1) return;
   Slots<float> slots(where, 100);
@@ -150,9 +156,11 @@ TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
       }
       block.finish();
       for (std::int64_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(block.sums()[static_cast<std::size_t>(i)], expected_sum<double>(where.tree.leaves(), shift + i)) << shards << " shards";
+        EXPECT_EQ(block.sums()[static_cast<std::size_t>(i)], expected_sum<double>(where.tree.leaves(), shift + i))
+            << shards << " shards";
       }
-      for (int r = 0; r < world().size(); ++r) EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
+      for (int r = 0; r < world().size(); ++r)
+        EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
       block.check_same(0, "the step");
     }
   }
@@ -171,7 +179,9 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
   const int other = world().rank() == last ? 0 : last;
   EXPECT_NE(error.find("the answer differs"), std::string::npos) << error;
   EXPECT_NE(error.find(fmt::format("rank {} has {}", other, other == last ? 41 : 40)), std::string::npos) << error;
-  EXPECT_NE(error.find(fmt::format("rank {} has {}", world().rank(), world().rank() == last ? 41 : 40)), std::string::npos) << error;
+  EXPECT_NE(error.find(fmt::format("rank {} has {}", world().rank(), world().rank() == last ? 41 : 40)),
+            std::string::npos)
+      << error;
 }
 
 // A store of parameters without a model: what the engine reduces.
@@ -182,7 +192,9 @@ struct Store {
   Store(const WorldLayout& where, DType dtype, std::int64_t bucket_bytes) {
     const std::vector<std::int64_t> sizes{700, 1, 33, 256, 90};
     for (const std::int64_t n : sizes) {
-      parameters.push_back({.shape = Shape{n}, .initialize = [](const Shape&, std::span<double> v, RandomStream&) { std::ranges::fill(v, 0.0); }});
+      parameters.push_back({.shape = Shape{n}, .initialize = [](const Shape&, std::span<double> v, RandomStream&) {
+                              std::ranges::fill(v, 0.0);
+                            }});
     }
     std::vector<NamedParameter> named;
     std::map<const Parameter*, Layout> layouts;
@@ -191,7 +203,8 @@ struct Store {
       named.push_back({fmt::format("p{}", i), &parameters[i]});
       order.insert(order.begin(), &parameters[i]);
     }
-    store = std::make_unique<ParameterStore>(named, ParameterStoreOptions{.dtype = dtype, .gradient_slots = where.my_slots(), .bucket_bytes = bucket_bytes});
+    store = std::make_unique<ParameterStore>(
+        named, ParameterStoreOptions{.dtype = dtype, .gradient_slots = where.my_slots(), .bucket_bytes = bucket_bytes});
     store->allocate(layouts, order);
   }
 };
@@ -207,7 +220,8 @@ void run_engine(GradientEngine& engine, Store& s, const WorldLayout& where, std:
       engine.end_leaf();
       continue;
     }
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i) engine.leaf_sums()[static_cast<std::size_t>(i)] = number(leaf, i);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i)
+      engine.leaf_sums()[static_cast<std::size_t>(i)] = number(leaf, i);
     for (std::int64_t i = 0; i < 6; ++i) engine.leaf_statistics()[static_cast<std::size_t>(i)] = number(leaf, 50 + i);
     engine.sums_ready();
     for (std::size_t p = s.parameters.size(); p-- > 0;) {
@@ -232,16 +246,21 @@ TEST(GradientEngine, ReducesGradientsSumsAndStatisticsByTheTree) {
       const auto with_gap = [&]<class T>(std::int64_t element, T) {
         int levels = 0;
         while ((std::int64_t{1} << levels) < leaves) ++levels;
-        return tree_value<T>(leaves, levels, 0, [&](std::int64_t leaf) { return leaf == empty ? T{0} : static_cast<T>(number(leaf, element)); });
+        return tree_value<T>(leaves, levels, 0, [&](std::int64_t leaf) {
+          return leaf == empty ? T{0} : static_cast<T>(number(leaf, element));
+        });
       };
       for (std::uint64_t step = 0; step < 2; ++step) {
         run_engine(engine, s, where, empty, step);
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i) EXPECT_EQ(engine.sums()[static_cast<std::size_t>(i)], with_gap(i, double{}));
-        for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(engine.statistics()[static_cast<std::size_t>(i)], with_gap(50 + i, double{}));
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i)
+          EXPECT_EQ(engine.sums()[static_cast<std::size_t>(i)], with_gap(i, double{}));
+        for (std::int64_t i = 0; i < 6; ++i)
+          EXPECT_EQ(engine.statistics()[static_cast<std::size_t>(i)], with_gap(50 + i, double{}));
         for (std::size_t p = 0; p < s.parameters.size(); ++p) {
           const Tensor sum = s.store->read_gradient(fmt::format("p{}", p));
           for (std::int64_t i = 0; i < sum.elements(); ++i) {
-            ASSERT_EQ(sum.data<float>()[static_cast<std::size_t>(i)], with_gap(1000 * static_cast<std::int64_t>(p + 1) + i, float{}))
+            ASSERT_EQ(sum.data<float>()[static_cast<std::size_t>(i)],
+                      with_gap(1000 * static_cast<std::int64_t>(p + 1) + i, float{}))
                 << shards << " shards, p" << p << "[" << i << "], buckets of " << bucket_bytes << " bytes";
           }
         }

@@ -47,7 +47,8 @@ TEST(Gradient, IsThatOfTheMeanLossOverAllSamples) {
         };
         constexpr double kShift = 1e-5;
         const double difference = (loss_at(kShift) - loss_at(-kShift)) / (2 * kShift);
-        EXPECT_NEAR(gradient.data<double>()[static_cast<std::size_t>(element)], difference, 1e-8) << name << "[" << element << "], " << shards << " shards";
+        EXPECT_NEAR(gradient.data<double>()[static_cast<std::size_t>(element)], difference, 1e-8)
+            << name << "[" << element << "], " << shards << " shards";
       }
     }
   }
@@ -62,7 +63,8 @@ TEST(Gradient, UpdatesByItsRule) {
   auto after = rig.trainer->state();
   const Tensor gradient = rig.trainer->gradient("2.weight");
   for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
-    const double expected = find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
+    const double expected =
+        find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
     EXPECT_NEAR(find(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
   }
 }
@@ -84,8 +86,13 @@ TEST(Parameters, FrozenOnesStay) {
     const auto a = find(before, name).tensor.data<double>(), b = find(after, name).tensor.data<double>();
     EXPECT_EQ(std::ranges::equal(a, b), frozen) << name;
   }
-  EXPECT_NE(error_of([&] { rig.trainer->gradient("in.weight"); }).find("'in.weight' has no gradient"), std::string::npos);
-  EXPECT_EQ(std::ranges::count_if(after, [](const auto& t) { return t.name.starts_with("optimizer/") && t.name.find("/in.") != std::string::npos; }), 0);
+  EXPECT_NE(error_of([&] { rig.trainer->gradient("in.weight"); }).find("'in.weight' has no gradient"),
+            std::string::npos);
+  EXPECT_EQ(std::ranges::count_if(after,
+                                  [](const auto& t) {
+                                    return t.name.starts_with("optimizer/") && t.name.find("/in.") != std::string::npos;
+                                  }),
+            0);
 }
 
 TEST(Parameters, AllFrozenStillGivesALoss) {
@@ -104,7 +111,8 @@ TEST(Parameters, AllFrozenStillGivesALoss) {
 
 TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
   Task task = small(0);
-  task.options.update = {.weight_decay = 0.5, .groups = {{.pattern = "0.*", .rate_scale = 0}, {.pattern = "*.bias", .weight_decay = 0.0}}};
+  task.options.update = {.weight_decay = 0.5,
+                         .groups = {{.pattern = "0.*", .rate_scale = 0}, {.pattern = "*.bias", .weight_decay = 0.0}}};
   task.options.rule = nullptr;
   Rig rig(world(), task);
   auto before = rig.trainer->state();
@@ -115,7 +123,9 @@ TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
     const double rate = name.starts_with("0.") ? 0 : task.lr, decay = name.ends_with("bias") ? 0 : 0.5;
     for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
       const double old = find(before, "model/" + name).tensor.data<double>()[i];
-      EXPECT_NEAR(find(after, "model/" + name).tensor.data<double>()[i], old - rate * (gradient.data<double>()[i] + decay * old), 1e-15) << name;
+      EXPECT_NEAR(find(after, "model/" + name).tensor.data<double>()[i],
+                  old - rate * (gradient.data<double>()[i] + decay * old), 1e-15)
+          << name;
     }
   }
   task.options.update.groups = {{.pattern = "fc.*"}};
@@ -123,7 +133,8 @@ TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
 }
 
 TEST(State, GoesOutAndInAndGoesOnBitForBit) {
-  const std::vector<std::shared_ptr<optim::UpdateRule>> rules{optim::sgd({.momentum = 0.9, .nesterov = true}), optim::adam({})};
+  const std::vector<std::shared_ptr<optim::UpdateRule>> rules{optim::sgd({.momentum = 0.9, .nesterov = true}),
+                                                              optim::adam({})};
   for (const auto& rule : rules) {
     Task task = small(4);
     task.options.precision = DType::F32;
@@ -145,7 +156,8 @@ TEST(State, GoesOutAndInAndGoesOnBitForBit) {
     second.dataset = std::move(sampler_of.dataset);
     second.loader->seek(first->loader->position());
     second.train(3);
-    EXPECT_EQ(second.losses, std::vector<double>(undisturbed->losses.begin() + 4, undisturbed->losses.end())) << rule->name();
+    EXPECT_EQ(second.losses, std::vector<double>(undisturbed->losses.begin() + 4, undisturbed->losses.end()))
+        << rule->name();
     EXPECT_EQ(second.trainer->weights_hash(), undisturbed->trainer->weights_hash()) << rule->name();
     EXPECT_EQ(second.trainer->updates(), 7);
   }
@@ -159,12 +171,16 @@ TEST(State, ThatDoesNotFitNamesTheTensor) {
     change(state);
     return error_of([&] { rig->trainer->load(state, 3); });
   };
-  const std::string shape = message([](auto& s) { find(s, "model/2.weight").tensor = Tensor(Shape{3, 4}, DType::F64); });
+  const std::string shape = message([](auto& s) {
+    find(s, "model/2.weight").tensor = Tensor(Shape{3, 4}, DType::F64);
+  });
   EXPECT_NE(shape.find("'model/2.weight' has shape"), std::string::npos) << shape;
   EXPECT_NE(shape.find("(3, 4)"), std::string::npos) << shape;
-  const std::string missing = message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name == "model/0.bias"; }); });
+  const std::string missing =
+      message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name == "model/0.bias"; }); });
   EXPECT_NE(missing.find("'model/0.bias' is missing"), std::string::npos) << missing;
-  const std::string momentum = message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name.starts_with("optimizer/"); }); });
+  const std::string momentum =
+      message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name.starts_with("optimizer/"); }); });
   EXPECT_NE(momentum.find("is missing"), std::string::npos) << momentum;
   const std::string extra = message([](auto& s) { s.push_back({"model/9.weight", Tensor(Shape{1}, DType::F64)}); });
   EXPECT_NE(extra.find("'model/9.weight' is no part of this model"), std::string::npos) << extra;
@@ -203,10 +219,12 @@ TEST(Input, ThatDoesNotFitIsNamed) {
   batch.step.samples.push_back(0);
   EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("this rank's part is"), std::string::npos);
   const auto refusal = [&](const train::TrainerOptions& options) {
-    return error_of([&] { train::Trainer(world(), *rig.network, classify(*rig.network), rig.loader->fields(), options); });
+    return error_of(
+        [&] { train::Trainer(world(), *rig.network, classify(*rig.network), rig.loader->fields(), options); });
   };
   if (world().size() > 1) {
-    EXPECT_NE(refusal({.global_batch = 8, .shards = world().size() - 1}).find("at least one for each rank"), std::string::npos);
+    EXPECT_NE(refusal({.global_batch = 8, .shards = world().size() - 1}).find("at least one for each rank"),
+              std::string::npos);
   }
   EXPECT_NE(refusal({.global_batch = 0}).find("the global batch is 0"), std::string::npos);
   EXPECT_NE(refusal({.global_batch = 8, .accumulate = 0}).find("0 micro-batches"), std::string::npos);
@@ -222,7 +240,9 @@ TEST(Model, AnUnusedParameterIsReportedByName) {
     };
   };
   const std::string error = error_of([&] { Rig(world(), task); });
-  EXPECT_NE(error.find("does not depend on 4 trainable parameters: in.weight, in.bias, out.weight, out.bias"), std::string::npos) << error;
+  EXPECT_NE(error.find("does not depend on 4 trainable parameters: in.weight, in.bias, out.weight, out.bias"),
+            std::string::npos)
+      << error;
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ TEST(F64, DropoutDoesNotDependOnRanks) {
 std::int64_t stream_length(int rank, int size) { return size > 1 && rank == size - 1 ? 0 : 3 + 5 * rank; }
 
 // Samples [begin, end) of rank r's stream, which are samples 100 r + i of the data set.
-void append(const data::Dataset& set, int rank, Range part, std::vector<double>& pixels, std::vector<std::int32_t>& labels, Samples& ids) {
+void append(const data::Dataset& set, int rank, Range part, std::vector<double>& pixels,
+            std::vector<std::int32_t>& labels, Samples& ids) {
   std::vector<float> image(36);
   for (std::int64_t i = part.begin; i < part.end; ++i) {
     std::int32_t label = 0;
@@ -155,7 +156,8 @@ TEST(Streams, OfUnevenLengthTrainWhatEachRankHas) {
     Samples ids;
     for (int r = 0; r < size; ++r) {
       const std::int64_t length = stream_length(r, size);
-      append(*together.dataset, r, {std::min(length, steps * kBatch), std::min(length, (steps + 1) * kBatch)}, pixels, labels, ids);
+      append(*together.dataset, r, {std::min(length, steps * kBatch), std::min(length, (steps + 1) * kBatch)}, pixels,
+             labels, ids);
     }
     EXPECT_EQ(totals.samples, static_cast<std::int64_t>(ids.size())) << "step " << steps;
     if (totals.samples == 0 || ids.empty()) break;
@@ -170,7 +172,8 @@ TEST(Streams, OfUnevenLengthTrainWhatEachRankHas) {
 
 TEST(Streams, HaveNoShards) {
   Rig rig(world(), in_f64(4));
-  EXPECT_NE(error_of([&] { rig.trainer->step(std::optional<data::Batch>(), 0.1); }).find("streams have no shards"), std::string::npos);
+  EXPECT_NE(error_of([&] { rig.trainer->step(std::optional<data::Batch>(), 0.1); }).find("streams have no shards"),
+            std::string::npos);
 }
 
 }  // namespace

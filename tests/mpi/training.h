@@ -61,7 +61,9 @@ class DropoutNet : public Classifier {
   nn::Linear out_;
 };
 
-inline std::unique_ptr<Classifier> make_mlp() { return std::make_unique<Mlp>(std::vector<std::int64_t>{36, 31, 17, 5}); }
+inline std::unique_ptr<Classifier> make_mlp() {
+  return std::make_unique<Mlp>(std::vector<std::int64_t>{36, 31, 17, 5});
+}
 inline std::unique_ptr<Classifier> make_resnet() {
   return std::make_unique<ResNet>(
       ResNetConfig{.blocks = {1, 1, 1}, .width = 8, .stem = ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});

@@ -80,7 +80,7 @@ class Options(Table):
                 ("model", ["--model", "transformer"], "--model: transformer not in {mlp,convnet}"),
                 ("config", ["--config", self.scratch / "absent.toml"], str(self.scratch / "absent.toml")),
         ]:
-            self.expect(name, arguments, fragment, status=2, sizes=(1, 2))
+            self.expect(name, arguments, fragment, status=2)
         for name, arguments, fragment in [
                 ("data set", ["--dataset", "imagenet"], "--dataset is 'imagenet', expected one of "),
                 ("rate", ["--lr", 0], "--lr is 0, expected a number above 0"),
@@ -110,6 +110,17 @@ class Output(Table):
         self.expect("a file", [*small, "--output", file], str(file))
         self.expect("proc", [*small, "--output", "/proc/lockstep"], "/proc/lockstep")
         self.assertEqual(file.read_text(), "keep me")
+
+    def test_a_run_that_cannot_start_leaves_the_earlier_one(self):
+        run = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", self.scratch / "run"]
+        self.succeed(ranks(2, program("train_mnist", *run)))
+        before = self.files(self.scratch / "run")
+        self.assertTrue(any(name.startswith("checkpoints/") for name in before))
+        self.expect("model", [*run, "--dataset", "digits", "--depth", 21], "there is no depth 21", trainer="train_resnet")
+        self.expect("options", [*run, "--shards", 1], "--shards is 1")
+        self.expect("data", [*run, "--dataset", "mnist", "--data-dir", self.scratch], "no train-images-idx3-ubyte or ")
+        self.expect("resume", [*run, "--resume", self.scratch / "absent.h5"], "absent.h5: open: ")
+        self.assertEqual(self.files(self.scratch / "run"), before)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,30 @@ class AnyNumberOfRanks(support.SystemTest):
                 self.assertEqual(mine, theirs, f"{size} ranks")
 
 
+    def test_convnet_with_dropout_augmentation_and_adam(self):
+        found = []
+        for size in (1, 2, 3):
+            output = self.scratch / f"ranks{size}"
+            self.succeed(ranks(size, program("train_mnist", "--model", "convnet", "--limit-train", 150, "--limit-eval", 50, "--augment", "--optimizer",
+                                             "adam", "--global-batch", 50, "--accumulate", 2, "--remainder", "drop", "--shards", 3, "--epochs", 2, "--threads", 1,
+                                             "--schedule", "one-cycle", "--log-every", 1, "--quiet", "--output", output)))
+            found.append((metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]))
+            self.assertEqual(len(found[-1][0]), 6)
+            self.assertEqual(found[-1], found[0], f"{size} ranks")
+
+    def test_f64_without_shards_agrees(self):
+        found = []
+        for size, options in [(1, []), (2, []), (3, []), (2, ["--accumulate", 3])]:
+            output = self.scratch / f"run{len(found)}"
+            self.succeed(ranks(size, program("train_mnist", "--model", "mlp", "--limit-train", 500, "--limit-eval", 50, "--global-batch", 128, "--precision",
+                                             "f64", "--epochs", 0, "--max-steps", 50, "--threads", 1, "--log-every", 1, "--quiet", "--output", output, *options)))
+            found.append([float(loss) for _, loss in metrics(output)])
+            self.assertEqual(len(found[-1]), 50)
+            self.assertLess(found[-1][-1], 0.9 * found[-1][0])
+            for mine, first in zip(found[-1], found[0]):
+                self.assertAlmostEqual(mine, first, delta=1e-9, msg=f"{size} ranks {options}")
+
+
 class TwoRuns(support.SystemTest):
     def test_are_bitwise_equal(self):
         def run(name):

@@ -112,6 +112,11 @@ class DamagedCheckpoint(support.SystemTest):
         self.newest = self.scratch / "absent.h5"
         self.expect_refused(f"{self.newest}: open: No such file or directory")
 
+    def test_nothing_left_to_do(self):
+        before = self.files(self.output)
+        self.succeed(ranks(2, [*self.command, "--max-steps", "12", "--resume", "auto"]))
+        self.assertEqual(self.files(self.output), before)
+
     def test_none_yet(self):
         result = self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 1, "--output", self.scratch / "new", "--resume", "auto")))
         self.assertEqual(result.output.count("starting at step 0"), 1, result)
