@@ -96,7 +96,7 @@ std::string Environment::library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string version(text, static_cast<std::size_t>(length));
+  const std::string version(text);  // Open MPI counts the zero at the end into the length
   return version.substr(0, version.find('\n'));
 }
 

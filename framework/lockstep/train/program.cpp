@@ -1,6 +1,8 @@
 #include "lockstep/train/program.h"
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
@@ -43,6 +45,8 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (world.is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return 1;
   } catch (const std::exception& error) {
+    // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile.
+    if (!world.is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
     std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world.rank(), world.host().c_str(), error.what());
     comm::abort_job(1);
   }

@@ -86,7 +86,9 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
   if (!options_.weights.empty()) load_weights();
   resume();
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+    if (!comm_.is_root()) return;
+    set_checkpoints_aside(options_);
+    metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
   });
   const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
   progress_ = std::make_unique<Progress>(

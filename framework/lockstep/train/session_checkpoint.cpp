@@ -125,7 +125,7 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
   for (const std::string& line : differences(metadata["options"].dump(), canonical(options_, program_), "in the checkpoint", "now")) {
-    log()->info("resume: {}", line);
+    if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
   }
   log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(), train_loader_->position().offset,
               data_.train->size(), train_loader_->position().epoch + 1);

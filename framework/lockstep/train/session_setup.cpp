@@ -58,17 +58,21 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
 
 void prepare_output(const Options& options) {
   namespace fs = std::filesystem;
-  const fs::path output = options.output, checkpoints = output / "checkpoints";
-  std::error_code error;
-  fs::create_directories(output, error);
-  check(!error, "output", "'{}' cannot be made a directory: {}", output.string(), error.message());
-  if (options.resume.empty() && fs::exists(checkpoints) && !fs::is_empty(checkpoints)) {
-    int number = 1;
-    while (fs::exists(output / fmt::format("checkpoints.{}", number))) ++number;
-    fs::rename(checkpoints, output / fmt::format("checkpoints.{}", number));
+  for (const fs::path& directory : {fs::path(options.output), fs::path(options.output) / "checkpoints"}) {
+    std::error_code error;
+    fs::create_directories(directory, error);
+    check(!error, "output", "'{}' cannot be made a directory: {}", directory.string(), error.message());
   }
-  fs::create_directories(checkpoints, error);
-  check(!error, "output", "'{}' cannot be made a directory: {}", checkpoints.string(), error.message());
+}
+
+void set_checkpoints_aside(const Options& options) {
+  namespace fs = std::filesystem;
+  const fs::path output = options.output, checkpoints = output / "checkpoints";
+  if (!options.resume.empty() || fs::is_empty(checkpoints)) return;
+  int number = 1;
+  while (fs::exists(output / fmt::format("checkpoints.{}", number))) ++number;
+  fs::rename(checkpoints, output / fmt::format("checkpoints.{}", number));
+  fs::create_directory(checkpoints);
 }
 
 std::string host_list(const comm::Communicator& comm) {

@@ -22,8 +22,11 @@ std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
 // `horizon` is the length of the run in epochs.
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
-// The run's folder, with what an earlier run left in it moved aside unless it is resumed. On rank 0.
+// Makes the run's folders. On rank 0.
 void prepare_output(const Options& options);
+// Moves an earlier run's checkpoints to checkpoints.1 and so on, unless it is resumed; when nothing can hinder the new run any more. On
+// rank 0.
+void set_checkpoints_aside(const Options& options);
 std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
 
 }  // namespace lockstep::train

@@ -1,0 +1,249 @@
+// What surrounds a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
+// again, and inputs that do not fit.
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+using comm::Communicator;
+
+Task small(std::int64_t shards) {
+  Task task;
+  task.samples = 70;
+  task.options.global_batch = 32;
+  task.options.shards = shards;
+  task.options.precision = DType::F64;
+  task.options.rule = optim::sgd({.momentum = 0.9});
+  return task;
+}
+
+checkpoint::NamedTensor& find(std::vector<checkpoint::NamedTensor>& state, const std::string& name) {
+  const auto found = std::ranges::find(state, name, &checkpoint::NamedTensor::name);
+  check(found != state.end(), "test", "no '{}'", name);
+  return *found;
+}
+
+TEST(Gradient, IsThatOfTheMeanLossOverAllSamples) {
+  for (const std::int64_t shards : {std::int64_t{0}, std::int64_t{5}}) {
+    Task task = small(shards);
+    task.network = [] { return std::make_unique<DropoutNet>(0.0); };
+    task.options.rule = nullptr;  // plain SGD, which a rate of 0 keeps where it is
+    Rig rig(world(), task);
+    const data::Batch batch = rig.loader->next();
+    const double loss = rig.trainer->step(batch, 0).loss;
+    EXPECT_GT(loss, 0);
+    for (const char* name : {"in.weight", "in.bias", "out.weight", "out.bias"}) {
+      EXPECT_EQ(rig.trainer->step(batch, 0).loss, loss) << "a rate of 0 changes nothing";
+      const Tensor gradient = rig.trainer->gradient(name);
+      for (const std::int64_t element : {std::int64_t{0}, gradient.elements() / 2, gradient.elements() - 1}) {
+        const auto loss_at = [&](double shift) {
+          auto moved = rig.trainer->state();
+          find(moved, "model/" + std::string(name)).tensor.data<double>()[static_cast<std::size_t>(element)] += shift;
+          const auto original = rig.trainer->state();
+          rig.trainer->load(moved, 0);
+          const double moved_loss = rig.trainer->step(batch, 0).loss;
+          rig.trainer->load(original, 0);
+          return moved_loss;
+        };
+        constexpr double kShift = 1e-5;
+        const double difference = (loss_at(kShift) - loss_at(-kShift)) / (2 * kShift);
+        EXPECT_NEAR(gradient.data<double>()[static_cast<std::size_t>(element)], difference, 1e-8)
+            << name << "[" << element << "], " << shards << " shards";
+      }
+    }
+  }
+}
+
+TEST(Gradient, UpdatesByItsRule) {
+  Task task = small(4);
+  task.options.rule = nullptr;
+  Rig rig(world(), task);
+  auto before = rig.trainer->state();
+  rig.train(1);
+  auto after = rig.trainer->state();
+  const Tensor gradient = rig.trainer->gradient("2.weight");
+  for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
+    const double expected =
+        find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
+    EXPECT_NEAR(find(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
+  }
+}
+
+TEST(Parameters, FrozenOnesStay) {
+  Task task = small(0);
+  task.options.update.weight_decay = 0.1;
+  task.network = [] {
+    auto network = std::make_unique<DropoutNet>(0.0);
+    for (const NamedParameter& p : network->named_parameters()) p.parameter->trainable = !p.name.starts_with("in.");
+    return network;
+  };
+  Rig rig(world(), task);
+  auto before = rig.trainer->state();
+  rig.train(3);
+  auto after = rig.trainer->state();
+  for (const char* name : {"model/in.weight", "model/in.bias", "model/out.weight", "model/out.bias"}) {
+    const bool frozen = std::string(name).find("in.") != std::string::npos;
+    const auto a = find(before, name).tensor.data<double>(), b = find(after, name).tensor.data<double>();
+    EXPECT_EQ(std::ranges::equal(a, b), frozen) << name;
+  }
+  EXPECT_NE(error_of([&] { rig.trainer->gradient("in.weight"); }).find("'in.weight' has no gradient"),
+            std::string::npos);
+  EXPECT_EQ(std::ranges::count_if(after,
+                                  [](const auto& t) {
+                                    return t.name.starts_with("optimizer/") && t.name.find("/in.") != std::string::npos;
+                                  }),
+            0);
+}
+
+TEST(Parameters, AllFrozenStillGivesALoss) {
+  Task task = small(4);
+  task.network = [] {
+    auto network = make_mlp();
+    network->set_trainable(false);
+    return network;
+  };
+  Rig rig(world(), task);
+  const std::uint64_t before = rig.trainer->weights_hash();
+  rig.train(2);
+  EXPECT_EQ(rig.trainer->weights_hash(), before);
+  EXPECT_GT(rig.losses[0], 0);
+}
+
+TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
+  Task task = small(0);
+  task.options.update = {.weight_decay = 0.5,
+                         .groups = {{.pattern = "0.*", .rate_scale = 0}, {.pattern = "*.bias", .weight_decay = 0.0}}};
+  task.options.rule = nullptr;
+  Rig rig(world(), task);
+  auto before = rig.trainer->state();
+  rig.train(1);
+  auto after = rig.trainer->state();
+  for (const std::string name : {"0.weight", "0.bias", "2.weight", "2.bias"}) {
+    const Tensor gradient = rig.trainer->gradient(name);
+    const double rate = name.starts_with("0.") ? 0 : task.lr, decay = name.ends_with("bias") ? 0 : 0.5;
+    for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
+      const double old = find(before, "model/" + name).tensor.data<double>()[i];
+      EXPECT_NEAR(find(after, "model/" + name).tensor.data<double>()[i],
+                  old - rate * (gradient.data<double>()[i] + decay * old), 1e-15)
+          << name;
+    }
+  }
+  task.options.update.groups = {{.pattern = "fc.*"}};
+  EXPECT_NE(error_of([&] { Rig(world(), task); }).find("no parameter's name fits the group 'fc.*'"), std::string::npos);
+}
+
+TEST(State, GoesOutAndInAndGoesOnBitForBit) {
+  const std::vector<std::shared_ptr<optim::UpdateRule>> rules{optim::sgd({.momentum = 0.9, .nesterov = true}),
+                                                              optim::adam({})};
+  for (const auto& rule : rules) {
+    Task task = small(4);
+    task.options.precision = DType::F32;
+    task.options.rule = rule;
+    task.channels = 3;
+    task.network = make_resnet;
+    const auto undisturbed = [&] {
+      task.steps = 7;
+      return run_task(world(), task);
+    }();
+    task.steps = 4;  // in the middle of the second epoch
+    const auto first = run_task(world(), task);
+    Task other = task;
+    other.options.seed = 99;  // weights that load() must replace
+    Rig second(world(), other);
+    Rig sampler_of(world(), task);
+    second.trainer->load(first->trainer->state(), first->trainer->updates());
+    second.loader = std::move(sampler_of.loader);  // with the task's own order of samples
+    second.dataset = std::move(sampler_of.dataset);
+    second.loader->seek(first->loader->position());
+    second.train(3);
+    EXPECT_EQ(second.losses, std::vector<double>(undisturbed->losses.begin() + 4, undisturbed->losses.end()))
+        << rule->name();
+    EXPECT_EQ(second.trainer->weights_hash(), undisturbed->trainer->weights_hash()) << rule->name();
+    EXPECT_EQ(second.trainer->updates(), 7);
+  }
+}
+
+TEST(State, ThatDoesNotFitNamesTheTensor) {
+  const Task task = small(0);
+  const auto rig = run_task(world(), task);
+  const auto message = [&](const std::function<void(std::vector<checkpoint::NamedTensor>&)>& change) {
+    auto state = rig->trainer->state();
+    change(state);
+    return error_of([&] { rig->trainer->load(state, 3); });
+  };
+  const std::string shape = message([](auto& s) {
+    find(s, "model/2.weight").tensor = Tensor(Shape{3, 4}, DType::F64);
+  });
+  EXPECT_NE(shape.find("'model/2.weight' has shape"), std::string::npos) << shape;
+  EXPECT_NE(shape.find("(3, 4)"), std::string::npos) << shape;
+  const std::string missing =
+      message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name == "model/0.bias"; }); });
+  EXPECT_NE(missing.find("'model/0.bias' is missing"), std::string::npos) << missing;
+  const std::string momentum =
+      message([](auto& s) { std::erase_if(s, [](const auto& t) { return t.name.starts_with("optimizer/"); }); });
+  EXPECT_NE(momentum.find("is missing"), std::string::npos) << momentum;
+  const std::string extra = message([](auto& s) { s.push_back({"model/9.weight", Tensor(Shape{1}, DType::F64)}); });
+  EXPECT_NE(extra.find("'model/9.weight' is no part of this model"), std::string::npos) << extra;
+  EXPECT_EQ(message([](auto&) {}), "no error");
+
+  auto weights = rig->trainer->state();
+  std::erase_if(weights, [](const auto& t) { return t.name.starts_with("optimizer/"); });
+  EXPECT_EQ(error_of([&] { rig->trainer->load(weights, 0, true); }), "no error");
+}
+
+// A state that is refused must leave the weights as they were, whichever tensor was wrong.
+TEST(State, ThatDoesNotFitChangesNothing) {
+  const auto rig = run_task(world(), small(0));
+  const std::uint64_t before = rig->trainer->weights_hash();
+  auto state = rig->trainer->state();
+  for (auto& entry : state) {
+    if (entry.tensor.dtype() == DType::F64) std::ranges::fill(entry.tensor.data<double>(), 1.0);
+  }
+  find(state, "model/4.bias").tensor = Tensor(Shape{1}, DType::F64);
+  EXPECT_NE(error_of([&] { rig->trainer->load(state, 3); }), "no error");
+  EXPECT_EQ(rig->trainer->weights_hash(), before);
+}
+
+TEST(State, RankZerosWeightsAreEverybodys) {
+  Task task = small(0);
+  task.options.seed = 5 + static_cast<std::uint64_t>(world().rank());  // ranks that start from different numbers
+  const Rig rig(world(), task);
+  task.options.seed = 5;
+  const Rig root(Communicator::self(), task);
+  EXPECT_EQ(rig.trainer->weights_hash(), root.trainer->weights_hash());
+}
+
+TEST(Input, ThatDoesNotFitIsNamed) {
+  Rig rig(world(), small(0));
+  data::Batch batch = rig.loader->next();
+  batch.step.samples.push_back(0);
+  EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("this rank's part is"), std::string::npos);
+  const auto refusal = [&](const train::TrainerOptions& options) {
+    return error_of(
+        [&] { train::Trainer(world(), *rig.network, classify(*rig.network), rig.loader->fields(), options); });
+  };
+  if (world().size() > 1) {
+    EXPECT_NE(refusal({.global_batch = 8, .shards = world().size() - 1}).find("at least one for each rank"),
+              std::string::npos);
+  }
+  EXPECT_NE(refusal({.global_batch = 0}).find("the global batch is 0"), std::string::npos);
+  EXPECT_NE(refusal({.global_batch = 8, .accumulate = 0}).find("0 micro-batches"), std::string::npos);
+}
+
+TEST(Model, AnUnusedParameterIsReportedByName) {
+  Task task = small(0);
+  task.network = [] { return std::make_unique<DropoutNet>(0.0); };
+  task.model = [](const Classifier& n) {
+    return [&n](const Inputs& in) {
+      in.graph().observe("logits", n(in["image"]));
+      return Traced{.loss = cross_entropy(scale_shift(flatten(in["image"]), 1), in["label"])};
+    };
+  };
+  const std::string error = error_of([&] { Rig(world(), task); });
+  EXPECT_NE(error.find("does not depend on 4 trainable parameters: in.weight, in.bias, out.weight, out.bias"),
+            std::string::npos)
+      << error;
+}
+
+}  // namespace
+}  // namespace lockstep::test

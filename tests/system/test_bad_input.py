@@ -1,0 +1,127 @@
+"""What cannot be trained ends the job within seconds on all ranks, non-zero, with one message that names it."""
+
+import struct
+import unittest
+
+import support
+from support import program, ranks
+
+SMALL = ["--threads", 1, "--loaders", 0, "--max-steps", 2, "--batch-size", 8]
+
+
+class Table(support.SystemTest):
+    def expect(self, name, arguments, *fragments, trainer="train_mnist", status=None, sizes=(2,)):
+        for size in sizes:
+            with self.subTest(name, ranks=size):
+                output = [] if "--output" in arguments else ["--output", self.scratch / "run"]
+                self.fail_with(ranks(size, program(trainer, *arguments, *output)), *fragments, status=status)
+
+
+class Data(Table):
+    IMAGES, LABELS = 40, 8
+
+    def mnist(self, name, change=None):
+        """A small data set in MNIST's files; `change` spoils one of them."""
+        folder = self.scratch / name
+        folder.mkdir()
+        for part in ("train", "t10k"):
+            pixels = bytes((i * 7) % 256 for i in range(self.IMAGES * 28 * 28))
+            (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, self.IMAGES, 28, 28) + pixels)
+            (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, self.IMAGES) + bytes(i % 10 for i in range(self.IMAGES)))
+        if change is not None:
+            file, spoil = change
+            (folder / file).write_bytes(spoil((folder / file).read_bytes()))
+        return ["--dataset", "mnist", "--data-dir", folder, *SMALL]
+
+    def test_whole_files_are_read(self):
+        self.succeed(ranks(2, program("train_mnist", *self.mnist("whole"), "--output", self.scratch / "run")))
+
+    def test_mnist(self):
+        images, labels = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+        self.expect("missing folder", ["--dataset", "mnist", "--data-dir", self.scratch / "absent", *SMALL], f" in {self.scratch / 'absent'}, ")
+        self.expect("truncated", self.mnist("truncated", (images, lambda b: b[:-500])), f"{images}] truncated: ", sizes=(1, 3))
+        self.expect("magic", self.mnist("magic", (images, lambda b: b"\0\0\x08\x01" + b[4:])), "magic number 0x00000801, expected 0x00000803")
+        self.expect("label", self.mnist("label", (labels, lambda b: b[:12] + b"\x0c" + b[13:])), "record 4 has label 12, expected 0 to 9")
+        self.expect("counts", self.mnist("counts", (labels, lambda b: struct.pack(">II", 0x801, 39) + b[8:-1])), "39 labels, but ")
+        before = self.files(self.scratch)
+        self.expect("batch", [*self.mnist("batch")[:-1], 21], "--batch-size is 21 on 2 ranks (a global batch of 42), expected at most the 40")
+        self.assertFalse([name for name in before if name.startswith("run/metrics")])
+
+    def test_cifar(self):
+        folder = self.scratch / "cifar"
+        folder.mkdir()
+        for name in [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]:
+            (folder / name).write_bytes((b"\x03" + bytes(3072)) * 10)
+        self.expect("short", ["--dataset", "cifar10", "--data-dir", folder, *SMALL], "data_batch_1.bin] truncated: ", trainer="train_toy")
+        (folder / "data_batch_3.bin").unlink()
+        self.expect("absent", ["--dataset", "cifar10", "--data-dir", self.scratch, *SMALL], "data_batch_1.bin", trainer="train_toy")
+
+
+class Options(Table):
+    def test_that_contradict(self):
+        built_in = ["--limit-train", 64, "--limit-eval", 16]
+        for name, arguments, fragment in [
+                ("batch", ["--global-batch", 65, "--limit-train", 64], "--limit-train is 64, expected at least one global batch of 65 samples"),
+                ("global batch", [*built_in, "--batch-size", 8, "--global-batch", 15], "--batch-size 8 times 2 ranks times --accumulate 1 makes 16"),
+                ("shards", [*built_in, "--shards", 1], "--shards is 1 with 2 ranks, expected at least one shard per rank"),
+                ("nesterov", [*built_in, "--nesterov", "--optimizer", "adam"], "--nesterov: is for --optimizer sgd"),
+                ("endless", [*built_in, "--batch-size", 8, "--epochs", 0], "--epochs and --max-steps are both 0"),
+                ("data folder", ["--dataset", "mnist"], "--data-dir is missing"),
+                ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
+        ]:
+            self.expect(name, arguments, fragment)
+        self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3))
+
+    def test_that_cannot_be(self):
+        for name, arguments, fragment in [
+                ("unknown", ["--learning-rate", 0.1], "--learning-rate"),
+                ("no value", ["--lr"], "--lr"),
+                ("not a number", ["--lr", "fast"], "--lr: is fast, expected a number"),
+                ("model", ["--model", "transformer"], "--model: transformer not in {mlp,convnet}"),
+                ("config", ["--config", self.scratch / "absent.toml"], str(self.scratch / "absent.toml")),
+        ]:
+            self.expect(name, arguments, fragment, status=2)
+        for name, arguments, fragment in [
+                ("data set", ["--dataset", "imagenet"], "--dataset is 'imagenet', expected one of "),
+                ("rate", ["--lr", 0], "--lr is 0, expected a number above 0"),
+                ("accumulate", ["--accumulate", 0], "--accumulate is 0, expected a number at least 1"),
+        ]:
+            self.expect(name, arguments, fragment)
+
+    def test_that_differ_between_ranks(self):
+        common = ["--dataset", "digits", *SMALL, "--output", self.scratch / "run"]
+        left, right = program("train_mnist", *common, "--lr", 0.1), program("train_mnist", *common, "--lr", 0.2)
+        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *right], "the options must be the same on all ranks")
+        self.assertRegex(result.output, r"rank 0 \(host .*\) has '.*\"lr\": 0.1.*rank 1 \(host .*\) has '.*\"lr\": 0.2")
+        # One rank's command line cannot even be read.
+        wrong = program("train_mnist", *common, "--no-such-option")
+        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *wrong], "--no-such-option")
+        self.assertIn("rank 1", result.output)
+        self.fail_with([*ranks(1, wrong), ":", "-n", "1", *left], "--no-such-option")
+        self.assertFalse((self.scratch / "run").exists())
+
+
+class Output(Table):
+    def test_that_cannot_be_written(self):
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL]
+        file = self.scratch / "precious"
+        file.write_text("keep me")
+        self.expect("below a file", [*small, "--output", file / "run"], str(file))
+        self.expect("a file", [*small, "--output", file], str(file))
+        self.expect("proc", [*small, "--output", "/proc/lockstep"], "/proc/lockstep")
+        self.assertEqual(file.read_text(), "keep me")
+
+    def test_a_run_that_cannot_start_leaves_the_earlier_one(self):
+        run = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", self.scratch / "run"]
+        self.succeed(ranks(2, program("train_mnist", *run)))
+        before = self.files(self.scratch / "run")
+        self.assertTrue(any(name.startswith("checkpoints/") for name in before))
+        self.expect("model", [*run, "--dataset", "digits", "--depth", 21], "there is no depth 21", trainer="train_resnet")
+        self.expect("options", [*run, "--shards", 1], "--shards is 1")
+        self.expect("data", [*run, "--dataset", "mnist", "--data-dir", self.scratch], "no train-images-idx3-ubyte or ")
+        self.expect("resume", [*run, "--resume", self.scratch / "absent.h5"], "absent.h5: open: ")
+        self.assertEqual(self.files(self.scratch / "run"), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

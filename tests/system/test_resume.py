@@ -1,0 +1,160 @@
+"""Killed runs, damaged checkpoints and checkpoints of other runs."""
+
+import json
+import os
+import shutil
+import signal
+import time
+import unittest
+
+import support
+from support import checkpoints, metrics, processes_with, program, ranks
+
+RESNET = ["--depth", 20, "--dataset", "digits", "--limit-train", 400, "--limit-eval", 64, "--global-batch", 64, "--max-steps", 12,
+          "--schedule", "cosine", "--threads", 1, "--loaders", 1, "--log-every", 1, "--checkpoint-every", 0, "--quiet"]
+MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-batch", 64, "--epochs", 2, "--threads", 1,
+       "--loaders", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--keep", 0]
+
+
+class KilledInMidEpoch(support.SystemTest):
+    def undisturbed(self, *options):
+        output = self.scratch / "undisturbed"
+        self.succeed(ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 12, "--output", output)), limit=160)
+        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+
+    def killed(self, *options):
+        """The output of a run on two ranks, both killed after the fifth step of an epoch of seven."""
+        output = self.scratch / "killed"
+        process = self.start(ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 2, "--output", output)))
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if (output / "metrics.jsonl").exists() and (output / "metrics.jsonl").read_bytes().count(b"\n") >= 5:
+                break
+            time.sleep(0.01)
+        victims = [p for p in processes_with(str(output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "train_resnet"]
+        self.assertEqual(len(victims), 2, "both ranks are at work")
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        self.assertNotEqual(self.finish(process, 30).status, 0)
+        self.expect_no_process()
+        self.assertLess(len(metrics(output)), 7, "it was killed in the first epoch")
+        return output
+
+    def resume(self, killed, size, *options):
+        output = self.scratch / f"resumed{size}"
+        shutil.copytree(killed, output)
+        at = self.state(checkpoints(output)[-1])["metadata"]
+        self.assertGreaterEqual(at["step"], 4)
+        self.assertEqual((at["epoch"], at["offset"]), (0, 64 * at["step"]), "all samples of the steps done, and no other")
+        result = self.succeed(ranks(size, program("train_resnet", *RESNET[:-1], *options, "--checkpoint-every-steps", 1, "--keep", 0,
+                                                  "--output", output, "--resume", "auto")), limit=160)
+        self.assertIn(f"at step {at['step']}, {at['offset']} of 400 samples into epoch 1", result.output)
+        for path in checkpoints(output):
+            saved = self.state(path)["metadata"]
+            expected = (0, 64 * saved["step"]) if saved["step"] < 7 else (1, 64 * (saved["step"] - 7))
+            self.assertEqual((saved["epoch"], saved["offset"]), expected)
+        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+
+    def test_without_shards(self):
+        expected = self.undisturbed()
+        self.assertEqual([step for step, _ in expected[0]], list(range(1, 13)))
+        self.assertEqual(self.resume(self.killed(), 2), expected)
+
+    def test_with_shards_at_other_numbers_of_ranks(self):
+        shards = ["--shards", 4]
+        expected, killed = self.undisturbed(*shards), self.killed(*shards)
+        for size in (1, 3):
+            self.assertEqual(self.resume(killed, size, *shards), expected, f"resumed on {size} ranks")
+
+
+class DamagedCheckpoint(support.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.output = self.scratch / "run"
+        self.command = program("train_mnist", *MLP, "--output", self.output)
+        self.succeed(ranks(2, [*self.command, "--max-steps", "12"]))
+        self.newest = checkpoints(self.output)[-1]
+        self.whole = self.newest.read_bytes()
+        self.tensors = self.state(self.newest)["tensors"]
+
+    def expect_refused(self, *fragments):
+        before = self.files(self.output)
+        self.fail_with(ranks(2, [*self.command, "--resume", str(self.newest)]), *fragments)
+        self.assertEqual(self.files(self.output), before)
+
+    def expect_older_one_used(self, fragment):
+        result = self.succeed(ranks(2, [*self.command, "--max-steps", "12", "--resume", "auto"]))
+        self.assertEqual(result.output.count(f"checkpoint {self.newest} cannot be used: "), 1, result)
+        self.assertEqual(result.output.count(fragment), 1, result)
+        self.assertIn("at step 8, ", result.output)
+        self.assertEqual(self.state(self.newest)["tensors"], self.tensors)  # trained and written again
+
+    def test_cut_short(self):
+        self.newest.write_bytes(self.whole[:-100])
+        self.expect_refused(f"{self.newest}: cut short")
+        self.expect_older_one_used("cut short")
+
+    def test_one_flipped_bit(self):
+        damaged = bytearray(self.whole)
+        damaged[len(damaged) // 2] ^= 4
+        self.newest.write_bytes(damaged)
+        self.expect_refused(f"{self.newest}: damaged")
+        self.expect_older_one_used("damaged")
+
+    def test_all_damaged(self):
+        for path in checkpoints(self.output):
+            path.write_bytes(path.read_bytes()[:1000])
+        before = self.files(self.output)
+        self.fail_with(ranks(2, [*self.command, "--resume", "auto"]), "every checkpoint in ")
+        self.assertEqual(self.files(self.output), before)
+
+    def test_no_such_file(self):
+        self.newest = self.scratch / "absent.h5"
+        self.expect_refused(f"{self.newest}: open: No such file or directory")
+
+    def test_nothing_left_to_do(self):
+        before = self.files(self.output)
+        self.succeed(ranks(2, [*self.command, "--max-steps", "12", "--resume", "auto"]))
+        self.assertEqual(self.files(self.output), before)
+
+    def test_none_yet(self):
+        result = self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 1, "--output", self.scratch / "new", "--resume", "auto")))
+        self.assertEqual(result.output.count("starting at step 0"), 1, result)
+
+
+class OtherRun(support.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.output = self.scratch / "run"
+        self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 4, "--output", self.output)))
+        self.saved = checkpoints(self.output)[-1]
+
+    def expect_refused(self, arguments, *fragments):
+        before = self.files(self.output)
+        self.fail_with(ranks(2, program("train_mnist", *arguments, "--output", self.output, "--resume", self.saved)), *fragments)
+        self.assertEqual(self.files(self.output), before)
+
+    def test_another_model_names_the_tensor(self):
+        self.expect_refused(["--model", "convnet", *MLP[2:]], "'model/conv1.weight' is missing", str(self.saved))
+
+    def test_another_optimizer(self):
+        self.expect_refused([*MLP, "--optimizer", "adam"], "optimizer sgd, this run uses adam")
+
+    def test_another_data_set(self):
+        other = [320 if x == 640 else x for x in MLP]
+        self.expect_refused(other, "640 training samples, this run has 320")
+
+    def test_a_weights_file_is_told_from_a_checkpoint(self):
+        self.saved.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(3000))
+        self.expect_refused(MLP, str(self.saved))
+
+    def test_changed_options_are_named(self):
+        result = self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 5, "--lr", 0.011, "--output", self.output, "--resume", "auto")))
+        self.assertIn("resume: --lr: 0.05 in the checkpoint, 0.011 now", result.output)
+        self.assertNotIn("--resume:", result.output)  # that it is resumed is no news
+        steps = [json.loads(line)["step"] for line in (self.output / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(steps, sorted(steps))
+
+
+if __name__ == "__main__":
+    unittest.main()
