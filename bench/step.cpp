@@ -1,5 +1,5 @@
-// Times training steps of a model of the zoo on one random batch: forward, backward, reduction over the ranks, SGD with momentum.
-// Prints a line for people, or with --json one object for bench/results.
+// Times training steps of a model of the zoo on one random batch: forward, backward, reduction over the ranks, SGD with
+// momentum. Prints a line for people, or with --json one object for bench/results.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -28,13 +28,15 @@ struct BenchOptions {
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
   RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
-  Tensor images(entry.image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32), labels(Shape{o.batch}, DType::I32);
+  Tensor images(entry.image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32),
+      labels(Shape{o.batch}, DType::I32);
   if (images.dtype() == DType::F64) {
     for (double& v : images.data<double>()) v = random.normal();
   } else {
     for (float& v : images.data<float>()) v = static_cast<float>(random.normal());
   }
-  for (std::int32_t& label : labels.data<std::int32_t>()) label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(entry.classes)));
+  for (std::int32_t& label : labels.data<std::int32_t>())
+    label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(entry.classes)));
   data::Batch batch;
   batch.names = {"image", "label"};
   batch.fields.push_back(std::move(images));
@@ -62,27 +64,45 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   const data::Batch batch = random_batch(entry, o, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
   train::Trainer trainer(comm, *network, classify(*network), fields,
-                         {.global_batch = batch.step.global_size, .shards = o.shards, .accumulate = o.accumulate, .precision = batch.fields[0].dtype(),
-                          .rule = optim::sgd({.momentum = 0.9}), .update = {.weight_decay = 1e-4}});
+                         {.global_batch = batch.step.global_size,
+                          .shards = o.shards,
+                          .accumulate = o.accumulate,
+                          .precision = batch.fields[0].dtype(),
+                          .rule = optim::sgd({.momentum = 0.9}),
+                          .update = {.weight_decay = 1e-4}});
   std::vector<double> seconds;
   for (int i = 0; i < o.warmup + o.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
     trainer.step(batch, 0.1);
-    if (i >= o.warmup) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (i >= o.warmup)
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
   const double memory = comm.allreduce(peak_resident(), comm::ReduceOp::Max);
   if (!comm.is_root()) return;
   if (o.json) {
-    const nlohmann::ordered_json line{{"model", o.model}, {"batch", o.batch}, {"ranks", comm.size()}, {"threads", threads.compute}, {"precision", o.precision},
-                                      {"shards", o.shards}, {"samples_per_second", rate}, {"median_ms", median * 1e3}, {"min_ms", seconds.front() * 1e3},
-                                      {"max_ms", seconds.back() * 1e3}, {"steps", o.steps}, {"peak_mib_per_rank", memory}, {"cpu", cpu_info().model}};
+    const nlohmann::ordered_json line{{"model", o.model},
+                                      {"batch", o.batch},
+                                      {"ranks", comm.size()},
+                                      {"threads", threads.compute},
+                                      {"precision", o.precision},
+                                      {"shards", o.shards},
+                                      {"samples_per_second", rate},
+                                      {"median_ms", median * 1e3},
+                                      {"min_ms", seconds.front() * 1e3},
+                                      {"max_ms", seconds.back() * 1e3},
+                                      {"steps", o.steps},
+                                      {"peak_mib_per_rank", memory},
+                                      {"cpu", cpu_info().model}};
     fmt::print("{}\n", line.dump());
   } else {
-    fmt::print("lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), peak {:.0f} MiB a rank\n", o.model,
-               o.batch, comm.size(), threads.compute, o.precision, o.shards > 0 ? fmt::format(", {} shards", o.shards) : "", rate, median * 1e3,
-               seconds.front() * 1e3, seconds.back() * 1e3, memory);
+    fmt::print(
+        "lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), "
+        "peak {:.0f} MiB a rank\n",
+        o.model, o.batch, comm.size(), threads.compute, o.precision,
+        o.shards > 0 ? fmt::format(", {} shards", o.shards) : "", rate, median * 1e3, seconds.front() * 1e3,
+        seconds.back() * 1e3, memory);
   }
 }
 
@@ -93,7 +113,8 @@ int main(int argc, char** argv) {
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
   app.add_option("model", o.model, "a model of the zoo (`lockstep models` lists them)")->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->capture_default_str();
-  app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")->capture_default_str();
+  app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")
+      ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
   app.add_option("--precision", o.precision, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();

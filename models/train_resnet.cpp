@@ -7,15 +7,22 @@ using namespace lockstep;
 
 int main(int argc, char** argv) {
   train::Program program("train_resnet", "Trains residual networks (He et al. 2015).",
-                         {.dataset = "cifar10", .augment = true, .epochs = 30, .batch_size = 128, .weight_decay = 5e-4, .warmup_epochs = 1});
+                         {.dataset = "cifar10",
+                          .augment = true,
+                          .epochs = 30,
+                          .batch_size = 128,
+                          .weight_decay = 5e-4,
+                          .warmup_epochs = 1});
   int depth = 20;
   std::string stem = "imagenet";
-  program.option("depth", depth, "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
+  program.option("depth", depth,
+                 "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
   program.option("stem", stem, "first layers of depths 18 to 152: imagenet (7x7 stride 2, pool) or cifar (3x3)")
       ->check(CLI::IsMember({"imagenet", "cifar"}));
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
-    ResNetConfig config = resnet_config(depth, stem == "cifar" ? ResNetConfig::Stem::Cifar : ResNetConfig::Stem::ImageNet);
+    ResNetConfig config =
+        resnet_config(depth, stem == "cifar" ? ResNetConfig::Stem::Cifar : ResNetConfig::Stem::ImageNet);
     config.in_channels = data.image_shape[0];
     config.classes = data.classes;
     ResNet network(config);

@@ -1,4 +1,5 @@
-// What the zoo's programs train: a classifier's cross entropy on a batch's "image" and "label", with its count of correct answers.
+// What the zoo's programs train: a classifier's cross entropy on a batch's "image" and "label", with its count of
+// correct answers.
 #pragma once
 
 #include "lockstep/ops/cross_entropy.h"

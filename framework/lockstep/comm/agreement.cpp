@@ -95,11 +95,12 @@ void check_same(const Communicator& comm, std::string_view name, std::string_vie
   const std::string other = comm.broadcast_string(value, first);
   const auto [expected, found] = differing_lines(reference, other);
   const std::size_t difference = first_difference(expected, found);
-  throw AgreedError(fmt::format(
-       "[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of {} ranks differ "
-       "from rank 0: {}",
-       name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
-       shown(found, difference), count, comm.size(), ranks));
+  throw AgreedError(
+      fmt::format("[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of "
+                  "{} ranks differ "
+                  "from rank 0: {}",
+                  name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
+                  shown(found, difference), count, comm.size(), ranks));
 }
 
 }  // namespace lockstep::comm

@@ -9,7 +9,9 @@ const Type& Value::type() const {
   return graph_->node(*this).outputs[static_cast<std::size_t>(index_)];
 }
 
-std::vector<Value> Op::gradient(const Request&) const { fail(name(), "this op has no gradient, and the loss depends on it"); }
+std::vector<Value> Op::gradient(const Request&) const {
+  fail(name(), "this op has no gradient, and the loss depends on it");
+}
 
 double Op::flops(std::span<const Type>, std::span<const Type> outputs) const {
   return outputs.empty() ? 0 : static_cast<double>(outputs[0].shape.elements());
@@ -17,7 +19,8 @@ double Op::flops(std::span<const Type>, std::span<const Type> outputs) const {
 
 Value Graph::input(const std::string& name, Type type) {
   if (const auto found = inputs_.find(name); found != inputs_.end()) {
-    check(found->second.type() == type, "graph", "input '{}' was {}, now {}", name, found->second.type().str(), type.str());
+    check(found->second.type() == type, "graph", "input '{}' was {}, now {}", name, found->second.type().str(),
+          type.str());
     return found->second;
   }
   Node node;

@@ -1,5 +1,5 @@
-// The traced program: nodes in execution order. Built by running the model's C++ once per (shapes, mode, precision), then
-// extended by the plan's passes. Not thread-safe; movable not, since Values point at it.
+// The traced program: nodes in execution order. Built by running the model's C++ once per (shapes, mode, precision),
+// then extended by the plan's passes. Not thread-safe; movable not, since Values point at it.
 #pragma once
 
 #include <map>
@@ -19,21 +19,21 @@ enum class Mode : std::uint8_t { Train, Eval };
 struct Node {
   enum class Kind : std::uint8_t { Op, Input, Parameter };
   Kind kind = Kind::Op;
-  std::shared_ptr<const Op> op;            // Kind::Op
-  const Parameter* parameter = nullptr;    // Kind::Parameter
-  std::string place;                       // module path, or the name of the input
+  std::shared_ptr<const Op> op;          // Kind::Op
+  const Parameter* parameter = nullptr;  // Kind::Parameter
+  std::string place;                     // module path, or the name of the input
   std::vector<Value> inputs;
   std::vector<Type> outputs;
 };
 
-// Batch statistics on their way into running statistics: after a step, mean and variance move towards those of the whole global
-// batch, computed from `sums` (f64: sum of x per channel, then sum of x^2), added over shards and ranks.
+// Batch statistics on their way into running statistics: after a step, mean and variance move towards those of the
+// whole global batch, computed from `sums` (f64: sum of x per channel, then sum of x^2), added over shards and ranks.
 struct RunningStatistics {
   const Parameter* mean;
   const Parameter* variance;
-  const Parameter* batches;       // counts updates, as PyTorch's num_batches_tracked
+  const Parameter* batches;  // counts updates, as PyTorch's num_batches_tracked
   double momentum;
-  std::int64_t per_sample;        // elements per channel and sample
+  std::int64_t per_sample;  // elements per channel and sample
   Value sums;
 };
 
@@ -45,7 +45,7 @@ class Graph {
 
   Mode mode() const { return mode_; }
   bool training() const { return mode_ == Mode::Train; }
-  DType dtype() const { return dtype_; }         // the model's floating type
+  DType dtype() const { return dtype_; }        // the model's floating type
   std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
 
   Value input(const std::string& name, Type type);  // the same name gives the same value; types must agree
@@ -53,8 +53,8 @@ class Graph {
   // Appends a node and returns all its outputs.
   std::vector<Value> apply(std::shared_ptr<const Op> op, std::vector<Value> inputs);
 
-  // Run-time inputs that ops ask for by themselves: the step's number (i64 scalar) and the ids of the samples (i64, one per
-  // sample of a batch).
+  // Run-time inputs that ops ask for by themselves: the step's number (i64 scalar) and the ids of the samples (i64, one
+  // per sample of a batch).
   Value step() { return input("step", {Shape{}, DType::I64}); }
   Value sample_ids(std::int64_t samples) { return input("sample_ids", {Shape{samples}, DType::I64}); }
 
@@ -93,8 +93,8 @@ class Graph {
   std::vector<RunningStatistics> statistics_;
 };
 
-// Keeps `value` readable after a step, by Trainer::observed() and Predictor::observed(), and returns it. Its full name is that of a
-// parameter in its place: "hidden" observed in the module layer1 is "layer1.hidden".
+// Keeps `value` readable after a step, by Trainer::observed() and Predictor::observed(), and returns it. Its full name
+// is that of a parameter in its place: "hidden" observed in the module layer1 is "layer1.hidden".
 Value observe(const std::string& name, Value value);
 
 // For ops with one output.

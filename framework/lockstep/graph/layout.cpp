@@ -52,7 +52,8 @@ std::string Layout::str() const {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
   std::string text;
   for (std::size_t d : order) {
-    const bool blocked = std::any_of(blocks.begin(), blocks.end(), [&](Block b) { return b.dim == static_cast<int>(d); });
+    const bool blocked =
+        std::any_of(blocks.begin(), blocks.end(), [&](Block b) { return b.dim == static_cast<int>(d); });
     text += static_cast<char>((blocked ? 'A' : 'a') + static_cast<int>(d));
   }
   for (Block b : blocks) text += fmt::format("{}{}", b.size, static_cast<char>('a' + b.dim));

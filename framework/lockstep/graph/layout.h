@@ -1,6 +1,6 @@
-// How a value of a given shape lies in memory. The default is plain: dense, row-major. A blocked layout pads each dimension
-// to its blocks and nests the blocks innermost: nChw16c is strides of (C/16, H, W) outside and one inner block (dim 1, 16).
-// Padding is zero wherever a node of a plan can see it.
+// How a value of a given shape lies in memory. The default is plain: dense, row-major. A blocked layout pads each
+// dimension to its blocks and nests the blocks innermost: nChw16c is strides of (C/16, H, W) outside and one inner
+// block (dim 1, 16). Padding is zero wherever a node of a plan can see it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Layout {
   // Elements in memory, padding included.
   std::int64_t storage_elements(const Shape& shape) const;
   bool has_padding(const Shape& shape) const { return storage_elements(shape) != shape.elements(); }
-  // The inner block if the only blocking is of channels (dimension 1) of an otherwise dense row-major value, 1 if plain,
-  // 0 for any other layout: what kernels written for [N][C/b][H*W][b] accept.
+  // The inner block if the only blocking is of channels (dimension 1) of an otherwise dense row-major value, 1 if
+  // plain, 0 for any other layout: what kernels written for [N][C/b][H*W][b] accept.
   std::int64_t channel_block(const Shape& shape) const;
   std::string str() const;  // "plain", or dimensions by falling stride and the blocks: nChw16c is "aBcd16b"
   bool operator==(const Layout&) const = default;
@@ -36,8 +36,9 @@ struct Layout {
   static Layout channels_blocked(const Shape& shape, std::int64_t block);
 };
 
-// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts and types; everything
-// that depends on them is worked out in the constructor, so that running it allocates nothing. Immutable.
+// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts and
+// types; everything that depends on them is worked out in the constructor, so that running it allocates nothing.
+// Immutable.
 class Reorder {
  public:
   Reorder(const Shape& shape, DType dtype, Layout from, Layout to);
@@ -55,7 +56,8 @@ class Reorder {
   Offsets in_, out_;
 };
 
-inline void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to, void* destination) {
+inline void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to,
+                    void* destination) {
   Reorder(shape, dtype, from, to)(source, destination);
 }
 

@@ -1,5 +1,6 @@
 // A mean over samples and what it is a mean over. Ranks, shards and micro-batches of different sizes combine to
-// sum(weight * mean) / sum(weight), which is the loss of the whole global batch; the gradient is that of the same quotient.
+// sum(weight * mean) / sum(weight), which is the loss of the whole global batch; the gradient is that of the same
+// quotient.
 #pragma once
 
 #include "lockstep/graph/value.h"

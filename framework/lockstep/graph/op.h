@@ -1,5 +1,5 @@
-// One kind of computation, with its attributes: how shapes follow and how its gradient is written as further nodes. What it runs
-// on is registered beside it, in kernels/. Ops are immutable and shared between graphs.
+// One kind of computation, with its attributes: how shapes follow and how its gradient is written as further nodes.
+// What it runs on is registered beside it, in kernels/. Ops are immutable and shared between graphs.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,9 @@ class Op {
   // Types of the outputs; throws Error("[op] place: ...") when the inputs do not fit.
   virtual std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const = 0;
   virtual std::vector<Value> gradient(const Request& request) const;  // default: throws, not differentiable
-  virtual double flops(std::span<const Type> inputs, std::span<const Type> outputs) const;  // default: elements of output 0
-  virtual std::string attributes() const { return ""; }  // "3x3 stride 2", for printed plans
+  virtual double flops(std::span<const Type> inputs,
+                       std::span<const Type> outputs) const;  // default: elements of output 0
+  virtual std::string attributes() const { return ""; }       // "3x3 stride 2", for printed plans
   // True if the one output is the first input's memory under another shape; such nodes cost nothing.
   virtual bool is_view() const { return false; }
 };

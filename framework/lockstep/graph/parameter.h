@@ -1,5 +1,5 @@
-// A named tensor that outlives the step: what a module declares and a ParameterStore holds. Identity is the address, so a
-// module called twice, and tied weights, share one parameter.
+// A named tensor that outlives the step: what a module declares and a ParameterStore holds. Identity is the address, so
+// a module called twice, and tied weights, share one parameter.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,9 @@
 
 namespace lockstep {
 
-// Fills logical elements (row-major) of a tensor of that shape. Values are drawn in f64 and rounded once, so f32 and f64 runs
-// start from the same numbers; the stream is keyed by (seed, full name), so they do not depend on rank or order.
+// Fills logical elements (row-major) of a tensor of that shape. Values are drawn in f64 and rounded once, so f32 and
+// f64 runs start from the same numbers; the stream is keyed by (seed, full name), so they do not depend on rank or
+// order.
 using Initializer = std::function<void(const Shape& shape, std::span<double> values, RandomStream& random)>;
 
 enum class Role : std::uint8_t {

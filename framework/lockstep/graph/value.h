@@ -1,4 +1,5 @@
-// A symbolic handle: output `index` of a node in a graph under construction. Copyable and cheap; valid while the graph lives.
+// A symbolic handle: output `index` of a node in a graph under construction. Copyable and cheap; valid while the graph
+// lives.
 #pragma once
 
 #include "lockstep/graph/type.h"

@@ -1,5 +1,5 @@
-// What nodes of a plan run on. A kernel is built once for one node's shapes and layouts and then only run: it allocates nothing,
-// and finds its pointers in arguments that the plan prepared.
+// What nodes of a plan run on. A kernel is built once for one node's shapes and layouts and then only run: it allocates
+// nothing, and finds its pointers in arguments that the plan prepared.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual std::size_t workspace_bytes() const { return 0; }
-  virtual void run(const Arguments& arguments) = 0;  // on the executor's thread; may use OpenMP within the thread budget
+  virtual void run(
+      const Arguments& arguments) = 0;  // on the executor's thread; may use OpenMP within the thread budget
 };
 
 struct KernelRequest {
@@ -51,8 +52,8 @@ struct KernelRequest {
   DType dtype() const { return outputs[0].dtype; }
 };
 
-// An implementation's offer for a request: the layouts it wants and makes, before anything is built. Kernels write zero to the
-// padding of their outputs and may rely on zero padding of their inputs.
+// An implementation's offer for a request: the layouts it wants and makes, before anything is built. Kernels write zero
+// to the padding of their outputs and may rely on zero padding of their inputs.
 struct KernelOffer {
   std::string implementation;           // "generic", or oneDNN's own name, for printed plans
   std::vector<Layout> inputs, outputs;  // one per value

@@ -4,7 +4,9 @@
 
 namespace lockstep {
 
-void KernelRegistry::add(std::string op, KernelFactory factory) { factories_[std::move(op)].push_back(std::move(factory)); }
+void KernelRegistry::add(std::string op, KernelFactory factory) {
+  factories_[std::move(op)].push_back(std::move(factory));
+}
 
 KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const Layout> offered) const {
   const std::string_view op = request.op->name();

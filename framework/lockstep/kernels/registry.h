@@ -1,4 +1,5 @@
-// The explicit table of implementations by op name. A later entry is asked first, so a user's kernel replaces a built-in one.
+// The explicit table of implementations by op name. A later entry is asked first, so a user's kernel replaces a
+// built-in one.
 #pragma once
 
 #include <map>
@@ -23,7 +24,8 @@ class KernelRegistry {
 // The process's registry, with the built-in kernels in it. Add to it before tracing, from one thread.
 KernelRegistry& kernel_registry();
 
-// For custom ops: a kernel on plain f32 or f64 memory, `run(request, arguments)`; the plan inserts what reorders that takes.
+// For custom ops: a kernel on plain f32 or f64 memory, `run(request, arguments)`; the plan inserts what reorders that
+// takes.
 void register_plain_kernel(std::string op, std::function<void(const KernelRequest&, const Arguments&)> run);
 
 // The back ends' tables.

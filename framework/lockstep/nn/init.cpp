@@ -16,7 +16,9 @@ Fans fans_of(const Shape& shape) {  // (out, in, ...): matrices and filters
   return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
 }
 
-double pick(const Shape& shape, Fan fan) { return std::max(1.0, fan == Fan::In ? fans_of(shape).in : fans_of(shape).out); }
+double pick(const Shape& shape, Fan fan) {
+  return std::max(1.0, fan == Fan::In ? fans_of(shape).in : fans_of(shape).out);
+}
 
 template <class Deviation>
 Initializer normal_by(Deviation deviation) {

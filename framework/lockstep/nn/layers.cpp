@@ -9,21 +9,37 @@ namespace {
 
 Pool2dOptions pool_options(const PoolConfig& c) {
   const std::int64_t stride = c.stride == 0 ? c.kernel : c.stride;
-  return {.kernel_h = c.kernel, .kernel_w = c.kernel, .stride_h = stride, .stride_w = stride, .padding_h = c.padding,
-          .padding_w = c.padding, .ceil_mode = c.ceil_mode};
+  return {.kernel_h = c.kernel,
+          .kernel_w = c.kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .padding_h = c.padding,
+          .padding_w = c.padding,
+          .ceil_mode = c.ceil_mode};
 }
 
 Parameter buffer(Shape shape, double value, bool is_integer = false) {
-  return {.shape = std::move(shape), .initialize = constant(value), .role = Role::Buffer, .trainable = false, .is_integer = is_integer};
+  return {.shape = std::move(shape),
+          .initialize = constant(value),
+          .role = Role::Buffer,
+          .trainable = false,
+          .is_integer = is_integer};
 }
 
-Initializer or_default(Initializer given, std::int64_t fan_in) { return given ? std::move(given) : torch_default(fan_in); }
+Initializer or_default(Initializer given, std::int64_t fan_in) {
+  return given ? std::move(given) : torch_default(fan_in);
+}
 
 }  // namespace
 
 Conv2d::Conv2d(Conv2dConfig c)
-    : options_{.stride_h = c.stride, .stride_w = c.stride, .padding_h = c.padding, .padding_w = c.padding,
-               .dilation_h = c.dilation, .dilation_w = c.dilation, .groups = c.groups},
+    : options_{.stride_h = c.stride,
+               .stride_w = c.stride,
+               .padding_h = c.padding,
+               .padding_w = c.padding,
+               .dilation_h = c.dilation,
+               .dilation_w = c.dilation,
+               .groups = c.groups},
       weight_(add("weight", Parameter{.shape = {c.out, c.in / c.groups, c.kernel, c.kernel},
                                       .initialize = or_default(c.weight_init, c.in / c.groups * c.kernel * c.kernel)})),
       bias_(c.bias ? &add("bias", Parameter{.shape = {c.out},
@@ -39,7 +55,8 @@ Value Conv2d::operator()(Value x) const {
 
 Linear::Linear(LinearConfig c)
     : weight_(add("weight", Parameter{.shape = {c.out, c.in}, .initialize = or_default(c.weight_init, c.in)})),
-      bias_(c.bias ? &add("bias", Parameter{.shape = {c.out}, .initialize = or_default(c.bias_init, c.in), .role = Role::Bias})
+      bias_(c.bias ? &add("bias",
+                          Parameter{.shape = {c.out}, .initialize = or_default(c.bias_init, c.in), .role = Role::Bias})
                    : nullptr) {}
 
 Value Linear::operator()(Value x) const {
@@ -50,7 +67,9 @@ Value Linear::operator()(Value x) const {
 
 BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config)
     : config_(config),
-      weight_(add("weight", Parameter{.shape = {config.channels}, .initialize = constant(config.initial_scale), .role = Role::Norm})),
+      weight_(
+          add("weight",
+              Parameter{.shape = {config.channels}, .initialize = constant(config.initial_scale), .role = Role::Norm})),
       bias_(add("bias", Parameter{.shape = {config.channels}, .initialize = constant(0), .role = Role::Norm})),
       mean_(add("running_mean", buffer({config.channels}, 0))),
       variance_(add("running_var", buffer({config.channels}, 1))),
@@ -64,8 +83,12 @@ Value BatchNorm2d::operator()(Value x) const {
     return batch_norm2d_inference(x, gamma, beta, g.parameter(mean_), g.parameter(variance_), config_.epsilon);
   }
   const BatchNormOutputs out = batch_norm2d(x, gamma, beta, config_.epsilon);
-  g.add({.mean = &mean_, .variance = &variance_, .batches = &batches_, .momentum = config_.momentum,
-         .per_sample = x.shape()[2] * x.shape()[3], .sums = out.sums});
+  g.add({.mean = &mean_,
+         .variance = &variance_,
+         .batches = &batches_,
+         .momentum = config_.momentum,
+         .per_sample = x.shape()[2] * x.shape()[3],
+         .sums = out.sums});
   return out.y;
 }
 

@@ -1,5 +1,5 @@
-// The layers with parameters or options of their own, named and initialised as PyTorch's. Activations and pooling without options
-// worth naming are the free functions of ops/.
+// The layers with parameters or options of their own, named and initialised as PyTorch's. Activations and pooling
+// without options worth naming are the free functions of ops/.
 #pragma once
 
 #include "lockstep/nn/init.h"
@@ -49,8 +49,8 @@ struct BatchNorm2dConfig {
   double initial_scale = 1;
 };
 
-// In training normalises by the batch's statistics (per shard) and moves running_mean and running_var towards those of the global
-// batch, once per step; at evaluation, or with frozen statistics, by the running ones.
+// In training normalises by the batch's statistics (per shard) and moves running_mean and running_var towards those of
+// the global batch, once per step; at evaluation, or with frozen statistics, by the running ones.
 class BatchNorm2d : public Module {
  public:
   explicit BatchNorm2d(BatchNorm2dConfig config);

@@ -5,8 +5,8 @@
 namespace lockstep::nn {
 
 void Module::check_name(const std::string& name) const {
-  check(!name.empty() && name.find('.') == std::string::npos, "module", "'{}' is no name for a part of '{}': empty or with a dot", name,
-        path());
+  check(!name.empty() && name.find('.') == std::string::npos, "module",
+        "'{}' is no name for a part of '{}': empty or with a dot", name, path());
   for (const Entry& e : entries_) check(e.name != name, "module", "'{}' has a parameter '{}' already", path(), name);
   for (const auto& [n, child] : children_) check(n != name, "module", "'{}' has a child '{}' already", path(), name);
 }

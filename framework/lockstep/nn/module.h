@@ -1,6 +1,6 @@
-// A part of a model: it owns named parameters and child modules, and its call operator (of any signature) traces ops on Values.
-// Children are members, registered by name in the constructor; names join with dots to torchvision's. Modules stay where they are
-// built (no copy, no move), and outlive what is compiled from them.
+// A part of a model: it owns named parameters and child modules, and its call operator (of any signature) traces ops on
+// Values. Children are members, registered by name in the constructor; names join with dots to torchvision's. Modules
+// stay where they are built (no copy, no move), and outlive what is compiled from them.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class Module {
   std::string path() const;  // "layer1.0.conv1"; empty for the root
   // Freezes or thaws every parameter below this module; before compiling.
   void set_trainable(bool trainable);
-  // From now on the normalisations below this module use their running statistics in training too and leave them alone, as PyTorch's
-  // eval() on a frozen part; before compiling.
+  // From now on the normalisations below this module use their running statistics in training too and leave them alone,
+  // as PyTorch's eval() on a frozen part; before compiling.
   virtual void freeze_statistics(bool freeze);
   // The module below this one of that path, "fc" or "layer1.0.conv1"; throws Error listing the children there are.
   Module& part(const std::string& path);

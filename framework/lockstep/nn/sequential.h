@@ -1,4 +1,5 @@
-// Modules and functions Value -> Value, applied one after the other and named "0", "1", ... as in PyTorch. It owns its modules.
+// Modules and functions Value -> Value, applied one after the other and named "0", "1", ... as in PyTorch. It owns its
+// modules.
 #pragma once
 
 #include <functional>

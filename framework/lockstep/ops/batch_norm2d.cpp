@@ -9,8 +9,8 @@ void require_images(std::string_view op, std::string_view place, std::span<const
   const Shape& x = inputs[0].shape;
   check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   for (const Type& t : inputs.subspan(1)) {
-    check(t.shape.rank() == 1 && t.dtype == inputs[0].dtype, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
-          name_of(inputs[0].dtype), x[1]);
+    check(t.shape.rank() == 1 && t.dtype == inputs[0].dtype, op, "{}: per-channel values are {}, expected {}({})",
+          place, t.str(), name_of(inputs[0].dtype), x[1]);
     check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
   }
 }
@@ -25,7 +25,8 @@ std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const T
 }
 
 std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
-  check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(), "gradients through the batch statistics are not defined");
+  check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(),
+        "gradients through the batch statistics are not defined");
   return r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(),
                                    {r.inputs[0], r.gradients[0], r.inputs[1], r.outputs[1], r.outputs[2]});
 }
@@ -48,8 +49,9 @@ std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::spa
 }
 
 std::vector<Value> BatchNorm2dInferenceOp::gradient(const Request& r) const {
-  std::vector<Value> result = r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
-                                                        {r.inputs[0], r.gradients[0], r.inputs[1], r.inputs[3], r.inputs[4]});
+  std::vector<Value> result =
+      r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
+                                {r.inputs[0], r.gradients[0], r.inputs[1], r.inputs[3], r.inputs[4]});
   result.resize(5);  // the statistics are constants
   return result;
 }

@@ -1,5 +1,5 @@
-// Batch normalisation over (N, H, W) per channel (Ioffe and Szegedy 2015): with the batch's own statistics in training, with
-// given ones at evaluation.
+// Batch normalisation over (N, H, W) per channel (Ioffe and Szegedy 2015): with the batch's own statistics in training,
+// with given ones at evaluation.
 #pragma once
 
 #include "lockstep/graph/graph.h"

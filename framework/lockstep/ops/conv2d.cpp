@@ -13,7 +13,8 @@ double conv_flops(const Shape& output, const Shape& weight) {
   return 2.0 * static_cast<double>(output.elements()) * static_cast<double>(weight[1] * weight[2] * weight[3]);
 }
 
-std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation) {
+std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                         std::int64_t dilation) {
   return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
@@ -24,10 +25,13 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
   const Conv2dOptions& o = options_;
   check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", place, w.str());
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(), inputs[1].str());
-  check(o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0, name(),
-        "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());
-  check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0], o.groups);
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
+        inputs[1].str());
+  check(
+      o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0,
+      name(), "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());
+  check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0],
+        o.groups);
   check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
   if (inputs.size() > 2) {
     const Type bias{Shape{w[0]}, inputs[0].dtype};
@@ -35,8 +39,8 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
   }
   const std::int64_t span_h = o.dilation_h * (w[2] - 1) + 1, span_w = o.dilation_w * (w[3] - 1) + 1;
   check(x[2] + 2 * o.padding_h >= span_h && x[3] + 2 * o.padding_w >= span_w, name(),
-        "{}: padded input {}x{} is smaller than the filter's {}x{}", place, x[2] + 2 * o.padding_h, x[3] + 2 * o.padding_w, span_h,
-        span_w);
+        "{}: padded input {}x{} is smaller than the filter's {}x{}", place, x[2] + 2 * o.padding_h,
+        x[3] + 2 * o.padding_w, span_h, span_w);
   const std::int64_t h = output_size(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
   const std::int64_t width = output_size(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
   return {{Shape{x[0], w[0], h, width}, inputs[0].dtype}};

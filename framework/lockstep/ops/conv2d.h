@@ -1,4 +1,5 @@
-// 2-d convolution (cross-correlation, as every framework means it): x (N, C, H, W), weight (O, C/groups, KH, KW), bias (O).
+// 2-d convolution (cross-correlation, as every framework means it): x (N, C, H, W), weight (O, C/groups, KH, KW), bias
+// (O).
 #pragma once
 
 #include "lockstep/graph/graph.h"

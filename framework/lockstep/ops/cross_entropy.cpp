@@ -16,17 +16,19 @@ void require_logits(std::string_view op, std::string_view place, std::span<const
 std::vector<Type> CrossEntropyOp::infer(std::string_view place, std::span<const Type> inputs) const {
   require_logits(name(), place, inputs);
   const auto classes = static_cast<std::size_t>(inputs[0].shape[1]);
-  check(options_.class_weights.empty() || options_.class_weights.size() == classes, name(), "{}: {} class weights for {} classes",
-        place, options_.class_weights.size(), classes);
-  check(options_.label_smoothing >= 0 && options_.label_smoothing <= 1, name(), "{}: label smoothing {} is not in [0, 1]", place,
-        options_.label_smoothing);
+  check(options_.class_weights.empty() || options_.class_weights.size() == classes, name(),
+        "{}: {} class weights for {} classes", place, options_.class_weights.size(), classes);
+  check(options_.label_smoothing >= 0 && options_.label_smoothing <= 1, name(),
+        "{}: label smoothing {} is not in [0, 1]", place, options_.label_smoothing);
   const Type scalar{Shape{}, inputs[0].dtype};
   return {scalar, scalar, inputs[0]};
 }
 
 std::vector<Value> CrossEntropyOp::gradient(const Request& r) const {
   check(r.gradients[0] && !r.gradients[1] && !r.gradients[2], name(), "only the loss itself can be differentiated");
-  return {apply_op(std::make_shared<CrossEntropyGradientOp>(options_), {r.outputs[2], r.inputs[1], r.gradients[0], r.outputs[1]}), {}};
+  return {apply_op(std::make_shared<CrossEntropyGradientOp>(options_),
+                   {r.outputs[2], r.inputs[1], r.gradients[0], r.outputs[1]}),
+          {}};
 }
 
 std::vector<Type> CountCorrectOp::infer(std::string_view place, std::span<const Type> inputs) const {

@@ -1,5 +1,5 @@
-// Softmax cross entropy of logits (N, C) against class indices i32 (N), with label smoothing and class weights as in PyTorch:
-// the mean over the batch of w_y (1-e) (-log p_y) + e/C sum_c w_c (-log p_c), divided by the sum of w_y.
+// Softmax cross entropy of logits (N, C) against class indices i32 (N), with label smoothing and class weights as in
+// PyTorch: the mean over the batch of w_y (1-e) (-log p_y) + e/C sum_c w_c (-log p_c), divided by the sum of w_y.
 #pragma once
 
 #include <vector>
@@ -39,7 +39,8 @@ class CrossEntropyGradientOp : public Op {
   CrossEntropyOptions options_;
 };
 
-// (logits, targets) -> f64 scalar: how many samples have their target among the k largest logits (ties: lower class first).
+// (logits, targets) -> f64 scalar: how many samples have their target among the k largest logits (ties: lower class
+// first).
 class CountCorrectOp : public Op {
  public:
   explicit CountCorrectOp(std::int64_t k) : k_(k) {}

@@ -12,14 +12,15 @@ std::vector<Type> DropoutOp::infer(std::string_view place, std::span<const Type>
 }
 
 std::vector<Value> DropoutOp::gradient(const Request& r) const {
-  return {apply_op(std::make_shared<DropoutOp>(probability_, key_), {r.gradients[0], r.inputs[1], r.inputs[2]}), {}, {}};
+  return {
+      apply_op(std::make_shared<DropoutOp>(probability_, key_), {r.gradients[0], r.inputs[1], r.inputs[2]}), {}, {}};
 }
 
 Value dropout(Value x, double probability, std::string_view call_site) {
   check(x.shape().rank() >= 1, "dropout", "{}: input is a scalar, expected a batch", call_site);
   if (!x.graph().training() || probability == 0) return x;
   return apply_op(std::make_shared<DropoutOp>(probability, mix(x.graph().seed(), hash_name(call_site))),
-               {x, x.graph().step(), x.graph().sample_ids(x.shape()[0])});
+                  {x, x.graph().step(), x.graph().sample_ids(x.shape()[0])});
 }
 
 }  // namespace lockstep

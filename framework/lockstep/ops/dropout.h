@@ -1,6 +1,6 @@
-// Dropout (Srivastava et al. 2014, inverted form): zero with probability p, else divide by 1 - p. Which elements go is a function
-// of (seed, call site, step, sample id, logical element) alone, so it is the same at every world size, batch split and layout, and
-// backward draws it again instead of storing a mask.
+// Dropout (Srivastava et al. 2014, inverted form): zero with probability p, else divide by 1 - p. Which elements go is
+// a function of (seed, call site, step, sample id, logical element) alone, so it is the same at every world size, batch
+// split and layout, and backward draws it again instead of storing a mask.
 #pragma once
 
 #include "lockstep/graph/graph.h"

@@ -9,7 +9,8 @@ constexpr const char* kUnaryNames[] = {"relu", "exp", "log", "sqrt", "tanh", "si
 constexpr const char* kBinaryNames[] = {"add", "subtract", "multiply"};
 
 void require_floating(std::string_view op, std::string_view place, const Type& type) {
-  check(type.dtype == DType::F32 || type.dtype == DType::F64, op, "{}: input is {}, expected f32 or f64", place, type.str());
+  check(type.dtype == DType::F32 || type.dtype == DType::F64, op, "{}: input is {}, expected f32 or f64", place,
+        type.str());
 }
 
 Value unary(Unary kind, Value x) { return apply_op(std::make_shared<UnaryOp>(kind), {x}); }
@@ -53,7 +54,8 @@ std::vector<Value> BinaryOp::gradient(const Request& r) const {
     case Binary::Subtract:
       return {dy, if_needed(1, [&] { return scale_shift(dy, -1); })};
     case Binary::Multiply:
-      return {if_needed(0, [&] { return multiply(dy, r.inputs[1]); }), if_needed(1, [&] { return multiply(dy, r.inputs[0]); })};
+      return {if_needed(0, [&] { return multiply(dy, r.inputs[1]); }),
+              if_needed(1, [&] { return multiply(dy, r.inputs[0]); })};
   }
   return {};
 }
@@ -78,6 +80,8 @@ Value abs(Value x) { return unary(Unary::Abs, x); }
 Value add(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Add), {a, b}); }
 Value subtract(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Subtract), {a, b}); }
 Value multiply(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Multiply), {a, b}); }
-Value scale_shift(Value x, double scale, double shift) { return apply_op(std::make_shared<ScaleShiftOp>(scale, shift), {x}); }
+Value scale_shift(Value x, double scale, double shift) {
+  return apply_op(std::make_shared<ScaleShiftOp>(scale, shift), {x});
+}
 
 }  // namespace lockstep

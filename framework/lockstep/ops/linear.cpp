@@ -7,12 +7,13 @@ namespace lockstep {
 
 std::vector<Type> MatmulOp::infer(std::string_view place, std::span<const Type> inputs) const {
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
-  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", place, a.str(), b.str());
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}, expected one type", place, inputs[0].str(),
-        inputs[1].str());
+  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", place, a.str(),
+        b.str());
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}, expected one type", place,
+        inputs[0].str(), inputs[1].str());
   const std::int64_t inner_a = a[transpose_a_ ? 0 : 1], inner_b = b[transpose_b_ ? 1 : 0];
-  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", place, a.str(), inner_a,
-        b.str(), inner_b);
+  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", place,
+        a.str(), inner_a, b.str(), inner_b);
   return {{Shape{a[transpose_a_ ? 1 : 0], b[transpose_b_ ? 0 : 1]}, inputs[0].dtype}};
 }
 
@@ -25,7 +26,8 @@ std::vector<Value> MatmulOp::gradient(const Request& r) const {
 }
 
 double MatmulOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
-  return 2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(inputs[0].shape[transpose_a_ ? 0 : 1]);
+  return 2.0 * static_cast<double>(outputs[0].shape.elements()) *
+         static_cast<double>(inputs[0].shape[transpose_a_ ? 0 : 1]);
 }
 
 std::string MatmulOp::attributes() const {
@@ -37,7 +39,8 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
   check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
   check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", place, w.str());
   check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(), inputs[1].str());
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
+        inputs[1].str());
   if (inputs.size() > 2) {
     const Type bias{Shape{w[0]}, inputs[0].dtype};
     check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
@@ -48,9 +51,9 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
 std::vector<Value> LinearOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
   std::vector<Value> result(r.inputs.size());
-  if (r.needed[1]) result[1] = matmul(dy, x, true, false);                         // (out, in)
-  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);             // (out)
-  if (r.needed[0]) result[0] = matmul(dy, w);                                      // (N, in)
+  if (r.needed[1]) result[1] = matmul(dy, x, true, false);              // (out, in)
+  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);  // (out)
+  if (r.needed[0]) result[0] = matmul(dy, w);                           // (N, in)
   return result;
 }
 

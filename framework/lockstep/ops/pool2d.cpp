@@ -8,8 +8,8 @@ namespace lockstep {
 namespace {
 
 // As PyTorch: in ceil mode a last window that would start in the right padding is dropped.
-std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
-                         bool ceil_mode) {
+std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                         std::int64_t dilation, bool ceil_mode) {
   const std::int64_t span = in + 2 * padding - dilation * (kernel - 1) - 1;
   std::int64_t out = (span + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if (ceil_mode && (out - 1) * stride >= in + padding) --out;
@@ -22,11 +22,13 @@ std::vector<Type> Pool2dOp::infer(std::string_view place, std::span<const Type> 
   const Shape& x = inputs[0].shape;
   const Pool2dOptions& o = options_;
   check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
-  check(o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0, name(),
-        "{}: kernel, stride and dilation must be positive: {}", place, attributes());
+  check(o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0,
+        name(), "{}: kernel, stride and dilation must be positive: {}", place, attributes());
   check(o.padding_h >= 0 && o.padding_w >= 0 && o.padding_h * 2 <= o.kernel_h && o.padding_w * 2 <= o.kernel_w, name(),
-        "{}: padding {}x{} must be at most half of the kernel {}x{}", place, o.padding_h, o.padding_w, o.kernel_h, o.kernel_w);
-  check(x[2] + 2 * o.padding_h >= o.dilation_h * (o.kernel_h - 1) + 1 && x[3] + 2 * o.padding_w >= o.dilation_w * (o.kernel_w - 1) + 1,
+        "{}: padding {}x{} must be at most half of the kernel {}x{}", place, o.padding_h, o.padding_w, o.kernel_h,
+        o.kernel_w);
+  check(x[2] + 2 * o.padding_h >= o.dilation_h * (o.kernel_h - 1) + 1 &&
+            x[3] + 2 * o.padding_w >= o.dilation_w * (o.kernel_w - 1) + 1,
         name(), "{}: input {}x{} is smaller than the window {}x{}", place, x[2], x[3], o.kernel_h, o.kernel_w);
   const std::int64_t h = output_size(x[2], o.kernel_h, o.stride_h, o.padding_h, o.dilation_h, o.ceil_mode);
   const std::int64_t w = output_size(x[3], o.kernel_w, o.stride_w, o.padding_w, o.dilation_w, o.ceil_mode);
@@ -50,12 +52,17 @@ std::vector<Type> Pool2dGradientOp::infer(std::string_view, std::span<const Type
   return {{input_, inputs[0].dtype}};
 }
 
-Value max_pool2d(Value x, Pool2dOptions options) { return apply_op(std::make_shared<Pool2dOp>(Pool::Max, options), {x}); }
+Value max_pool2d(Value x, Pool2dOptions options) {
+  return apply_op(std::make_shared<Pool2dOp>(Pool::Max, options), {x});
+}
 
-Value average_pool2d(Value x, Pool2dOptions options) { return apply_op(std::make_shared<Pool2dOp>(Pool::Average, options), {x}); }
+Value average_pool2d(Value x, Pool2dOptions options) {
+  return apply_op(std::make_shared<Pool2dOp>(Pool::Average, options), {x});
+}
 
 Value global_average_pool2d(Value x) {
-  check(x.shape().rank() == 4, "global_average_pool2d", "input is {}, expected (samples, channels, height, width)", x.shape().str());
+  check(x.shape().rank() == 4, "global_average_pool2d", "input is {}, expected (samples, channels, height, width)",
+        x.shape().str());
   const std::int64_t h = x.shape()[2], w = x.shape()[3];
   return average_pool2d(x, {.kernel_h = h, .kernel_w = w, .stride_h = h, .stride_w = w});
 }

@@ -33,10 +33,13 @@ class Pool2dOp : public Op {
 // Max: (dy, index) -> dx. Average: (dy) -> dx.
 class Pool2dGradientOp : public Op {
  public:
-  Pool2dGradientOp(Pool kind, Pool2dOptions options, Shape input) : kind_(kind), options_(options), input_(std::move(input)) {}
+  Pool2dGradientOp(Pool kind, Pool2dOptions options, Shape input)
+      : kind_(kind), options_(options), input_(std::move(input)) {}
   Pool kind() const { return kind_; }
   const Pool2dOptions& options() const { return options_; }
-  std::string_view name() const override { return kind_ == Pool::Max ? "max_pool2d_gradient" : "average_pool2d_gradient"; }
+  std::string_view name() const override {
+    return kind_ == Pool::Max ? "max_pool2d_gradient" : "average_pool2d_gradient";
+  }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
 
  private:

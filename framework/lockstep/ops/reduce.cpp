@@ -5,7 +5,9 @@
 
 namespace lockstep {
 
-std::vector<Type> SumOp::infer(std::string_view, std::span<const Type> inputs) const { return {{Shape{}, inputs[0].dtype}}; }
+std::vector<Type> SumOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {{Shape{}, inputs[0].dtype}};
+}
 
 std::vector<Value> SumOp::gradient(const Request& r) const {
   const Shape& shape = r.inputs[0].shape();
@@ -21,7 +23,8 @@ std::vector<Type> ExpandOp::infer(std::string_view place, std::span<const Type> 
 std::vector<Value> ExpandOp::gradient(const Request& r) const { return {scale_shift(sum(r.gradients[0]), factor_)}; }
 
 std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", place, inputs[0].str());
+  check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", place,
+        inputs[0].str());
   return {{Shape{inputs[0].shape[1]}, inputs[0].dtype}};
 }
 

@@ -1,4 +1,5 @@
-// The same value in another layout. Only the plan makes these nodes, where a kernel wants another layout than it is offered.
+// The same value in another layout. Only the plan makes these nodes, where a kernel wants another layout than it is
+// offered.
 #pragma once
 
 #include "lockstep/graph/layout.h"

@@ -5,12 +5,14 @@
 namespace lockstep {
 
 std::vector<Type> ReshapeOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  check(inputs[0].shape.elements() == shape_.elements(), name(), "{}: input {} has {} elements, shape {} expects {}", place,
-        inputs[0].str(), inputs[0].shape.elements(), shape_.str(), shape_.elements());
+  check(inputs[0].shape.elements() == shape_.elements(), name(), "{}: input {} has {} elements, shape {} expects {}",
+        place, inputs[0].str(), inputs[0].shape.elements(), shape_.str(), shape_.elements());
   return {{shape_, inputs[0].dtype}};
 }
 
-std::vector<Value> ReshapeOp::gradient(const Request& r) const { return {reshape(r.gradients[0], r.inputs[0].shape())}; }
+std::vector<Value> ReshapeOp::gradient(const Request& r) const {
+  return {reshape(r.gradients[0], r.inputs[0].shape())};
+}
 
 Value reshape(Value x, Shape shape) { return apply_op(std::make_shared<ReshapeOp>(std::move(shape)), {x}); }
 

@@ -16,10 +16,10 @@ struct Adam {
     const double correction1 = 1 - std::pow(options.beta1, t), correction2 = 1 - std::pow(options.beta2, t);
     const double coupled = options.decoupled_decay ? 0 : r.weight_decay;
     const double shrink = options.decoupled_decay ? 1 - r.learning_rate * r.weight_decay : 1;
-    return [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2), c1 = static_cast<T>(1 - options.beta1),
-            c2 = static_cast<T>(1 - options.beta2), epsilon = static_cast<T>(options.epsilon), decay = static_cast<T>(coupled),
-            shrink = static_cast<T>(shrink), scale = static_cast<T>(r.gradient_scale),
-            rate = static_cast<T>(r.learning_rate / correction1),
+    return [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2),
+            c1 = static_cast<T>(1 - options.beta1), c2 = static_cast<T>(1 - options.beta2),
+            epsilon = static_cast<T>(options.epsilon), decay = static_cast<T>(coupled), shrink = static_cast<T>(shrink),
+            scale = static_cast<T>(r.gradient_scale), rate = static_cast<T>(r.learning_rate / correction1),
             root = static_cast<T>(1 / std::sqrt(correction2))](T& w, T g, T& m, T& v) {
       w *= shrink;
       const T d = g * scale + decay * w;

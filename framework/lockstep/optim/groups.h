@@ -7,11 +7,11 @@
 
 namespace lockstep::optim {
 
-// The first group whose pattern fits a parameter's full name applies; `*` stands for any characters. What a group leaves open is the
-// optimizer's.
+// The first group whose pattern fits a parameter's full name applies; `*` stands for any characters. What a group
+// leaves open is the optimizer's.
 struct ParameterGroup {
-  std::string pattern;                        // "fc.*", "*.bias"
-  double rate_scale = 1;                      // times the scheduled learning rate
+  std::string pattern;    // "fc.*", "*.bias"
+  double rate_scale = 1;  // times the scheduled learning rate
   std::optional<double> weight_decay = {};
 };
 

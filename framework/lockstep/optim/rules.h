@@ -1,4 +1,5 @@
-// How an update rule is written: a struct with `kStates` and `T operator()(T& w, T g, T* state...)` for f32 and f64, made an UpdateRule.
+// How an update rule is written: a struct with `kStates` and `T operator()(T& w, T g, T* state...)` for f32 and f64,
+// made an UpdateRule.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ class ElementwiseRule final : public UpdateRule {
   explicit ElementwiseRule(Rule rule) : rule_(rule) {}
   std::string_view name() const override { return rule_.name(); }
   std::vector<std::string_view> states() const override { return {Rule::kStates.begin(), Rule::kStates.end()}; }
-  void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states, const Rates& rates) const override {
+  void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
+             const Rates& rates) const override {
     run(n, value, gradient, states, rates);
   }
   void apply(std::int64_t n, double* value, const double* gradient, std::span<double* const> states,
@@ -34,7 +36,8 @@ class ElementwiseRule final : public UpdateRule {
  private:
   template <class T>
   void run(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
-    update_elements(n, value, gradient, states, rule_.template prepare<T>(rates), std::make_index_sequence<Rule::kStates.size()>{});
+    update_elements(n, value, gradient, states, rule_.template prepare<T>(rates),
+                    std::make_index_sequence<Rule::kStates.size()>{});
   }
   Rule rule_;
 };

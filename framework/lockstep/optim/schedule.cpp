@@ -34,8 +34,8 @@ Schedule cosine(double rate, double epochs, double minimum) {
 }
 
 Schedule one_cycle(OneCycleOptions o) {
-  check(o.epochs > 0 && o.rising > 0 && o.rising < 1, "schedule", "one cycle needs epochs {} above 0 and a rising part {} in (0, 1)",
-        o.epochs, o.rising);
+  check(o.epochs > 0 && o.rising > 0 && o.rising < 1, "schedule",
+        "one cycle needs epochs {} above 0 and a rising part {} in (0, 1)", o.epochs, o.rising);
   return [o](double epoch) {
     const double x = epoch / o.epochs, start = o.rate / o.start_divisor;
     return x < o.rising ? half_cosine(start, o.rate, x / o.rising)

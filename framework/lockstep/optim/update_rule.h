@@ -1,5 +1,6 @@
-// Element-wise optimizers: w, m, ... <- f(w, g, m, ...; step, rates), the same for every element of a stretch of memory, so buckets are
-// updated in one pass over them, in slices, by whoever owns a slice. Stateless themselves; the state lies beside the parameters.
+// Element-wise optimizers: w, m, ... <- f(w, g, m, ...; step, rates), the same for every element of a stretch of
+// memory, so buckets are updated in one pass over them, in slices, by whoever owns a slice. Stateless themselves; the
+// state lies beside the parameters.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class UpdateRule {
   virtual std::string_view name() const = 0;
   virtual std::vector<std::string_view> states() const = 0;  // names of the per-element state, as stored in checkpoints
   // n elements of value, gradient and each state. Elements that are zero everywhere (padding) stay zero.
-  virtual void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states, const Rates& rates) const = 0;
+  virtual void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
+                     const Rates& rates) const = 0;
   virtual void apply(std::int64_t n, double* value, const double* gradient, std::span<double* const> states,
                      const Rates& rates) const = 0;
 };
@@ -33,15 +35,16 @@ struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;
 };
-// As torch.optim.SGD: g += decay * w; m = momentum * m + g (m = g at first); w -= rate * (nesterov ? g + momentum * m : m).
+// As torch.optim.SGD: g += decay * w; m = momentum * m + g (m = g at first); w -= rate * (nesterov ? g + momentum * m :
+// m).
 std::unique_ptr<UpdateRule> sgd(SgdOptions options);
 
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   bool decoupled_decay = false;  // AdamW
 };
-// Kingma and Ba, "Adam" (2015), algorithm 1; with decoupled decay Loshchilov and Hutter, "Decoupled weight decay regularization"
-// (2019), algorithm 2. As in PyTorch: epsilon is added to the bias-corrected root.
+// Kingma and Ba, "Adam" (2015), algorithm 1; with decoupled decay Loshchilov and Hutter, "Decoupled weight decay
+// regularization" (2019), algorithm 2. As in PyTorch: epsilon is added to the bias-corrected root.
 std::unique_ptr<UpdateRule> adam(AdamOptions options);
 
 }  // namespace lockstep::optim

@@ -9,7 +9,8 @@ namespace {
 
 comm::Buffer view(void* base, DType dtype, Range range) {
   const auto element = dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32;
-  return {static_cast<std::byte*>(base) + range.begin * static_cast<std::int64_t>(size_of(dtype)), range.size(), element};
+  return {static_cast<std::byte*>(base) + range.begin * static_cast<std::int64_t>(size_of(dtype)), range.size(),
+          element};
 }
 
 }  // namespace
@@ -30,11 +31,15 @@ Range BucketReducer::slice(const Bucket& bucket, int rank) const {
 
 int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots) {
   const int number = static_cast<int>(buckets_.size());
-  check(dtype == DType::F32 || dtype == DType::F64, "reduction", "bucket {} is {}, expected f32 or f64", number, name_of(dtype));
-  check(number <= comm::Communicator::kMaxTag, "reduction", "bucket {} is one too many: the limit is {}", number, comm::Communicator::kMaxTag);
-  check(slots.size() >= partials_[static_cast<std::size_t>(rank_)].size(), "reduction", "bucket {} has {} slots, this rank's part of the tree needs {}",
-        number, slots.size(), partials_[static_cast<std::size_t>(rank_)].size());
-  Bucket& b = buckets_.emplace_back(Bucket{.number = number, .dtype = dtype, .elements = elements, .slots = std::move(slots)});
+  check(dtype == DType::F32 || dtype == DType::F64, "reduction", "bucket {} is {}, expected f32 or f64", number,
+        name_of(dtype));
+  check(number <= comm::Communicator::kMaxTag, "reduction", "bucket {} is one too many: the limit is {}", number,
+        comm::Communicator::kMaxTag);
+  check(slots.size() >= partials_[static_cast<std::size_t>(rank_)].size(), "reduction",
+        "bucket {} has {} slots, this rank's part of the tree needs {}", number, slots.size(),
+        partials_[static_cast<std::size_t>(rank_)].size());
+  Bucket& b =
+      buckets_.emplace_back(Bucket{.number = number, .dtype = dtype, .elements = elements, .slots = std::move(slots)});
   const auto bytes = static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype);
   std::size_t others = 0;
   for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();

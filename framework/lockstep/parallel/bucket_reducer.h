@@ -1,7 +1,8 @@
-// Sums buckets over all ranks by the reduction tree with plain messages: each rank collects its slice of every rank's open partial sums,
-// adds them in tree order, and sends the slice to all. A state machine that progress() drives, so buckets travel while backward goes on.
-// Each bucket's slots are the caller's memory; after a bucket is done, its slot 0 is the sum, the same bits on every rank. One thread;
-// all ranks start the same buckets in the same order. Throws Error where MPI fails, which poisons the communicator.
+// Sums buckets over all ranks by the reduction tree with plain messages: each rank collects its slice of every rank's
+// open partial sums, adds them in tree order, and sends the slice to all. A state machine that progress() drives, so
+// buckets travel while backward goes on. Each bucket's slots are the caller's memory; after a bucket is done, its slot
+// 0 is the sum, the same bits on every rank. One thread; all ranks start the same buckets in the same order. Throws
+// Error where MPI fails, which poisons the communicator.
 #pragma once
 
 #include <deque>
@@ -32,8 +33,8 @@ class BucketReducer {
     DType dtype;
     std::int64_t elements;
     std::vector<void*> slots;
-    AlignedBuffer received;                // the other ranks' partials of my slice
-    std::vector<const void*> operands;     // by tree order: my slots' slices and the received ones
+    AlignedBuffer received;             // the other ranks' partials of my slice
+    std::vector<const void*> operands;  // by tree order: my slots' slices and the received ones
     Phase phase = Phase::Idle;
     std::vector<comm::Request> requests;
   };

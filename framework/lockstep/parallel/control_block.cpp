@@ -8,8 +8,15 @@
 
 namespace lockstep {
 
-ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& world, std::size_t sums, std::size_t words)
-    : comm_(comm), walk_(world), rank_(world.rank), size_(world.size), sums_(sums), word_count_(words), partials_(world.partials()) {
+ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& world, std::size_t sums,
+                           std::size_t words)
+    : comm_(comm),
+      walk_(world),
+      rank_(world.rank),
+      size_(world.size),
+      sums_(sums),
+      word_count_(words),
+      partials_(world.partials()) {
   std::vector<TreeNode> all;
   std::size_t units = 0;
   for (const auto& of_rank : partials_) {
@@ -24,7 +31,9 @@ ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& wo
   totals_.resize(sums);
 }
 
-std::span<double> ControlBlock::slot(int s) { return std::span(slots_).subspan(static_cast<std::size_t>(s) * sums_, sums_); }
+std::span<double> ControlBlock::slot(int s) {
+  return std::span(slots_).subspan(static_cast<std::size_t>(s) * sums_, sums_);
+}
 
 void ControlBlock::begin() {
   walk_.begin();
@@ -49,7 +58,9 @@ std::span<std::uint64_t> ControlBlock::words_of(int rank) {
   return std::span(blocks_).subspan(first_[static_cast<std::size_t>(rank)], word_count_);
 }
 
-std::uint64_t ControlBlock::word(int rank, std::size_t i) const { return blocks_[first_[static_cast<std::size_t>(rank)] + i]; }
+std::uint64_t ControlBlock::word(int rank, std::size_t i) const {
+  return blocks_[first_[static_cast<std::size_t>(rank)] + i];
+}
 
 void ControlBlock::start() {
   const std::size_t mine = first_[static_cast<std::size_t>(rank_)] + word_count_;
@@ -61,7 +72,8 @@ void ControlBlock::start() {
     return std::span(blocks_).subspan(begin, end - begin);
   };
   requests_.clear();
-  for (int step = 1; step < size_; ++step) requests_.push_back(comm_.irecv(block((rank_ + step) % size_), (rank_ + step) % size_));
+  for (int step = 1; step < size_; ++step)
+    requests_.push_back(comm_.irecv(block((rank_ + step) % size_), (rank_ + step) % size_));
   for (int step = 1; step < size_; ++step) requests_.push_back(comm_.isend(block(rank_), (rank_ + step) % size_));
   active_ = true;
 }
@@ -94,7 +106,8 @@ void ControlBlock::total() {
 
 void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {
   for (int r = 0; r < size_; ++r) {
-    check(word(r, i) == word(rank_, i), "ranks", "{} differs: rank {} has {}, rank {} has {}", meaning, r, word(r, i), rank_, word(rank_, i));
+    check(word(r, i) == word(rank_, i), "ranks", "{} differs: rank {} has {}, rank {} has {}", meaning, r, word(r, i),
+          rank_, word(rank_, i));
   }
 }
 

@@ -1,6 +1,6 @@
-// The small block that every rank learns from every other once per step: f64 sums (loss, weights, counts), added over leaves by the
-// reduction tree, and u64 words per rank (step, position, requests). It travels beside the first bucket and is never rounded. One
-// thread; collective.
+// The small block that every rank learns from every other once per step: f64 sums (loss, weights, counts), added over
+// leaves by the reduction tree, and u64 words per rank (step, position, requests). It travels beside the first bucket
+// and is never rounded. One thread; collective.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class ControlBlock {
   // The communicator is used for nothing else while the block lives.
   ControlBlock(const comm::Communicator& comm, const WorldLayout& world, std::size_t sums, std::size_t words);
 
-  void begin();                     // a new block
-  std::span<double> leaf();         // the current leaf's sums, zero at first
-  void end_leaf();                  // they are complete; after the last leaf the block leaves for the other ranks
+  void begin();              // a new block
+  std::span<double> leaf();  // the current leaf's sums, zero at first
+  void end_leaf();           // they are complete; after the last leaf the block leaves for the other ranks
   std::span<std::uint64_t> words() { return words_of(rank_); }  // before the last end_leaf()
-  bool progress();                  // true once complete
+  bool progress();                                              // true once complete
   void finish();
 
   // After finish().
@@ -40,11 +40,11 @@ class ControlBlock {
   LeafWalk walk_;
   int rank_, size_;
   std::size_t sums_, word_count_;
-  std::vector<std::size_t> first_;       // by rank: where its block begins, in 8-byte units
+  std::vector<std::size_t> first_;  // by rank: where its block begins, in 8-byte units
   std::vector<std::vector<TreeNode>> partials_;
   std::vector<TreeMerge> merges_;
-  std::vector<std::uint64_t> blocks_;    // all ranks': words, then the slots' sums as bit patterns
-  std::vector<double> slots_, totals_;   // mine, by slot; the result
+  std::vector<std::uint64_t> blocks_;   // all ranks': words, then the slots' sums as bit patterns
+  std::vector<double> slots_, totals_;  // mine, by slot; the result
   std::vector<comm::Request> requests_;
   bool active_ = false;
 };

@@ -1,6 +1,7 @@
-// The reduction of one training step: leaves go in one after the other, gradients of a bucket are joined as soon as they are final and
-// leave for the other ranks while backward goes on, sums and batch statistics travel with them. Drives itself from the executor's
-// calls. One thread; all ranks make the same calls in the same order, each for its own leaves.
+// The reduction of one training step: leaves go in one after the other, gradients of a bucket are joined as soon as
+// they are final and leave for the other ranks while backward goes on, sums and batch statistics travel with them.
+// Drives itself from the executor's calls. One thread; all ranks make the same calls in the same order, each for its
+// own leaves.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,8 @@ enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kContro
 class GradientEngine {
  public:
   // `statistics` doubles per leaf (batch statistics) and `counts` are added up beside the gradients.
-  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, ParameterStore& store, std::size_t statistics,
-                 std::size_t counts);
+  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, ParameterStore& store,
+                 std::size_t statistics, std::size_t counts);
 
   void begin_step(std::uint64_t step, std::uint64_t samples, std::uint64_t position);
 
@@ -51,7 +52,7 @@ class GradientEngine {
   std::size_t statistics_count_;
   std::vector<std::vector<double>> statistics_;  // by slot
   int statistics_bucket_ = -1;
-  std::vector<int> awaited_;                     // by bucket: gradients of this leaf that are not final
+  std::vector<int> awaited_;  // by bucket: gradients of this leaf that are not final
 };
 
 }  // namespace lockstep

@@ -58,15 +58,17 @@ std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const
       operands.pop_back();
     }
   }
-  check(stack.size() == 1 && stack[0] == tree.root(), "reduction tree", "partial sums do not cover {} leaves", tree.leaves());
+  check(stack.size() == 1 && stack[0] == tree.root(), "reduction tree", "partial sums do not cover {} leaves",
+        tree.leaves());
   return merges;
 }
 
 template <class T>
 void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n, T* out) {
-  constexpr std::int64_t kBlock = 512;         // a block of every open sum stays in the first-level cache
-  constexpr std::size_t kMaxOperands = 4096;   // of which few are sums at a time: the stack of the tree's walk
-  check(operands.size() <= kMaxOperands, "reduction tree", "{} partial sums, at most {} are supported", operands.size(), kMaxOperands);
+  constexpr std::int64_t kBlock = 512;        // a block of every open sum stays in the first-level cache
+  constexpr std::size_t kMaxOperands = 4096;  // of which few are sums at a time: the stack of the tree's walk
+  check(operands.size() <= kMaxOperands, "reduction tree", "{} partial sums, at most {} are supported", operands.size(),
+        kMaxOperands);
   if (merges.empty()) {
     if (operands[0] != out) std::copy_n(operands[0], n, out);
     return;
@@ -78,7 +80,9 @@ void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> mer
     const std::int64_t count = std::min(kBlock, n - begin);
     int depth = 0;
     for (const TreeMerge& m : merges) {
-      const auto is_sum = [&](int operand, int at) { return at >= 0 && owners[static_cast<std::size_t>(at)] == operand; };
+      const auto is_sum = [&](int operand, int at) {
+        return at >= 0 && owners[static_cast<std::size_t>(at)] == operand;
+      };
       const T* from = operands[static_cast<std::size_t>(m.from)] + begin;
       if (is_sum(m.from, depth - 1)) from = sums[static_cast<std::size_t>(--depth)].data();
       if (!is_sum(m.into, depth - 1)) {

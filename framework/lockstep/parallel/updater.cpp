@@ -9,14 +9,16 @@ namespace lockstep {
 Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, UpdaterOptions options)
     : store_(store), rule_(std::move(rule)) {
   for (const optim::ParameterGroup& g : options.groups) {
-    const bool used = std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });
+    const bool used =
+        std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });
     check(used, "optimizer", "no parameter's name fits the group '{}'", g.pattern);
   }
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
     for (const BucketEntry& e : store.buckets()[b].entries) {
       const optim::ParameterGroup* group = optim::find_group(options.groups, e.name);
       const bool decays = options.decay_biases_and_norms || e.parameter->role == Role::Weight;
-      Stretch s{b, e.offset, e.offset + e.elements, group != nullptr ? group->rate_scale : 1, decays ? options.weight_decay : 0};
+      Stretch s{b, e.offset, e.offset + e.elements, group != nullptr ? group->rate_scale : 1,
+                decays ? options.weight_decay : 0};
       if (group != nullptr && group->weight_decay) s.weight_decay = *group->weight_decay;
       Stretch* last = stretches_.empty() ? nullptr : &stretches_.back();
       if (last != nullptr && last->bucket == b && last->end == s.begin && last->rate_scale == s.rate_scale &&
@@ -36,7 +38,10 @@ void Updater::update(double learning_rate, double weight, std::int64_t step) {
     std::vector<T*> states;
     for (AlignedBuffer& state : bucket.states) states.push_back(at(state));
     rule_->apply(s.end - s.begin, at(bucket.values), at(bucket.gradients[0]), states,
-                 {.learning_rate = learning_rate * s.rate_scale, .weight_decay = s.weight_decay, .gradient_scale = 1 / weight, .step = step});
+                 {.learning_rate = learning_rate * s.rate_scale,
+                  .weight_decay = s.weight_decay,
+                  .gradient_scale = 1 / weight,
+                  .step = step});
   };
   for (const Stretch& s : stretches_) {
     store_.options().dtype == DType::F64 ? run(s, double{}) : run(s, float{});

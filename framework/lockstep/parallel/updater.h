@@ -1,5 +1,5 @@
-// Applies an update rule to what the reduction left: per parameter group in one pass over each bucket's memory, then refreshes derived
-// copies; and moves running statistics. Deterministic, so replicas stay equal without talking.
+// Applies an update rule to what the reduction left: per parameter group in one pass over each bucket's memory, then
+// refreshes derived copies; and moves running statistics. Deterministic, so replicas stay equal without talking.
 #pragma once
 
 #include <memory>
@@ -38,8 +38,8 @@ class Updater {
   std::vector<Stretch> stretches_;
 };
 
-// A pair of running mean and variance, to be moved by `momentum` towards the statistics of a batch: sums[c] and squares[c] are those of
-// `count` values per channel. The variance becomes the unbiased one, as in PyTorch.
+// A pair of running mean and variance, to be moved by `momentum` towards the statistics of a batch: sums[c] and
+// squares[c] are those of `count` values per channel. The variance becomes the unbiased one, as in PyTorch.
 struct RunningUpdate {
   double momentum;
   double count;

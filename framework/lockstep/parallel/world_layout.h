@@ -1,4 +1,5 @@
-// Who holds which leaves of the reduction tree: rank r of P takes part r of the S shards, or leaf r where there are no shards.
+// Who holds which leaves of the reduction tree: rank r of P takes part r of the S shards, or leaf r where there are no
+// shards.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,8 @@ struct WorldLayout {
   }
 };
 
-// A walk over this rank's leaves with the stack of open partial sums: where the current leaf's sum goes, and what is joined after it.
+// A walk over this rank's leaves with the stack of open partial sums: where the current leaf's sum goes, and what is
+// joined after it.
 class LeafWalk {
  public:
   explicit LeafWalk(const WorldLayout& world) : tree_(world.tree), leaves_(world.my_leaves()) { begin(); }

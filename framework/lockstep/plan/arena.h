@@ -1,5 +1,5 @@
-// The one block of memory in which all plans of a model keep their intermediate values; as large as the largest plan needs. Growing
-// moves it, so plans bind their pointers anew when the generation changes.
+// The one block of memory in which all plans of a model keep their intermediate values; as large as the largest plan
+// needs. Growing moves it, so plans bind their pointers anew when the generation changes.
 #pragma once
 
 #include <vector>
@@ -34,8 +34,8 @@ struct Lifetime {
   std::size_t offset = 0;
 };
 
-// Gives each an offset such that no two that live at once overlap (greedy by size: Pisarchyk and Lee, "Efficient memory management for
-// deep neural net inference", 2020). Returns the bytes that this takes.
+// Gives each an offset such that no two that live at once overlap (greedy by size: Pisarchyk and Lee, "Efficient memory
+// management for deep neural net inference", 2020). Returns the bytes that this takes.
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes);
 
 }  // namespace lockstep

@@ -43,7 +43,9 @@ class Assembler {
     return live;
   }
 
-  int primary(Value v) const { return primary_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())]; }
+  int primary(Value v) const {
+    return primary_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())];
+  }
   PlanBuffer& buffer(int b) { return out_.buffers[static_cast<std::size_t>(b)]; }
 
   int new_buffer(PlanBuffer b) {
@@ -82,7 +84,8 @@ class Assembler {
     outputs = emit(std::move(step), node.outputs);
   }
 
-  // Chooses the kernel for a step whose inputs are buffers as they lie, reorders inputs as it wishes, and makes its outputs.
+  // Chooses the kernel for a step whose inputs are buffers as they lie, reorders inputs as it wishes, and makes its
+  // outputs.
   std::vector<int> emit(PlanStep step, const std::vector<Type>& output_types) {
     std::vector<Layout> offered;
     for (int b : step.inputs) {
@@ -135,13 +138,14 @@ class Assembler {
     return copy;
   }
 
-  // Makes a kernel write a parameter's gradient straight into its slot; where the value is something else too (a view, the gradient of
-  // two parameters, in another layout) a copy is written there.
+  // Makes a kernel write a parameter's gradient straight into its slot; where the value is something else too (a view,
+  // the gradient of two parameters, in another layout) a copy is written there.
   void sink(const ParameterGradient& g) {
     const Layout form = request_.layout_of(g.parameter);
     int b = primary(g.value);
     const PlanBuffer& made = buffer(b);
-    if (made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form || producer(b) < 0) b = emit_reorder(b, form);
+    if (made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form || producer(b) < 0)
+      b = emit_reorder(b, form);
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);
@@ -170,7 +174,9 @@ void plan_lifetimes(Assembly& assembly) {
   const int end = static_cast<int>(assembly.steps.size());
   const auto root_of = [&](int b) -> PlanBuffer& { return buffers[static_cast<std::size_t>(assembly.root(b))]; };
   for (PlanBuffer& b : buffers) {
-    b.life = {.bytes = static_cast<std::size_t>(b.layout.storage_elements(b.type.shape)) * size_of(b.type.dtype), .first = end, .last = -1};
+    b.life = {.bytes = static_cast<std::size_t>(b.layout.storage_elements(b.type.shape)) * size_of(b.type.dtype),
+              .first = end,
+              .last = -1};
   }
   const auto touch = [&](int b, int step) {
     Lifetime& life = root_of(b).life;
@@ -189,7 +195,8 @@ void plan_lifetimes(Assembly& assembly) {
     if (step.offer.in_place_input < 0) continue;
     const int in = step.inputs[static_cast<std::size_t>(step.offer.in_place_input)], out = step.outputs[0];
     PlanBuffer &source = root_of(in), &target = buffers[static_cast<std::size_t>(out)];
-    if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep) continue;
+    if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep)
+      continue;
     if (source.life.last != s || source.life.bytes != target.life.bytes) continue;
     target.alias = assembly.root(in);
     source.life.last = target.life.last;

@@ -1,5 +1,5 @@
-// From a graph to steps: which nodes are live, which kernel runs each, in which layouts values lie, where reorders go, and where
-// memory is. Plan turns the result into something that runs.
+// From a graph to steps: which nodes are live, which kernel runs each, in which layouts values lie, where reorders go,
+// and where memory is. Plan turns the result into something that runs.
 #pragma once
 
 #include <functional>
@@ -30,20 +30,22 @@ struct PlanStep {
   std::shared_ptr<const Op> op;
   KernelOffer offer;
   std::vector<Type> input_types, output_types;
-  std::vector<int> inputs, outputs;         // buffers
-  std::vector<int> sinks;                   // buffers of parameter gradients that are final after this step
+  std::vector<int> inputs, outputs;  // buffers
+  std::vector<int> sinks;            // buffers of parameter gradients that are final after this step
   double flops = 0;
 };
 
 struct Assembly {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanStep> steps;
-  std::map<std::string, int> inputs;        // of Node::Kind::Input
-  std::vector<int> outputs;                 // as requested
-  std::map<const Parameter*, Layout> natural_layouts;  // in which gradients are made, else in which the first kernel reads
+  std::map<std::string, int> inputs;  // of Node::Kind::Input
+  std::vector<int> outputs;           // as requested
+  std::map<const Parameter*, Layout>
+      natural_layouts;  // in which gradients are made, else in which the first kernel reads
 
   int root(int buffer) const {
-    while (buffers[static_cast<std::size_t>(buffer)].alias >= 0) buffer = buffers[static_cast<std::size_t>(buffer)].alias;
+    while (buffers[static_cast<std::size_t>(buffer)].alias >= 0)
+      buffer = buffers[static_cast<std::size_t>(buffer)].alias;
     return buffer;
   }
 };

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function, ParameterStoreOptions options,
-                             Unused unused)
+CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function,
+                             ParameterStoreOptions options, Unused unused)
     : function_(std::move(function)), store_(std::move(parameters), options), unused_(unused) {}
 
 Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) {
@@ -42,8 +42,8 @@ void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradient
       names += (count++ > 0 ? ", " : "") + p.name;
     }
   }
-  check(count == 0, "model", "the loss does not depend on {} trainable parameter{}: {}; freeze them or take them out", count,
-        count == 1 ? "" : "s", names);
+  check(count == 0, "model", "the loss does not depend on {} trainable parameter{}: {}; freeze them or take them out",
+        count, count == 1 ? "" : "s", names);
 }
 
 }  // namespace lockstep

@@ -22,7 +22,8 @@ std::vector<bool> depends_on_parameters(const Graph& graph) {
 
 class Backward {
  public:
-  explicit Backward(Graph& graph) : graph_(graph), depends_(depends_on_parameters(graph)), gradients_(graph.nodes().size()) {}
+  explicit Backward(Graph& graph)
+      : graph_(graph), depends_(depends_on_parameters(graph)), gradients_(graph.nodes().size()) {}
 
   void accumulate(Value of, Value gradient) {
     if (!gradient || !depends_[static_cast<std::size_t>(of.node())]) return;
@@ -41,11 +42,13 @@ class Backward {
     const std::vector<Value> inputs = graph_.nodes()[i].inputs;
     const Graph::Scope scope(graph_, "grad " + graph_.nodes()[i].place);
     std::vector<Value> outputs;
-    for (std::size_t k = 0; k < graph_.nodes()[i].outputs.size(); ++k) outputs.emplace_back(&graph_, index, static_cast<int>(k));
+    for (std::size_t k = 0; k < graph_.nodes()[i].outputs.size(); ++k)
+      outputs.emplace_back(&graph_, index, static_cast<int>(k));
     std::vector<bool> needed;
     for (const Value& v : inputs) needed.push_back(depends_[static_cast<std::size_t>(v.node())]);
     const auto results = op->gradient({inputs, outputs, gradients_[i], needed});
-    check(results.size() == inputs.size(), op->name(), "gradient() returned {} values for {} inputs", results.size(), inputs.size());
+    check(results.size() == inputs.size(), op->name(), "gradient() returned {} values for {} inputs", results.size(),
+          inputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (results[k]) {
         check(results[k].type() == inputs[k].type(), op->name(), "gradient of input {} is {}, expected {}", k,

@@ -1,4 +1,5 @@
-// Reverse-mode differentiation as a graph pass: appends the backward nodes and says which value is each parameter's gradient.
+// Reverse-mode differentiation as a graph pass: appends the backward nodes and says which value is each parameter's
+// gradient.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@ struct ParameterGradient {
   Value value;  // of sum(weight * mean): the division by the global weight is the update's
 };
 
-// The gradient of loss.mean * loss.weight with respect to every trainable parameter that the loss depends on, in the order in
-// which backward finishes them. `batch` is the weight of a loss that names none: its number of samples.
+// The gradient of loss.mean * loss.weight with respect to every trainable parameter that the loss depends on, in the
+// order in which backward finishes them. `batch` is the weight of a loss that names none: its number of samples.
 std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, std::int64_t batch);
 
 }  // namespace lockstep

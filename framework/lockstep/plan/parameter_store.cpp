@@ -48,7 +48,8 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
   for (const Parameter* parameter : gradient_order) {
     Record& r = record(parameter);
     const std::int64_t elements = round_up(r.layout.storage_elements(parameter->shape), options_.dtype);
-    if (buckets_.empty() || (buckets_.back().elements > 0 && buckets_.back().elements + elements > limit)) buckets_.emplace_back();
+    if (buckets_.empty() || (buckets_.back().elements > 0 && buckets_.back().elements + elements > limit))
+      buckets_.emplace_back();
     Bucket& bucket = buckets_.back();
     r.bucket = static_cast<int>(buckets_.size()) - 1;
     r.offset = bucket.elements;
@@ -66,7 +67,8 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
   }
   for (auto& [parameter, r] : records_) {
     if (r.bucket < 0) {
-      r.own = allocate_aligned(static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter)));
+      r.own = allocate_aligned(static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) *
+                               size_of(dtype(parameter)));
       r.value = r.own.get();
     }
   }
@@ -126,13 +128,14 @@ const Parameter* ParameterStore::find(const std::string& name) const {
 
 Tensor ParameterStore::to_tensor(const Parameter* parameter, const void* data) const {
   Tensor tensor(parameter->shape, dtype(parameter));
-  if (tensor.elements() > 0) reorder(parameter->shape, dtype(parameter), record(parameter).layout, data, {}, tensor.raw());
+  if (tensor.elements() > 0)
+    reorder(parameter->shape, dtype(parameter), record(parameter).layout, data, {}, tensor.raw());
   return tensor;
 }
 
 void ParameterStore::from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const {
-  check(tensor.shape() == parameter->shape, "parameters", "'{}' has shape {}, the model expects {}", record(parameter).name,
-        tensor.shape().str(), parameter->shape.str());
+  check(tensor.shape() == parameter->shape, "parameters", "'{}' has shape {}, the model expects {}",
+        record(parameter).name, tensor.shape().str(), parameter->shape.str());
   check(parameter->is_integer == (tensor.dtype() == DType::I64), "parameters", "'{}' is {}, the model expects {}",
         record(parameter).name, name_of(tensor.dtype()), name_of(dtype(parameter)));
   if (tensor.elements() == 0) return;
@@ -157,7 +160,8 @@ std::byte* ParameterStore::in_bucket(const std::string& name, const AlignedBuffe
 Tensor ParameterStore::read_gradient(const std::string& name) const {
   const Parameter* parameter = find(name);
   const int bucket = record(parameter).bucket;
-  check(bucket >= 0, "parameters", "'{}' has no gradient: it is frozen, a buffer, or this model was compiled for inference", name);
+  check(bucket >= 0, "parameters",
+        "'{}' has no gradient: it is frozen, a buffer, or this model was compiled for inference", name);
   return to_tensor(parameter, in_bucket(name, buckets_[static_cast<std::size_t>(bucket)].gradients[0]));
 }
 
@@ -176,10 +180,12 @@ void ParameterStore::write_state(const std::string& name, int state, const Tenso
 std::size_t ParameterStore::bytes() const {
   std::size_t total = 0;
   for (const auto& [parameter, r] : records_) {
-    if (r.bucket < 0) total += static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
+    if (r.bucket < 0)
+      total += static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
   }
   for (const Bucket& b : buckets_) {
-    total += static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
+    total +=
+        static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
   }
   for (const Derived& d : derived_) {
     total += static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(dtype(d.parameter));

@@ -1,6 +1,7 @@
-// Where a model's parameters live. Each has one persistent form: value, gradient and optimizer state in the same element order and
-// padding, which the first plan fixes. Parameters with a gradient lie one after the other in buckets, in the order in which backward
-// finishes them; what kernels want in another layout is a derived copy, refreshed after every change of the values.
+// Where a model's parameters live. Each has one persistent form: value, gradient and optimizer state in the same
+// element order and padding, which the first plan fixes. Parameters with a gradient lie one after the other in buckets,
+// in the order in which backward finishes them; what kernels want in another layout is a derived copy, refreshed after
+// every change of the values.
 #pragma once
 
 #include <map>
@@ -21,8 +22,8 @@ struct BucketEntry {
   std::int64_t offset, elements;  // within the bucket, padding included
 };
 
-// Flat memory of one unit of reduction and update. `gradients` holds K slots: one normally, with shards the open partial sums of the
-// reduction tree; slot 0 becomes the sum over all ranks. `states` are the optimizer's.
+// Flat memory of one unit of reduction and update. `gradients` holds K slots: one normally, with shards the open
+// partial sums of the reduction tree; slot 0 becomes the sum over all ranks. `states` are the optimizer's.
 struct Bucket {
   std::vector<BucketEntry> entries;
   std::int64_t elements = 0;
@@ -47,7 +48,8 @@ class ParameterStore {
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const std::string& name(const Parameter* parameter) const { return record(parameter).name; }
 
-  // Fixes the persistent form and fills in initial values; once, by the first plan. `gradient_order` empty: inference only.
+  // Fixes the persistent form and fills in initial values; once, by the first plan. `gradient_order` empty: inference
+  // only.
   void allocate(const std::map<const Parameter*, Layout>& layouts, const std::vector<const Parameter*>& gradient_order);
   bool allocated() const { return allocated_; }
 

@@ -44,7 +44,8 @@ Plan::Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGra
   weight_ = keep(traced.loss.weight, outputs);
   prediction_ = keep(traced.prediction, outputs);
   for (const auto& [name, value] : traced.counts) {
-    check(value.type() == Type{Shape{}, DType::F64}, "model", "count '{}' is {}, expected an f64 scalar", name, value.type().str());
+    check(value.type() == Type{Shape{}, DType::F64}, "model", "count '{}' is {}, expected an f64 scalar", name,
+          value.type().str());
     counts_[name] = keep(value, outputs);
     count_names_.push_back(name);
   }
@@ -83,7 +84,8 @@ void Plan::lay_out() {
   std::vector<Lifetime*> lifetimes;
   for (PlanBuffer& b : assembly_.buffers) {
     const bool has_memory = b.alias < 0 && b.life.last >= 0 && b.life.bytes > 0;
-    if (has_memory && (b.kind == PlanBuffer::Kind::Arena || b.kind == PlanBuffer::Kind::Gradient)) lifetimes.push_back(&b.life);
+    if (has_memory && (b.kind == PlanBuffer::Kind::Arena || b.kind == PlanBuffer::Kind::Gradient))
+      lifetimes.push_back(&b.life);
   }
   for (std::size_t s = 0; s < kernels_.size(); ++s) {
     const int at = static_cast<int>(s);
@@ -176,8 +178,9 @@ double Plan::scalar(int output) const {
   check(output >= 0, "plan", "the model function did not return the value that is read");
   const int b = assembly_.outputs[static_cast<std::size_t>(output)];
   const void* at = address(b);
-  return assembly_.buffers[static_cast<std::size_t>(b)].type.dtype == DType::F64 ? *static_cast<const double*>(at)
-                                                                                 : static_cast<double>(*static_cast<const float*>(at));
+  return assembly_.buffers[static_cast<std::size_t>(b)].type.dtype == DType::F64
+             ? *static_cast<const double*>(at)
+             : static_cast<double>(*static_cast<const float*>(at));
 }
 
 double Plan::count(const std::string& name) const { return scalar(counts_.at(name)); }

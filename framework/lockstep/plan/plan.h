@@ -1,5 +1,5 @@
-// A graph made ready to run: kernels built, memory laid out, pointers set. Running it allocates nothing. Plans of one model share its
-// ParameterStore and Arena, so only the last run plan's outputs are valid. One thread at a time.
+// A graph made ready to run: kernels built, memory laid out, pointers set. Running it allocates nothing. Plans of one
+// model share its ParameterStore and Arena, so only the last run plan's outputs are valid. One thread at a time.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,8 @@ struct GradientTarget {
 class Plan {
  public:
   // Takes the graph as traced (training graphs with their gradient appended).
-  Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store, Arena& arena);
+  Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store,
+       Arena& arena);
   ~Plan();
 
   // Called after a step of the plan when a parameter's gradient is final in its slot.
@@ -65,7 +66,7 @@ class Plan {
   Arena& arena_;
   Assembly assembly_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<Lifetime> workspaces_;          // by step
+  std::vector<Lifetime> workspaces_;  // by step
   std::size_t arena_bytes_ = 0;
   std::int64_t batch_ = 0;
   int loss_ = -1, weight_ = -1, prediction_ = -1;  // indices into assembly_.outputs
@@ -77,8 +78,8 @@ class Plan {
     std::size_t at;  // index into pointers_
     int buffer;
   };
-  std::vector<void*> pointers_;               // inputs and outputs of every step
-  std::vector<Arguments> arguments_;          // by step
+  std::vector<void*> pointers_;       // inputs and outputs of every step
+  std::vector<Arguments> arguments_;  // by step
   std::vector<GradientPointer> gradient_pointers_;
   GradientTarget aimed_{-1, false};
   int bound_generation_ = -1;

@@ -22,8 +22,8 @@ class Inputs {
   std::map<std::string, Value> values_;
 };
 
-// What the model function returns: the loss for training and evaluation, counts (f64 scalars such as count_correct(), added over all
-// samples), and a prediction for inference. All are optional but the loss of a training step.
+// What the model function returns: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
+// added over all samples), and a prediction for inference. All are optional but the loss of a training step.
 struct Traced {
   Loss loss = {};
   std::map<std::string, Value> counts = {};

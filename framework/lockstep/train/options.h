@@ -22,10 +22,10 @@ struct Options {
   std::int64_t limit_train = 0, limit_eval = 0;  // samples; 0: all
 
   // Training
-  std::int64_t epochs = 10;       // 0: until max_steps
-  std::int64_t max_steps = 0;     // updates; 0: until epochs are done
-  std::int64_t batch_size = 32;   // samples per rank and micro-batch; 0: global_batch says
-  std::int64_t global_batch = 0;  // samples per update over all ranks; 0: batch_size * ranks * accumulate
+  std::int64_t epochs = 10;        // 0: until max_steps
+  std::int64_t max_steps = 0;      // updates; 0: until epochs are done
+  std::int64_t batch_size = 32;    // samples per rank and micro-batch; 0: global_batch says
+  std::int64_t global_batch = 0;   // samples per update over all ranks; 0: batch_size * ranks * accumulate
   std::string remainder = "keep";  // keep | drop: what becomes of an epoch's last samples that fill no global batch
   double label_smoothing = 0;
   std::uint64_t seed = 1;

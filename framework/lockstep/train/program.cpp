@@ -47,7 +47,8 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   } catch (const std::exception& error) {
     // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile.
     if (!world.is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
-    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world.rank(), world.host().c_str(), error.what());
+    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world.rank(), world.host().c_str(),
+                 error.what());
     comm::abort_job(1);
   }
 }

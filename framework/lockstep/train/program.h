@@ -1,4 +1,5 @@
-// The frame of a training program's main(): MPI, command line, and errors that end all ranks with one message and a non-zero status.
+// The frame of a training program's main(): MPI, command line, and errors that end all ranks with one message and a
+// non-zero status.
 //
 //   int main(int argc, char** argv) {
 //     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10});

@@ -39,7 +39,8 @@ void Session::open_output() {
     if (comm_.is_root()) prepare_output(options_);
   });
   comm::collectively(comm_, [&] {
-    log_ = std::make_unique<Log>(LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
+    log_ = std::make_unique<Log>(
+        LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
   });
   for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
 }
@@ -48,13 +49,14 @@ void Session::open_loaders() {
   const std::int64_t batch = global_batch(options_, comm_.size());
   const WorldLayout& world = trainer_->world();
   const auto sampler = [&](const data::Dataset& set, std::int64_t size, bool training) {
-    return data::DistributedSampler({.size = set.size(),
-                                     .global_batch = size,
-                                     .leaves = world.tree.leaves(),
-                                     .my_leaves = world.my_leaves(),
-                                     .seed = options_.seed,
-                                     .shuffle = training,
-                                     .remainder = training && options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep});
+    return data::DistributedSampler(
+        {.size = set.size(),
+         .global_batch = size,
+         .leaves = world.tree.leaves(),
+         .my_leaves = world.my_leaves(),
+         .seed = options_.seed,
+         .shuffle = training,
+         .remainder = training && options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep});
   };
   // Evaluation has no micro-batches: its steps are as large as one of training's.
   const std::int64_t eval_batch = std::max<std::int64_t>(world.tree.leaves(), batch / options_.accumulate);
@@ -73,13 +75,14 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
   }
   trainer_ = std::make_unique<Trainer>(
       comm_, module, std::move(model), std::move(fields),
-      TrainerOptions{.global_batch = global_batch(options_, comm_.size()),
-                     .shards = options_.shards,
-                     .accumulate = options_.accumulate,
-                     .precision = dtype_,
-                     .seed = options_.seed,
-                     .rule = update_rule(options_),
-                     .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias}});
+      TrainerOptions{
+          .global_batch = global_batch(options_, comm_.size()),
+          .shards = options_.shards,
+          .accumulate = options_.accumulate,
+          .precision = dtype_,
+          .seed = options_.seed,
+          .rule = update_rule(options_),
+          .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias}});
   comm::collectively(comm_, [&] { open_loaders(); });
   set_schedule();
   announce();
@@ -108,20 +111,25 @@ void Session::announce() const {
   }
   const CpuInfo cpu = cpu_info();
   const auto logger = log();
-  logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", name_, comm_.size(), comm_.size() == 1 ? "rank" : "ranks",
-               comm_.node_count(), comm_.node_count() == 1 ? "host" : "hosts", threads_.compute, threads_.compute == 1 ? "" : "s",
-               threads_.loaders, threads_.loaders == 1 ? "" : "s", cpu.model, cpu.instructions, comm::Environment::library());
+  logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", name_, comm_.size(),
+               comm_.size() == 1 ? "rank" : "ranks", comm_.node_count(), comm_.node_count() == 1 ? "host" : "hosts",
+               threads_.compute, threads_.compute == 1 ? "" : "s", threads_.loaders, threads_.loaders == 1 ? "" : "s",
+               cpu.model, cpu.instructions, comm::Environment::library());
   logger->info("hosts: {}", host_list(comm_));
-  logger->info("model: {} parameters, {}; global batch {} ({} per rank{}), {} updates per epoch", elements, options_.precision,
-               global_batch(options_, comm_.size()), trainer_->world().my_leaves().size() > 0 ? train_loader_->sampler().options().global_batch / comm_.size() : 0,
-               options_.shards > 0 ? fmt::format(", {} shards", options_.shards) : "", train_loader_->sampler().steps_per_epoch());
-  logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(), data_.eval->size(),
-               data_.classes);
+  logger->info(
+      "model: {} parameters, {}; global batch {} ({} per rank{}), {} updates per epoch", elements, options_.precision,
+      global_batch(options_, comm_.size()),
+      trainer_->world().my_leaves().size() > 0 ? train_loader_->sampler().options().global_batch / comm_.size() : 0,
+      options_.shards > 0 ? fmt::format(", {} shards", options_.shards) : "",
+      train_loader_->sampler().steps_per_epoch());
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
+               data_.eval->size(), data_.classes);
 }
 
 void Session::set_schedule() {
   const double steps = static_cast<double>(train_loader_->sampler().steps_per_epoch());
-  const double horizon = options_.epochs > 0 ? static_cast<double>(options_.epochs) : static_cast<double>(options_.max_steps) / steps;
+  const double horizon =
+      options_.epochs > 0 ? static_cast<double>(options_.epochs) : static_cast<double>(options_.max_steps) / steps;
   schedule_ = schedule(options_, horizon, global_batch(options_, comm_.size()));
 }
 
@@ -142,7 +150,8 @@ bool Session::done() const {
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build()");
   if (done()) {
-    if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0)) save_checkpoint();
+    if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
+      save_checkpoint();
     return false;
   }
   epoch_ = train_loader_->position().epoch;
@@ -171,8 +180,13 @@ void Session::report(const Totals& step) {
   epoch_totals_.samples += step.samples;
   for (const auto& [name, count] : step.counts) epoch_totals_.counts[name] += count;
   const std::int64_t now = trainer_->updates();
-  state_ = {.epoch = epoch_ + 1, .step_in_epoch = now - first_step_of_epoch_, .step = now, .samples = step.samples, .loss = step.loss,
-            .accuracy = step.fraction("correct"), .lr = rate_};
+  state_ = {.epoch = epoch_ + 1,
+            .step_in_epoch = now - first_step_of_epoch_,
+            .step = now,
+            .samples = step.samples,
+            .loss = step.loss,
+            .accuracy = step.fraction("correct"),
+            .lr = rate_};
   progress_->update(state_);
   logged_samples_ += step.samples;
   if (options_.log_every > 0 && now % options_.log_every == 0) {
@@ -197,8 +211,8 @@ void Session::finish_epoch() {
     const Totals totals = evaluate();
     const double took = std::max(1e-9, seconds() - before);
     write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
-    log()->info("epoch {}: evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, totals.loss, 100 * totals.fraction("correct"),
-                totals.samples);
+    log()->info("epoch {}: evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, totals.loss,
+                100 * totals.fraction("correct"), totals.samples);
   }
   if (options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0) save_checkpoint();
 }

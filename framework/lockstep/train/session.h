@@ -1,13 +1,14 @@
-// A training run of a program: data, loaders, trainer, schedule, log, metrics, progress, checkpoints and resuming, as its options say.
-// The program keeps the loop:
+// A training run of a program: data, loaders, trainer, schedule, log, metrics, progress, checkpoints and resuming, as
+// its options say. The program keeps the loop:
 //
 //   session.build(network, forward);
 //   while (session.next_epoch()) {
-//     for (data::Batch& batch : session.batches()) session.report(session.trainer().step(batch, session.learning_rate()));
-//     session.finish_epoch();
+//     for (data::Batch& batch : session.batches()) session.report(session.trainer().step(batch,
+//     session.learning_rate())); session.finish_epoch();
 //   }
 //
-// All ranks make the same calls, from one thread. What all ranks can know before the first step fails on all of them together.
+// All ranks make the same calls, from one thread. What all ranks can know before the first step fails on all of them
+// together.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// The part of Session that saves and restores: what a checkpoint holds beside tensors, and what must agree when it is resumed.
+// The part of Session that saves and restores: what a checkpoint holds beside tensors, and what must agree when it is
+// resumed.
 #include <fmt/format.h>
 
 #include "lockstep/checkpoint/directory.h"
@@ -13,17 +14,20 @@ namespace {
 
 constexpr int kMetadataVersion = 1;
 
-std::filesystem::path checkpoint_directory(const Options& options) { return std::filesystem::path(options.output) / "checkpoints"; }
+std::filesystem::path checkpoint_directory(const Options& options) {
+  return std::filesystem::path(options.output) / "checkpoints";
+}
 
 // The file to go on from; nullopt: none, a first start.
 std::optional<std::filesystem::path> file_to_resume(const Options& options) {
   if (options.resume.empty()) return std::nullopt;
   if (options.resume != "auto") return options.resume;
   bool damaged = false;
-  const auto newest = checkpoint::newest_whole(checkpoint_directory(options), [&](const checkpoint::Entry& entry, const std::string& reason) {
-    damaged = true;
-    log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
-  });
+  const auto newest = checkpoint::newest_whole(
+      checkpoint_directory(options), [&](const checkpoint::Entry& entry, const std::string& reason) {
+        damaged = true;
+        log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
+      });
   check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
         checkpoint_directory(options).string());
   if (!newest) return std::nullopt;
@@ -73,7 +77,8 @@ void Session::save_checkpoint() {
 void Session::load_weights() {
   const LoadReport report = trainer_->load_weights(options_.weights, {.strict = false});
   comm::collectively(comm_, [&] {
-    check(report.complete(), "weights", "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program",
+    check(report.complete(), "weights",
+          "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program",
           options_.weights, report.str());
   });
   log()->info("weights: {} tensors from {}", report.loaded.size(), options_.weights);
@@ -93,7 +98,8 @@ void Session::resume() {
   if (!options_.resume.empty()) resumed_step_ = 0;
   place = comm_.broadcast_string(place);
   if (place.empty()) {
-    if (!options_.resume.empty()) log()->info("no checkpoint in {} yet: starting at step 0", checkpoint_directory(options_).string());
+    if (!options_.resume.empty())
+      log()->info("no checkpoint in {} yet: starting at step 0", checkpoint_directory(options_).string());
     return;
   }
   comm_.broadcast_vector(bytes);
@@ -103,18 +109,22 @@ void Session::resume() {
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
   const nlohmann::json metadata = nlohmann::json::parse(saved.metadata, nullptr, false);
   check(metadata.is_object(), "resume", "{}: its metadata is no JSON object; a weights file cannot be resumed", place);
-  check(field<int>(metadata, "version", place) <= kMetadataVersion, "resume", "{}: version {}, this program knows up to {}", place,
-        field<int>(metadata, "version", place), kMetadataVersion);
-  check(field<std::string>(metadata, "optimizer", place) == trainer_->options().rule->name(), "resume", "{}: optimizer {}, this run uses {}", place,
-        field<std::string>(metadata, "optimizer", place), trainer_->options().rule->name());
+  check(field<int>(metadata, "version", place) <= kMetadataVersion, "resume",
+        "{}: version {}, this program knows up to {}", place, field<int>(metadata, "version", place), kMetadataVersion);
+  check(field<std::string>(metadata, "optimizer", place) == trainer_->options().rule->name(), "resume",
+        "{}: optimizer {}, this run uses {}", place, field<std::string>(metadata, "optimizer", place),
+        trainer_->options().rule->name());
   check(field<std::int64_t>(metadata, "train_samples", place) == data_.train->size(), "resume",
-        "{}: {} training samples, this run has {}", place, field<std::int64_t>(metadata, "train_samples", place), data_.train->size());
+        "{}: {} training samples, this run has {}", place, field<std::int64_t>(metadata, "train_samples", place),
+        data_.train->size());
   if (options_.shards > 0) {
     // Kernels sum in another order with other threads or instructions, so the same bits are not to be had.
     const CpuInfo cpu = cpu_info();
-    check(field<int>(metadata, "threads", place) == threads_.compute, "resume", "{}: with --shards, threads per rank must stay {}, this run has {}; pass --threads {}", place,
+    check(field<int>(metadata, "threads", place) == threads_.compute, "resume",
+          "{}: with --shards, threads per rank must stay {}, this run has {}; pass --threads {}", place,
           field<int>(metadata, "threads", place), threads_.compute, field<int>(metadata, "threads", place));
-    check(field<std::string>(metadata, "instructions", place) == cpu.instructions, "resume", "{}: with --shards, the instruction set must stay {}, this CPU has {}", place,
+    check(field<std::string>(metadata, "instructions", place) == cpu.instructions, "resume",
+          "{}: with --shards, the instruction set must stay {}, this CPU has {}", place,
           field<std::string>(metadata, "instructions", place), cpu.instructions);
   }
   try {
@@ -124,11 +134,12 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   }
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
-  for (const std::string& line : differences(metadata["options"].dump(), canonical(options_, program_), "in the checkpoint", "now")) {
+  for (const std::string& line :
+       differences(metadata["options"].dump(), canonical(options_, program_), "in the checkpoint", "now")) {
     if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
   }
-  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(), train_loader_->position().offset,
-              data_.train->size(), train_loader_->position().epoch + 1);
+  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(),
+              train_loader_->position().offset, data_.train->size(), train_loader_->position().epoch + 1);
 }
 
 }  // namespace lockstep::train

@@ -32,13 +32,17 @@ std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
 }
 
 optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_batch) {
-  const double rate = o.scale_lr ? o.lr * static_cast<double>(global_batch) / static_cast<double>(o.scale_lr_batch) : o.lr;
+  const double rate =
+      o.scale_lr ? o.lr * static_cast<double>(global_batch) / static_cast<double>(o.scale_lr_batch) : o.lr;
   optim::Schedule chosen = optim::constant(rate);
   if (o.schedule == "cosine") {
     chosen = optim::cosine(rate, horizon, o.min_lr);
   } else if (o.schedule == "one-cycle") {
-    chosen = optim::one_cycle(
-        {.rate = rate, .epochs = horizon, .rising = o.cycle_rise, .start_divisor = o.cycle_start, .final_divisor = o.cycle_end});
+    chosen = optim::one_cycle({.rate = rate,
+                               .epochs = horizon,
+                               .rising = o.cycle_rise,
+                               .start_divisor = o.cycle_start,
+                               .final_divisor = o.cycle_end});
   } else if (o.schedule == "step") {
     std::vector<double> milestones = o.milestones;
     if (milestones.empty()) {
@@ -51,7 +55,8 @@ optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_b
 
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
   const std::int64_t side = data.image_shape[1];
-  data::ImageOptions image{.crop_padding = side / 8, .flip = true, .mean = data.mean, .stddev = data.stddev, .output = dtype};
+  data::ImageOptions image{
+      .crop_padding = side / 8, .flip = true, .mean = data.mean, .stddev = data.stddev, .output = dtype};
   if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
   return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
 }

@@ -24,8 +24,8 @@ optim::Schedule schedule(const Options& options, double horizon, std::int64_t gl
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
 // Makes the run's folders. On rank 0.
 void prepare_output(const Options& options);
-// Moves an earlier run's checkpoints to checkpoints.1 and so on, unless it is resumed; when nothing can hinder the new run any more. On
-// rank 0.
+// Moves an earlier run's checkpoints to checkpoints.1 and so on, unless it is resumed; when nothing can hinder the new
+// run any more. On rank 0.
 void set_checkpoints_aside(const Options& options);
 std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
 

@@ -22,7 +22,8 @@ ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& 
 
 TrainerOptions with_rule(TrainerOptions options) {
   if (!options.rule) options.rule = optim::sgd({});
-  check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1", options.global_batch);
+  check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1",
+        options.global_batch);
   check(options.accumulate >= 1, "trainer", "{} micro-batches, expected at least 1", options.accumulate);
   return options;
 }
@@ -43,8 +44,8 @@ std::string form_of(ParameterStore& store) {
 
 }  // namespace
 
-Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model, std::vector<data::Field> fields,
-                 TrainerOptions options)
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+                 std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
@@ -92,9 +93,11 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
     const Tensor& source = batch.at(f.name);
-    check(source.dtype() == f.dtype && source.shape().tail() == f.shape, "trainer", "field '{}' of the batch is {}{}, the model was traced with {} per sample",
-          f.name, name_of(source.dtype()), source.shape().str(), Type{f.shape, f.dtype}.str());
-    std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(), static_cast<std::size_t>(rows.size()) * f.bytes());
+    check(source.dtype() == f.dtype && source.shape().tail() == f.shape, "trainer",
+          "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name, name_of(source.dtype()),
+          source.shape().str(), Type{f.shape, f.dtype}.str());
+    std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(),
+                static_cast<std::size_t>(rows.size()) * f.bytes());
   }
   if (void* number = plan.input("step")) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
   if (void* ids = plan.input("sample_ids")) {
@@ -111,7 +114,8 @@ void Trainer::add_sums(const Plan& plan, std::span<double> sums, std::int64_t sa
   for (std::size_t c = 0; c < counts_.size(); ++c) sums[kFirstCount + c] += plan.count(counts_[c]);
 }
 
-// The leaf's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is through.
+// The leaf's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is
+// through.
 void Trainer::run_leaf(const Local& local, Range leaf) {
   std::int64_t last = options_.accumulate - 1;  // the last micro-batch with a sample in it
   while (last > 0 && part_of(leaf.size(), options_.accumulate, last).size() == 0) --last;
@@ -156,17 +160,20 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
   engine_->end_leaf();
 }
 
-Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word, std::uint64_t position_word) {
+Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
+                         std::uint64_t position_word) {
   engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
   const Range mine = world_.my_leaves();
   for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
     const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
-    run_leaf(local, streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
+    run_leaf(local,
+             streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
   }
   engine_->finish_step();
   const Totals result = totals(engine_->sums());
   if (result.samples == 0) return result;
-  check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples, result.weight);
+  check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
+        result.weight);
   ++updates_;
   updater_->update(learning_rate, result.weight, updates_);
   move_statistics();
@@ -180,14 +187,15 @@ Totals Trainer::step(const data::Batch& batch, double learning_rate) {
   const std::int64_t begin = part_of(s.global_size, world_.tree.leaves(), leaves.begin).begin;
   const std::int64_t end = part_of(s.global_size, world_.tree.leaves(), leaves.end - 1).end;
   check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
-        "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin, s.local.end,
-        s.global_size, begin, end);
+        "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin,
+        s.local.end, s.global_size, begin, end);
   const std::uint64_t position = static_cast<std::uint64_t>(s.epoch) << 40 | static_cast<std::uint64_t>(s.offset);
   return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size), position);
 }
 
 Totals Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
-  check(options_.shards == 0, "trainer", "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
+  check(options_.shards == 0, "trainer",
+        "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
   const data::Batch none;
   return run_step({streamed ? &*streamed : &none, 0, -1}, learning_rate, 0, 0);
 }
@@ -257,7 +265,8 @@ Tensor Trainer::observed(const std::string& name) const { return last_plan_->obs
 
 std::vector<checkpoint::NamedTensor> Trainer::state() const {
   std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);
-  for (checkpoint::NamedTensor& t : optimizer_state(model_.parameters(), updater_->rule(), kOptimizer)) tensors.push_back(std::move(t));
+  for (checkpoint::NamedTensor& t : optimizer_state(model_.parameters(), updater_->rule(), kOptimizer))
+    tensors.push_back(std::move(t));
   return tensors;
 }
 
@@ -273,7 +282,8 @@ LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOp
     if (comm_.is_root()) report = train::load_weights(model_.parameters(), file, options);
   });
   broadcast_weights();
-  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched}) broadcast(comm_, *names);
+  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched})
+    broadcast(comm_, *names);
   return report;
 }
 

@@ -1,6 +1,7 @@
-// One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update. Needs a
-// communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks construct it and call it
-// alike; one thread. After an Error in the middle of a step the ranks are out of step: end the job.
+// One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update.
+// Needs a communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks
+// construct it and call it alike; one thread. After an Error in the middle of a step the ranks are out of step: end the
+// job.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +25,10 @@
 namespace lockstep::train {
 
 struct TrainerOptions {
-  std::int64_t global_batch = 0;  // samples per step over all ranks: the nominal one, for which plans and layouts are made first
-  std::int64_t shards = 0;        // leaves of the reduction tree; 0: one per rank
-  std::int64_t accumulate = 1;    // micro-batches per leaf
+  std::int64_t global_batch =
+      0;  // samples per step over all ranks: the nominal one, for which plans and layouts are made first
+  std::int64_t shards = 0;      // leaves of the reduction tree; 0: one per rank
+  std::int64_t accumulate = 1;  // micro-batches per leaf
   DType precision = DType::F32;
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
@@ -50,18 +52,20 @@ struct Totals {
 class Trainer {
  public:
   // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
-  Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model, std::vector<data::Field> fields,
-          TrainerOptions options);
+  Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+          std::vector<data::Field> fields, TrainerOptions options);
   ~Trainer();
 
   // Trains one global batch, of which `batch` holds this rank's part (maybe none of it), at this learning rate.
   Totals step(const data::Batch& batch, double learning_rate);
-  // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples is 0.
+  // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples
+  // is 0.
   Totals step(const std::optional<data::Batch>& streamed, double learning_rate);
   // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
   Totals evaluate(data::Loader& loader);
 
-  // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed from.
+  // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed
+  // from.
   data::DistributedSampler sampler(const data::Dataset& dataset, bool shuffle = true) const;
 
   std::int64_t updates() const { return updates_; }
@@ -69,17 +73,17 @@ class Trainer {
   CompiledModel& model() { return model_; }
   const TrainerOptions& options() const { return options_; }
 
-  // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model function observed
-  // (of the last micro-batch of this rank).
+  // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model
+  // function observed (of the last micro-batch of this rank).
   Tensor gradient(const std::string& parameter) const;
   Tensor observed(const std::string& name) const;
 
-  // Weights to start from, out of a file of save_weights(), a checkpoint, or torchvision's as h5py wrote them: rank 0 reads, all ranks
-  // get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
+  // Weights to start from, out of a file of save_weights(), a checkpoint, or torchvision's as h5py wrote them: rank 0
+  // reads, all ranks get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
   LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
 
-  // "model/NAME", "optimizer/STATE/NAME". load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone
-  // if `weights_only`.
+  // "model/NAME", "optimizer/STATE/NAME". load() is strict (see state.h) and broadcasts nothing; it leaves the
+  // optimizer's state alone if `weights_only`.
   std::vector<checkpoint::NamedTensor> state() const;
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash() const;  // of values in logical order

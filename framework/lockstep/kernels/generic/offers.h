@@ -1,4 +1,5 @@
-// What the registrations of the generic kernels share: offers by layout, and the step from a run-time type to float or double.
+// What the registrations of the generic kernels share: offers by layout, and the step from a run-time type to float or
+// double.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +27,10 @@ inline KernelOffer plain_offer(const KernelRequest& request) {
   return offer;
 }
 
-// For element-wise kernels on values of one shape: the first offered layout that is not plain, for all of them. A function that
-// does not keep zeros would spoil padding, so it takes layouts without padding only.
-inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<const Layout> offered, bool keeps_zeros = true) {
+// For element-wise kernels on values of one shape: the first offered layout that is not plain, for all of them. A
+// function that does not keep zeros would spoil padding, so it takes layouts without padding only.
+inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<const Layout> offered,
+                                     bool keeps_zeros = true) {
   KernelOffer offer = plain_offer(request);
   const auto blocked = std::ranges::find_if(offered, [](const Layout& l) { return !l.plain(); });
   if (blocked == offered.end()) return offer;

@@ -56,7 +56,8 @@ std::optional<KernelOffer> unary(const KernelRequest& r, std::span<const Layout>
 std::optional<KernelOffer> unary_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   const Unary kind = r.as<UnaryGradientOp>().kind();
   // A derivative that is infinite or undefined at zero would turn zero padding into NaN.
-  KernelOffer offer = elementwise_offer(r, offered, kind == Unary::Relu || kind == Unary::Tanh || kind == Unary::Square || kind == Unary::Abs);
+  KernelOffer offer = elementwise_offer(
+      r, offered, kind == Unary::Relu || kind == Unary::Tanh || kind == Unary::Square || kind == Unary::Abs);
   offer.in_place_input = 1;
   const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
   offer.build = [kind, n, dtype = r.dtype()] {
@@ -66,8 +67,9 @@ std::optional<KernelOffer> unary_gradient(const KernelRequest& r, std::span<cons
         return make_kernel([n](const Arguments& a) { relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
       }
       return with_functor(kind, [&](auto functor) {
-        return make_kernel(
-            [n, functor](const Arguments& a) { map_backward(n, a.in<T>(0), a.in<T>(0), a.in<T>(1), a.out<T>(0), functor); });
+        return make_kernel([n, functor](const Arguments& a) {
+          map_backward(n, a.in<T>(0), a.in<T>(0), a.in<T>(1), a.out<T>(0), functor);
+        });
       });
     });
   };
@@ -129,8 +131,9 @@ std::optional<KernelOffer> sum_kernel(const KernelRequest& r, std::span<const La
   offer.build = [take_mean = r.as<SumOp>().mean(), n = r.inputs[0].shape.elements(), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel(
-          [=](const Arguments& a) { *a.out<T>(0) = static_cast<T>(take_mean ? mean(n, a.in<T>(0)) : sum(n, a.in<T>(0))); });
+      return make_kernel([=](const Arguments& a) {
+        *a.out<T>(0) = static_cast<T>(take_mean ? mean(n, a.in<T>(0)) : sum(n, a.in<T>(0)));
+      });
     });
   };
   return offer;
@@ -165,7 +168,8 @@ std::optional<KernelOffer> reorder_kernel(const KernelRequest& r, std::span<cons
   offer.inputs[0] = offered[0];
   offer.outputs[0] = r.as<ReorderOp>().target();
   offer.build = [type = r.inputs[0], from = offer.inputs[0], to = offer.outputs[0]] {
-    return make_kernel([run = Reorder(type.shape, type.dtype, from, to)](const Arguments& a) { run(a.inputs[0], a.outputs[0]); });
+    return make_kernel(
+        [run = Reorder(type.shape, type.dtype, from, to)](const Arguments& a) { run(a.inputs[0], a.outputs[0]); });
   };
   return offer;
 }

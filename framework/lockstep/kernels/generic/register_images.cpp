@@ -10,7 +10,8 @@
 namespace lockstep::generic {
 namespace {
 
-// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these kernels know.
+// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these
+// kernels know.
 struct ChannelOffer {
   KernelOffer offer;
   BatchNormView view;
@@ -18,7 +19,8 @@ struct ChannelOffer {
 
 ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout> offered) {
   const Shape& x = r.inputs[0].shape;
-  ChannelOffer c{plain_offer(r), {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
+  ChannelOffer c{plain_offer(r),
+                 {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
   const std::int64_t block = offered[0].channel_block(x);
   if (block != 8 && block != 16) return c;
   c.view.block = block;
@@ -37,7 +39,8 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
-        batch_norm_forward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), epsilon, a.out<T>(0), a.out<T>(1), a.out<T>(2), a.out<double>(3));
+        batch_norm_forward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), epsilon, a.out<T>(0), a.out<T>(1), a.out<T>(2),
+                           a.out<double>(3));
       });
     });
   };
@@ -51,7 +54,8 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
-        batch_norm_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), a.out<T>(0), a.out<T>(1), a.out<T>(2));
+        batch_norm_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), a.out<T>(0), a.out<T>(1),
+                            a.out<T>(2));
       });
     });
   };
@@ -79,8 +83,8 @@ std::optional<KernelOffer> batch_norm_inference_gradient(const KernelRequest& r,
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
-        batch_norm_inference_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), epsilon, a.out<T>(0),
-                                      a.out<T>(1), a.out<T>(2));
+        batch_norm_inference_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), epsilon,
+                                      a.out<T>(0), a.out<T>(1), a.out<T>(2));
       });
     });
   };
@@ -106,9 +110,20 @@ std::optional<KernelOffer> channel_sum_kernel(const KernelRequest& r, std::span<
 }
 
 PoolGeometry geometry(const Pool2dOptions& o, const Shape& x) {
-  return {.batch = x[0], .channels = x[1], .in_h = x[2], .in_w = x[3], .kernel_h = o.kernel_h, .kernel_w = o.kernel_w,
-          .stride_h = o.stride_h, .stride_w = o.stride_w, .padding_h = o.padding_h, .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h, .dilation_w = o.dilation_w, .ceil_mode = o.ceil_mode, .count_include_pad = o.count_include_pad};
+  return {.batch = x[0],
+          .channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .kernel_h = o.kernel_h,
+          .kernel_w = o.kernel_w,
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .ceil_mode = o.ceil_mode,
+          .count_include_pad = o.count_include_pad};
 }
 
 // One window over the whole image has simpler loops.

@@ -19,13 +19,15 @@ const T* or_null(const std::vector<T>& values) {
 std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<lockstep::CrossEntropyOp>();
   KernelOffer offer = plain_offer(r);
-  const CrossEntropyOptions options{
-      .samples = r.inputs[0].shape[0], .classes = r.inputs[0].shape[1], .label_smoothing = op.options().label_smoothing};
+  const CrossEntropyOptions options{.samples = r.inputs[0].shape[0],
+                                    .classes = r.inputs[0].shape[1],
+                                    .label_smoothing = op.options().label_smoothing};
   offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
-        softmax_cross_entropy_forward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), a.out<T>(2), a.out<T>(0), a.out<T>(1));
+        softmax_cross_entropy_forward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), a.out<T>(2), a.out<T>(0),
+                                      a.out<T>(1));
       });
     });
   };
@@ -35,13 +37,15 @@ std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::spa
 std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<lockstep::CrossEntropyGradientOp>();
   KernelOffer offer = plain_offer(r);
-  const CrossEntropyOptions options{
-      .samples = r.inputs[0].shape[0], .classes = r.inputs[0].shape[1], .label_smoothing = op.options().label_smoothing};
+  const CrossEntropyOptions options{.samples = r.inputs[0].shape[0],
+                                    .classes = r.inputs[0].shape[1],
+                                    .label_smoothing = op.options().label_smoothing};
   offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
-        softmax_cross_entropy_backward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), *a.in<T>(2), *a.in<T>(3), a.out<T>(0));
+        softmax_cross_entropy_backward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), *a.in<T>(2), *a.in<T>(3),
+                                       a.out<T>(0));
       });
     });
   };

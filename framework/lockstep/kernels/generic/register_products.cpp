@@ -10,9 +10,20 @@ namespace lockstep::generic {
 namespace {
 
 Conv2dGeometry geometry(const Conv2dOptions& o, const Shape& x, const Shape& w) {
-  return {.batch = x[0], .in_channels = x[1], .in_h = x[2], .in_w = x[3], .out_channels = w[0], .kernel_h = w[2], .kernel_w = w[3],
-          .stride_h = o.stride_h, .stride_w = o.stride_w, .padding_h = o.padding_h, .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h, .dilation_w = o.dilation_w, .groups = o.groups};
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .out_channels = w[0],
+          .kernel_h = w[2],
+          .kernel_w = w[3],
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .groups = o.groups};
 }
 
 // All three directions differ in their scratch and in which function they call.
@@ -22,7 +33,8 @@ KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch
   offer.build = [g, dtype = r.dtype(), scratch, run] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([g, run](const Arguments& a) { run(g, a, T{}); }, static_cast<std::size_t>(scratch(g)) * sizeof(T));
+      return make_kernel([g, run](const Arguments& a) { run(g, a, T{}); },
+                         static_cast<std::size_t>(scratch(g)) * sizeof(T));
     });
   };
   return offer;
@@ -30,10 +42,11 @@ KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch
 
 std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layout>) {
   const bool bias = r.inputs.size() > 2;
-  return convolution(r, geometry(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
-                     [bias](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+  return convolution(r, geometry(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape),
+                     conv2d_forward_scratch, [bias](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);
-                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, a.out<T>(0), a.scratch<T>());
+                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, a.out<T>(0),
+                                      a.scratch<T>());
                      });
 }
 
@@ -58,7 +71,8 @@ std::optional<KernelOffer> matmul_kernel(const KernelRequest& r, std::span<const
   KernelOffer offer = plain_offer(r);
   const Shape &a_shape = r.inputs[0].shape, &b_shape = r.inputs[1].shape;
   const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = a_shape[op.transpose_a() ? 0 : 1];
-  offer.build = [=, ta = op.transpose_a(), tb = op.transpose_b(), lda = a_shape[1], ldb = b_shape[1], dtype = r.dtype()] {
+  offer.build = [=, ta = op.transpose_a(), tb = op.transpose_b(), lda = a_shape[1], ldb = b_shape[1],
+                 dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
