@@ -15,7 +15,8 @@ def main():
         sys.exit(__doc__)
     missing = [name for name in ("torch", "torchvision", "h5py", "numpy") if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"skipped: {sys.executable} has no {', '.join(missing)} (Debian: apt install python3-torchvision python3-h5py)")
+        print(f"skipped: {sys.executable} has no {', '.join(missing)}; Debian's packages are python3-torchvision and "
+              "python3-h5py")
         return SKIPPED
     # Only now: what they import may be missing.
     import torch

@@ -1,13 +1,13 @@
 """Both libraries round; what counts is the distance from the truth, which is PyTorch's result in f64."""
 import numpy as np
 
-# Lockstep's f32 error may be this many times PyTorch's own, in the 2-norm and for the largest element: both add the same
-# terms in orders of their own, so errors are draws from one distribution. A norm hardly scatters; the largest element
-# may be one whose ReLU fell to the other side of zero, and scatters more.
+# Lockstep's f32 error may be this many times PyTorch's own, in the 2-norm and for the largest element: both add the
+# same terms in orders of their own, so errors are draws from one distribution. A norm of many hardly scatters, the
+# largest one does.
 FACTORS = np.array([4.0, 8.0])
-# A ReLU whose input is zero but for rounding passes its gradient or not, by luck, and a hundredth of the gradient below it
-# comes or goes. Inputs within this part of their root mean square count as such: ten times the f32 error of the deepest
-# activations here.
+# A ReLU whose input is zero but for rounding passes its gradient or not, by luck, and a hundredth of the gradient below
+# it comes or goes. Inputs within this part of their root mean square count as such: ten times the f32 error of
+# the deepest activations here.
 BORDERLINE = 2e-5
 # Images move by four units in the last place with them.
 MOVED = 4 * 2.0**-23
@@ -63,5 +63,5 @@ class Judge:
     def report(self):
         share, mine, theirs, name = max(self.single)
         print(f"{self.title}: {len(self.double)} tensors; nearest to its bound {name}: error {mine:.3g}, "
-              f"PyTorch's {theirs:.3g}, {100 * share:.0f}% of what is allowed; f64 within {max(self.double):.2g}; {self.helped} "
-              "beyond PyTorch's error but within that of ReLUs at zero")
+              f"PyTorch's {theirs:.3g}, {100 * share:.0f}% of what is allowed; f64 within "
+              f"{max(self.double):.2g}; {self.helped} beyond PyTorch's error but within that of ReLUs at zero")

@@ -16,7 +16,7 @@ import torch_models
 class Names(unittest.TestCase):
     def test_are_torchs_in_its_order_with_its_shapes(self):
         depths = [f"resnet{d}" for d in (18, 34, 50, 101, 152)]
-        for name in (*depths, "resnet18_cifar", "resnet50_cifar", "resnet20", "resnet56", "toy"):
+        for name in (*depths, "resnet18_cifar", "resnet50_cifar", "resnet20", "resnet110", "toy", "mnist_mlp"):
             with self.subTest(name):
                 model = torch_models.build(name, 1000 if name in depths else 10)
                 want = [[n, list(t.shape), not t.is_floating_point()] for n, t in model.state_dict().items()]
@@ -37,7 +37,8 @@ class Weights(unittest.TestCase):
                 "label": torch.randint(10, (samples,), generator=self.generator, dtype=torch.int32)}
 
     def test_from_lockstep_to_torch(self):
-        for name, image in (("resnet18", [3, 64, 48]), ("resnet50", [3, 48, 64]), ("resnet20", [3, 32, 32]), ("toy", [3, 32, 32])):
+        for name, image in (("resnet18", [3, 64, 48]), ("resnet50", [3, 48, 64]), ("resnet20", [3, 32, 32]),
+                            ("toy", [3, 32, 32])):
             with self.subTest(name):
                 batch = self.batch(4, image)
                 request = {"model": name, "classes": 10, "image": image, "seed": 11, "lr": 1e-3,

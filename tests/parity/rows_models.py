@@ -19,8 +19,8 @@ class ModelRow(unittest.TestCase):
         batch = {"image": torch.randn((samples * steps, *image), generator=generator),
                  "label": torch.randint(classes, (samples * steps,), generator=generator, dtype=torch.int32)}
         request |= {"model": model_name, "classes": classes, "image": image}
-        return session.Case(title, lambda *how: session.torch_model(model, batch, request, *how), weights, batch, request,
-                            is_deep=True)
+        return session.Case(title, lambda *how: session.torch_model(model, batch, request, *how), weights, batch,
+                            request, is_deep=True)
 
     def step(self, model_name, *arguments, **request):
         session.compare(self, model_name, [self.case("a step", model_name, *arguments, **request)])

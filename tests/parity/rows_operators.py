@@ -142,7 +142,7 @@ class BatchNorm(OperatorRow):
         "defaults": ((4, 5, 3, 7), {}),
         "momentum and epsilon": ((3, 16, 5, 5), {"norm_momentum": 0.3, "epsilon": 1e-3}),
         "momentum 1": ((3, 4, 5, 5), {"norm_momentum": 1.0}),
-        # Where the unbiased variance is twice the other; with a small epsilon, the input's gradient is all cancellation.
+        # Where the unbiased variance is twice the other; a small epsilon would leave only rounding of x's gradient.
         "two values per channel": ((2, 6, 1, 1), {"epsilon": 0.5}),
         "frozen statistics": ((3, 5, 4, 6), {"frozen": True}),
     }

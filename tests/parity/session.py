@@ -182,6 +182,6 @@ def compare(test, title, cases):
             if name.startswith("after/") and case.request.get("lr") and np.issubdtype(want.dtype, np.floating):
                 # What training changed, not the weight that was there before.
                 scale = want - case.weights[name.removeprefix("after/")].numpy()
-            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [b[name] for b in borderline], f32[name],
-                         f64[name], scale)
+            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [b[name] for b in borderline],
+                         f32[name], f64[name], scale)
     judged.report()

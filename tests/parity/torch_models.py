@@ -54,6 +54,8 @@ def build(name, classes):
     """The torch model of that name in the zoo's table."""
     if name == "toy":
         return LeNet(classes)
+    if name == "mnist_mlp":
+        return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, classes))
     if name.startswith("resnet"):
         depth = name[len("resnet"):].split("_")[0]
         if int(depth) in (20, 32, 44, 56, 110):
