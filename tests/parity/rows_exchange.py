@@ -90,10 +90,10 @@ class Weights(unittest.TestCase):
 
     def test_of_another_model_are_refused_by_name(self):
         state = torchvision.models.resnet18(num_classes=10).state_dict()
-        cases = {"missing": ("'model/layer4.1.bn2.bias' is missing", lambda s: s.pop("layer4.1.bn2.bias")),
-                 "shape": ("'model/fc.bias' has shape (11), the model expects (10)",
+        cases = {"missing": ("1 missing: layer4.1.bn2.bias", lambda s: s.pop("layer4.1.bn2.bias")),
+                 "shape": ("fc.bias (11) instead of (10)",
                            lambda s: s.update({"fc.bias": torch.zeros(11)})),
-                 "left over": ("'model/other' is no part", lambda s: s.update({"other": torch.zeros(1)}))}
+                 "left over": ("1 unexpected: other", lambda s: s.update({"other": torch.zeros(1)}))}
         for title, (message, change) in cases.items():
             with self.subTest(title):
                 changed = dict(state)

@@ -135,7 +135,7 @@ class OtherRun(support.SystemTest):
         self.assertEqual(self.files(self.output), before)
 
     def test_another_model_names_the_tensor(self):
-        self.expect_refused(["--model", "convnet", *MLP[2:]], "'model/conv1.weight' is missing", str(self.saved))
+        self.expect_refused(["--model", "convnet", *MLP[2:]], "missing: conv1.weight", str(self.saved))
 
     def test_another_optimizer(self):
         self.expect_refused([*MLP, "--optimizer", "adam"], "optimizer sgd, this run uses adam")
