@@ -27,9 +27,14 @@ struct BenchOptions {
 };
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
+  const WorldLayout world(comm.rank(), comm.size(), o.shards);
+  const auto begin_of = [&](std::int64_t leaf) {
+    return part_of(o.batch * comm.size(), world.tree.leaves(), leaf).begin;
+  };
+  const Range local{begin_of(world.my_leaves().begin), begin_of(world.my_leaves().end)};
   RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
-  Tensor images(entry.image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32),
-      labels(Shape{o.batch}, DType::I32);
+  Tensor images(entry.image.batched(local.size()), o.precision == "f64" ? DType::F64 : DType::F32),
+      labels(Shape{local.size()}, DType::I32);
   if (images.dtype() == DType::F64) {
     for (double& v : images.data<double>()) v = random.normal();
   } else {
@@ -42,7 +47,7 @@ data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const c
   batch.fields.push_back(std::move(images));
   batch.fields.push_back(std::move(labels));
   batch.step.global_size = o.batch * comm.size();
-  batch.step.local = {o.batch * comm.rank(), o.batch * (comm.rank() + 1)};
+  batch.step.local = local;
   for (std::int64_t i = batch.step.local.begin; i < batch.step.local.end; ++i) batch.step.samples.push_back(i);
   return batch;
 }
@@ -112,13 +117,13 @@ int main(int argc, char** argv) {
   BenchOptions o;
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
   app.add_option("model", o.model, "a model of the zoo (`lockstep models` lists them)")->capture_default_str();
-  app.add_option("--batch", o.batch, "samples per rank")->capture_default_str();
+  app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
   app.add_option("--precision", o.precision, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps before them")->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);

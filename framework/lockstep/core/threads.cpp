@@ -104,11 +104,6 @@ std::vector<int> cgroup_cpus(const fs::path& membership, const fs::path& mount) 
   return cpus;
 }
 
-int environment_threads() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 0 : std::max(0, std::atoi(text));  // of "8,2" the outermost level counts
-}
-
 std::string cpuinfo_value(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -197,6 +192,11 @@ ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
   const int loaders = request.loaders >= 0 ? request.loaders : std::max(1, share / 16);
   const int left = share >= 8 ? std::max(1, share - loaders) : share;
   return {.compute = request.threads > 0 ? request.threads : left, .loaders = loaders};
+}
+
+int environment_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  return text == nullptr ? 0 : std::max(0, std::atoi(text));  // of "8,2" the outermost level counts
 }
 
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders) {

@@ -47,6 +47,9 @@ struct BudgetRequest {
 // stands, even beyond the cores.
 ThreadBudget budget(const Cores& cores, const BudgetRequest& request);
 
+// What OMP_NUM_THREADS asks for; 0 without it.
+int environment_threads();
+
 // The same for this process and machine; without a request OMP_NUM_THREADS counts as one. Options' --threads and
 // --loaders can be passed as they are.
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders);

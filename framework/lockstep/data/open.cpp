@@ -32,27 +32,31 @@ struct Entry {
   bool needs_dir;
   std::unique_ptr<Dataset> (*open)(const DatasetOptions&, Split);
   std::vector<float> mean, stddev;  // of the pixels, over the training set; one value stands for every channel
+  bool mirrored;                    // an image seen in a mirror is still of its class
 };
 
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries{
-      {"digits", false, open_digits, {0.158f}, {0.211f}},
-      {"synthetic", false, open_synthetic, {0.5f}, {0.2887f}},  // uniform: 1 / sqrt(12)
+      {"digits", false, open_digits, {0.158f}, {0.211f}, false},
+      {"synthetic", false, open_synthetic, {0.5f}, {0.2887f}, true},  // uniform: 1 / sqrt(12)
       {"mnist",
        true,
        [](const DatasetOptions& o, Split s) -> std::unique_ptr<Dataset> { return read_mnist(o.dir, s); },
        {0.1307f},
-       {0.3081f}},
+       {0.3081f},
+       false},
       {"cifar10",
        true,
        [](const DatasetOptions& o, Split s) -> std::unique_ptr<Dataset> { return read_cifar10(o.dir, s); },
        {0.4914f, 0.4822f, 0.4465f},
-       {0.2470f, 0.2435f, 0.2616f}},
+       {0.2470f, 0.2435f, 0.2616f},
+       true},
       {"cifar100",
        true,
        [](const DatasetOptions& o, Split s) -> std::unique_ptr<Dataset> { return read_cifar100(o.dir, s); },
        {0.5071f, 0.4865f, 0.4409f},
-       {0.2673f, 0.2564f, 0.2762f}},
+       {0.2673f, 0.2564f, 0.2762f},
+       true},
   };
   return entries;
 }
@@ -90,6 +94,7 @@ DatasetPair open_datasets(const DatasetOptions& options) {
   pair.image_shape = pair.train->fields()[find_field(options.name, pair.train->fields(), "image")].shape;
   check(pair.train->fields() == pair.eval->fields(), options.name, "images are {} for training and {} for evaluation",
         pair.image_shape.str(), pair.eval->fields()[0].shape.str());
+  pair.mirrored = entry->mirrored;
   pair.mean = per_channel(entry->mean, pair.image_shape[0]);
   pair.stddev = per_channel(entry->stddev, pair.image_shape[0]);
   pair.train = limited(std::move(pair.train), options.limit_train, "limit-train");

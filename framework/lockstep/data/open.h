@@ -25,6 +25,7 @@ struct DatasetPair {
   std::int64_t classes = 0;
   Shape image_shape{};                  // channels, height, width
   std::vector<float> mean{}, stddev{};  // per channel, of pixels in [0, 1], over the training set
+  bool mirrored = false;                // whether augmentation may flip images left to right
 };
 
 const std::vector<std::string>& dataset_names();

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include "lockstep/comm/agreement.h"
@@ -16,41 +17,49 @@ Program::Program(std::string name, std::string description, Options defaults)
 }
 
 int Program::run(int argc, char** argv, const std::function<void(Session&)>& body) {
-  std::unique_ptr<comm::Environment> mpi;
+  // Both live until the handlers below have spoken: taking a session apart after an error of one rank may wait for the
+  // others.
+  std::optional<comm::Environment> mpi;
+  std::optional<comm::Communicator> world;
+  std::optional<Session> session;
   try {
-    mpi = std::make_unique<comm::Environment>();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
-    return 1;
-  }
-  const comm::Communicator world = comm::Communicator::world();
-  try {
-    const ParseResult parsed = parse(app_, options_, argc, argv, world.is_root());
-    const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
-    const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
-    if (status >= 0) {
-      // Rank 0 has printed what is wrong with its own command line; another rank's is agreed on and reported here.
-      comm::collectively(world, [&] {
-        if (!parsed.message.empty() && !root_failed) throw Error(parsed.message);
-      });
-      return status;
-    }
+    mpi.emplace();
+    world.emplace(comm::Communicator::world());
+    if (const auto status = parse_together(*world, argc, argv)) return *status;
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : own_) write(own);
-    Session session(world, options_, name_, own);
-    body(session);
-    world.barrier();  // nobody finalises MPI while another rank may still fail
+    session.emplace(*world, options_, name_, own);
+    body(*session);
+    world->barrier();  // nobody finalises MPI while another rank may still fail
     return 0;
   } catch (const comm::AgreedError& error) {
-    if (world.is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return 1;
   } catch (const std::exception& error) {
+    if (!world) {
+      std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+      if (!mpi) return 1;
+      comm::abort_job(1);
+    }
     // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile.
-    if (!world.is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
-    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world.rank(), world.host().c_str(),
+    if (!world->is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
                  error.what());
     comm::abort_job(1);
   }
+}
+
+// The status to end with, if the command line says so on any rank.
+std::optional<int> Program::parse_together(const comm::Communicator& world, int argc, char** argv) {
+  const ParseResult parsed = parse(app_, options_, argc, argv, world.is_root());
+  const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
+  const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
+  if (status < 0) return std::nullopt;
+  // Rank 0 has printed what is wrong with its own command line; another rank's is agreed on and reported by the caller.
+  comm::collectively(world, [&] {
+    if (!parsed.message.empty() && !root_failed) throw Error(parsed.message);
+  });
+  return status;
 }
 
 }  // namespace lockstep::train

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "lockstep/train/options.h"
@@ -34,6 +35,8 @@ class Program {
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
+  std::optional<int> parse_together(const comm::Communicator& world, int argc, char** argv);
+
   std::string name_;
   Options options_;
   CLI::App app_;

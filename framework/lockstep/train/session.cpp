@@ -21,6 +21,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   comm::check_same(comm_, "the options", options_by_line(options_, program_));
   threads_ = share_threads(comm_, options_);
   apply(threads_);
+  // Kernels sum in another order with other threads or instructions; then who holds a shard would show in the bits.
+  if (options_.shards > 0) comm::check_same(comm_, "with --shards, threads and instructions", arithmetic(threads_));
   comm::collectively(comm_, [&] {
     data_ = data::open_datasets({.name = options_.dataset,
                                  .dir = options_.data_dir,
@@ -29,6 +31,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
                                  .seed = options_.seed});
     validate_data(options_, comm_.size(), data_.train->size());
   });
+  comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));
   open_output();
 }
 
@@ -84,21 +87,23 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
           .rule = update_rule(options_),
           .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias}});
   comm::collectively(comm_, [&] { open_loaders(); });
-  set_schedule();
   announce();
-  if (!options_.weights.empty()) load_weights();
   resume();
+  if (!options_.weights.empty() && !resumed_step_) load_weights();
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
-    set_checkpoints_aside(options_);
+    set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
   });
   const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
+  std::int64_t total = options_.epochs > 0 ? options_.epochs * steps : options_.max_steps;
+  if (options_.max_steps > 0) total = std::min(total, options_.max_steps);
+  schedule_ =
+      schedule(options_, static_cast<double>(total) / static_cast<double>(steps), global_batch(options_, comm_.size()));
   progress_ = std::make_unique<Progress>(
-      *log_, ProgressOptions{.epochs = options_.epochs,
-                             .steps_per_epoch = steps,
-                             .total_steps = options_.max_steps > 0 ? options_.max_steps : options_.epochs * steps,
-                             .log_every = options_.log_every});
+      *log_,
+      ProgressOptions{
+          .epochs = options_.epochs, .steps_per_epoch = steps, .total_steps = total, .log_every = options_.log_every});
   state_.step = trainer_->updates();
   began_ = std::chrono::steady_clock::now();
   return *trainer_;
@@ -116,21 +121,11 @@ void Session::announce() const {
                threads_.compute, threads_.compute == 1 ? "" : "s", threads_.loaders, threads_.loaders == 1 ? "" : "s",
                cpu.model, cpu.instructions, comm::Environment::library());
   logger->info("hosts: {}", host_list(comm_));
-  logger->info(
-      "model: {} parameters, {}; global batch {} ({} per rank{}), {} updates per epoch", elements, options_.precision,
-      global_batch(options_, comm_.size()),
-      trainer_->world().my_leaves().size() > 0 ? train_loader_->sampler().options().global_batch / comm_.size() : 0,
-      options_.shards > 0 ? fmt::format(", {} shards", options_.shards) : "",
-      train_loader_->sampler().steps_per_epoch());
+  const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
+  logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,
+               global_batch(options_, comm_.size()), shards, train_loader_->sampler().steps_per_epoch());
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
                data_.eval->size(), data_.classes);
-}
-
-void Session::set_schedule() {
-  const double steps = static_cast<double>(train_loader_->sampler().steps_per_epoch());
-  const double horizon =
-      options_.epochs > 0 ? static_cast<double>(options_.epochs) : static_cast<double>(options_.max_steps) / steps;
-  schedule_ = schedule(options_, horizon, global_batch(options_, comm_.size()));
 }
 
 double Session::epochs_done() const {
@@ -195,7 +190,11 @@ void Session::report(const Totals& step) {
     logged_at_ = time;
     logged_samples_ = 0;
   }
-  if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) save_checkpoint();
+  if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) {
+    // At the end of an epoch its evaluation comes first: a run resumed from there would not make it up.
+    save_after_evaluation_ = train_loader_->position().epoch > epoch_;
+    if (!save_after_evaluation_) save_checkpoint();
+  }
 }
 
 void Session::finish_epoch() {
@@ -214,7 +213,8 @@ void Session::finish_epoch() {
     log()->info("epoch {}: evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, totals.loss,
                 100 * totals.fraction("correct"), totals.samples);
   }
-  if (options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0) save_checkpoint();
+  const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
+  if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
 }
 
 Totals Session::evaluate() {

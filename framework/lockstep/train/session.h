@@ -56,9 +56,9 @@ class Session {
   void open_output();
   void open_loaders();
   void announce() const;
-  void set_schedule();
   void load_weights();
   void resume();
+  void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void save_checkpoint();
   nlohmann::json metadata() const;
@@ -82,7 +82,8 @@ class Session {
   double rate_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<std::int64_t> resumed_step_;
-  std::int64_t epoch_ = -1, first_step_of_epoch_ = 0, saved_step_ = -1, last_epoch_ = -1, logged_samples_ = 0;
+  std::int64_t epoch_ = -1, first_step_of_epoch_ = 0, saved_step_ = -1, logged_samples_ = 0;
+  bool save_after_evaluation_ = false;
   ProgressState state_;
   Totals epoch_totals_;  // sums of this epoch's updates
   double logged_at_ = 0;

@@ -38,7 +38,11 @@ template <class T>
 T field(const nlohmann::json& metadata, const char* name, const std::string& place) {
   const auto found = metadata.find(name);
   check(found != metadata.end(), "resume", "{}: its metadata has no '{}'", place, name);
-  return found->get<T>();
+  try {
+    return found->get<T>();
+  } catch (const nlohmann::json::exception& error) {
+    fail("resume", "{}: '{}' in its metadata cannot be used: {}", place, name, error.what());
+  }
 }
 
 }  // namespace
@@ -68,8 +72,12 @@ void Session::save_checkpoint() {
     if (!comm_.is_root()) return;
     const auto path = checkpoint::path_for(checkpoint_directory(options_), trainer_->updates());
     checkpoint::save(path, {.tensors = trainer_->state(), .metadata = metadata().dump()});
-    if (options_.keep > 0) checkpoint::prune(checkpoint_directory(options_), options_.keep);
     log_->to_file(fmt::format("saved {}", path.string()));
+    try {
+      if (options_.keep > 0) checkpoint::prune(checkpoint_directory(options_), options_.keep);
+    } catch (const Error& error) {  // the new one is safe: too many files are no reason to stop
+      log()->warn("older checkpoints stay: {}", error.what());
+    }
   });
   saved_step_ = trainer_->updates();
 }
@@ -95,7 +103,6 @@ void Session::resume() {
       bytes = checkpoint::read_verified(*path);
     }
   });
-  if (!options_.resume.empty()) resumed_step_ = 0;
   place = comm_.broadcast_string(place);
   if (place.empty()) {
     if (!options_.resume.empty())
@@ -106,27 +113,37 @@ void Session::resume() {
   comm::collectively(comm_, [&] { restore(checkpoint::parse(bytes, place), place); });
 }
 
+// What would break the promise that a resumed run trains the same samples, or with shards gives the same bits.
+void Session::check_continues(const nlohmann::json& metadata, const std::string& place) const {
+  const auto same = [&]<class T>(const char* key, const T& now, std::string_view advice) {
+    const T saved = field<T>(metadata, key, place);
+    check(saved == now, "resume", "{}: '{}' is {}, this run has {}; {}", place, key, saved, now, advice);
+  };
+  same("optimizer", std::string(trainer_->options().rule->name()), "pass --optimizer as before");
+  same("train_samples", data_.train->size(), "the position in the epoch needs the same data");
+  if (options_.global_batch == 0) {  // it follows from --batch-size and the number of ranks, which may have changed
+    same("global_batch", global_batch(options_, comm_.size()),
+         "pass --global-batch to keep it, or to change it on purpose");
+  }
+  if (field<std::int64_t>(metadata, "offset", place) > 0)
+    same("seed", options_.seed, "an epoch keeps its order of samples");
+  if (options_.shards == 0) return;
+  const auto saved_shards = field<nlohmann::json>(metadata, "options", place).value("shards", std::int64_t{0});
+  check(saved_shards == options_.shards, "resume", "{}: --shards was {}, this run has {}; other shards give other bits",
+        place, saved_shards, options_.shards);
+  // Kernels sum in another order with other threads or instructions.
+  const CpuInfo cpu = cpu_info();
+  same("threads", threads_.compute, "with --shards, pass --threads as before");
+  same("instructions", cpu.instructions, "with --shards, the instruction set must stay");
+  same("blas", cpu.blas, "with --shards, OpenBLAS must choose the same kernels");
+}
+
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
   const nlohmann::json metadata = nlohmann::json::parse(saved.metadata, nullptr, false);
   check(metadata.is_object(), "resume", "{}: its metadata is no JSON object; a weights file cannot be resumed", place);
   check(field<int>(metadata, "version", place) <= kMetadataVersion, "resume",
         "{}: version {}, this program knows up to {}", place, field<int>(metadata, "version", place), kMetadataVersion);
-  check(field<std::string>(metadata, "optimizer", place) == trainer_->options().rule->name(), "resume",
-        "{}: optimizer {}, this run uses {}", place, field<std::string>(metadata, "optimizer", place),
-        trainer_->options().rule->name());
-  check(field<std::int64_t>(metadata, "train_samples", place) == data_.train->size(), "resume",
-        "{}: {} training samples, this run has {}", place, field<std::int64_t>(metadata, "train_samples", place),
-        data_.train->size());
-  if (options_.shards > 0) {
-    // Kernels sum in another order with other threads or instructions, so the same bits are not to be had.
-    const CpuInfo cpu = cpu_info();
-    check(field<int>(metadata, "threads", place) == threads_.compute, "resume",
-          "{}: with --shards, threads per rank must stay {}, this run has {}; pass --threads {}", place,
-          field<int>(metadata, "threads", place), threads_.compute, field<int>(metadata, "threads", place));
-    check(field<std::string>(metadata, "instructions", place) == cpu.instructions, "resume",
-          "{}: with --shards, the instruction set must stay {}, this CPU has {}", place,
-          field<std::string>(metadata, "instructions", place), cpu.instructions);
-  }
+  check_continues(metadata, place);
   try {
     trainer_->load(saved.tensors, field<std::int64_t>(metadata, "step", place));
   } catch (const Error& error) {
@@ -134,8 +151,8 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   }
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
-  for (const std::string& line :
-       differences(metadata["options"].dump(), canonical(options_, program_), "in the checkpoint", "now")) {
+  for (const std::string& line : differences(field<nlohmann::json>(metadata, "options", place).dump(),
+                                             canonical(options_, program_), "in the checkpoint", "now")) {
     if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
   }
   log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(),

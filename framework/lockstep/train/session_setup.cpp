@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <filesystem>
 
+#include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::train {
@@ -22,7 +24,7 @@ ThreadBudget share_threads(const comm::Communicator& comm, const Options& option
   }
   return budget(cores, {.local_ranks = comm.local_size(),
                         .sharing = ranks_sharing(masks, comm.local_rank()),
-                        .threads = options.threads,
+                        .threads = options.threads > 0 ? options.threads : environment_threads(),
                         .loaders = options.loaders});
 }
 
@@ -56,7 +58,7 @@ optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_b
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
   const std::int64_t side = data.image_shape[1];
   data::ImageOptions image{
-      .crop_padding = side / 8, .flip = true, .mean = data.mean, .stddev = data.stddev, .output = dtype};
+      .crop_padding = side / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
   if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
   return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
 }
@@ -70,14 +72,36 @@ void prepare_output(const Options& options) {
   }
 }
 
-void set_checkpoints_aside(const Options& options) {
+void set_checkpoints_aside(const Options& options, std::optional<std::int64_t> resumed_step) {
   namespace fs = std::filesystem;
-  const fs::path output = options.output, checkpoints = output / "checkpoints";
-  if (!options.resume.empty() || fs::is_empty(checkpoints)) return;
-  int number = 1;
-  while (fs::exists(output / fmt::format("checkpoints.{}", number))) ++number;
-  fs::rename(checkpoints, output / fmt::format("checkpoints.{}", number));
-  fs::create_directory(checkpoints);
+  const fs::path output = options.output;
+  fs::path aside;
+  for (const checkpoint::Entry& entry : checkpoint::list(output / "checkpoints")) {
+    if (resumed_step && entry.step <= *resumed_step) continue;
+    for (int number = 1; aside.empty(); ++number) {
+      const fs::path candidate = output / fmt::format("checkpoints.{}", number);
+      if (fs::create_directory(candidate)) aside = candidate;
+    }
+    fs::rename(entry.path, aside / entry.path.filename());
+  }
+}
+
+std::string arithmetic(const ThreadBudget& threads) {
+  const CpuInfo cpu = cpu_info();
+  return fmt::format("{} threads\n{}\n{}", threads.compute, cpu.instructions, cpu.blas);
+}
+
+std::string fingerprint(const data::Dataset& dataset) {
+  constexpr std::int64_t kSamples = 64;
+  std::vector<Tensor> sample;
+  std::vector<std::byte*> fields;
+  for (const data::Field& f : dataset.fields()) fields.push_back(sample.emplace_back(f.shape, f.dtype).raw());
+  std::uint64_t hash = 0;
+  for (std::int64_t i = 0; i < std::min(kSamples, dataset.size()); ++i) {
+    dataset.read(i * dataset.size() / kSamples % dataset.size(), fields);
+    for (const Tensor& field : sample) hash = XXH3_64bits_withSeed(field.raw(), field.bytes(), hash);
+  }
+  return fmt::format("{} samples, {:016x}", dataset.size(), hash);
 }
 
 std::string host_list(const comm::Communicator& comm) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lockstep/comm/communicator.h"
@@ -16,6 +17,10 @@ namespace lockstep::train {
 
 // One option a line, so that ranks which differ are told which.
 std::string options_by_line(const Options& options, const nlohmann::json& program);
+// What decides in which order kernels sum: threads, instructions, BLAS; one a line.
+std::string arithmetic(const ThreadBudget& threads);
+// A data set's description, size and a hash of samples spread over it: two copies that differ are told apart.
+std::string fingerprint(const data::Dataset& dataset);
 // Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
 std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
@@ -24,9 +29,9 @@ optim::Schedule schedule(const Options& options, double horizon, std::int64_t gl
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
 // Makes the run's folders. On rank 0.
 void prepare_output(const Options& options);
-// Moves an earlier run's checkpoints to checkpoints.1 and so on, unless it is resumed; when nothing can hinder the new
-// run any more. On rank 0.
-void set_checkpoints_aside(const Options& options);
+// Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps;
+// when nothing can hinder the new run any more. On rank 0.
+void set_checkpoints_aside(const Options& options, std::optional<std::int64_t> resumed_step);
 std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
 
 }  // namespace lockstep::train
