@@ -11,10 +11,10 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       control_comm_(comm.duplicate()),
       walk_(world),
       store_(store),
-      reducer_(gradient_comm_, world),
-      control_(control_comm_, world, kFirstCount + counts, kControlWords),
       statistics_count_(statistics),
-      statistics_(static_cast<std::size_t>(world.my_slots()), std::vector<double>(statistics)) {
+      statistics_(static_cast<std::size_t>(world.my_slots()), std::vector<double>(statistics)),
+      reducer_(gradient_comm_, world),
+      control_(control_comm_, world, kFirstCount + counts, kControlWords) {
   for (Bucket& bucket : store_.buckets()) {
     std::vector<void*> slots;
     for (AlignedBuffer& slot : bucket.gradients) slots.push_back(slot.get());
