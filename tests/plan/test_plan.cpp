@@ -311,6 +311,27 @@ TEST_F(PlanTest, NamesTheInputsThereAre) {
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "[model] there is no input 'label'; the batch has: x, y");
 }
 
+TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {
+  CompiledModel model(
+      parameters_.named(),
+      [](const Inputs& in) {
+        in.graph().observe("own", in.graph().step());
+        return Traced{.prediction = in["step"]};
+      },
+      kWide);
+  Plan& plan = model.plan(Mode::Eval, {{"step", {Shape{1}, DType::F64}}});
+  *static_cast<double*>(plan.input("step")) = 0.5;
+  *static_cast<std::int64_t*>(plan.input(Graph::kStep)) = 7;
+  plan.run();
+  EXPECT_EQ(plan.prediction().data<double>()[0], 0.5);
+  EXPECT_EQ(plan.observed("own").data<std::int64_t>()[0], 7);
+  expect_error(
+      [&] {
+        model.plan(Mode::Eval, {{"@step", {Shape{1}, DType::F64}}});
+      },
+      "'@step': names that begin with '@'");
+}
+
 TEST_F(PlanTest, NeedsAScalarLoss) {
   CompiledModel vector_loss(
       parameters_.named(), [this](const Inputs& in) { return Traced{.loss = trace(in).prediction}; }, kWide);

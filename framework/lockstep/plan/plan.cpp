@@ -17,7 +17,10 @@ void add_to(void* target, const void* source, std::int64_t n) {
 }  // namespace
 
 Inputs::Inputs(Graph& graph, const std::map<std::string, Type>& types) : graph_(graph) {
-  for (const auto& [name, type] : types) values_[name] = graph.input(name, type);
+  for (const auto& [name, type] : types) {
+    check(!name.starts_with('@'), "model", "an input is named '{}': names that begin with '@' are reserved", name);
+    values_[name] = graph.input(name, type);
+  }
 }
 
 Value Inputs::operator[](const std::string& name) const {

@@ -99,8 +99,8 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
     std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(),
                 static_cast<std::size_t>(rows.size()) * f.bytes());
   }
-  if (void* number = plan.input("step")) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
-  if (void* ids = plan.input("sample_ids")) {
+  if (void* number = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
+  if (void* ids = plan.input(Graph::kSampleIds)) {
     std::copy_n(batch.step.samples.begin() + rows.begin, rows.size(), static_cast<std::int64_t*>(ids));
   }
   last_plan_ = &plan;
