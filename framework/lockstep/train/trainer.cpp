@@ -36,6 +36,17 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
   for (std::string& text : texts) text = comm.broadcast_string(text);
 }
 
+// What fails on one rank in the middle of `work` leaves it out of step with the others.
+template <class Work>
+void or_poison(const comm::Communicator& comm, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    comm.poison(comm::current_error());
+    throw;
+  }
+}
+
 std::string form_of(ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
@@ -162,14 +173,16 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
 
 Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word) {
-  engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
-  const Range mine = world_.my_leaves();
-  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-    const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
-    run_leaf(local,
-             streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
-  }
-  engine_->finish_step();
+  or_poison(comm_, [&] {
+    engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
+    const Range mine = world_.my_leaves();
+    for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+      const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
+      run_leaf(local,
+               streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
+    }
+    engine_->finish_step();
+  });
   const Totals result = totals(engine_->sums());
   if (result.samples == 0) return result;
   check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
@@ -204,15 +217,18 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
-  for (const data::Batch& batch : loader.epoch()) {
-    for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
-      const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
-      if (part.size() == 0) continue;
-      Plan& plan = fill(Mode::Eval, batch, {part.begin - batch.step.local.begin, part.end - batch.step.local.begin}, 0);
-      plan.run();
-      add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
+  or_poison(comm_, [&] {
+    for (const data::Batch& batch : loader.epoch()) {
+      const std::int64_t first = batch.step.local.begin;
+      for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+        const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
+        if (part.size() == 0) continue;
+        Plan& plan = fill(Mode::Eval, batch, {part.begin - first, part.end - first}, 0);
+        plan.run();
+        add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
+      }
     }
-  }
+  });
   const comm::Communicator channel = comm_.duplicate();
   ControlBlock control(channel, world_, width, kControlWords);
   control.begin();

@@ -1,7 +1,7 @@
 // One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update.
 // Needs a communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks
-// construct it and call it alike; one thread. After an Error in the middle of a step the ranks are out of step: end the
-// job.
+// construct it and call it alike; one thread. After an Error in the middle of a step or an evaluation the ranks are out
+// of step: the communicator is poisoned, so end the job.
 #pragma once
 
 #include <filesystem>
