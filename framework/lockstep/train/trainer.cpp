@@ -72,7 +72,6 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
     Plan& nominal = model_.plan(Mode::Train, input_types(micro));
     counts_ = nominal.counts();
     statistics_ = nominal.statistics();
-    last_plan_ = &nominal;
     for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
@@ -114,7 +113,6 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
   if (void* ids = plan.input(Graph::kSampleIds)) {
     std::copy_n(batch.step.samples.begin() + rows.begin, rows.size(), static_cast<std::int64_t*>(ids));
   }
-  last_plan_ = &plan;
   return plan;
 }
 
@@ -140,6 +138,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
     const Range part = part_of(leaf.size(), options_.accumulate, micro);
     const Range rows{leaf.begin + part.begin - local.first, leaf.begin + part.end - local.first};
     Plan& plan = fill(Mode::Train, *local.batch, rows, static_cast<std::uint64_t>(updates_));
+    last_plan_ = &plan;
     bool forward_known = false;
     const auto forward_done = [&] {
       add_sums(plan, engine_->leaf_sums(), rows.size());
@@ -217,6 +216,7 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
+  last_plan_ = nullptr;  // its memory is the evaluation's now
   or_poison(comm_, [&] {
     for (const data::Batch& batch : loader.epoch()) {
       const std::int64_t first = batch.step.local.begin;
@@ -277,7 +277,11 @@ Tensor Trainer::gradient(const std::string& parameter) const {
   return tensor;
 }
 
-Tensor Trainer::observed(const std::string& name) const { return last_plan_->observed(name); }
+Tensor Trainer::observed(const std::string& name) const {
+  check(last_plan_ != nullptr, "trainer",
+        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
+  return last_plan_->observed(name);
+}
 
 std::vector<checkpoint::NamedTensor> Trainer::state() const {
   std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);

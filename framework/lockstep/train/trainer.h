@@ -74,7 +74,8 @@ class Trainer {
   const TrainerOptions& options() const { return options_; }
 
   // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model
-  // function observed (of the last micro-batch of this rank).
+  // function observed (of the last micro-batch of this rank; throws Error before the first one and after an
+  // evaluation).
   Tensor gradient(const std::string& parameter) const;
   Tensor observed(const std::string& name) const;
 
@@ -111,7 +112,7 @@ class Trainer {
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<GradientEngine> engine_;
-  Plan* last_plan_ = nullptr;
+  Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
   double last_weight_ = 1;
   std::int64_t updates_ = 0;
 };
