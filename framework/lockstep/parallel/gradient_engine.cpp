@@ -56,12 +56,11 @@ void GradientEngine::sums_ready() {
 
 void GradientEngine::gradient_ready(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
-  if (--awaited_[static_cast<std::size_t>(bucket)] > 0) return;
-  join(bucket);
-  if (walk_.last()) {
-    reducer_.start(bucket);
-    progress();
+  if (--awaited_[static_cast<std::size_t>(bucket)] == 0) {
+    join(bucket);
+    if (walk_.last()) reducer_.start(bucket);
   }
+  if (walk_.last()) progress();  // at each gradient: MPI moves long messages on only inside calls
 }
 
 void GradientEngine::join(int number) {

@@ -11,6 +11,7 @@ template <class T>
 void add_to(void* target, const void* source, std::int64_t n) {
   auto* t = static_cast<T*>(target);
   const auto* s = static_cast<const T*>(source);
+#pragma omp parallel for simd schedule(static) if (n > 65536)
   for (std::int64_t i = 0; i < n; ++i) t[i] += s[i];
 }
 
