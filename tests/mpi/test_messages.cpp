@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "lockstep/comm/mpi_interop.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -117,6 +118,19 @@ TEST(Messages, AnExceptionDoesNotHangInARequest) {
   // Taken in after all, so that no memory of ours is left in use.
   std::vector<float> received(1 << 20);
   comm.recv(received, left_of(comm), 4);
+  world().barrier();
+}
+
+TEST(Messages, APoisonedCommunicatorDoesNotHangInARequest) {
+  const Communicator comm = Communicator::world();
+  const std::vector<float> sent(1 << 20);
+  {
+    const Request lost = comm.isend(sent, right_of(comm), 4);
+    comm.poison("a step failed");
+  }
+  // Taken in after all, past the poison, so that no memory of ours is left in use.
+  std::vector<float> received(1 << 20);
+  MPI_Recv(received.data(), 1 << 20, MPI_FLOAT, left_of(comm), 4, comm::handle_of(comm), MPI_STATUS_IGNORE);
   world().barrier();
 }
 

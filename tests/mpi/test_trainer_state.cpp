@@ -230,6 +230,19 @@ TEST(Input, ThatDoesNotFitIsNamed) {
   EXPECT_NE(refusal({.global_batch = 8, .accumulate = 0}).find("0 micro-batches"), std::string::npos);
 }
 
+TEST(Input, AFailedStepPoisons) {
+  // Rank 0 alone takes a step, which fails: it must get out of it without the others.
+  const comm::Communicator comm = comm::Communicator::world();
+  Rig rig(comm, small(0));
+  if (world().is_root()) {
+    data::Batch batch = rig.loader->next();
+    batch.at("image") = batch.at("image").to(DType::F32);
+    EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("field 'image' of the batch is f32"),
+              std::string::npos);
+    EXPECT_TRUE(comm.poisoned());
+  }
+}
+
 TEST(Model, AnUnusedParameterIsReportedByName) {
   Task task = small(0);
   task.network = [] { return std::make_unique<DropoutNet>(0.0); };

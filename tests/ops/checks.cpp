@@ -82,9 +82,9 @@ void RowModel::write(std::size_t operand, const Array& values) {
 
 void RowModel::run() {
   if (void* target = plan_->input("target")) std::ranges::copy(row_.targets, static_cast<std::int32_t*>(target));
-  if (void* step = plan_->input("step")) *static_cast<std::int64_t*>(step) = 7;
-  if (void* ids = plan_->input("sample_ids")) {
-    const std::int64_t n = plan_->input_type("sample_ids")->shape.elements();
+  if (void* step = plan_->input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 7;
+  if (void* ids = plan_->input(Graph::kSampleIds)) {
+    const std::int64_t n = plan_->input_type(Graph::kSampleIds)->shape.elements();
     std::iota(static_cast<std::int64_t*>(ids), static_cast<std::int64_t*>(ids) + n, 100);
   }
   plan_->run();

@@ -79,7 +79,8 @@ TEST(Allocations, RunningAPlanMakesNone) {
       model.plan(Mode::Train, {{"image", {Shape{6, 3, 10, 9}, DType::F64}}, {"target", {Shape{6}, DType::I32}}});
   int final_gradients = 0;
   const Plan::GradientHook hook = [&](const Parameter*) { ++final_gradients; };
-  const std::string image = "image", target = "target", step = "step", ids = "sample_ids", correct = "correct";
+  const std::string image = "image", target = "target", step = Graph::kStep, ids = Graph::kSampleIds,
+                    correct = "correct";
   double checksum = 0;
   const auto run = [&](GradientTarget into) {
     std::fill_n(static_cast<double*>(plan.input(image)), 6 * 3 * 90, 0.5);

@@ -31,8 +31,8 @@ class RandomGraph {
   }
   static void run(Plan& plan) {
     if (plan.input("x") != nullptr) fill_input<double>(plan, "x");  // a graph may not read it
-    if (void* step = plan.input("step")) *static_cast<std::int64_t*>(step) = 1;
-    if (auto* ids = static_cast<std::int64_t*>(plan.input("sample_ids"))) std::fill_n(ids, kRows, 7);
+    if (void* step = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 1;
+    if (auto* ids = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) std::fill_n(ids, kRows, 7);
     plan.run();
   }
   const Parameters& parameters() const { return parameters_; }

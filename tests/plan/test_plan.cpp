@@ -223,6 +223,31 @@ TEST_F(PlanTest, ObservedValuesCanBeRead) {
   expect_error([&] { (void)plan.observed("other"); }, "'other' is not observed");
 }
 
+// The reduction overwrites a slot as soon as its gradient is final. Here that of w0 is also what a's and b's are made
+// of.
+TEST_F(PlanTest, ReadsNoGradientThatIsFinal) {
+  Parameters parameters;
+  const Parameter &w0 = parameters.add("w0", {2, 2}), &a = parameters.add("a", {2, 3}),
+                  &b = parameters.add("b", {3, 2});
+  CompiledModel model(parameters.named(),
+                      [&](const Inputs& in) {
+                        Graph& g = in.graph();
+                        return Traced{.loss = mean(square(g.parameter(w0) + matmul(g.parameter(a), g.parameter(b)))) +
+                                              0 * mean(in["x"])};
+                      },
+                      {.dtype = DType::F64, .seed = 11, .bucket_bytes = 8});
+  Plan& plan = model.plan(Mode::Train, batch_of(1));
+  fill(plan);
+  std::map<const Parameter*, std::vector<double>> undisturbed, disturbed;
+  plan.run({}, [&](const Parameter* p) { undisturbed[p] = gradient(model, *p); });
+  plan.run({}, [&](const Parameter* p) {
+    disturbed[p] = gradient(model, *p);
+    std::fill_n(static_cast<double*>(model.parameters().gradient(p, 0)), p->shape.elements(), 1e9);
+  });
+  EXPECT_EQ(undisturbed.size(), 3U);
+  EXPECT_EQ(disturbed, undisturbed);
+}
+
 TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   w1_.trainable = false;
   CompiledModel model = compile();
@@ -284,6 +309,27 @@ TEST_F(PlanTest, NamesTheInputsThereAre) {
   CompiledModel model(
       parameters_.named(), [](const Inputs& in) { return Traced{.loss = mean(in["label"])}; }, kWide);
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "[model] there is no input 'label'; the batch has: x, y");
+}
+
+TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {
+  CompiledModel model(
+      parameters_.named(),
+      [](const Inputs& in) {
+        in.graph().observe("own", in.graph().step());
+        return Traced{.prediction = in["step"]};
+      },
+      kWide);
+  Plan& plan = model.plan(Mode::Eval, {{"step", {Shape{1}, DType::F64}}});
+  *static_cast<double*>(plan.input("step")) = 0.5;
+  *static_cast<std::int64_t*>(plan.input(Graph::kStep)) = 7;
+  plan.run();
+  EXPECT_EQ(plan.prediction().data<double>()[0], 0.5);
+  EXPECT_EQ(plan.observed("own").data<std::int64_t>()[0], 7);
+  expect_error(
+      [&] {
+        model.plan(Mode::Eval, {{"@step", {Shape{1}, DType::F64}}});
+      },
+      "'@step': names that begin with '@'");
 }
 
 TEST_F(PlanTest, NeedsAScalarLoss) {

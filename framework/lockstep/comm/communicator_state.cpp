@@ -34,6 +34,7 @@ void CommunicatorState::set_poison(std::string_view reason) {
   const std::scoped_lock lock(poison->mutex);
   if (!poison->set.load(std::memory_order_relaxed)) {
     poison->reason = reason;
+    poison->since = std::chrono::steady_clock::now();
     poison->set.store(true, std::memory_order_release);
   }
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -29,6 +30,7 @@ struct Poison {
   std::atomic<bool> set{false};
   std::mutex mutex;
   std::string reason;
+  std::chrono::steady_clock::time_point since;
 };
 
 // A handle that is freed with its owner while MPI lives, and forgotten after MPI_Finalize.

@@ -84,15 +84,18 @@ void Request::wait() {
   }
 }
 
-// A receive can be taken back; a send cannot, so it is waited for. While an exception passes through, the other side
-// may never come: after a second the handle is given up, since a job that is about to end must not hang here.
+// A receive can be taken back; a send cannot, so it is waited for. While an exception passes through, and on a poisoned
+// communicator, the other side may never come: after a second (one for all that the poison leaves) the handle is given
+// up, since a job that is about to end must not hang here.
 void Request::withdraw() noexcept {
   if (!active()) {
     return;
   }
   if (Environment::active()) {
-    const bool unwinding = std::uncaught_exceptions() > 0;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    const bool poisoned = state_->poison->set.load(std::memory_order_acquire);
+    const bool may_give_up = poisoned || std::uncaught_exceptions() > 0;
+    const auto deadline =
+        (poisoned ? state_->poison->since : std::chrono::steady_clock::now()) + std::chrono::seconds(1);
     for (std::size_t i = done_; i < parts_; ++i) {
       MPI_Request handle = unpack_request(i == 0 ? first_.handle : more_[i - 1].handle);
       if (handle == MPI_REQUEST_NULL) {
@@ -103,7 +106,7 @@ void Request::withdraw() noexcept {
       }
       int complete = 0;
       while (MPI_Test(&handle, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS && complete == 0 &&
-             !(unwinding && std::chrono::steady_clock::now() > deadline)) {
+             !(may_give_up && std::chrono::steady_clock::now() > deadline)) {
         std::this_thread::yield();
       }
       if (handle != MPI_REQUEST_NULL) {

@@ -54,9 +54,11 @@ class Graph {
   std::vector<Value> apply(std::shared_ptr<const Op> op, std::vector<Value> inputs);
 
   // Run-time inputs that ops ask for by themselves: the step's number (i64 scalar) and the ids of the samples (i64, one
-  // per sample of a batch).
-  Value step() { return input("step", {Shape{}, DType::I64}); }
-  Value sample_ids(std::int64_t samples) { return input("sample_ids", {Shape{samples}, DType::I64}); }
+  // per sample of a batch). No field of a batch has a name like theirs.
+  static constexpr const char* kStep = "@step";
+  static constexpr const char* kSampleIds = "@sample_ids";
+  Value step() { return input(kStep, {Shape{}, DType::I64}); }
+  Value sample_ids(std::int64_t samples) { return input(kSampleIds, {Shape{samples}, DType::I64}); }
 
   // Keeps a value readable under its full name until a plan of the model runs again.
   void observe(const std::string& name, Value value);

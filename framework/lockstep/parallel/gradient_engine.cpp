@@ -11,10 +11,10 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       control_comm_(comm.duplicate()),
       walk_(world),
       store_(store),
-      reducer_(gradient_comm_, world),
-      control_(control_comm_, world, kFirstCount + counts, kControlWords),
       statistics_count_(statistics),
-      statistics_(static_cast<std::size_t>(world.my_slots()), std::vector<double>(statistics)) {
+      statistics_(static_cast<std::size_t>(world.my_slots()), std::vector<double>(statistics)),
+      reducer_(gradient_comm_, world),
+      control_(control_comm_, world, kFirstCount + counts, kControlWords) {
   for (Bucket& bucket : store_.buckets()) {
     std::vector<void*> slots;
     for (AlignedBuffer& slot : bucket.gradients) slots.push_back(slot.get());
@@ -56,12 +56,11 @@ void GradientEngine::sums_ready() {
 
 void GradientEngine::gradient_ready(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
-  if (--awaited_[static_cast<std::size_t>(bucket)] > 0) return;
-  join(bucket);
-  if (walk_.last()) {
-    reducer_.start(bucket);
-    progress();
+  if (--awaited_[static_cast<std::size_t>(bucket)] == 0) {
+    join(bucket);
+    if (walk_.last()) reducer_.start(bucket);
   }
+  if (walk_.last()) progress();  // at each gradient: MPI moves long messages on only inside calls
 }
 
 void GradientEngine::join(int number) {

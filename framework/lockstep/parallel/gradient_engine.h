@@ -47,10 +47,11 @@ class GradientEngine {
   comm::Communicator gradient_comm_, control_comm_;
   LeafWalk walk_;
   ParameterStore& store_;
-  BucketReducer reducer_;
-  ControlBlock control_;
+  // Before what receives into them, so that they are freed after it.
   std::size_t statistics_count_;
   std::vector<std::vector<double>> statistics_;  // by slot
+  BucketReducer reducer_;
+  ControlBlock control_;
   int statistics_bucket_ = -1;
   std::vector<int> awaited_;  // by bucket: gradients of this leaf that are not final
 };

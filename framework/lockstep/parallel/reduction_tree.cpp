@@ -6,6 +6,11 @@
 #include "lockstep/core/error.h"
 
 namespace lockstep {
+namespace {
+
+constexpr std::int64_t kParallel = 65536;  // elements from which on threads pay; who adds which changes no bit
+
+}  // namespace
 
 ReductionTree::ReductionTree(std::int64_t leaves) : leaves_(leaves) {
   check(leaves >= 1 && leaves <= (std::int64_t{1} << 40), "reduction tree", "{} leaves, expected at least 1", leaves);
@@ -65,18 +70,16 @@ std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const
 
 template <class T>
 void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n, T* out) {
-  constexpr std::int64_t kBlock = 512;        // a block of every open sum stays in the first-level cache
-  constexpr std::size_t kMaxOperands = 4096;  // of which few are sums at a time: the stack of the tree's walk
-  check(operands.size() <= kMaxOperands, "reduction tree", "{} partial sums, at most {} are supported", operands.size(),
-        kMaxOperands);
+  constexpr std::int64_t kBlock = 512;  // a block of every open sum stays in the first-level cache
   if (merges.empty()) {
     if (operands[0] != out) std::copy_n(operands[0], n, out);
     return;
   }
   constexpr int kMaxDepth = 48;
-  std::array<std::array<T, kBlock>, kMaxDepth> sums;  // by depth on the walk's stack
-  std::array<int, kMaxDepth> owners;                  // which operand each one is
+#pragma omp parallel for schedule(static) if (n > kParallel)
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+    std::array<std::array<T, kBlock>, kMaxDepth> sums;  // by depth on the walk's stack
+    std::array<int, kMaxDepth> owners;                  // which operand each one is
     const std::int64_t count = std::min(kBlock, n - begin);
     int depth = 0;
     for (const TreeMerge& m : merges) {
@@ -102,6 +105,7 @@ void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> mer
 
 template <class T>
 void add_into(std::int64_t n, const T* source, T* target) {
+#pragma omp parallel for simd schedule(static) if (n > kParallel)
   for (std::int64_t i = 0; i < n; ++i) target[i] += source[i];
 }
 

@@ -22,7 +22,8 @@ class Assembler {
     for (const ParameterGradient& g : request_.gradients) {
       out_.natural_layouts[g.parameter] = out_.buffers[static_cast<std::size_t>(primary(g.value))].layout;
     }
-    for (const ParameterGradient& g : request_.gradients) sink(g);
+    const std::vector<int> uses = count_uses();
+    for (const ParameterGradient& g : request_.gradients) sink(g, uses[static_cast<std::size_t>(primary(g.value))] > 1);
     for (Value v : request_.outputs) {
       const int b = primary(v);
       out_.buffers[static_cast<std::size_t>(out_.root(b))].keep = true;
@@ -138,13 +139,27 @@ class Assembler {
     return copy;
   }
 
-  // Makes a kernel write a parameter's gradient straight into its slot; where the value is something else too (a view,
-  // the gradient of two parameters, in another layout) a copy is written there.
-  void sink(const ParameterGradient& g) {
+  // By buffer: how many steps, views, gradients and outputs read it.
+  std::vector<int> count_uses() const {
+    std::vector<int> uses(out_.buffers.size());
+    const auto use = [&](int b) { ++uses[static_cast<std::size_t>(b)]; };
+    for (const PlanStep& step : out_.steps) std::ranges::for_each(step.inputs, use);
+    for (const PlanBuffer& b : out_.buffers) {
+      if (b.alias >= 0) use(b.alias);
+    }
+    for (const ParameterGradient& g : request_.gradients) use(primary(g.value));
+    for (Value v : request_.outputs) use(primary(v));
+    return uses;
+  }
+
+  // Makes a kernel write a parameter's gradient straight into its slot. The slot is the reduction's from then on, so
+  // where the value is something else too (a view, in another layout, read by others) a copy is written there.
+  void sink(const ParameterGradient& g, bool read_by_others) {
     const Layout form = request_.layout_of(g.parameter);
     int b = primary(g.value);
     const PlanBuffer& made = buffer(b);
-    if (made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form || producer(b) < 0)
+    if (read_by_others || made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form ||
+        producer(b) < 0)
       b = emit_reorder(b, form);
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;

@@ -11,13 +11,17 @@ template <class T>
 void add_to(void* target, const void* source, std::int64_t n) {
   auto* t = static_cast<T*>(target);
   const auto* s = static_cast<const T*>(source);
+#pragma omp parallel for simd schedule(static) if (n > 65536)
   for (std::int64_t i = 0; i < n; ++i) t[i] += s[i];
 }
 
 }  // namespace
 
 Inputs::Inputs(Graph& graph, const std::map<std::string, Type>& types) : graph_(graph) {
-  for (const auto& [name, type] : types) values_[name] = graph.input(name, type);
+  for (const auto& [name, type] : types) {
+    check(!name.starts_with('@'), "model", "an input is named '{}': names that begin with '@' are reserved", name);
+    values_[name] = graph.input(name, type);
+  }
 }
 
 Value Inputs::operator[](const std::string& name) const {

@@ -13,6 +13,7 @@ namespace lockstep {
 // The inputs of a trace, by name; a batch's fields in training.
 class Inputs {
  public:
+  // Throws Error for a name that begins with '@': those are the graph's own.
   Inputs(Graph& graph, const std::map<std::string, Type>& types);
   Value operator[](const std::string& name) const;  // throws Error naming the inputs there are
   Graph& graph() const { return graph_; }

@@ -36,6 +36,17 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
   for (std::string& text : texts) text = comm.broadcast_string(text);
 }
 
+// What fails on one rank in the middle of `work` leaves it out of step with the others.
+template <class Work>
+void or_poison(const comm::Communicator& comm, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    comm.poison(comm::current_error());
+    throw;
+  }
+}
+
 std::string form_of(ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
@@ -61,7 +72,6 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
     Plan& nominal = model_.plan(Mode::Train, input_types(micro));
     counts_ = nominal.counts();
     statistics_ = nominal.statistics();
-    last_plan_ = &nominal;
     for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
@@ -99,11 +109,10 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
     std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(),
                 static_cast<std::size_t>(rows.size()) * f.bytes());
   }
-  if (void* number = plan.input("step")) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
-  if (void* ids = plan.input("sample_ids")) {
+  if (void* number = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(number) = static_cast<std::int64_t>(step);
+  if (void* ids = plan.input(Graph::kSampleIds)) {
     std::copy_n(batch.step.samples.begin() + rows.begin, rows.size(), static_cast<std::int64_t*>(ids));
   }
-  last_plan_ = &plan;
   return plan;
 }
 
@@ -129,6 +138,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
     const Range part = part_of(leaf.size(), options_.accumulate, micro);
     const Range rows{leaf.begin + part.begin - local.first, leaf.begin + part.end - local.first};
     Plan& plan = fill(Mode::Train, *local.batch, rows, static_cast<std::uint64_t>(updates_));
+    last_plan_ = &plan;
     bool forward_known = false;
     const auto forward_done = [&] {
       add_sums(plan, engine_->leaf_sums(), rows.size());
@@ -162,14 +172,16 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
 
 Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word) {
-  engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
-  const Range mine = world_.my_leaves();
-  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-    const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
-    run_leaf(local,
-             streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
-  }
-  engine_->finish_step();
+  or_poison(comm_, [&] {
+    engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
+    const Range mine = world_.my_leaves();
+    for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+      const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
+      run_leaf(local,
+               streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
+    }
+    engine_->finish_step();
+  });
   const Totals result = totals(engine_->sums());
   if (result.samples == 0) return result;
   check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
@@ -204,15 +216,19 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
-  for (const data::Batch& batch : loader.epoch()) {
-    for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
-      const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
-      if (part.size() == 0) continue;
-      Plan& plan = fill(Mode::Eval, batch, {part.begin - batch.step.local.begin, part.end - batch.step.local.begin}, 0);
-      plan.run();
-      add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
+  last_plan_ = nullptr;  // its memory is the evaluation's now
+  or_poison(comm_, [&] {
+    for (const data::Batch& batch : loader.epoch()) {
+      const std::int64_t first = batch.step.local.begin;
+      for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+        const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
+        if (part.size() == 0) continue;
+        Plan& plan = fill(Mode::Eval, batch, {part.begin - first, part.end - first}, 0);
+        plan.run();
+        add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
+      }
     }
-  }
+  });
   const comm::Communicator channel = comm_.duplicate();
   ControlBlock control(channel, world_, width, kControlWords);
   control.begin();
@@ -261,7 +277,11 @@ Tensor Trainer::gradient(const std::string& parameter) const {
   return tensor;
 }
 
-Tensor Trainer::observed(const std::string& name) const { return last_plan_->observed(name); }
+Tensor Trainer::observed(const std::string& name) const {
+  check(last_plan_ != nullptr, "trainer",
+        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
+  return last_plan_->observed(name);
+}
 
 std::vector<checkpoint::NamedTensor> Trainer::state() const {
   std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);

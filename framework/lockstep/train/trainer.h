@@ -1,7 +1,7 @@
 // One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update.
 // Needs a communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks
-// construct it and call it alike; one thread. After an Error in the middle of a step the ranks are out of step: end the
-// job.
+// construct it and call it alike; one thread. After an Error in the middle of a step or an evaluation the ranks are out
+// of step: the communicator is poisoned, so end the job.
 #pragma once
 
 #include <filesystem>
@@ -74,7 +74,8 @@ class Trainer {
   const TrainerOptions& options() const { return options_; }
 
   // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model
-  // function observed (of the last micro-batch of this rank).
+  // function observed (of the last micro-batch of this rank; throws Error before the first one and after an
+  // evaluation).
   Tensor gradient(const std::string& parameter) const;
   Tensor observed(const std::string& name) const;
 
@@ -111,7 +112,7 @@ class Trainer {
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<GradientEngine> engine_;
-  Plan* last_plan_ = nullptr;
+  Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
   double last_weight_ = 1;
   std::int64_t updates_ = 0;
 };
