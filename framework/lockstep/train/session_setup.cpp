@@ -8,6 +8,7 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/tensor.h"
 
 namespace lockstep::train {
 
