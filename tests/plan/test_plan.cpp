@@ -261,7 +261,11 @@ TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   EXPECT_FALSE(model.parameters().has_gradient(&w1_));
   EXPECT_TRUE(model.parameters().has_gradient(&b1_));
   EXPECT_EQ(values_of(model.parameters().read("w1")), before);
-  expect_error([&] { (void)model.parameters().read_gradient("w1"); }, "'w1' has no gradient");
+  ParameterStore& store = model.parameters();
+  for (const std::function<void()>& access : std::vector<std::function<void()>>{
+           [&] { store.gradient(&w1_, 0); }, [&] { store.read_gradient("w1"); }, [&] { store.read_state("w1", 0); },
+           [&] { store.write_state("w1", 0, Tensor(w1_.shape, DType::F64)); }})
+    expect_error(access, "'w1' has no gradient");
 }
 
 TEST_F(PlanTest, NothingIsComputedForFrozenPartsInFront) {
