@@ -167,10 +167,10 @@ TEST(LeafWalk, FillsAndJoinsSlotsToTheCanonicalSum) {
           ASSERT_EQ(walk.leaf(), visited++);
           ASSERT_EQ(walk.last(), walk.leaf() + 1 == world.my_leaves().end);
           slots.at(static_cast<std::size_t>(walk.slot())) = leaves[static_cast<std::size_t>(walk.leaf())];
-          for (int join = 0; join < walk.merges(); ++join) {
-            const auto top = static_cast<std::size_t>(walk.slot() - join);
-            add_into<float>(3, slots[top].data(), slots[top - 1].data());
-          }
+          walk.join([&](int from, int into) {
+            add_into<float>(3, slots.at(static_cast<std::size_t>(from)).data(),
+                            slots.at(static_cast<std::size_t>(into)).data());
+          });
         }
         const auto open = world.partials()[static_cast<std::size_t>(rank)];
         ASSERT_EQ(walk.slot(), static_cast<int>(open.size()));

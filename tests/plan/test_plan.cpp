@@ -315,6 +315,13 @@ TEST_F(PlanTest, NamesTheInputsThereAre) {
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "[model] there is no input 'label'; the batch has: x, y");
 }
 
+TEST_F(PlanTest, RefusesInputsOfDifferentNumbersOfSamples) {
+  CompiledModel model = compile();
+  std::map<std::string, Type> inputs = batch_of(3);
+  inputs["y"] = {Shape{4, 2}, DType::F64};
+  expect_error([&] { model.plan(Mode::Train, inputs); }, "number of samples: 'x' has 3, 'y' has 4");
+}
+
 TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {
   CompiledModel model(
       parameters_.named(),
