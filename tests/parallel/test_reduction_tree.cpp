@@ -105,8 +105,7 @@ TEST(ReductionTree, OrderMatters) {  // else the test above would prove nothing
   EXPECT_FALSE(same_bits(left_to_right, tree_of(leaves)));
 }
 
-TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
-  const std::int64_t n = 3 * 512 + 77;
+void expect_sums_into_any_operand(std::int64_t n) {
   std::vector<Vector> leaves = random_leaves(13, n);
   const ReductionTree tree(13);
   std::vector<TreeNode> partials;
@@ -126,6 +125,11 @@ TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
       std::ranges::copy(saved[i], leaves[i].begin());
     }
   }
+}
+
+TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
+  expect_sums_into_any_operand(3 * 512 + 77);
+  expect_sums_into_any_operand((1 << 17) + 77);  // by several threads, where there are any
 }
 
 TEST(ReductionTree, OneLeafNeedsNoAddition) {
