@@ -47,7 +47,8 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
     running.sample(sample.field<float>(0), sample.field<float>(1));
     return left-- > 0;
   };
-  data::StreamLoader stream({.fields = fields, .pull = simulate, .batch = 64});
+  const data::StreamOptions options{.fields = fields, .pull = simulate, .batch = 64};
+  data::StreamLoader stream(options.for_rank(comm.rank(), comm.size()));  // whose samples have ids of their own
   const optim::Schedule rate = optim::cosine(0.01, 1000);
   while (trainer.step(stream.next(), rate(static_cast<double>(trainer.updates()))).samples > 0) {
   }

@@ -39,10 +39,7 @@ TEST_P(StreamPrefetch, GivesEverySampleOnceAndEnds) {
 }
 
 TEST_P(StreamPrefetch, IdsOfRanksDoNotMeet) {
-  StreamOptions options = numbers(5, 2, GetParam());
-  options.first_id = 1;
-  options.id_stride = 3;
-  StreamLoader loader(std::move(options));
+  StreamLoader loader(numbers(5, 2, GetParam()).for_rank(1, 3));
   std::vector<std::int64_t> ids;
   while (const auto batch = loader.next())
     ids.insert(ids.end(), batch->step.samples.begin(), batch->step.samples.end());

@@ -109,6 +109,8 @@ TEST_F(ShapeErrors, OfPools) {
          [&] { max_pool2d(x, {.kernel_h = 3, .kernel_w = 3, .padding_h = 2}); });
   expect("[average_pool2d] layer1.0.conv1: input 4x4 is smaller than the window 5x2",
          [&] { average_pool2d(x, {.kernel_h = 5}); });
+  expect("[average_pool2d] layer1.0.conv1: dilation is 2x1, expected 1x1: only max pooling has one",
+         [&] { average_pool2d(x, {.dilation_h = 2}); });
   expect("[average_pool2d] layer1.0.conv1: input is (2, 6), expected (samples, channels, height, width)", [&] {
     average_pool2d(value({2, 6}), {});
   });

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "tests/kernels/reference.h"
 
@@ -200,11 +199,6 @@ TEST(PoolGeometry, CeilModeRoundsAsPyTorch) {
   EXPECT_EQ(out(2, 2, 3, 1, true), 1);  // a second window would begin past the image
   EXPECT_EQ(out(2, 3, 1, 0, true), 0);
   EXPECT_EQ(out(2, 3, 2, 0, true), 1);  // the only window hangs over the edge
-}
-
-TEST(Pool, DilatedAverageIsAnError) {
-  const PoolGeometry g{.in_h = 4, .in_w = 4, .dilation_h = 2};
-  EXPECT_THROW(average_pool_forward<float>(g, nullptr, nullptr), Error);
 }
 
 TYPED_TEST(Pool, DoesNotDependOnThreads) {

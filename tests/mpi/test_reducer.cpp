@@ -59,11 +59,10 @@ struct Slots {
       for (std::size_t i = 0; i < leaf.size(); ++i) {
         leaf[i] = static_cast<T>(number(walk.leaf(), shift + static_cast<std::int64_t>(i)));
       }
-      for (int m = 0, top = walk.slot(); m < walk.merges(); ++m, --top) {
-        const auto& from = memory[static_cast<std::size_t>(top)];
-        add_into<T>(static_cast<std::int64_t>(from.size()), from.data(),
-                    memory[static_cast<std::size_t>(top) - 1].data());
-      }
+      walk.join([&](int from, int into) {
+        add_into<T>(static_cast<std::int64_t>(leaf.size()), memory[static_cast<std::size_t>(from)].data(),
+                    memory[static_cast<std::size_t>(into)].data());
+      });
     }
   }
   std::vector<void*> addresses() {

@@ -105,8 +105,7 @@ TEST(ReductionTree, OrderMatters) {  // else the test above would prove nothing
   EXPECT_FALSE(same_bits(left_to_right, tree_of(leaves)));
 }
 
-TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
-  const std::int64_t n = 3 * 512 + 77;
+void expect_sums_into_any_operand(std::int64_t n) {
   std::vector<Vector> leaves = random_leaves(13, n);
   const ReductionTree tree(13);
   std::vector<TreeNode> partials;
@@ -126,6 +125,11 @@ TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
       std::ranges::copy(saved[i], leaves[i].begin());
     }
   }
+}
+
+TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
+  expect_sums_into_any_operand(3 * 512 + 77);
+  expect_sums_into_any_operand((1 << 17) + 77);  // by several threads, where there are any
 }
 
 TEST(ReductionTree, OneLeafNeedsNoAddition) {
@@ -167,10 +171,10 @@ TEST(LeafWalk, FillsAndJoinsSlotsToTheCanonicalSum) {
           ASSERT_EQ(walk.leaf(), visited++);
           ASSERT_EQ(walk.last(), walk.leaf() + 1 == world.my_leaves().end);
           slots.at(static_cast<std::size_t>(walk.slot())) = leaves[static_cast<std::size_t>(walk.leaf())];
-          for (int join = 0; join < walk.merges(); ++join) {
-            const auto top = static_cast<std::size_t>(walk.slot() - join);
-            add_into<float>(3, slots[top].data(), slots[top - 1].data());
-          }
+          walk.join([&](int from, int into) {
+            add_into<float>(3, slots.at(static_cast<std::size_t>(from)).data(),
+                            slots.at(static_cast<std::size_t>(into)).data());
+          });
         }
         const auto open = world.partials()[static_cast<std::size_t>(rank)];
         ASSERT_EQ(walk.slot(), static_cast<int>(open.size()));

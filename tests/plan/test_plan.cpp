@@ -232,12 +232,10 @@ TEST_F(PlanTest, ReadsNoGradientThatIsFinal) {
   CompiledModel model(parameters.named(),
                       [&](const Inputs& in) {
                         Graph& g = in.graph();
-                        return Traced{.loss = mean(square(g.parameter(w0) + matmul(g.parameter(a), g.parameter(b)))) +
-                                              0 * mean(in["x"])};
+                        return Traced{.loss = mean(square(g.parameter(w0) + matmul(g.parameter(a), g.parameter(b))))};
                       },
                       {.dtype = DType::F64, .seed = 11, .bucket_bytes = 8});
   Plan& plan = model.plan(Mode::Train, batch_of(1));
-  fill(plan);
   std::map<const Parameter*, std::vector<double>> undisturbed, disturbed;
   plan.run({}, [&](const Parameter* p) { undisturbed[p] = gradient(model, *p); });
   plan.run({}, [&](const Parameter* p) {
@@ -261,7 +259,11 @@ TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   EXPECT_FALSE(model.parameters().has_gradient(&w1_));
   EXPECT_TRUE(model.parameters().has_gradient(&b1_));
   EXPECT_EQ(values_of(model.parameters().read("w1")), before);
-  expect_error([&] { (void)model.parameters().read_gradient("w1"); }, "'w1' has no gradient");
+  ParameterStore& store = model.parameters();
+  for (const std::function<void()>& access : std::vector<std::function<void()>>{
+           [&] { store.gradient(&w1_, 0); }, [&] { store.read_gradient("w1"); }, [&] { store.read_state("w1", 0); },
+           [&] { store.write_state("w1", 0, Tensor(w1_.shape, DType::F64)); }})
+    expect_error(access, "'w1' has no gradient");
 }
 
 TEST_F(PlanTest, NothingIsComputedForFrozenPartsInFront) {
@@ -309,6 +311,13 @@ TEST_F(PlanTest, NamesTheInputsThereAre) {
   CompiledModel model(
       parameters_.named(), [](const Inputs& in) { return Traced{.loss = mean(in["label"])}; }, kWide);
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "[model] there is no input 'label'; the batch has: x, y");
+}
+
+TEST_F(PlanTest, RefusesInputsOfDifferentNumbersOfSamples) {
+  CompiledModel model = compile();
+  std::map<std::string, Type> inputs = batch_of(3);
+  inputs["y"] = {Shape{4, 2}, DType::F64};
+  expect_error([&] { model.plan(Mode::Train, inputs); }, "number of samples: 'x' has 3, 'y' has 4");
 }
 
 TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {

@@ -15,21 +15,21 @@ namespace {
 constexpr const char* kNode = "node";
 constexpr const char* kCross = "cross";
 
-MPI_Group group_of(const CommunicatorState& state) {
+MPI_Group group_of(CommunicatorState& state) {
   MPI_Group group = MPI_GROUP_NULL;
-  MPI_Comm_group(state.handle(), &group);
+  state.verify(MPI_Comm_group(state.handle(), &group), "translate", "MPI_Comm_group");
   return group;
 }
 
 // For each of `ranks` in `from`, the rank in `to`, or -1. Local.
-std::vector<int> translate_ranks(const CommunicatorState& from, std::span<const int> ranks, CommunicatorState& to) {
+std::vector<int> translate_ranks(CommunicatorState& from, std::span<const int> ranks, CommunicatorState& to) {
   std::vector<int> result(ranks.size(), -1);
   MPI_Group source = group_of(from), target = group_of(to);
   const int code =
       MPI_Group_translate_ranks(source, static_cast<int>(ranks.size()), ranks.data(), target, result.data());
-  MPI_Group_free(&source);
-  MPI_Group_free(&target);
+  const int freed[] = {MPI_Group_free(&source), MPI_Group_free(&target)};
   to.verify(code, "translate", "{} ranks", ranks.size());
+  for (const int each : freed) to.verify(each, "translate", "MPI_Group_free");
   std::replace(result.begin(), result.end(), static_cast<int>(MPI_UNDEFINED), -1);
   return result;
 }

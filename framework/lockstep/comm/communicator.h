@@ -137,8 +137,6 @@ class Communicator {
   explicit Communicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
   Request start_send(ConstBuffer data, int destination, int tag, std::string_view operation) const;
   Request start_recv(Buffer data, int source, int tag, std::string_view operation) const;
-  void gather_parts(ConstBuffer mine, Buffer all, std::span<const std::int64_t> counts, int root,
-                    std::string_view operation) const;
 
   std::shared_ptr<CommunicatorState> state_;
 };

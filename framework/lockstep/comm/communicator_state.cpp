@@ -15,7 +15,7 @@ CommunicatorState::CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> sh
                                      std::string host_name)
     : message_limit(limit), poison(std::move(shared_poison)), host(std::move(host_name)), comm_(handle) {
   // Until this line errors go to the handler that came with the caller's communicator.
-  MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+  verify(MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN), "communicator", "error handler");
   verify(MPI_Comm_rank(handle, &rank), "communicator", "rank query");
   verify(MPI_Comm_size(handle, &size), "communicator", "size query");
 }

@@ -29,12 +29,21 @@ struct StreamOptions {
   // Fills the next sample and returns true, or returns false at the end. Runs on one thread at a time, which is not the
   // caller's if prefetch > 0. Destroying the loader waits for the pull under way.
   std::function<bool(StreamSample&)> pull{};
-  std::int64_t batch = 1;                    // samples in a batch of this rank; the last may have fewer
-  std::int64_t first_id = 0, id_stride = 1;  // rank and world size give ids that no two ranks share
-  int prefetch = 2;                          // batches ahead; 0: next() pulls
-  std::uint64_t seed = 0;                    // of transforms, with the id as index and epoch 0
+  std::int64_t batch = 1;  // samples in a batch of this rank; the last may have fewer
+  std::int64_t first_id = 0, id_stride = 1;
+  int prefetch = 2;        // batches ahead; 0: next() pulls
+  std::uint64_t seed = 0;  // of transforms, with the id as index and epoch 0
   Transforms transforms{};
   std::optional<DType> floats{};  // as LoaderOptions::floats
+
+  // The same with ids that no two of `size` ranks share: without it ranks draw the same random numbers, in dropout and
+  // in transforms.
+  StreamOptions for_rank(int rank, int size) const {
+    StreamOptions mine = *this;
+    mine.first_id = rank;
+    mine.id_stride = size;
+    return mine;
+  }
 };
 
 class StreamLoader {

@@ -24,6 +24,8 @@ std::vector<Type> Pool2dOp::infer(std::string_view place, std::span<const Type> 
   check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   check(o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0,
         name(), "{}: kernel, stride and dilation must be positive: {}", place, attributes());
+  check(kind_ == Pool::Max || (o.dilation_h == 1 && o.dilation_w == 1), name(),
+        "{}: dilation is {}x{}, expected 1x1: only max pooling has one", place, o.dilation_h, o.dilation_w);
   check(o.padding_h >= 0 && o.padding_w >= 0 && o.padding_h * 2 <= o.kernel_h && o.padding_w * 2 <= o.kernel_w, name(),
         "{}: padding {}x{} must be at most half of the kernel {}x{}", place, o.padding_h, o.padding_w, o.kernel_h,
         o.kernel_w);

@@ -16,11 +16,7 @@ comm::Buffer view(void* base, DType dtype, Range range) {
 }  // namespace
 
 BucketReducer::BucketReducer(const comm::Communicator& comm, const WorldLayout& world)
-    : comm_(comm), rank_(world.rank), size_(world.size), partials_(world.partials()) {
-  std::vector<TreeNode> all;
-  for (const auto& of_rank : partials_) all.insert(all.end(), of_rank.begin(), of_rank.end());
-  merges_ = merges_to_root(world.tree, all);
-}
+    : comm_(comm), rank_(world.rank), size_(world.size), partials_(world.partials()), merges_(world.merges()) {}
 
 // Slices are whole cache lines, which no two ranks then write.
 Range BucketReducer::slice(const Bucket& bucket, int rank) const {

@@ -16,16 +16,14 @@ ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& wo
       size_(world.size),
       sums_(sums),
       word_count_(words),
-      partials_(world.partials()) {
-  std::vector<TreeNode> all;
+      partials_(world.partials()),
+      merges_(world.merges()) {
   std::size_t units = 0;
   for (const auto& of_rank : partials_) {
-    all.insert(all.end(), of_rank.begin(), of_rank.end());
     first_.push_back(units);
     units += words + of_rank.size() * sums;
   }
   first_.push_back(units);
-  merges_ = merges_to_root(world.tree, all);
   blocks_.resize(units);
   slots_.resize(static_cast<std::size_t>(world.my_slots()) * sums);
   totals_.resize(sums);
@@ -43,9 +41,9 @@ void ControlBlock::begin() {
 std::span<double> ControlBlock::leaf() { return slot(walk_.slot()); }
 
 void ControlBlock::end_leaf() {
-  for (int m = 0, top = walk_.slot(); m < walk_.merges(); ++m, --top) {
-    add_into<double>(static_cast<std::int64_t>(sums_), slot(top).data(), slot(top - 1).data());
-  }
+  walk_.join([this](int from, int into) {
+    add_into<double>(static_cast<std::int64_t>(sums_), slot(from).data(), slot(into).data());
+  });
   walk_.next();
   if (walk_.done()) {
     start();

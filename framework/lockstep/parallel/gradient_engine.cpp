@@ -47,10 +47,10 @@ void GradientEngine::end_leaf() {
 
 void GradientEngine::sums_ready() {
   control_.end_leaf();
-  for (int m = 0, top = slot(); m < walk_.merges(); ++m, --top) {
-    add_into<double>(static_cast<std::int64_t>(statistics_count_), statistics_[static_cast<std::size_t>(top)].data(),
-                     statistics_[static_cast<std::size_t>(top) - 1].data());
-  }
+  walk_.join([this](int from, int into) {
+    add_into<double>(static_cast<std::int64_t>(statistics_count_), statistics_[static_cast<std::size_t>(from)].data(),
+                     statistics_[static_cast<std::size_t>(into)].data());
+  });
   if (walk_.last()) reducer_.start(statistics_bucket_);
 }
 
@@ -65,15 +65,15 @@ void GradientEngine::gradient_ready(const Parameter* parameter) {
 
 void GradientEngine::join(int number) {
   Bucket& bucket = store_.buckets()[static_cast<std::size_t>(number)];
-  for (int m = 0, top = slot(); m < walk_.merges(); ++m, --top) {
-    const void* from = bucket.gradients[static_cast<std::size_t>(top)].get();
-    void* into = bucket.gradients[static_cast<std::size_t>(top) - 1].get();
+  walk_.join([&](int from_slot, int into_slot) {
+    const void* from = bucket.gradients[static_cast<std::size_t>(from_slot)].get();
+    void* into = bucket.gradients[static_cast<std::size_t>(into_slot)].get();
     if (store_.options().dtype == DType::F64) {
       add_into(bucket.elements, static_cast<const double*>(from), static_cast<double*>(into));
     } else {
       add_into(bucket.elements, static_cast<const float*>(from), static_cast<float*>(into));
     }
-  }
+  });
 }
 
 void GradientEngine::zero_gradients() {

@@ -24,6 +24,12 @@ struct WorldLayout {
     for (int r = 0; r < size; ++r) all.push_back(tree.open_partials(leaves_of(r)));
     return all;
   }
+  // The additions that turn all of them, in that order, into the root.
+  std::vector<TreeMerge> merges() const {
+    std::vector<TreeNode> all;
+    for (const auto& of_rank : partials()) all.insert(all.end(), of_rank.begin(), of_rank.end());
+    return merges_to_root(tree, all);
+  }
 };
 
 // A walk over this rank's leaves with the stack of open partial sums: where the current leaf's sum goes, and what is
@@ -46,8 +52,11 @@ class LeafWalk {
   bool last() const { return leaf_ + 1 == leaves_.end; }
   std::int64_t leaf() const { return leaf_; }
   int slot() const { return static_cast<int>(stack_.size()); }
-  // After the leaf's sum is complete in slot(): so many times, the top slot is added to the one below.
-  int merges() const { return merges_; }
+  // After the leaf's sum is complete in slot(): calls add(slot, the one below) for each addition that then is due.
+  template <class Add>
+  void join(const Add& add) const {
+    for (int m = 0, top = slot(); m < merges_; ++m, --top) add(top, top - 1);
+  }
 
  private:
   void look_ahead() {

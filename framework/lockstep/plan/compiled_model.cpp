@@ -6,6 +6,25 @@
 #include "lockstep/plan/gradient.h"
 
 namespace lockstep {
+namespace {
+
+// The number of samples: the first dimension of every input that is no scalar.
+std::int64_t batch_of(const std::map<std::string, Type>& inputs) {
+  const std::string* first = nullptr;
+  std::int64_t batch = 0;
+  for (const auto& [name, type] : inputs) {
+    if (type.shape.rank() == 0) continue;
+    if (first == nullptr) {
+      first = &name;
+      batch = type.shape[0];
+    }
+    check(type.shape[0] == batch, "model", "inputs differ in their number of samples: '{}' has {}, '{}' has {}", *first,
+          batch, name, type.shape[0]);
+  }
+  return batch;
+}
+
+}  // namespace
 
 CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function,
                              ParameterStoreOptions options, Unused unused)
@@ -20,15 +39,15 @@ Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) 
 }
 
 std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::string, Type>& inputs) {
+  const std::int64_t batch = batch_of(inputs);
   auto graph = std::make_unique<Graph>(mode, store_.options().dtype, store_.options().seed);
   const Traced traced = function_(Inputs(*graph, inputs));
   std::vector<ParameterGradient> gradients;
   if (mode == Mode::Train) {
-    const auto sized = std::ranges::find_if(inputs, [](const auto& input) { return input.second.shape.rank() > 0; });
-    gradients = append_gradient(*graph, traced.loss, sized == inputs.end() ? 0 : sized->second.shape[0]);
+    gradients = append_gradient(*graph, traced.loss, batch);
     report_unused(gradients);
   }
-  return std::make_unique<Plan>(std::move(graph), traced, std::move(gradients), store_, arena_);
+  return std::make_unique<Plan>(std::move(graph), batch, traced, std::move(gradients), store_, arena_);
 }
 
 void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {

@@ -90,10 +90,19 @@ void ParameterStore::initialize(const Parameter* parameter) {
   }
 }
 
-void* ParameterStore::gradient(const Parameter* parameter, int slot) {
+const Bucket& ParameterStore::bucket_with(const Parameter* parameter) const {
   const Record& r = record(parameter);
-  auto& slots = buckets_[static_cast<std::size_t>(r.bucket)].gradients;
-  return slots[static_cast<std::size_t>(slot)].get() + static_cast<std::size_t>(r.offset) * size_of(options_.dtype);
+  check(r.bucket >= 0, "parameters",
+        "'{}' has no gradient: it is frozen, a buffer, or this model was compiled for inference", r.name);
+  return buckets_[static_cast<std::size_t>(r.bucket)];
+}
+
+std::byte* ParameterStore::in_bucket(const Parameter* parameter, const AlignedBuffer& memory) const {
+  return memory.get() + static_cast<std::size_t>(record(parameter).offset) * size_of(options_.dtype);
+}
+
+void* ParameterStore::gradient(const Parameter* parameter, int slot) const {
+  return in_bucket(parameter, bucket_with(parameter).gradients[static_cast<std::size_t>(slot)]);
 }
 
 int ParameterStore::derive(const Parameter* parameter, const Layout& layout) {
@@ -153,28 +162,21 @@ void ParameterStore::write(const std::string& name, const Tensor& tensor) {
   from_tensor(parameter, tensor, record(parameter).value);
 }
 
-std::byte* ParameterStore::in_bucket(const std::string& name, const AlignedBuffer& memory) const {
-  return memory.get() + static_cast<std::size_t>(record(find(name)).offset) * size_of(options_.dtype);
-}
-
 Tensor ParameterStore::read_gradient(const std::string& name) const {
   const Parameter* parameter = find(name);
-  const int bucket = record(parameter).bucket;
-  check(bucket >= 0, "parameters",
-        "'{}' has no gradient: it is frozen, a buffer, or this model was compiled for inference", name);
-  return to_tensor(parameter, in_bucket(name, buckets_[static_cast<std::size_t>(bucket)].gradients[0]));
+  return to_tensor(parameter, gradient(parameter, 0));
 }
 
 Tensor ParameterStore::read_state(const std::string& name, int state) const {
   const Parameter* parameter = find(name);
-  const Bucket& bucket = buckets_[static_cast<std::size_t>(record(parameter).bucket)];
-  return to_tensor(parameter, in_bucket(name, bucket.states[static_cast<std::size_t>(state)]));
+  const Bucket& bucket = bucket_with(parameter);
+  return to_tensor(parameter, in_bucket(parameter, bucket.states[static_cast<std::size_t>(state)]));
 }
 
 void ParameterStore::write_state(const std::string& name, int state, const Tensor& tensor) {
   const Parameter* parameter = find(name);
-  const Bucket& bucket = buckets_[static_cast<std::size_t>(record(parameter).bucket)];
-  from_tensor(parameter, tensor, in_bucket(name, bucket.states[static_cast<std::size_t>(state)]));
+  const Bucket& bucket = bucket_with(parameter);
+  from_tensor(parameter, tensor, in_bucket(parameter, bucket.states[static_cast<std::size_t>(state)]));
 }
 
 std::size_t ParameterStore::bytes() const {

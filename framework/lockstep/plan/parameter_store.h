@@ -58,7 +58,8 @@ class ParameterStore {
   void* value(const Parameter* parameter) { return record(parameter).value; }
   bool has_gradient(const Parameter* parameter) const { return record(parameter).bucket >= 0; }
   int bucket_of(const Parameter* parameter) const { return record(parameter).bucket; }
-  void* gradient(const Parameter* parameter, int slot);
+  // This, like what else reads or writes gradients and states, throws Error for a parameter without gradient.
+  void* gradient(const Parameter* parameter, int slot) const;
   std::vector<Bucket>& buckets() { return buckets_; }
 
   // A copy of the parameter in another layout, kept current by refresh(); the same layout gives the same copy.
@@ -98,7 +99,8 @@ class ParameterStore {
   void initialize(const Parameter* parameter);
   Tensor to_tensor(const Parameter* parameter, const void* data) const;
   void from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const;
-  std::byte* in_bucket(const std::string& name, const AlignedBuffer& memory) const;
+  const Bucket& bucket_with(const Parameter* parameter) const;  // throws Error for one without gradient
+  std::byte* in_bucket(const Parameter* parameter, const AlignedBuffer& memory) const;
 
   std::vector<NamedParameter> parameters_;
   ParameterStoreOptions options_;

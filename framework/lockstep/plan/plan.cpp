@@ -34,15 +34,9 @@ Value Inputs::operator[](const std::string& name) const {
   return found->second;
 }
 
-Plan::Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store,
-           Arena& arena)
-    : graph_(std::move(graph)), store_(store), arena_(arena) {
-  for (const Node& node : graph_->nodes()) {
-    if (node.kind == Node::Kind::Input && node.outputs[0].shape.rank() > 0) {
-      batch_ = node.outputs[0].shape[0];
-      break;
-    }
-  }
+Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, Traced traced, std::vector<ParameterGradient> gradients,
+           ParameterStore& store, Arena& arena)
+    : graph_(std::move(graph)), store_(store), arena_(arena), batch_(batch) {
   std::vector<Value> outputs;
   loss_ = keep(traced.loss.mean, outputs);
   weight_ = keep(traced.loss.weight, outputs);

@@ -20,9 +20,9 @@ struct GradientTarget {
 
 class Plan {
  public:
-  // Takes the graph as traced (training graphs with their gradient appended).
-  Plan(std::unique_ptr<Graph> graph, Traced traced, std::vector<ParameterGradient> gradients, ParameterStore& store,
-       Arena& arena);
+  // Takes the graph as traced for `batch` samples (training graphs with their gradient appended).
+  Plan(std::unique_ptr<Graph> graph, std::int64_t batch, Traced traced, std::vector<ParameterGradient> gradients,
+       ParameterStore& store, Arena& arena);
   ~Plan();
 
   // Called after a step of the plan when a parameter's gradient is final in its slot.
@@ -68,7 +68,7 @@ class Plan {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Lifetime> workspaces_;  // by step
   std::size_t arena_bytes_ = 0;
-  std::int64_t batch_ = 0;
+  std::int64_t batch_;
   int loss_ = -1, weight_ = -1, prediction_ = -1;  // indices into assembly_.outputs
   std::vector<std::string> count_names_;
   std::map<std::string, int> counts_, observed_;

@@ -71,11 +71,6 @@ void for_average_windows(const PoolGeometry& g, const Body& window) {
   }
 }
 
-void check_average(const PoolGeometry& g) {
-  check(g.dilation_h == 1 && g.dilation_w == 1, "average_pool", "dilation is {} x {}, expected 1 x 1", g.dilation_h,
-        g.dilation_w);
-}
-
 // body(plane) for every plane of the batch.
 template <class Body>
 void for_planes(const PoolGeometry& g, const Body& body) {
@@ -109,7 +104,6 @@ void max_pool_backward(const PoolGeometry& g, const T* dy, const std::int32_t* i
 
 template <class T>
 void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
-  check_average(g);
   const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
   for_planes(g, [&](std::int64_t p) {
     const T* plane = x + p * in;
@@ -126,7 +120,6 @@ void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
 
 template <class T>
 void average_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {
-  check_average(g);
   const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
   for_planes(g, [&](std::int64_t p) {
     T* plane = dx + p * in;

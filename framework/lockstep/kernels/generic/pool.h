@@ -34,7 +34,7 @@ void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::int32_t* ind
 template <class T>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const std::int32_t* index, T* dx);
 
-// Throws Error for a dilation other than 1.
+// These take no notice of a dilation.
 template <class T>
 void average_pool_forward(const PoolGeometry& g, const T* x, T* y);
 template <class T>
