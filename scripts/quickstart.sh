@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 goal=0.97
 output=runs/quickstart
 
+echo "quickstart.sh: installs what is missing, compiles (a few minutes on two cores), trains (about a minute)"
 scripts/setup.sh
 cmake --preset release
 cmake --build --preset release -j "$(nproc)" --target train_mnist train_toy train_resnet lockstep_tool
@@ -38,3 +39,4 @@ awk -v got="$accuracy" -v goal="$goal" 'BEGIN {
     100 * got, 100 * goal, (got >= goal) ? "reached" : "MISSED"
   exit !(got >= goal)
 }'
+echo "quickstart.sh: results are in $output; next: build/release/bin/train_resnet --help, README.md"

@@ -142,7 +142,7 @@ class OtherRun(support.SystemTest):
 
     def test_another_data_set(self):
         other = [320 if x == 640 else x for x in MLP]
-        self.expect_refused(other, "640 training samples, this run has 320")
+        self.expect_refused(other, "'train_samples' is 640, this run has 320")
 
     def test_a_weights_file_is_told_from_a_checkpoint(self):
         self.saved.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(3000))

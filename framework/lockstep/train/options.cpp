@@ -52,6 +52,8 @@ struct AddToApp {
   void operator()(const Field& field, T& member) {
     CLI::Option* option = app.add_option(fmt::format("--{}", field.name), member, description(field, member));
     option->group(heading)->type_name(field.value);
+    // The last one counts, as job scripts that append "$@" expect.
+    if constexpr (!std::is_same_v<T, std::vector<double>>) option->take_last();
     if constexpr (std::is_same_v<T, std::vector<double>>) option->delimiter(',');
     if constexpr (std::is_integral_v<T>) option->check(whole_number<T>);
     if constexpr (std::is_floating_point_v<T>) option->check(number);
@@ -140,7 +142,8 @@ ParseResult parse(CLI::App& app, Options& options, int argc, const char* const* 
     return {.proceed = false, .exit_code = 0, .message = {}};
   } catch (const CLI::ParseError& error) {
     ParseResult result{.proceed = false, .exit_code = 2, .message = explain(error)};
-    if (is_rank_zero) err << result.message << "\nRun with --help for the options.\n" << std::flush;
+    if (is_rank_zero)
+      err << app.get_name() << ": " << result.message << "\nRun with --help for the options.\n" << std::flush;
     return result;
   }
 }

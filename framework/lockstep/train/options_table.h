@@ -153,7 +153,7 @@ void visit_ranks(O& o, Visit& visit) {
       o.shards);
   visit({.name = "threads",
          .value = "N",
-         .text = "compute threads per rank; 0: as many as it has cores",
+         .text = "compute threads per rank; 0: as many as it has cores, with --shards 1, as bits depend on it",
          .high = 4096,
          .per_node = true},
         o.threads);

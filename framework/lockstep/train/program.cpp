@@ -14,6 +14,7 @@ Program::Program(std::string name, std::string description, Options defaults)
     : name_(std::move(name)), options_(std::move(defaults)), app_(std::move(description), name_) {
   if (options_.output == Options{}.output) options_.output = "runs/" + name_;
   add_options(app_, options_);
+  app_.set_version_flag("--version", name_ + " (Lockstep " LOCKSTEP_VERSION ")");
 }
 
 int Program::run(int argc, char** argv, const std::function<void(Session&)>& body) {

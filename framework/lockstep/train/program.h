@@ -8,6 +8,8 @@
 //   }
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
@@ -28,7 +30,10 @@ class Program {
   template <class T>
   CLI::Option* option(const std::string& name, T& value, const std::string& text) {
     own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
-    return app_.add_option("--" + name, value, text)->capture_default_str()->group("Model");
+    return app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
+        ->type_name("")
+        ->take_last()
+        ->group("Model");
   }
 
   // Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be.

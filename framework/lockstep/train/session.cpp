@@ -119,7 +119,8 @@ void Session::announce() const {
   logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", name_, comm_.size(),
                comm_.size() == 1 ? "rank" : "ranks", comm_.node_count(), comm_.node_count() == 1 ? "host" : "hosts",
                threads_.compute, threads_.compute == 1 ? "" : "s", threads_.loaders, threads_.loaders == 1 ? "" : "s",
-               cpu.model, cpu.instructions, comm::Environment::library());
+               cpu.model, cpu.instructions,
+               comm::Environment::library().substr(0, comm::Environment::library().find(',')));
   logger->info("hosts: {}", host_list(comm_));
   const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,
@@ -145,6 +146,8 @@ bool Session::done() const {
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build()");
   if (done()) {
+    if (epoch_ < 0)
+      log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
     if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
       save_checkpoint();
     return false;
@@ -198,10 +201,6 @@ void Session::report(const Totals& step) {
 }
 
 void Session::finish_epoch() {
-  if (epoch_totals_.weight > 0) {
-    state_.loss = epoch_totals_.loss / epoch_totals_.weight;
-    state_.accuracy = epoch_totals_.fraction("correct");
-  }
   progress_->finish_epoch(state_);
   progress_->pause();
   const bool whole = train_loader_->position().epoch > epoch_;
@@ -210,8 +209,10 @@ void Session::finish_epoch() {
     const Totals totals = evaluate();
     const double took = std::max(1e-9, seconds() - before);
     write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
-    log()->info("epoch {}: evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, totals.loss,
-                100 * totals.fraction("correct"), totals.samples);
+    log()->info(
+        "epoch {}: training loss {:.4f}, accuracy {:.2f}%; evaluation loss {:.4f}, accuracy {:.2f}% of {} samples",
+        epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
+        100 * epoch_totals_.fraction("correct"), totals.loss, 100 * totals.fraction("correct"), totals.samples);
   }
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
   if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();

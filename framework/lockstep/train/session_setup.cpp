@@ -17,6 +17,8 @@ std::string options_by_line(const Options& options, const nlohmann::json& progra
 }
 
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
+  // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
+  const int threads = options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
   const Cores cores = available_cores();
   const comm::Communicator& node = comm.group("node");
   std::vector<std::vector<int>> masks;
@@ -25,7 +27,7 @@ ThreadBudget share_threads(const comm::Communicator& comm, const Options& option
   }
   return budget(cores, {.local_ranks = comm.local_size(),
                         .sharing = ranks_sharing(masks, comm.local_rank()),
-                        .threads = options.threads > 0 ? options.threads : environment_threads(),
+                        .threads = threads,
                         .loaders = options.loaders});
 }
 

@@ -1,0 +1,23 @@
+// Everything that a training program of one's own needs; the parts have headers of their own.
+#pragma once
+
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/data/array_datasets.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/open.h"
+#include "lockstep/data/stream.h"
+#include "lockstep/nn/layers.h"
+#include "lockstep/nn/sequential.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/dropout.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/linear.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
+#include "lockstep/train/predictor.h"
+#include "lockstep/train/program.h"
+#include "lockstep/train/session.h"
+#include "lockstep/train/state.h"
+#include "lockstep/train/trainer.h"
