@@ -1,5 +1,6 @@
 // What surrounds a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
 // again, and inputs that do not fit.
+#include "lockstep/kernels/registry.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -241,6 +242,48 @@ TEST(Input, AFailedStepPoisons) {
               std::string::npos);
     EXPECT_TRUE(comm.poisoned());
   }
+}
+
+// y = x, without a gradient at run time.
+class FailingOp : public Op {
+ public:
+  std::string_view name() const override { return "failing"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+  std::vector<Value> gradient(const Request& r) const override {
+    return {apply_op(std::make_shared<FailingOp>(), {r.gradients[0]})};
+  }
+};
+
+class FailingNet : public Classifier {
+ public:
+  FailingNet() {
+    add("in", in_);
+    add("out", out_);
+  }
+  Value operator()(Value x) const override { return out_(apply_op(std::make_shared<FailingOp>(), {in_(flatten(x))})); }
+
+ private:
+  nn::Linear in_{{.in = 36, .out = 2000}}, out_{{.in = 2000, .out = 5}};
+};
+
+TEST(Input, AnErrorWithMessagesUnderWayNeedsNoOtherRankToEnd) {
+  static int runs = 0;
+  register_plain_kernel("failing", [](const KernelRequest& request, const Arguments& a) {
+    check(++runs == 1, "failing", "no gradient today");
+    std::copy_n(a.in<double>(0), request.outputs[0].shape.elements(), a.out<double>(0));
+  });
+  const comm::Communicator comm = comm::Communicator::world();
+  Task task = small(0);
+  task.network = [] { return std::make_unique<FailingNet>(); };
+  task.options.bucket_bytes = 1;  // so that the gradients of `out` leave before the op fails
+  {
+    Rig rig(comm, task);
+    if (world().is_root()) {
+      EXPECT_NE(error_of([&] { rig.train(1); }).find("no gradient today"), std::string::npos);
+      EXPECT_TRUE(comm.poisoned());
+    }
+  }
+  world().barrier();
 }
 
 TEST(Model, AnUnusedParameterIsReportedByName) {
