@@ -138,11 +138,35 @@ class OtherRun(support.SystemTest):
         self.expect_refused(["--model", "convnet", *MLP[2:]], "missing: conv1.weight", str(self.saved))
 
     def test_another_optimizer(self):
-        self.expect_refused([*MLP, "--optimizer", "adam"], "optimizer sgd, this run uses adam")
+        self.expect_refused([*MLP, "--optimizer", "adam"], "'optimizer' is sgd, this run has adam")
 
     def test_another_data_set(self):
         other = [320 if x == 640 else x for x in MLP]
         self.expect_refused(other, "'train_samples' is 640, this run has 320")
+
+    def test_another_global_batch_by_the_way(self):
+        implied = ["--batch-size" if x == "--global-batch" else x for x in MLP]  # 64 on each of two ranks
+        self.expect_refused(implied, "'global_batch' is 64, this run has 128; pass --global-batch")
+
+    def test_another_order_of_samples(self):
+        self.expect_refused([*MLP, "--seed", 7], "'seed' is 1, this run has 7")
+
+    def test_other_shards(self):
+        self.expect_refused([*MLP, "--shards", 4], "--shards was 0, this run has 4")
+
+    def test_later_steps_are_moved_aside(self):
+        self.succeed(ranks(2, program("train_mnist", *MLP, "--output", self.scratch / "long")))
+        steps = checkpoints(self.scratch / "long")
+        self.assertGreater(len(steps), 3)
+        self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 9, "--keep", 2, "--output", self.scratch / "long",
+                                      "--resume", steps[0])))
+        aside = sorted(p.name for p in (self.scratch / "long" / "checkpoints.1").iterdir())
+        self.assertEqual(aside, sorted(p.name for p in steps[1:]))
+        self.assertEqual([p.name for p in checkpoints(self.scratch / "long")], ["step-0000000008.h5", "step-0000000009.h5"])
+
+    def test_nothing_left_to_train_is_said(self):
+        result = self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 4, "--output", self.output, "--resume", "auto")))
+        self.assertIn("nothing to train: 4 updates", result.output)
 
     def test_a_weights_file_is_told_from_a_checkpoint(self):
         self.saved.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(3000))
