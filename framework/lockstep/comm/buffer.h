@@ -89,7 +89,8 @@ struct Buffer {
   Buffer(void* memory, std::int64_t elements, Element type) : data(memory), count(elements), element(type) {}
   template <TransferableRange R>
   requires std::ranges::borrowed_range<R> &&
-      (!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)Buffer(R&& range)
+      (!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
+          Buffer(R&& range)  // NOLINT: a Buffer is no range
       : data(std::ranges::data(range)),
         count(static_cast<std::int64_t>(std::ranges::size(range))),
         element(element_of<std::ranges::range_value_t<R>>()) {}

@@ -47,7 +47,7 @@ NodeIdentity detect_identity(const std::string& sharing_domain) {
                              namespace_link("/proc/self/ns/net"), shared_memory_device(), sharing_domain)};
 }
 
-Topology::Topology(std::vector<std::string> hosts, std::vector<int> node_of) : hosts_(std::move(hosts)) {
+Topology::Topology(std::vector<std::string> hosts, const std::vector<int>& node_of) : hosts_(std::move(hosts)) {
   check(hosts_.size() == node_of.size(), "topology", "{} host names for {} ranks", hosts_.size(), node_of.size());
   std::map<int, int> dense;
   for (const int node : node_of) {

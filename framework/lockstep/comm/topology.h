@@ -23,7 +23,7 @@ class Topology {
   Topology() = default;
   // One entry per rank. Nodes are numbered by their lowest rank, local ranks follow the order of ranks.
   explicit Topology(std::span<const NodeIdentity> ranks);
-  Topology(std::vector<std::string> hosts, std::vector<int> node_of);
+  Topology(std::vector<std::string> hosts, const std::vector<int>& node_of);
 
   int node_of(int rank) const { return node_of_.at(static_cast<std::size_t>(rank)); }
   int local_rank(int rank) const { return local_rank_.at(static_cast<std::size_t>(rank)); }

@@ -26,7 +26,7 @@ struct FileSource::Inflater {
   bool member_open = true;  // inside a gzip member: the end of the file would be premature
 };
 
-FileSource::FileSource(std::filesystem::path path) : name_(path.string()) {
+FileSource::FileSource(const std::filesystem::path& path) : name_(path.string()) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   check(std::filesystem::exists(status), name_, "no such file");

@@ -17,7 +17,7 @@ namespace lockstep::data {
 
 class FileSource {
  public:
-  explicit FileSource(std::filesystem::path path);
+  explicit FileSource(const std::filesystem::path& path);
   ~FileSource();
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;

@@ -75,7 +75,8 @@ Value observe(const std::string& name, Value value) {
 
 Value apply_op(std::shared_ptr<const Op> op, std::vector<Value> inputs) {
   check(!inputs.empty() && inputs[0], op->name(), "the first input is an empty Value");
-  return inputs[0].graph().apply(std::move(op), std::move(inputs))[0];
+  Graph& graph = inputs[0].graph();
+  return graph.apply(std::move(op), std::move(inputs))[0];
 }
 
 }  // namespace lockstep

@@ -74,12 +74,13 @@ Reorder::Offsets Reorder::offsets(const Shape& shape, const Layout& layout) {
         continue;
       }
       std::int64_t rest = i, offset = 0, inner = 1;
-      for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {
-        if (block->dim == d) {
-          offset += rest % block->size * inner;
-          rest /= block->size;
+      for (std::size_t b = layout.blocks.size(); b-- > 0;) {
+        const Layout::Block& block = layout.blocks[b];
+        if (block.dim == d) {
+          offset += rest % block.size * inner;
+          rest /= block.size;
         }
-        inner *= block->size;
+        inner *= block.size;
       }
       table[static_cast<std::size_t>(i)] = offset + rest * layout.strides[static_cast<std::size_t>(d)];
     }
@@ -88,7 +89,7 @@ Reorder::Offsets Reorder::offsets(const Shape& shape, const Layout& layout) {
   return tables;
 }
 
-Reorder::Reorder(const Shape& shape, DType dtype, Layout from, Layout to)
+Reorder::Reorder(const Shape& shape, DType dtype, const Layout& from, const Layout& to)
     : shape_(shape),
       word_(size_of(dtype)),
       bytes_(static_cast<std::size_t>(to.storage_elements(shape)) * word_),

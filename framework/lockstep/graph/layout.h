@@ -41,7 +41,7 @@ struct Layout {
 // Immutable.
 class Reorder {
  public:
-  Reorder(const Shape& shape, DType dtype, Layout from, Layout to);
+  Reorder(const Shape& shape, DType dtype, const Layout& from, const Layout& to);
   void operator()(const void* source, void* destination) const;
 
  private:

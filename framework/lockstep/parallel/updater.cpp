@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, UpdaterOptions options)
+Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
     : store_(store), rule_(std::move(rule)) {
   for (const optim::ParameterGroup& g : options.groups) {
     const bool used =

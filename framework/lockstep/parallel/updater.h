@@ -21,7 +21,7 @@ struct UpdaterOptions {
 class Updater {
  public:
   // Reads the groups' patterns; throws Error for one that fits no parameter.
-  Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, UpdaterOptions options);
+  Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options);
 
   const optim::UpdateRule& rule() const { return *rule_; }
   // Gradients in slot 0 are sums over samples of total weight `weight`. `step` counts updates from 1.

@@ -47,7 +47,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
     gradients = append_gradient(*graph, traced.loss, batch);
     report_unused(gradients);
   }
-  return std::make_unique<Plan>(std::move(graph), batch, traced, std::move(gradients), store_, arena_);
+  return std::make_unique<Plan>(std::move(graph), batch, traced, gradients, store_, arena_);
 }
 
 void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {

@@ -24,7 +24,7 @@ ParameterStore::ParameterStore(std::vector<NamedParameter> parameters, Parameter
     records_.try_emplace(parameter).first->second.name = name;
   }
   // Tied weights go by their first name.
-  for (auto p = parameters_.rbegin(); p != parameters_.rend(); ++p) records_[p->parameter].name = p->name;
+  for (std::size_t i = parameters_.size(); i-- > 0;) records_[parameters_[i].parameter].name = parameters_[i].name;
 }
 
 ParameterStore::~ParameterStore() = default;

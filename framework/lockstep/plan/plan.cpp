@@ -34,8 +34,8 @@ Value Inputs::operator[](const std::string& name) const {
   return found->second;
 }
 
-Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, Traced traced, std::vector<ParameterGradient> gradients,
-           ParameterStore& store, Arena& arena)
+Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& traced,
+           const std::vector<ParameterGradient>& gradients, ParameterStore& store, Arena& arena)
     : graph_(std::move(graph)), store_(store), arena_(arena), batch_(batch) {
   std::vector<Value> outputs;
   loss_ = keep(traced.loss.mean, outputs);

@@ -21,8 +21,8 @@ struct GradientTarget {
 class Plan {
  public:
   // Takes the graph as traced for `batch` samples (training graphs with their gradient appended).
-  Plan(std::unique_ptr<Graph> graph, std::int64_t batch, Traced traced, std::vector<ParameterGradient> gradients,
-       ParameterStore& store, Arena& arena);
+  Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& traced,
+       const std::vector<ParameterGradient>& gradients, ParameterStore& store, Arena& arena);
   ~Plan();
 
   // Called after a step of the plan when a parameter's gradient is final in its slot.

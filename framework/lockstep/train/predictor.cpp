@@ -17,7 +17,7 @@ std::size_t bytes_per_sample(const Tensor& tensor) {
 
 // How many samples the inputs have, all of them as many.
 std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
-  check(inputs.size() > 0, "predictor", "no inputs");
+  check(!inputs.empty(), "predictor", "no inputs");
   for (const auto& [name, tensor] : inputs) {
     check(tensor.shape().rank() > 0 && tensor.shape()[0] > 0, "predictor",
           "input '{}' is {}, expected a first dimension of samples", name, tensor.shape().str());

@@ -182,7 +182,7 @@ Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t
     }
     engine_->finish_step();
   });
-  const Totals result = totals(engine_->sums());
+  Totals result = totals(engine_->sums());
   if (result.samples == 0) return result;
   check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
         result.weight);

@@ -47,12 +47,13 @@ std::optional<dnnl_memory_desc_t> fold_groups(const dnnl_memory_desc_t& d) {
 // Elements from the start to index i of dimension d, the others at 0.
 std::int64_t offset(const Layout& layout, int d, std::int64_t i) {
   std::int64_t result = 0, inner = 1;
-  for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {
-    if (block->dim == d) {
-      result += i % block->size * inner;
-      i /= block->size;
+  for (std::size_t b = layout.blocks.size(); b-- > 0;) {
+    const Layout::Block& block = layout.blocks[b];
+    if (block.dim == d) {
+      result += i % block.size * inner;
+      i /= block.size;
     }
-    inner *= block->size;
+    inner *= block.size;
   }
   return result + i * layout.strides[static_cast<std::size_t>(d)];
 }
