@@ -31,7 +31,7 @@ double train_and_evaluate(train::Trainer& trainer, bool even_or_odd, int epochs,
   for (int epoch = 0; epoch < epochs; ++epoch) {
     for (const data::Batch& batch : loader.epoch()) trainer.step(batch, rate);
   }
-  data::Loader evaluation(unseen, trainer.sampler(unseen, false), kNormalise);
+  data::Loader evaluation(unseen, trainer.sampler(unseen, {.shuffle = false}), kNormalise);
   return trainer.evaluate(evaluation).fraction("correct");
 }
 

@@ -61,7 +61,7 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
   held_out.push_back({"state", std::move(states)});
   held_out.push_back({"position", std::move(positions)});
   const data::TensorDataset dataset(std::move(held_out));
-  data::Loader loader(dataset, trainer.sampler(dataset, false));
+  data::Loader loader(dataset, trainer.sampler(dataset, {.shuffle = false}));
   return trainer.evaluate(loader).loss;
 }
 

@@ -88,7 +88,7 @@ TEST(TrainerAccess, SamplerGivesThisRanksPartOfEachGlobalBatch) {
   const Network network;
   const Trainer trainer(world(), network, regression(network), fields(), options());
   const data::TensorDataset dataset = samples();
-  data::Loader loader(dataset, trainer.sampler(dataset, false), {}, {.threads = 0});
+  data::Loader loader(dataset, trainer.sampler(dataset, {.shuffle = false}), {}, {.threads = 0});
   const data::Batch batch = loader.next();
   EXPECT_EQ(batch.step.global_size, kSamples);
   EXPECT_EQ(world().allreduce(batch.samples(), comm::ReduceOp::Sum), kSamples);

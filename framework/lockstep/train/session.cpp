@@ -49,26 +49,16 @@ void Session::open_output() {
 }
 
 void Session::open_loaders() {
-  const std::int64_t batch = global_batch(options_, comm_.size());
-  const WorldLayout& world = trainer_->world();
-  const auto sampler = [&](const data::Dataset& set, std::int64_t size, bool training) {
-    return data::DistributedSampler(
-        {.size = set.size(),
-         .global_batch = size,
-         .leaves = world.tree.leaves(),
-         .my_leaves = world.my_leaves(),
-         .seed = options_.seed,
-         .shuffle = training,
-         .remainder = training && options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep});
-  };
+  const data::Remainder remainder = options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep;
   // Evaluation has no micro-batches: its steps are as large as one of training's.
-  const std::int64_t eval_batch = std::max<std::int64_t>(world.tree.leaves(), batch / options_.accumulate);
-  train_loader_ = std::make_unique<data::Loader>(*data_.train, sampler(*data_.train, batch, true),
-                                                 image_transforms(options_, data_, dtype_, true),
-                                                 data::LoaderOptions{.threads = threads_.loaders});
-  eval_loader_ = std::make_unique<data::Loader>(*data_.eval, sampler(*data_.eval, eval_batch, false),
-                                                image_transforms(options_, data_, dtype_, false),
-                                                data::LoaderOptions{.threads = threads_.loaders});
+  const std::int64_t eval_batch =
+      std::max(trainer_->world().tree.leaves(), trainer_->options().global_batch / options_.accumulate);
+  train_loader_ = std::make_unique<data::Loader>(
+      *data_.train, trainer_->sampler(*data_.train, {.remainder = remainder}),
+      image_transforms(options_, data_, dtype_, true), data::LoaderOptions{.threads = threads_.loaders});
+  eval_loader_ = std::make_unique<data::Loader>(
+      *data_.eval, trainer_->sampler(*data_.eval, {.shuffle = false, .global_batch = eval_batch}),
+      image_transforms(options_, data_, dtype_, false), data::LoaderOptions{.threads = threads_.loaders});
 }
 
 Trainer& Session::build(const nn::Module& module, ModelFunction model) {
@@ -115,12 +105,12 @@ void Session::announce() const {
     if (p.parameter->role != Role::Buffer) elements += p.parameter->shape.elements();
   }
   const CpuInfo cpu = cpu_info();
+  const std::string mpi = comm::Environment::library();  // its name and version, then where it was built
   const auto logger = log();
   logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", name_, comm_.size(),
                comm_.size() == 1 ? "rank" : "ranks", comm_.node_count(), comm_.node_count() == 1 ? "host" : "hosts",
                threads_.compute, threads_.compute == 1 ? "" : "s", threads_.loaders, threads_.loaders == 1 ? "" : "s",
-               cpu.model, cpu.instructions,
-               comm::Environment::library().substr(0, comm::Environment::library().find(',')));
+               cpu.model, cpu.instructions, mpi.substr(0, mpi.find(',')));
   logger->info("hosts: {}", host_list(comm_));
   const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,

@@ -82,13 +82,15 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
 
 Trainer::~Trainer() = default;
 
-data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, bool shuffle) const {
-  return data::DistributedSampler({.size = dataset.size(),
-                                   .global_batch = options_.global_batch,
-                                   .leaves = world_.tree.leaves(),
-                                   .my_leaves = world_.my_leaves(),
-                                   .seed = options_.seed,
-                                   .shuffle = shuffle});
+data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
+  return data::DistributedSampler(
+      {.size = dataset.size(),
+       .global_batch = options.global_batch > 0 ? options.global_batch : options_.global_batch,
+       .leaves = world_.tree.leaves(),
+       .my_leaves = world_.my_leaves(),
+       .seed = options_.seed,
+       .shuffle = options.shuffle,
+       .remainder = options.remainder});
 }
 
 std::map<std::string, Type> Trainer::input_types(std::int64_t samples) const {

@@ -49,6 +49,13 @@ struct Totals {
   }
 };
 
+// How a data set is walked by all ranks together.
+struct SamplingOptions {
+  bool shuffle = true;                                // false: in order, for evaluation
+  data::Remainder remainder = data::Remainder::Keep;  // of an epoch's samples that fill no global batch
+  std::int64_t global_batch = 0;                      // samples per step over all ranks; 0: the trainer's
+};
+
 class Trainer {
  public:
   // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
@@ -66,7 +73,7 @@ class Trainer {
 
   // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed
   // from.
-  data::DistributedSampler sampler(const data::Dataset& dataset, bool shuffle = true) const;
+  data::DistributedSampler sampler(const data::Dataset& dataset, const SamplingOptions& options = {}) const;
 
   std::int64_t updates() const { return updates_; }
   const WorldLayout& world() const { return world_; }

@@ -16,12 +16,15 @@ const T* or_null(const std::vector<T>& values) {
   return values.empty() ? nullptr : values.data();
 }
 
+CrossEntropyOptions kernel_options(const KernelRequest& r, const lockstep::CrossEntropyOptions& options) {
+  const Shape& logits = r.inputs[0].shape;  // or probabilities
+  return {.samples = logits[0], .classes = logits[1], .label_smoothing = options.label_smoothing};
+}
+
 std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<lockstep::CrossEntropyOp>();
   KernelOffer offer = plain_offer(r);
-  const CrossEntropyOptions options{.samples = r.inputs[0].shape[0],
-                                    .classes = r.inputs[0].shape[1],
-                                    .label_smoothing = op.options().label_smoothing};
+  const CrossEntropyOptions options = kernel_options(r, op.options());
   offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
@@ -37,9 +40,7 @@ std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::spa
 std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<lockstep::CrossEntropyGradientOp>();
   KernelOffer offer = plain_offer(r);
-  const CrossEntropyOptions options{.samples = r.inputs[0].shape[0],
-                                    .classes = r.inputs[0].shape[1],
-                                    .label_smoothing = op.options().label_smoothing};
+  const CrossEntropyOptions options = kernel_options(r, op.options());
   offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
