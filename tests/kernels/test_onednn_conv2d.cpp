@@ -141,7 +141,7 @@ void expect_all_directions(const Case& c) {
   expect_close(Conv2dBackwardDataOp(o, inputs[0].shape()), data_inputs, c.out / o.groups * window);
   weight_inputs.push_back(inputs[0].clone());
   weight_inputs.push_back(data_inputs[0].clone());
-  expect_close(Conv2dBackwardWeightsOp(o, inputs[1].shape()), weight_inputs, y[0] * y[2] * y[3]);
+  expect_close(Conv2dBackwardWeightsOp(o, inputs[1].shape(), false), weight_inputs, y[0] * y[2] * y[3]);
 }
 
 TEST(OneDnnConv2d, EveryDirectionAgreesWithTheReference) {
@@ -222,7 +222,7 @@ TEST(OneDnnConv2d, DoesNotDependOnTheAddress) {
   std::vector<Tensor> inputs;
   inputs.push_back(random_tensor({5, 17, 9, 11}, 1));
   inputs.push_back(random_tensor({5, 32, 9, 11}, 2));
-  const Conv2dBackwardWeightsOp op(o, Shape{32, 17, 3, 3});
+  const Conv2dBackwardWeightsOp op(o, Shape{32, 17, 3, 3}, false);
   const Tensor a = run<float>(op, inputs).value, b = run<float>(op, inputs, {}, 64).value;
   for (std::size_t i = 0; i < a.data<double>().size(); ++i) ASSERT_EQ(a.data<double>()[i], b.data<double>()[i]) << i;
 }
@@ -255,7 +255,7 @@ TEST(OneDnnConv2d, AnEmptyBatchHasAKernel) {
   std::vector<Tensor> inputs;
   inputs.emplace_back(Shape{0, 16, 8, 8}, DType::F64);
   inputs.emplace_back(Shape{0, 32, 8, 8}, DType::F64);
-  const Tensor dw = run<float>(Conv2dBackwardWeightsOp(o, Shape{32, 16, 3, 3}), inputs).value;
+  const Tensor dw = run<float>(Conv2dBackwardWeightsOp(o, Shape{32, 16, 3, 3}, false), inputs).value;
   for (const double v : dw.data<double>()) ASSERT_EQ(v, 0.0);
 }
 
@@ -265,7 +265,7 @@ TEST(OneDnnConv2d, WholeBlocksOfChannelsStayBlocked) {
   const Type x{Shape{4, 32, 8, 8}, DType::F32}, w{Shape{32, 32, 3, 3}, DType::F32};
   const Conv2dOp forward(o);
   const Conv2dBackwardDataOp data(o, x.shape);
-  const Conv2dBackwardWeightsOp weights(o, w.shape);
+  const Conv2dBackwardWeightsOp weights(o, w.shape, false);
   const std::vector<Layout> plain(2);
   const auto f = kernel_registry().offer({&forward, {x, w}, {x}}, plain);
   const auto d = kernel_registry().offer({&data, {x, w}, {x}}, plain);
@@ -301,7 +301,7 @@ TEST(OneDnnReorder, MovesEveryElementAndZeroesPadding) {
     reorder(shape, DType::F32, {}, logical.raw(), from, source.data<float>());
     for (const Layout& to : layouts) {
       if (from == to) continue;
-      const ReorderOp op(to);
+      const ReorderOp op(to, DType::F32);
       const auto offer = kernel_registry().offer({&op, {type}, {type}}, std::span(&from, 1));
       SCOPED_TRACE(from.str() + " -> " + to.str() + " by " + offer.implementation);
       EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);

@@ -200,7 +200,7 @@ TEST(OneDnnPlan, TheWeightPersistsAsItsGradientIsMade) {
   EXPECT_EQ(find_step(pair.single_plan, "conv2", "conv2d").offer.inputs[1], form);
   const PlanStep& gradient = find_step(pair.single_plan, "grad conv2", "conv2d_backward_weights");
   EXPECT_EQ(gradient.offer.outputs[0], form);
-  EXPECT_EQ(gradient.sinks.size(), 1u) << "written straight into its slot";
+  EXPECT_EQ(gradient.sinks.size(), 2u) << "weight and bias are written straight into their slots";
 }
 
 // Other weights: forward reads the persistent form, backward data its derived copy, and both must see them.

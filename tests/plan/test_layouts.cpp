@@ -27,7 +27,7 @@ Value double_in_blocks(Value x) { return apply_op(std::make_shared<DoubleInBlock
 
 void register_double_in_blocks() {
   static const bool once = [] {
-    kernel_registry().add("test_double_in_blocks", [](const KernelRequest& r, std::span<const Layout>) {
+    kernel_registry().add("test", "test_double_in_blocks", [](const KernelRequest& r, std::span<const Layout>) {
       const Layout blocked = Layout::channels_blocked(r.inputs[0].shape, 8);
       KernelOffer offer{.implementation = "blocks", .inputs = {blocked}, .outputs = {blocked}};
       const std::int64_t n = blocked.storage_elements(r.inputs[0].shape);

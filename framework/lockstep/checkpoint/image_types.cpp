@@ -19,6 +19,8 @@ Hdf5Id big_endian_type(DType dtype) {
       return H5T_STD_I64BE;
     case DType::U8:
       return H5T_STD_U8BE;
+    case DType::BF16:
+      break;  // never stored: checkpoints hold the f32 master
   }
   return -1;
 }
@@ -37,6 +39,8 @@ Hdf5Id hdf5_file_type(DType dtype) {
       return H5T_STD_I64LE;
     case DType::U8:
       return H5T_STD_U8LE;
+    case DType::BF16:
+      break;
   }
   return -1;
 }
@@ -53,6 +57,8 @@ Hdf5Id hdf5_memory_type(DType dtype) {
       return H5T_NATIVE_INT64;
     case DType::U8:
       return H5T_NATIVE_UINT8;
+    case DType::BF16:
+      break;
   }
   return -1;
 }

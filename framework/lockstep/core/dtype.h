@@ -6,9 +6,11 @@
 #include <string_view>
 #include <type_traits>
 
+#include "lockstep/core/bfloat16.h"
+
 namespace lockstep {
 
-enum class DType : std::uint8_t { F32, F64, I32, I64, U8 };
+enum class DType : std::uint8_t { F32, F64, I32, I64, U8, BF16 };
 
 constexpr std::size_t size_of(DType type) {
   switch (type) {
@@ -18,6 +20,8 @@ constexpr std::size_t size_of(DType type) {
     case DType::F32:
     case DType::I32:
       return 4;
+    case DType::BF16:
+      return 2;
     case DType::U8:
       return 1;
   }
@@ -36,9 +40,13 @@ constexpr std::string_view name_of(DType type) {
       return "i64";
     case DType::U8:
       return "u8";
+    case DType::BF16:
+      return "bf16";
   }
   return "?";
 }
+
+constexpr bool is_floating(DType type) { return type == DType::F32 || type == DType::F64 || type == DType::BF16; }
 
 // dtype_of<float> == DType::F32, and so on.
 template <class T>
@@ -51,6 +59,8 @@ constexpr DType dtype_for() {
     return DType::I32;
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
     return DType::I64;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return DType::BF16;
   } else {
     static_assert(std::is_same_v<T, std::uint8_t>, "no DType for this element type");
     return DType::U8;

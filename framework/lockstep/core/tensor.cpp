@@ -28,12 +28,30 @@ Tensor Tensor::clone() const {
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return clone();
   Tensor copy(shape_, dtype);
-  if (dtype_ == DType::F32 && dtype == DType::F64) {
-    std::ranges::copy(data<float>(), copy.data<double>().begin());
-  } else if (dtype_ == DType::F64 && dtype == DType::F32) {
-    std::ranges::transform(data<double>(), copy.data<float>().begin(), [](double v) { return static_cast<float>(v); });
+  const auto convert = [&]<class From, class To>(From, To) {
+    std::ranges::transform(data<From>(), copy.data<To>().begin(), [](From v) {
+      if constexpr (std::is_same_v<From, double> && std::is_same_v<To, BFloat16>) {
+        return BFloat16(static_cast<float>(v));
+      } else if constexpr (std::is_same_v<From, BFloat16> && std::is_same_v<To, double>) {
+        return static_cast<double>(static_cast<float>(v));
+      } else {
+        return static_cast<To>(v);
+      }
+    });
+  };
+  const auto from = [&]<class From>(From tag) {
+    if (dtype == DType::F32) return convert(tag, float{});
+    if (dtype == DType::F64) return convert(tag, double{});
+    convert(tag, BFloat16{});
+  };
+  check(is_floating(dtype_) && is_floating(dtype), "tensor", "no conversion from {} to {}", name_of(dtype_),
+        name_of(dtype));
+  if (dtype_ == DType::F32) {
+    from(float{});
+  } else if (dtype_ == DType::F64) {
+    from(double{});
   } else {
-    fail("tensor", "no conversion from {} to {}", name_of(dtype_), name_of(dtype));
+    from(BFloat16{});
   }
   return copy;
 }

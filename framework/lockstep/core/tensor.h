@@ -36,7 +36,7 @@ class Tensor {
     return t;
   }
   Tensor clone() const;
-  Tensor to(DType dtype) const;  // a copy, converted (f32 and f64)
+  Tensor to(DType dtype) const;  // a copy, converted (between floating types)
 
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }

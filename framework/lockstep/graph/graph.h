@@ -39,13 +39,17 @@ struct RunningStatistics {
 
 class Graph {
  public:
-  Graph(Mode mode, DType dtype, std::uint64_t seed = 0) : mode_(mode), dtype_(dtype), seed_(seed) {}
+  // `matrix_dtype` is what products and convolutions compute in: `dtype`, or BF16 beside F32.
+  Graph(Mode mode, DType dtype, std::uint64_t seed, DType matrix_dtype)
+      : mode_(mode), dtype_(dtype), matrix_dtype_(matrix_dtype), seed_(seed) {}
+  Graph(Mode mode, DType dtype, std::uint64_t seed = 0) : Graph(mode, dtype, seed, dtype) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   Mode mode() const { return mode_; }
   bool training() const { return mode_ == Mode::Train; }
-  DType dtype() const { return dtype_; }        // the model's floating type
+  DType dtype() const { return dtype_; }  // of parameters
+  DType matrix_dtype() const { return matrix_dtype_; }
   std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
 
   Value input(const std::string& name, Type type);  // the same name gives the same value; types must agree
@@ -86,7 +90,7 @@ class Graph {
 
  private:
   Mode mode_;
-  DType dtype_;
+  DType dtype_, matrix_dtype_;
   std::uint64_t seed_;
   std::string place_;
   std::vector<Node> nodes_;

@@ -89,33 +89,43 @@ Reorder::Offsets Reorder::offsets(const Shape& shape, const Layout& layout) {
   return tables;
 }
 
-Reorder::Reorder(const Shape& shape, DType dtype, const Layout& from, const Layout& to)
+Reorder::Reorder(const Shape& shape, DType from_dtype, const Layout& from, DType to_dtype, const Layout& to)
     : shape_(shape),
-      word_(size_of(dtype)),
-      bytes_(static_cast<std::size_t>(to.storage_elements(shape)) * word_),
-      same_(from == to || shape.rank() == 0),
+      from_(from_dtype),
+      to_(to_dtype),
+      bytes_(static_cast<std::size_t>(to.storage_elements(shape)) * size_of(to_dtype)),
+      same_(from_dtype == to_dtype && (from == to || shape.rank() == 0)),
       clears_(to.has_padding(shape)) {
+  const auto converts = [](DType t) { return t == DType::F32 || t == DType::BF16; };
+  check(from_ == to_ || (converts(from_) && converts(to_)), "reorder", "no conversion from {} to {}", name_of(from_),
+        name_of(to_));
   check(shape.rank() <= kMaxRank, "reorder", "shape {} has more than {} dimensions", shape.str(), kMaxRank);
   if (same_) return;
   in_ = offsets(shape, from);
   out_ = offsets(shape, to);
 }
 
-template <class Word>
-void Reorder::copy(const Word* source, Word* destination) const {
+template <class From, class To>
+void Reorder::copy(const void* from, void* to) const {
+  const auto* source = static_cast<const From*>(from);
+  auto* destination = static_cast<To*>(to);
   const int last = shape_.rank() - 1;
+  if (last < 0) {
+    *destination = static_cast<To>(*source);
+    return;
+  }
   const auto& in_row = in_[static_cast<std::size_t>(last)];
   const auto& out_row = out_[static_cast<std::size_t>(last)];
   std::array<std::int64_t, kMaxRank> index{};
   for (;;) {
-    const Word* s = source;
-    Word* d = destination;
+    const From* s = source;
+    To* d = destination;
     for (int k = 0; k < last; ++k) {
       const auto i = static_cast<std::size_t>(k);
       s += in_[i][static_cast<std::size_t>(index[i])];
       d += out_[i][static_cast<std::size_t>(index[i])];
     }
-    for (std::size_t i = 0; i < in_row.size(); ++i) d[out_row[i]] = s[in_row[i]];
+    for (std::size_t i = 0; i < in_row.size(); ++i) d[out_row[i]] = static_cast<To>(s[in_row[i]]);
     int k = last - 1;
     while (k >= 0 && ++index[static_cast<std::size_t>(k)] == shape_[k]) index[static_cast<std::size_t>(k--)] = 0;
     if (k < 0) return;
@@ -130,13 +140,19 @@ void Reorder::operator()(const void* source, void* destination) const {
   }
   if (clears_) std::memset(destination, 0, bytes_);
   if (shape_.elements() == 0) return;
-  switch (word_) {
+  if (from_ != to_) {
+    return from_ == DType::F32 ? copy<float, BFloat16>(source, destination)
+                               : copy<BFloat16, float>(source, destination);
+  }
+  switch (size_of(to_)) {
     case 8:
-      return copy(static_cast<const std::uint64_t*>(source), static_cast<std::uint64_t*>(destination));
+      return copy<std::uint64_t, std::uint64_t>(source, destination);
     case 4:
-      return copy(static_cast<const std::uint32_t*>(source), static_cast<std::uint32_t*>(destination));
+      return copy<std::uint32_t, std::uint32_t>(source, destination);
+    case 2:
+      return copy<std::uint16_t, std::uint16_t>(source, destination);
     default:
-      return copy(static_cast<const std::uint8_t*>(source), static_cast<std::uint8_t*>(destination));
+      return copy<std::uint8_t, std::uint8_t>(source, destination);
   }
 }
 

@@ -36,22 +36,25 @@ struct Layout {
   static Layout channels_blocked(const Shape& shape, std::int64_t block);
 };
 
-// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts and
-// types; everything that depends on them is worked out in the constructor, so that running it allocates nothing.
-// Immutable.
+// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts; the
+// types are equal or f32 and bf16, which convert. What depends on them is worked out in the constructor, so that
+// running it allocates nothing. Immutable.
 class Reorder {
  public:
-  Reorder(const Shape& shape, DType dtype, const Layout& from, const Layout& to);
+  Reorder(const Shape& shape, DType from_dtype, const Layout& from, DType to_dtype, const Layout& to);
+  Reorder(const Shape& shape, DType dtype, const Layout& from, const Layout& to)
+      : Reorder(shape, dtype, from, dtype, to) {}
   void operator()(const void* source, void* destination) const;
 
  private:
   using Offsets = std::vector<std::vector<std::int64_t>>;  // by dimension and index: its part of an element's offset
   static Offsets offsets(const Shape& shape, const Layout& layout);
-  template <class Word>
-  void copy(const Word* source, Word* destination) const;
+  template <class From, class To>
+  void copy(const void* source, void* destination) const;
 
   Shape shape_;
-  std::size_t word_, bytes_;  // of an element, and of the destination
+  DType from_, to_;
+  std::size_t bytes_;  // of the destination
   bool same_, clears_;
   Offsets in_, out_;
 };

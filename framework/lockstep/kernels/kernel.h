@@ -2,6 +2,7 @@
 // nothing, and finds its pointers in arguments that the plan prepared.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,15 +42,30 @@ class Kernel {
       const Arguments& arguments) = 0;  // on the executor's thread; may use OpenMP within the thread budget
 };
 
+// What a model's owner decides about all its kernels.
+struct KernelOptions {
+  // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
+  enum class ConvMath : std::uint8_t { Fast, Exact };
+  ConvMath conv_math = ConvMath::Fast;
+  // "": the best of all sets; or the name of one set, which is asked first: "generic", "vector", "onednn".
+  std::string prefer = "";
+  bool operator==(const KernelOptions&) const = default;
+};
+
 struct KernelRequest {
   const Op* op;
   std::vector<Type> inputs, outputs;
+  KernelOptions options = {};
 
   template <class T>
   const T& as() const {
     return static_cast<const T&>(*op);
   }
   DType dtype() const { return outputs[0].dtype; }
+  bool has_bf16() const {
+    const auto is_bf16 = [](const Type& t) { return t.dtype == DType::BF16; };
+    return std::ranges::any_of(inputs, is_bf16) || std::ranges::any_of(outputs, is_bf16);
+  }
 };
 
 // An implementation's offer for a request: the layouts it wants and makes, before anything is built. Kernels write zero
@@ -57,12 +73,16 @@ struct KernelRequest {
 struct KernelOffer {
   std::string implementation;           // "generic", or oneDNN's own name, for printed plans
   std::vector<Layout> inputs, outputs;  // one per value
-  int in_place_input = -1;              // output 0 may share this input's memory
+  // The types in which the inputs are read, where they are not the request's (bf16 copies of f32 weights); empty: as
+  // requested.
+  std::vector<DType> input_dtypes = {};
+  int in_place_input = -1;  // output 0 may share this input's memory
   std::function<std::unique_ptr<Kernel>()> build;
 };
 
-// Answers a request, given the layouts in which the inputs lie; nullopt: not supported.
-using KernelFactory = std::function<std::optional<KernelOffer>(const KernelRequest&, std::span<const Layout> offered)>;
+// Answers a request, given the layouts in which the inputs lie: no offer, or several, the one that should be fastest
+// first.
+using KernelFactory = std::function<std::vector<KernelOffer>(const KernelRequest&, std::span<const Layout> offered)>;
 
 // Makes a kernel of a function (const Arguments&).
 template <class F>

@@ -4,25 +4,40 @@
 
 namespace lockstep {
 
-void KernelRegistry::add(std::string op, KernelFactory factory) {
-  factories_[std::move(op)].push_back(std::move(factory));
+void KernelRegistry::insert(std::string_view set, std::string op, KernelFactory factory) {
+  entries_[std::move(op)].push_back({std::string(set), std::move(factory)});
+}
+
+std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, std::span<const Layout> offered) const {
+  std::vector<KernelOffer> all;
+  const auto found = entries_.find(request.op->name());
+  if (found == entries_.end()) return all;
+  const auto ask = [&](bool preferred) {
+    for (auto entry = found->second.rbegin(); entry != found->second.rend(); ++entry) {
+      if ((entry->set == request.options.prefer) != preferred) continue;
+      for (KernelOffer& offer : entry->factory(request, offered)) all.push_back(std::move(offer));
+    }
+  };
+  ask(true);
+  ask(false);
+  return all;
 }
 
 KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const Layout> offered) const {
-  const std::string_view op = request.op->name();
-  if (const auto found = factories_.find(op); found != factories_.end()) {
-    for (auto factory = found->second.rbegin(); factory != found->second.rend(); ++factory) {
-      if (auto offer = (*factory)(request, offered)) return std::move(*offer);
-    }
-  }
+  auto all = offers(request, offered);
+  if (all.empty()) fail_without_kernel(request);
+  return std::move(all.front());
+}
+
+void fail_without_kernel(const KernelRequest& request) {
   std::string types;
   for (const Type& t : request.inputs) types += (types.empty() ? "" : ", ") + t.str();
-  fail(op, "no kernel is registered for inputs ({})", types);
+  fail(request.op->name(), "no kernel is registered for inputs ({})", types);
 }
 
 std::vector<std::string> KernelRegistry::ops() const {
   std::vector<std::string> names;
-  for (const auto& [op, factories] : factories_) names.push_back(op);
+  for (const auto& [op, entries] : entries_) names.push_back(op);
   return names;
 }
 
@@ -37,14 +52,17 @@ KernelRegistry& kernel_registry() {
 }
 
 void register_plain_kernel(std::string op, std::function<void(const KernelRequest&, const Arguments&)> run) {
-  kernel_registry().add(std::move(op), [run = std::move(run)](const KernelRequest& request, std::span<const Layout>) {
-    KernelOffer offer;
-    offer.implementation = "custom";
-    offer.inputs.resize(request.inputs.size());
-    offer.outputs.resize(request.outputs.size());
-    offer.build = [run, request] { return make_kernel([run, request](const Arguments& a) { run(request, a); }); };
-    return offer;
-  });
+  kernel_registry().add(
+      "custom", std::move(op),
+      [run = std::move(run)](const KernelRequest& request, std::span<const Layout>) -> std::optional<KernelOffer> {
+        if (request.has_bf16()) return std::nullopt;  // the plan goes through f32
+        KernelOffer offer;
+        offer.implementation = "custom";
+        offer.inputs.resize(request.inputs.size());
+        offer.outputs.resize(request.outputs.size());
+        offer.build = [run, request] { return make_kernel([run, request](const Arguments& a) { run(request, a); }); };
+        return offer;
+      });
 }
 
 }  // namespace lockstep

@@ -1,9 +1,10 @@
-// The explicit table of implementations by op name. A later entry is asked first, so a user's kernel replaces a
-// built-in one.
+// The explicit table of implementations by op name, in named sets. A later set is asked first, so a user's kernel
+// replaces a built-in one.
 #pragma once
 
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "lockstep/kernels/kernel.h"
@@ -12,13 +13,34 @@ namespace lockstep {
 
 class KernelRegistry {
  public:
-  void add(std::string op, KernelFactory factory);
-  // The first offer for the request; throws Error naming op and types when nobody supports it.
+  // `factory` answers as a KernelFactory does, or with an optional offer. The set's name begins the implementation's in
+  // printed plans.
+  template <class Factory>
+  void add(std::string_view set, std::string op, Factory factory) {
+    if constexpr (std::is_convertible_v<Factory, KernelFactory>) {
+      insert(set, std::move(op), std::move(factory));
+    } else {
+      insert(set, std::move(op), [factory](const KernelRequest& request, std::span<const Layout> offered) {
+        std::vector<KernelOffer> offers;
+        if (auto offer = factory(request, offered)) offers.push_back(std::move(*offer));
+        return offers;
+      });
+    }
+  }
+
+  // All offers for the request, the preferred one first; empty when nobody supports it.
+  std::vector<KernelOffer> offers(const KernelRequest& request, std::span<const Layout> offered) const;
+  // The preferred one; throws Error naming op and types when nobody supports it.
   KernelOffer offer(const KernelRequest& request, std::span<const Layout> offered) const;
   std::vector<std::string> ops() const;  // the names that have a kernel, sorted
 
  private:
-  std::map<std::string, std::vector<KernelFactory>, std::less<>> factories_;
+  struct Entry {
+    std::string set;
+    KernelFactory factory;
+  };
+  void insert(std::string_view set, std::string op, KernelFactory factory);
+  std::map<std::string, std::vector<Entry>, std::less<>> entries_;
 };
 
 // The process's registry, with the built-in kernels in it. Add to it before tracing, from one thread.
@@ -27,6 +49,8 @@ KernelRegistry& kernel_registry();
 // For custom ops: a kernel on plain f32 or f64 memory, `run(request, arguments)`; the plan inserts what reorders that
 // takes.
 void register_plain_kernel(std::string op, std::function<void(const KernelRequest&, const Arguments&)> run);
+
+[[noreturn]] void fail_without_kernel(const KernelRequest& request);
 
 // The back ends' tables.
 void register_generic_kernels(KernelRegistry& registry);

@@ -1,6 +1,7 @@
 #include "lockstep/ops/batch_norm2d.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 
 namespace lockstep {
 namespace {
@@ -8,9 +9,10 @@ namespace {
 void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs) {
   const Shape& x = inputs[0].shape;
   check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  const DType type = sum_type(inputs[0].dtype);
   for (const Type& t : inputs.subspan(1)) {
-    check(t.shape.rank() == 1 && t.dtype == inputs[0].dtype, op, "{}: per-channel values are {}, expected {}({})",
-          place, t.str(), name_of(inputs[0].dtype), x[1]);
+    check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
+          name_of(type), x[1]);
     check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
   }
 }
@@ -20,7 +22,7 @@ void require_images(std::string_view op, std::string_view place, std::span<const
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
   require_images(name(), place, inputs);
   const Shape per_channel{inputs[0].shape[1]};
-  const DType t = inputs[0].dtype;
+  const DType t = sum_type(inputs[0].dtype);
   return {inputs[0], {per_channel, t}, {per_channel, t}, {Shape{2 * per_channel[0]}, DType::F64}};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -25,7 +26,7 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
   const Conv2dOptions& o = options_;
   check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", place, w.str());
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
         inputs[1].str());
   check(
       o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0,
@@ -34,7 +35,7 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
         o.groups);
   check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
   if (inputs.size() > 2) {
-    const Type bias{Shape{w[0]}, inputs[0].dtype};
+    const Type bias{Shape{w[0]}, inputs[1].dtype};
     check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
   }
   const std::int64_t span_h = o.dilation_h * (w[2] - 1) + 1, span_w = o.dilation_w * (w[3] - 1) + 1;
@@ -49,8 +50,14 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
 std::vector<Value> Conv2dOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];
   std::vector<Value> result(r.inputs.size());
-  if (r.needed[1]) result[1] = apply_op(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape()), {x, dy});
-  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);
+  const bool bias = r.inputs.size() > 2 && r.needed[2];
+  if (r.needed[1]) {
+    const auto d = x.graph().apply(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape(), bias), {x, dy});
+    result[1] = d[0];
+    if (bias) result[2] = d[1];
+  } else if (bias) {
+    result[2] = channel_sum(dy);
+  }
   if (r.needed[0]) result[0] = apply_op(std::make_shared<Conv2dBackwardDataOp>(options_, x.shape()), {dy, w});
   return result;
 }
@@ -76,7 +83,10 @@ double Conv2dBackwardDataOp::flops(std::span<const Type> inputs, std::span<const
 }
 
 std::vector<Type> Conv2dBackwardWeightsOp::infer(std::string_view, std::span<const Type> inputs) const {
-  return {{weight_, inputs[0].dtype}};
+  const DType type = sum_type(inputs[0].dtype);
+  std::vector<Type> outputs{{weight_, type}};
+  if (bias_) outputs.push_back({Shape{weight_[0]}, type});
+  return outputs;
 }
 
 double Conv2dBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
@@ -84,7 +94,7 @@ double Conv2dBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<co
 }
 
 Value conv2d(Value x, Value weight, Value bias, Conv2dOptions options) {
-  std::vector<Value> inputs{x, weight};
+  std::vector<Value> inputs{cast_for_product(x), weight};
   if (bias) inputs.push_back(bias);
   return apply_op(std::make_shared<Conv2dOp>(options), std::move(inputs));
 }

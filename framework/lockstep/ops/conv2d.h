@@ -38,10 +38,11 @@ class Conv2dBackwardDataOp : public Op {
   Shape input_;
 };
 
-// (x, dy) -> dweight of the given shape.
+// (x, dy) -> dweight of the given shape, and dbias if there is one.
 class Conv2dBackwardWeightsOp : public Op {
  public:
-  Conv2dBackwardWeightsOp(Conv2dOptions options, Shape weight) : options_(options), weight_(std::move(weight)) {}
+  Conv2dBackwardWeightsOp(Conv2dOptions options, Shape weight, bool bias)
+      : options_(options), weight_(std::move(weight)), bias_(bias) {}
   const Conv2dOptions& options() const { return options_; }
   std::string_view name() const override { return "conv2d_backward_weights"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
@@ -50,6 +51,7 @@ class Conv2dBackwardWeightsOp : public Op {
  private:
   Conv2dOptions options_;
   Shape weight_;
+  bool bias_;
 };
 
 Value conv2d(Value x, Value weight, Value bias = {}, Conv2dOptions options = {});

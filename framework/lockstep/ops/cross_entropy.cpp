@@ -1,6 +1,7 @@
 #include "lockstep/ops/cross_entropy.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 
 namespace lockstep {
 namespace {
@@ -38,12 +39,13 @@ std::vector<Type> CountCorrectOp::infer(std::string_view place, std::span<const 
 }
 
 Loss cross_entropy(Value logits, Value target, CrossEntropyOptions options) {
-  const auto outputs = logits.graph().apply(std::make_shared<CrossEntropyOp>(std::move(options)), {logits, target});
+  const auto outputs = logits.graph().apply(std::make_shared<CrossEntropyOp>(std::move(options)),
+                                            {cast(logits, sum_type(logits.dtype())), target});
   return {outputs[0], outputs[1]};
 }
 
 Value count_correct(Value logits, Value target, std::int64_t k) {
-  return apply_op(std::make_shared<CountCorrectOp>(k), {logits, target});
+  return apply_op(std::make_shared<CountCorrectOp>(k), {cast(logits, sum_type(logits.dtype())), target});
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "lockstep/ops/elementwise.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 
 namespace lockstep {
 namespace {
@@ -9,11 +10,18 @@ constexpr const char* kUnaryNames[] = {"relu", "exp", "log", "sqrt", "tanh", "si
 constexpr const char* kBinaryNames[] = {"add", "subtract", "multiply"};
 
 void require_floating(std::string_view op, std::string_view place, const Type& type) {
-  check(type.dtype == DType::F32 || type.dtype == DType::F64, op, "{}: input is {}, expected f32 or f64", place,
-        type.str());
+  check(is_floating(type.dtype), op, "{}: input is {}, expected a floating type", place, type.str());
 }
 
 Value unary(Unary kind, Value x) { return apply_op(std::make_shared<UnaryOp>(kind), {x}); }
+
+// bf16 beside f32 is read as f32, as in a cast at the wider operand.
+Value binary(Binary kind, Value a, Value b) {
+  const bool mixed = a.dtype() != b.dtype();
+  if (mixed && a.dtype() == DType::BF16) a = cast(a, b.dtype());
+  if (mixed && b.dtype() == DType::BF16) b = cast(b, a.dtype());
+  return apply_op(std::make_shared<BinaryOp>(kind), {a, b});
+}
 
 }  // namespace
 
@@ -77,9 +85,9 @@ Value tanh(Value x) { return unary(Unary::Tanh, x); }
 Value sigmoid(Value x) { return unary(Unary::Sigmoid, x); }
 Value square(Value x) { return unary(Unary::Square, x); }
 Value abs(Value x) { return unary(Unary::Abs, x); }
-Value add(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Add), {a, b}); }
-Value subtract(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Subtract), {a, b}); }
-Value multiply(Value a, Value b) { return apply_op(std::make_shared<BinaryOp>(Binary::Multiply), {a, b}); }
+Value add(Value a, Value b) { return binary(Binary::Add, a, b); }
+Value subtract(Value a, Value b) { return binary(Binary::Subtract, a, b); }
+Value multiply(Value a, Value b) { return binary(Binary::Multiply, a, b); }
 Value scale_shift(Value x, double scale, double shift) {
   return apply_op(std::make_shared<ScaleShiftOp>(scale, shift), {x});
 }

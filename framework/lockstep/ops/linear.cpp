@@ -1,6 +1,7 @@
 #include "lockstep/ops/linear.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -39,10 +40,10 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
   check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
   check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", place, w.str());
   check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
         inputs[1].str());
   if (inputs.size() > 2) {
-    const Type bias{Shape{w[0]}, inputs[0].dtype};
+    const Type bias{Shape{w[0]}, inputs[1].dtype};
     check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
   }
   return {{Shape{x[0], w[0]}, inputs[0].dtype}};
@@ -51,9 +52,15 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
 std::vector<Value> LinearOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
   std::vector<Value> result(r.inputs.size());
-  if (r.needed[1]) result[1] = matmul(dy, x, true, false);              // (out, in)
-  if (r.inputs.size() > 2 && r.needed[2]) result[2] = channel_sum(dy);  // (out)
-  if (r.needed[0]) result[0] = matmul(dy, w);                           // (N, in)
+  const bool bias = r.inputs.size() > 2 && r.needed[2];
+  if (r.needed[1]) {
+    const auto d = x.graph().apply(std::make_shared<LinearBackwardWeightsOp>(bias), {x, dy});
+    result[1] = d[0];            // (out, in)
+    if (bias) result[2] = d[1];  // (out)
+  } else if (bias) {
+    result[2] = channel_sum(dy);
+  }
+  if (r.needed[0]) result[0] = apply_op(std::make_shared<LinearBackwardDataOp>(), {dy, w});  // (N, in)
   return result;
 }
 
@@ -61,12 +68,32 @@ double LinearOp::flops(std::span<const Type> inputs, std::span<const Type> outpu
   return 2.0 * static_cast<double>(outputs[0].shape.elements()) * static_cast<double>(inputs[0].shape[1]);
 }
 
+std::vector<Type> LinearBackwardDataOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {{Shape{inputs[0].shape[0], inputs[1].shape[1]}, inputs[0].dtype}};
+}
+
+double LinearBackwardDataOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return 2.0 * static_cast<double>(inputs[0].shape[0]) * static_cast<double>(inputs[1].shape.elements());
+}
+
+std::vector<Type> LinearBackwardWeightsOp::infer(std::string_view, std::span<const Type> inputs) const {
+  const DType type = sum_type(inputs[0].dtype);
+  const std::int64_t in = inputs[0].shape[1], out = inputs[1].shape[1];
+  std::vector<Type> outputs{{Shape{out, in}, type}};
+  if (bias_) outputs.push_back({Shape{out}, type});
+  return outputs;
+}
+
+double LinearBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
+  return 2.0 * static_cast<double>(inputs[0].shape[0]) * static_cast<double>(outputs[0].shape.elements());
+}
+
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
-  return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {a, b});
+  return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {cast_for_product(a), cast_for_product(b)});
 }
 
 Value linear(Value x, Value weight, Value bias) {
-  std::vector<Value> inputs{x, weight};
+  std::vector<Value> inputs{cast_for_product(x), weight};
   if (bias) inputs.push_back(bias);
   return apply_op(std::make_shared<LinearOp>(), std::move(inputs));
 }

@@ -1,4 +1,4 @@
-// y = x W^T + b, x (N, in), W (out, in), b (out): and the matrix product that its gradients are.
+// y = x W^T + b, x (N, in), W (out, in), b (out): its gradients; and the product of two matrices.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -27,6 +27,26 @@ class LinearOp : public Op {
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, W, [b]
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+};
+
+// (dy (N, out), W (out, in)) -> dx (N, in).
+class LinearBackwardDataOp : public Op {
+ public:
+  std::string_view name() const override { return "linear_backward_data"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+};
+
+// (x (N, in), dy (N, out)) -> dW (out, in), and db (out) if there is a bias.
+class LinearBackwardWeightsOp : public Op {
+ public:
+  explicit LinearBackwardWeightsOp(bool bias) : bias_(bias) {}
+  std::string_view name() const override { return "linear_backward_weights"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+
+ private:
+  bool bias_;
 };
 
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);

@@ -1,6 +1,7 @@
 #include "lockstep/ops/reduce.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/elementwise.h"
 
 namespace lockstep {
@@ -25,11 +26,11 @@ std::vector<Value> ExpandOp::gradient(const Request& r) const { return {scale_sh
 std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Type> inputs) const {
   check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", place,
         inputs[0].str());
-  return {{Shape{inputs[0].shape[1]}, inputs[0].dtype}};
+  return {{Shape{inputs[0].shape[1]}, sum_type(inputs[0].dtype)}};
 }
 
-Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {x}); }
-Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {x}); }
+Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {cast(x, sum_type(x.dtype()))}); }
+Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {cast(x, sum_type(x.dtype()))}); }
 Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
 Value fill(Graph& graph, Type type, double value) {
   return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];

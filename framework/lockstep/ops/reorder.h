@@ -1,5 +1,5 @@
-// The same value in another layout. Only the plan makes these nodes, where a kernel wants another layout than it is
-// offered.
+// The same value in another layout, another element type (f32 and bf16), or both. The plan makes these nodes, where a
+// kernel wants another form than it is offered; a model changes types with cast().
 #pragma once
 
 #include "lockstep/graph/layout.h"
@@ -9,14 +9,17 @@ namespace lockstep {
 
 class ReorderOp : public Op {
  public:
-  explicit ReorderOp(Layout target) : target_(std::move(target)) {}
+  ReorderOp(Layout target, DType dtype) : target_(std::move(target)), dtype_(dtype) {}
   const Layout& target() const { return target_; }
   std::string_view name() const override { return "reorder"; }
-  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override {
+    return {{inputs[0].shape, dtype_}};
+  }
   double flops(std::span<const Type>, std::span<const Type>) const override { return 0; }
 
  private:
   Layout target_;
+  DType dtype_;
 };
 
 }  // namespace lockstep

@@ -71,7 +71,7 @@ class Assembler {
         break;
     }
     if (node.op->is_view()) {
-      const int source = in_layout(primary(node.inputs[0]), {});
+      const int source = in_form(primary(node.inputs[0]), {}, node.outputs[0].dtype);
       PlanBuffer view = buffer(source);
       view.type = node.outputs[0];
       view.alias = source;
@@ -94,46 +94,73 @@ class Assembler {
       offered.push_back(buffer(b).layout);
     }
     step.output_types = output_types;
-    step.offer = kernel_registry().offer({step.op.get(), step.input_types, step.output_types}, offered);
+    choose_kernel(step, offered);
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       const PlanBuffer& source = buffer(step.inputs[k]);
       if (source.kind == PlanBuffer::Kind::Parameter && source.alias < 0) {
         out_.natural_layouts.try_emplace(source.parameter, step.offer.inputs[k]);
       }
-      step.inputs[k] = in_layout(step.inputs[k], step.offer.inputs[k]);
+      step.inputs[k] = in_form(step.inputs[k], step.offer.inputs[k], step.input_types[k].dtype);
     }
     std::vector<int> outputs;
     for (std::size_t k = 0; k < output_types.size(); ++k) {
-      outputs.push_back(new_buffer({.type = output_types[k], .layout = step.offer.outputs[k]}));
+      outputs.push_back(new_buffer({.type = step.output_types[k], .layout = step.offer.outputs[k]}));
     }
     step.outputs = outputs;
     step.flops = step.op->flops(step.input_types, step.output_types);
     out_.steps.push_back(std::move(step));
+    for (std::size_t k = 0; k < outputs.size(); ++k) {  // computed in f32 where bf16 was wanted
+      const Layout layout = buffer(outputs[k]).layout;
+      outputs[k] = in_form(outputs[k], layout, output_types[k].dtype);
+    }
     return outputs;
   }
 
-  int emit_reorder(int source, const Layout& layout) {
-    PlanStep step;
-    step.place = "reorder";
-    step.op = std::make_shared<ReorderOp>(layout);
-    step.inputs = {source};
-    return emit(std::move(step), {buffer(source).type})[0];
+  // Sets the step's offer, and its types to those in which the kernel reads and writes. What nobody computes in bf16 is
+  // computed in f32.
+  void choose_kernel(PlanStep& step, const std::vector<Layout>& offered) const {
+    KernelRequest request{step.op.get(), step.input_types, step.output_types, request_.options};
+    auto offers = kernel_registry().offers(request, offered);
+    if (offers.empty() && request.has_bf16()) {
+      for (auto* types : {&request.inputs, &request.outputs}) {
+        for (Type& type : *types) {
+          if (type.dtype == DType::BF16) type.dtype = DType::F32;
+        }
+      }
+      offers = kernel_registry().offers(request, offered);
+    }
+    if (offers.empty()) fail_without_kernel(request);
+    step.offer = std::move(offers.front());
+    step.input_types = std::move(request.inputs);
+    step.output_types = std::move(request.outputs);
+    for (std::size_t k = 0; k < step.offer.input_dtypes.size(); ++k)
+      step.input_types[k].dtype = step.offer.input_dtypes[k];
   }
 
-  // The buffer itself or its copy in the wanted layout: parameters have derived copies, other values a reorder, once.
-  int in_layout(int source, const Layout& layout) {
-    if (buffer(source).layout == layout) return source;
+  int emit_reorder(int source, const Layout& layout, DType dtype) {
+    PlanStep step;
+    step.place = "reorder";
+    step.op = std::make_shared<ReorderOp>(layout, dtype);
+    step.inputs = {source};
+    return emit(std::move(step), {{buffer(source).type.shape, dtype}})[0];
+  }
+
+  // The buffer itself or its copy in the wanted form: parameters have derived copies, other values a reorder, once.
+  int in_form(int source, const Layout& layout, DType dtype) {
+    const auto fits = [&](int b) { return buffer(b).layout == layout && buffer(b).type.dtype == dtype; };
+    if (fits(source)) return source;
     for (int copy : copies_[static_cast<std::size_t>(source)]) {
-      if (buffer(copy).layout == layout) return copy;
+      if (fits(copy)) return copy;
     }
     int copy = -1;
     if (buffer(source).kind == PlanBuffer::Kind::Parameter && buffer(source).alias < 0) {
       PlanBuffer derived = buffer(source);
       derived.kind = PlanBuffer::Kind::Derived;
       derived.layout = layout;
+      derived.type.dtype = dtype;
       copy = new_buffer(std::move(derived));
     } else {
-      copy = emit_reorder(source, layout);
+      copy = emit_reorder(source, layout, dtype);
     }
     copies_[static_cast<std::size_t>(source)].push_back(copy);
     return copy;
@@ -160,7 +187,7 @@ class Assembler {
     const PlanBuffer& made = buffer(b);
     if (read_by_others || made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form ||
         producer(b) < 0)
-      b = emit_reorder(b, form);
+      b = emit_reorder(b, form, made.type.dtype);
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);

@@ -55,6 +55,7 @@ struct AssemblyRequest {
   std::vector<Value> outputs;
   std::vector<ParameterGradient> gradients;
   std::function<Layout(const Parameter*)> layout_of;  // the persistent form
+  KernelOptions options = {};
 };
 
 Assembly assemble(const AssemblyRequest& request);

@@ -105,16 +105,17 @@ void* ParameterStore::gradient(const Parameter* parameter, int slot) const {
   return in_bucket(parameter, bucket_with(parameter).gradients[static_cast<std::size_t>(slot)]);
 }
 
-int ParameterStore::derive(const Parameter* parameter, const Layout& layout) {
+int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DType dtype) {
   for (std::size_t i = 0; i < derived_.size(); ++i) {
-    if (derived_[i].parameter == parameter && derived_[i].layout == layout) return static_cast<int>(i);
+    const Derived& d = derived_[i];
+    if (d.parameter == parameter && d.layout == layout && d.dtype == dtype) return static_cast<int>(i);
   }
-  const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
-  const ReorderOp op(layout);
-  const Type type{parameter->shape, dtype(parameter)};
-  auto kernel = kernel_registry().offer({&op, {type}, {type}}, std::span(&record(parameter).layout, 1)).build();
+  const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype);
+  const ReorderOp op(layout, dtype);
+  const Type from{parameter->shape, this->dtype(parameter)}, to{parameter->shape, dtype};
+  auto kernel = kernel_registry().offer({&op, {from}, {to}}, std::span(&record(parameter).layout, 1)).build();
   AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
-  derived_.push_back({parameter, layout, allocate_aligned(bytes), std::move(kernel), std::move(workspace)});
+  derived_.push_back({parameter, layout, dtype, allocate_aligned(bytes), std::move(kernel), std::move(workspace)});
   run_reorder(derived_.back());
   return static_cast<int>(derived_.size()) - 1;
 }
@@ -190,7 +191,7 @@ std::size_t ParameterStore::bytes() const {
         static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
   }
   for (const Derived& d : derived_) {
-    total += static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(dtype(d.parameter));
+    total += static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(d.dtype);
   }
   return total;
 }

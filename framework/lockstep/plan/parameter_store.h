@@ -62,8 +62,8 @@ class ParameterStore {
   void* gradient(const Parameter* parameter, int slot) const;
   std::vector<Bucket>& buckets() { return buckets_; }
 
-  // A copy of the parameter in another layout, kept current by refresh(); the same layout gives the same copy.
-  int derive(const Parameter* parameter, const Layout& layout);
+  // A copy of the parameter in another form, kept current by refresh(); the same form gives the same copy.
+  int derive(const Parameter* parameter, const Layout& layout, DType dtype);
   void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data.get(); }
   void refresh();  // after values changed
 
@@ -89,6 +89,7 @@ class ParameterStore {
   struct Derived {
     const Parameter* parameter;
     Layout layout;
+    DType dtype;
     AlignedBuffer data;
     std::unique_ptr<Kernel> reorder;
     AlignedBuffer workspace;

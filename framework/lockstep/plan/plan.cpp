@@ -102,7 +102,7 @@ void* Plan::address(int buffer) const {
     case PlanBuffer::Kind::Parameter:
       return store_.value(b.parameter);
     case PlanBuffer::Kind::Derived:
-      return store_.derived(store_.derive(b.parameter, b.layout));
+      return store_.derived(store_.derive(b.parameter, b.layout, b.type.dtype));
     case PlanBuffer::Kind::Gradient:
       if (!aimed_.accumulate && aimed_.slot >= 0) return store_.gradient(b.parameter, aimed_.slot);
       break;

@@ -9,8 +9,6 @@
 namespace lockstep::train {
 namespace {
 
-bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
-
 std::size_t bytes_per_sample(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.shape().tail().elements()) * size_of(tensor.dtype());
 }

@@ -22,8 +22,6 @@ struct Place {
   std::function<void(const Tensor&)> write;
 };
 
-bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
-
 // What keeps `tensor` from the place; empty: nothing.
 std::string mismatch(const Place& place, const Tensor& tensor) {
   if (tensor.shape() != place.owner->shape) {

@@ -28,8 +28,8 @@ void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {
 }
 
 // y[i] = f(x[i])
-template <class T, class F>
-void map(std::int64_t n, const T* x, T* y, F f) {
+template <class T, class To, class F>
+void map(std::int64_t n, const T* x, To* y, F f) {
   parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
 #pragma GCC ivdep
     for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);

@@ -10,12 +10,10 @@
 
 namespace lockstep::generic {
 
-inline bool is_floating(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
-
 // Calls f with a float or double tag: f32 and f64 are what the generic kernels know, anything else throws Error.
 template <class F>
 std::unique_ptr<Kernel> build_typed(DType dtype, F f) {
-  check(is_floating(dtype), "kernel", "elements are {}, expected f32 or f64", name_of(dtype));
+  check(dtype == DType::F32 || dtype == DType::F64, "kernel", "elements are {}, expected f32 or f64", name_of(dtype));
   return dtype == DType::F64 ? f(double{}) : f(float{});
 }
 
@@ -38,6 +36,16 @@ inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<con
   std::ranges::fill(offer.inputs, *blocked);
   std::ranges::fill(offer.outputs, *blocked);
   return offer;
+}
+
+// The generic kernels know f32 and f64; bf16 goes through f32, which the plan sees to.
+template <class Factory>
+void add_generic(KernelRegistry& registry, std::string op, Factory factory) {
+  registry.add("generic", std::move(op),
+               [factory](const KernelRequest& request, std::span<const Layout> offered) -> std::optional<KernelOffer> {
+                 if (request.has_bf16()) return std::nullopt;
+                 return factory(request, offered);
+               });
 }
 
 void register_elementwise(KernelRegistry& registry);

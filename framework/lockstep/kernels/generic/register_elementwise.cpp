@@ -152,7 +152,7 @@ std::optional<KernelOffer> expand(const KernelRequest& r, std::span<const Layout
 }
 
 std::optional<KernelOffer> fill_kernel(const KernelRequest& r, std::span<const Layout>) {
-  if (!is_floating(r.dtype())) return std::nullopt;
+  if (r.dtype() != DType::F32 && r.dtype() != DType::F64) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [value = r.as<FillOp>().value(), n = r.outputs[0].shape.elements(), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
@@ -167,9 +167,23 @@ std::optional<KernelOffer> reorder_kernel(const KernelRequest& r, std::span<cons
   KernelOffer offer = plain_offer(r);
   offer.inputs[0] = offered[0];
   offer.outputs[0] = r.as<ReorderOp>().target();
-  offer.build = [type = r.inputs[0], from = offer.inputs[0], to = offer.outputs[0]] {
+  offer.build = [in = r.inputs[0], out = r.outputs[0].dtype, from = offer.inputs[0], to = offer.outputs[0]] {
     return make_kernel(
-        [run = Reorder(type.shape, type.dtype, from, to)](const Arguments& a) { run(a.inputs[0], a.outputs[0]); });
+        [run = Reorder(in.shape, in.dtype, from, out, to)](const Arguments& a) { run(a.inputs[0], a.outputs[0]); });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = plain_offer(r);
+  offer.inputs[0] = offer.outputs[0] = offered[0];
+  const std::int64_t n = offered[0].storage_elements(r.inputs[0].shape);
+  const auto convert = [n]<class From, class To>(From, To) {
+    return make_kernel(
+        [n](const Arguments& a) { map(n, a.in<From>(0), a.out<To>(0), [](From v) { return static_cast<To>(v); }); });
+  };
+  offer.build = [convert, narrows = r.dtype() == DType::BF16] {
+    return narrows ? convert(float{}, BFloat16{}) : convert(BFloat16{}, float{});
   };
   return offer;
 }
@@ -177,15 +191,16 @@ std::optional<KernelOffer> reorder_kernel(const KernelRequest& r, std::span<cons
 }  // namespace
 
 void register_elementwise(KernelRegistry& registry) {
-  registry.add("unary", unary);
-  registry.add("unary_gradient", unary_gradient);
-  registry.add("binary", binary);
-  registry.add("scale_shift", scale_shift_kernel);
-  registry.add("dropout", dropout_kernel);
-  registry.add("sum", sum_kernel);
-  registry.add("expand", expand);
-  registry.add("fill", fill_kernel);
-  registry.add("reorder", reorder_kernel);
+  add_generic(registry, "unary", unary);
+  add_generic(registry, "unary_gradient", unary_gradient);
+  add_generic(registry, "binary", binary);
+  add_generic(registry, "scale_shift", scale_shift_kernel);
+  add_generic(registry, "dropout", dropout_kernel);
+  add_generic(registry, "sum", sum_kernel);
+  add_generic(registry, "expand", expand);
+  add_generic(registry, "fill", fill_kernel);
+  registry.add("generic", "reorder", reorder_kernel);
+  registry.add("generic", "cast", cast_kernel);
 }
 
 }  // namespace lockstep::generic

@@ -174,15 +174,15 @@ std::optional<KernelOffer> pool_gradient(const KernelRequest& r, std::span<const
 }  // namespace
 
 void register_images(KernelRegistry& registry) {
-  registry.add("batch_norm2d", batch_norm);
-  registry.add("batch_norm2d_gradient", batch_norm_gradient);
-  registry.add("batch_norm2d_inference", batch_norm_inference_kernel);
-  registry.add("batch_norm2d_inference_gradient", batch_norm_inference_gradient);
-  registry.add("channel_sum", channel_sum_kernel);
-  registry.add("max_pool2d", pool);
-  registry.add("average_pool2d", pool);
-  registry.add("max_pool2d_gradient", pool_gradient);
-  registry.add("average_pool2d_gradient", pool_gradient);
+  add_generic(registry, "batch_norm2d", batch_norm);
+  add_generic(registry, "batch_norm2d_gradient", batch_norm_gradient);
+  add_generic(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
+  add_generic(registry, "batch_norm2d_inference_gradient", batch_norm_inference_gradient);
+  add_generic(registry, "channel_sum", channel_sum_kernel);
+  add_generic(registry, "max_pool2d", pool);
+  add_generic(registry, "average_pool2d", pool);
+  add_generic(registry, "max_pool2d_gradient", pool_gradient);
+  add_generic(registry, "average_pool2d_gradient", pool_gradient);
 }
 
 }  // namespace lockstep::generic

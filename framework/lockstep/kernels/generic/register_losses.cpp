@@ -69,9 +69,9 @@ std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::spa
 }  // namespace
 
 void register_losses(KernelRegistry& registry) {
-  registry.add("cross_entropy", cross_entropy_kernel);
-  registry.add("cross_entropy_gradient", cross_entropy_gradient);
-  registry.add("count_correct", count_correct_kernel);
+  add_generic(registry, "cross_entropy", cross_entropy_kernel);
+  add_generic(registry, "cross_entropy_gradient", cross_entropy_gradient);
+  add_generic(registry, "count_correct", count_correct_kernel);
 }
 
 }  // namespace lockstep::generic

@@ -3,6 +3,7 @@
 #include "lockstep/kernels/generic/conv2d.h"
 #include "lockstep/kernels/generic/gemm.h"
 #include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/generic/reduce.h"
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/linear.h"
 
@@ -59,10 +60,14 @@ std::optional<KernelOffer> backward_data(const KernelRequest& r, std::span<const
 }
 
 std::optional<KernelOffer> backward_weights(const KernelRequest& r, std::span<const Layout>) {
+  const Shape& dy = r.inputs[1].shape;
+  const BatchNormView channels{.batch = dy[0], .channels = dy[1], .spatial = dy[2] * dy[3]};
   return convolution(r, geometry(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
-                     conv2d_backward_weights_scratch, [](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+                     conv2d_backward_weights_scratch,
+                     [channels, bias = r.outputs.size() > 1](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);
                        conv2d_backward_weights(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
+                       if (bias) channel_sum(channels, a.in<T>(1), a.out<T>(1));
                      });
 }
 
@@ -98,14 +103,45 @@ std::optional<KernelOffer> linear_kernel(const KernelRequest& r, std::span<const
   return offer;
 }
 
+std::optional<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = r.inputs[0].shape[1];
+  offer.build = [m, n, k, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        gemm(false, false, m, n, k, T(1), a.in<T>(0), k, a.in<T>(1), n, T(0), a.out<T>(0), n);
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> linear_backward_weights(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = r.inputs[0].shape[0];
+  offer.build = [m, n, k, bias = r.outputs.size() > 1, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        gemm(true, false, m, n, k, T(1), a.in<T>(1), m, a.in<T>(0), n, T(0), a.out<T>(0), n);
+        if (bias) column_sum(k, m, a.in<T>(1), a.out<T>(1));
+      });
+    });
+  };
+  return offer;
+}
+
 }  // namespace
 
 void register_products(KernelRegistry& registry) {
-  registry.add("conv2d", forward);
-  registry.add("conv2d_backward_data", backward_data);
-  registry.add("conv2d_backward_weights", backward_weights);
-  registry.add("matmul", matmul_kernel);
-  registry.add("linear", linear_kernel);
+  add_generic(registry, "conv2d", forward);
+  add_generic(registry, "conv2d_backward_data", backward_data);
+  add_generic(registry, "conv2d_backward_weights", backward_weights);
+  add_generic(registry, "matmul", matmul_kernel);
+  add_generic(registry, "linear", linear_kernel);
+  add_generic(registry, "linear_backward_data", linear_backward_data);
+  add_generic(registry, "linear_backward_weights", linear_backward_weights);
 }
 
 }  // namespace lockstep::generic

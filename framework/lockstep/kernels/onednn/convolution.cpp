@@ -77,18 +77,20 @@ std::optional<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::spa
 
 std::optional<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return std::nullopt;
-  const Problem p =
-      describe(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape, r.inputs[1].shape);
+  const bool bias = r.outputs.size() > 1;
+  const Problem p = describe(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
+                             r.inputs[1].shape, bias);
   const auto hint = forward_primitive(p);
   if (!hint) return std::nullopt;
-  const dnnl::convolution_backward_weights::desc d(kAlgorithm, p.x, p.weight, p.y, p.stride, p.dilation, p.padding,
-                                                   p.padding);
+  const dnnl::convolution_backward_weights::desc d(kAlgorithm, p.x, p.weight, p.bias, p.y, p.stride, p.dilation,
+                                                   p.padding, p.padding);
   const dnnl::convolution_backward_weights::primitive_desc primitive(d, attributes(), engine(), hint, true);
   if (!primitive) return std::nullopt;
-  return primitive_offer(r, primitive,
-                         {{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
-                          {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},
-                          {DNNL_ARG_DIFF_WEIGHTS, 0, true, primitive.diff_weights_desc()}});
+  std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
+                                {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},
+                                {DNNL_ARG_DIFF_WEIGHTS, 0, true, primitive.diff_weights_desc()}};
+  if (bias) bindings.push_back({DNNL_ARG_DIFF_BIAS, 1, true, primitive.diff_bias_desc()});
+  return primitive_offer(r, primitive, std::move(bindings));
 }
 
 }  // namespace lockstep::onednn

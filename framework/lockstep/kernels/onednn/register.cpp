@@ -11,26 +11,27 @@ namespace lockstep {
 namespace {
 
 // What oneDNN does not know is somebody else's; any other failure is an error naming op and shape.
-KernelFactory guarded(KernelFactory factory) {
-  return [factory = std::move(factory)](const KernelRequest& request,
-                                        std::span<const Layout> offered) -> std::optional<KernelOffer> {
-    try {
-      return factory(request, offered);
-    } catch (const dnnl::error& e) {
-      if (e.status == dnnl_unimplemented) return std::nullopt;
-      fail(request.op->name(), "oneDNN refuses {} {}: {}", request.outputs[0].str(), request.op->attributes(),
-           e.what());
-    }
-  };
+template <class Factory>
+auto guarded(Factory factory) {
+  return
+      [factory](const KernelRequest& request, std::span<const Layout> offered) -> decltype(factory(request, offered)) {
+        try {
+          return factory(request, offered);
+        } catch (const dnnl::error& e) {
+          if (e.status == dnnl_unimplemented) return {};
+          fail(request.op->name(), "oneDNN refuses {} {}: {}", request.outputs[0].str(), request.op->attributes(),
+               e.what());
+        }
+      };
 }
 
 }  // namespace
 
 void register_onednn_kernels(KernelRegistry& registry) {
-  registry.add("conv2d", guarded(onednn::conv2d_forward));
-  registry.add("conv2d_backward_data", guarded(onednn::conv2d_backward_data));
-  registry.add("conv2d_backward_weights", guarded(onednn::conv2d_backward_weights));
-  registry.add("reorder", guarded(onednn::reorder_values));
+  registry.add("onednn", "conv2d", guarded(onednn::conv2d_forward));
+  registry.add("onednn", "conv2d_backward_data", guarded(onednn::conv2d_backward_data));
+  registry.add("onednn", "conv2d_backward_weights", guarded(onednn::conv2d_backward_weights));
+  registry.add("onednn", "reorder", guarded(onednn::reorder_values));
 }
 
 bool has_onednn() { return true; }

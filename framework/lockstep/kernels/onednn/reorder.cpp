@@ -8,7 +8,9 @@ namespace lockstep::onednn {
 
 std::optional<KernelOffer> reorder_values(const KernelRequest& r, std::span<const Layout> offered) {
   const Shape& shape = r.inputs[0].shape;
-  if (r.dtype() != DType::F32 || shape.rank() == 0 || shape.rank() > 6 || shape.elements() == 0) return std::nullopt;
+  if (r.dtype() != DType::F32 || r.inputs[0].dtype != DType::F32 || shape.rank() == 0 || shape.rank() > 6 ||
+      shape.elements() == 0)
+    return std::nullopt;
   const Layout& target = r.as<ReorderOp>().target();
   const auto from = descriptor(shape, offered[0]), to = descriptor(shape, target);
   const dnnl::reorder::primitive_desc primitive(engine(), from, engine(), to, attributes(), true);
