@@ -46,7 +46,7 @@ bool supported(const KernelRequest& r) {
 }  // namespace
 
 std::optional<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return std::nullopt;
+  if (!supported(r) || r.as<Conv2dOp>().epilogue() != Epilogue{}) return std::nullopt;
   const bool bias = r.inputs.size() > 2;
   const Problem p =
       describe(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape, bias);
