@@ -9,17 +9,11 @@ namespace {
 // y = f(x) and y = f(a, b), sixteen at a time.
 template <class X, class Y, class F>
 LOCKSTEP_INLINE void map(std::int64_t n, const X* x, Y* y, F f) {
-  std::int64_t i = 0;
-#pragma GCC unroll 4
-  for (; i + kLanes <= n; i += kLanes) store(y + i, f(load(x + i)));
-  if (i < n) store(y + i, f(load(x + i, n - i)), n - i);
+  for_places(0, n, [=](auto place) { place.store(y, f(place.load(x))); });
 }
 template <class T, class F>
 LOCKSTEP_INLINE void map(std::int64_t n, const T* a, const T* b, T* y, F f) {
-  std::int64_t i = 0;
-#pragma GCC unroll 4
-  for (; i + kLanes <= n; i += kLanes) store(y + i, f(load(a + i), load(b + i)));
-  if (i < n) store(y + i, f(load(a + i, n - i), load(b + i, n - i)), n - i);
+  for_places(0, n, [=](auto place) { place.store(y, f(place.load(a), place.load(b))); });
 }
 
 template <class X, class Y>

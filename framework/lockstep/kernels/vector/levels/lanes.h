@@ -132,5 +132,55 @@ LOCKSTEP_INLINE void store(T* p, Lanes v, std::int64_t count) {
   for (std::int64_t l = 0; l < count; ++l) p[l] = whole[l];
 }
 
+// The elements from index `at` on: sixteen, or fewer at the end of a run.
+struct Whole {
+  std::int64_t at;
+  template <class T>
+  LOCKSTEP_INLINE Lanes load(const T* p) const {
+    return LOCKSTEP_LEVEL::load(p + at);
+  }
+  template <class T>
+  LOCKSTEP_INLINE void store(T* p, Lanes v) const {
+    LOCKSTEP_LEVEL::store(p + at, v);
+  }
+  LOCKSTEP_INLINE Lanes keep(Lanes v) const { return v; }
+};
+struct Part {
+  std::int64_t at, count;
+  template <class T>
+  LOCKSTEP_INLINE Lanes load(const T* p) const {
+    return LOCKSTEP_LEVEL::load(p + at, count);
+  }
+  template <class T>
+  LOCKSTEP_INLINE void store(T* p, Lanes v) const {
+    LOCKSTEP_LEVEL::store(p + at, v, count);
+  }
+  // 0 in the lanes that are not there.
+  LOCKSTEP_INLINE Lanes keep(Lanes v) const {
+    float whole[kLanes];
+    LOCKSTEP_LEVEL::store(whole, v);
+    return LOCKSTEP_LEVEL::load(whole, count);
+  }
+};
+
+// Calls body(Whole or Part) for n elements from `at` on.
+template <class Body>
+LOCKSTEP_INLINE void for_places(std::int64_t at, std::int64_t n, Body body) {
+  const std::int64_t whole = at + n / kLanes * kLanes;
+#pragma GCC unroll 4
+  for (; at < whole; at += kLanes) body(Whole{at});
+  if (n % kLanes != 0) body(Part{at, n % kLanes});
+}
+
+LOCKSTEP_INLINE void add_to(double* sums, Lanes v) {
+  float lanes[kLanes];
+  store(lanes, v);
+  for (int l = 0; l < kLanes; ++l) sums[l] += static_cast<double>(lanes[l]);
+}
+
+// Additions to an f32 sum before it is folded into a double: few enough for its rounding to stay near that of one
+// addition, enough for the folding to cost nothing.
+constexpr std::int64_t kFold = 32;
+
 }  // namespace
 }  // namespace lockstep::vector::LOCKSTEP_LEVEL
