@@ -53,7 +53,17 @@ std::string threads_each(const std::vector<const RankPlacement*>& ranks) {
                      range_text((*fewest)->threads, (*most)->threads), (*most)->threads == 1 ? "" : "s");
 }
 
-const char* const kOwnCores = "mpirun --bind-to none, or --map-by slot:PE={0} --bind-to core, gives {0} to each";
+// By mask, from small to large, the ranks whose masks lie within it: together they have no more than its cores.
+auto ranks_within_masks(const NodePlacement& node) {
+  std::map<std::pair<std::size_t, std::vector<int>>, std::vector<const RankPlacement*>> by_mask;
+  for (const RankPlacement& rank : node.ranks) by_mask[{rank.cores.size(), rank.cores}];
+  for (auto& [mask, inside] : by_mask) {
+    for (const RankPlacement& rank : node.ranks) {
+      if (std::ranges::includes(mask.second, rank.cores)) inside.push_back(&rank);
+    }
+  }
+  return by_mask;
+}
 
 }  // namespace
 
@@ -80,18 +90,10 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
                         by_quota ? fmt::format("{:.3g} cores of the container's CPU limit", node.quota)
                                  : counted(node.node_cores, "core"))};
   }
-  // Masks from small to large: ranks whose masks lie within one have no more than its cores.
-  std::map<std::pair<std::size_t, std::vector<int>>, std::vector<const RankPlacement*>> by_mask;
-  for (const RankPlacement& rank : node.ranks) by_mask[{rank.cores.size(), rank.cores}];
-  for (auto& [mask, inside] : by_mask) {
-    for (const RankPlacement& rank : node.ranks) {
-      if (std::ranges::includes(mask.second, rank.cores)) inside.push_back(&rank);
-    }
-  }
   std::vector<std::string> warnings;
   std::map<std::pair<int, int>, std::vector<const RankPlacement*>> narrow;  // by cores and threads
   std::set<int> told;
-  for (const auto& [mask, inside] : by_mask) {
+  for (const auto& [mask, inside] : ranks_within_masks(node)) {
     const int cores = static_cast<int>(mask.first), wanted = total_threads(inside);
     if (wanted <= cores || std::ranges::any_of(inside, [&](const auto* rank) { return told.contains(rank->rank); }))
       continue;
@@ -102,16 +104,16 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
     }
     const int idle = node.node_cores - cores_in_use(node);
     warnings.push_back(
-        fmt::format("{}: {} share {} for {} threads{}; mpirun --bind-to none, or --bind-to core, spreads them",
-                    node.host, names(inside), counted(cores, "core"), wanted,
-                    idle > 0 ? fmt::format(", while {} of the node's {} idle", idle, node.node_cores) : ""));
+        fmt::format("{}: {} share {} for {} threads{}; mpirun --bind-to none lets them spread", node.host,
+                    names(inside), counted(cores, "core"), wanted,
+                    idle > 0 ? fmt::format(", while {} of the node's {} are left idle", idle, node.node_cores) : ""));
   }
   for (const auto& [shape, ranks] : narrow) {
     const auto [cores, threads] = shape;
-    warnings.push_back(fmt::format("{}: {} bound to {} and {} {} threads{}; {}", node.host,
-                                   names(ranks) + (ranks.size() == 1 ? " is" : " are each"), counted(cores, "core"),
-                                   ranks.size() == 1 ? "has" : "have", threads, "",
-                                   fmt::format(fmt::runtime(kOwnCores), threads)));
+    const char* binding = ranks.size() == 1 ? "{}: {} is bound to {} and has {} threads"
+                                            : "{}: {} are each bound to {} and have {} threads";
+    warnings.push_back(fmt::format(fmt::runtime(binding), node.host, names(ranks), counted(cores, "core"), threads) +
+                       fmt::format("; mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", threads));
   }
   return warnings;
 }

@@ -12,8 +12,10 @@
 namespace lockstep {
 namespace {
 
-// Turns of libgomp's waiting loop, 10 to 30 ns each. docs/launch.md has what other values cost.
+// Turns of libgomp's waiting loop, 10 to 30 ns each. libgomp's own choice is 300000.
 constexpr const char* kShortSpin = "1000";
+
+constexpr const char* kShortBlasSpin = "14";  // the same for OpenBLAS: 2^14 ticks; its default is 2^26
 
 constexpr int kOwnPool = 1;  // openblas_get_parallel(): 0 serial, 1 threads of its own, 2 OpenMP's
 
@@ -47,8 +49,8 @@ ProcessSettings process_settings(const ProcessFacts& facts) {
   if (tight && facts.local_ranks > 1) set("OMPI_MCA_mpi_yield_when_idle", "1");  // read by MPI_Init, which is to come
   const std::size_t read_later = settings.variables.size();
   if (facts.threads > 1 && !facts.variable("OMP_WAIT_POLICY")) set("GOMP_SPINCOUNT", tight ? "0" : kShortSpin);
-  if (facts.blas_pool && !facts.variable("OPENBLAS_DEFAULT_NUM_THREADS"))
-    set("OPENBLAS_NUM_THREADS", std::to_string(facts.threads));
+  if (facts.blas_pool > facts.threads) set("OPENBLAS_NUM_THREADS", std::to_string(facts.threads));
+  if (facts.blas_pool > 0 && facts.threads > 1) set("OPENBLAS_THREAD_TIMEOUT", kShortBlasSpin);
   settings.reload = settings.variables.size() > read_later;
   return settings;
 }
@@ -60,7 +62,7 @@ void settle_process(int local_ranks, int threads, char** argv) {
       process_settings({.cores = cores,
                         .local_ranks = local_ranks,
                         .threads = compute,
-                        .blas_pool = openblas_get_parallel() == kOwnPool && openblas_get_num_threads() > compute,
+                        .blas_pool = openblas_get_parallel() == kOwnPool ? openblas_get_num_threads() : 0,
                         .variable = environment});
   // Set variables are what ends this: the program that starts again finds them.
   for (const auto& [name, value] : settings.variables) {

@@ -15,8 +15,8 @@ namespace lockstep {
 struct ProcessFacts {
   Cores cores;
   int local_ranks = 1;
-  int threads = 1;         // compute threads of this rank
-  bool blas_pool = false;  // OpenBLAS has started more threads of its own than that
+  int threads = 1;    // compute threads of this rank
+  int blas_pool = 0;  // threads that OpenBLAS has started for itself, the caller's counted; 0: it uses OpenMP's
   // Reads an environment variable; std::nullopt if it is unset.
   std::function<std::optional<std::string>(const std::string&)> variable;
 };
@@ -35,7 +35,8 @@ bool crowded(const Cores& cores, int local_ranks, int threads);
 
 // Crowded threads sleep at once where they wait, or they would keep off its core the thread they wait for; MPI yields.
 // Threads with a core each spin for some microseconds, the time between two kernels, and no longer: when another
-// process takes the core of one, the others find out by sleeping.
+// process takes the core of one, the others find out by sleeping. A pool of OpenBLAS's own starts no larger than the
+// budget, and its threads leave the cores to OpenMP's as soon.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
 // Sets them in this process; where that is too late for a library, the process replaces itself once by the same program
