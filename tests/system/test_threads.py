@@ -17,7 +17,7 @@ class Placement(support.SystemTest):
     def said(self, mpirun, *arguments):
         result = self.succeed(["mpirun", *mpirun, *program("train_mnist", *ONCE, "--output", self.scratch / "run", *arguments)],
                               environment=launch_environment())
-        self.assertEqual(result.output.count("cores: "), 1, result)
+        self.assertEqual(result.output.count("\ncores: "), 1, result)
         return result.output
 
     def test_one_core_for_two_threads_is_warned_of(self):

@@ -85,7 +85,7 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
   const int total = total_threads(all);
   const bool by_quota = node.quota > 0 && node.quota < node.node_cores;
   if (total > node.node_cores || (by_quota && total > node.quota)) {
-    return {fmt::format("{}: {} ({}) are more than the {}: they take turns; use fewer ranks or --threads", node.host,
+    return {fmt::format("{}: {} ({}) are more than the {} and take turns; use fewer ranks or --threads", node.host,
                         threads_each(all), names(all),
                         by_quota ? fmt::format("{:.3g} cores of the container's CPU limit", node.quota)
                                  : counted(node.node_cores, "core"))};
