@@ -36,7 +36,8 @@ struct Cuts {
           v.block);
     chunks = std::clamp<std::int64_t>(per_block / kChunk, 1, kMaxChunks);
   }
-  std::int64_t offset(std::int64_t block) const { return block * segment; }
+  // Of a block's first element; an empty batch may come with null pointers.
+  std::int64_t offset(std::int64_t block) const { return per_block > 0 ? block * segment : 0; }
   std::int64_t lanes(std::int64_t block) const { return std::min(view.block, view.channels - block * view.block); }
   Strip whole() const { return {.segment = segment, .stride = blocks * segment, .begin = 0, .end = per_block}; }
   Strip strip(std::int64_t chunk) const {

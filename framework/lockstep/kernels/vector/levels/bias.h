@@ -11,6 +11,11 @@ struct Bias {
   using Forward = typename BiasTable<T>::Forward;
   using Backward = typename BiasTable<T>::Backward;
 
+  static constexpr std::int64_t kPanel = 512;
+  struct Range {
+    std::int64_t begin, end;
+  };
+
   template <bool kRelu>
   LOCKSTEP_INLINE static void add(const Forward& f) {
     for (std::int64_t r = 0; r < f.rows; ++r) {
@@ -32,47 +37,45 @@ struct Bias {
     if (b.dx) place.store(b.dx + r * b.stride, d);
     return d;
   }
-  static void put(const Backward& b, std::int64_t column, std::int64_t count, const double* sums) {
-    for (std::int64_t l = 0; b.dbias && l < count; ++l) b.dbias[column + l] = static_cast<float>(sums[l]);
+  // Adds its sum over rows [begin, end) to the double sums of those columns: four groups of columns, or one.
+  LOCKSTEP_INLINE static void four(const Backward& b, Range rows, std::int64_t at, double* sums) {
+    Lanes s0 = broadcast(0), s1 = s0, s2 = s0, s3 = s0;
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      s0 = s0 + row(b, r, Whole{at});
+      s1 = s1 + row(b, r, Whole{at + kLanes});
+      s2 = s2 + row(b, r, Whole{at + 2 * kLanes});
+      s3 = s3 + row(b, r, Whole{at + 3 * kLanes});
+    }
+    add_to(sums, s0);
+    add_to(sums + kLanes, s1);
+    add_to(sums + 2 * kLanes, s2);
+    add_to(sums + 3 * kLanes, s3);
   }
-
   template <class Place>
-  LOCKSTEP_INLINE static void group(const Backward& b, Place place, std::int64_t count) {
-    double sums[kLanes] = {};
-    for (std::int64_t r = 0; r < b.rows;) {
-      const std::int64_t stop = r + kFold < b.rows ? r + kFold : b.rows;
-      Lanes s = broadcast(0);
-      for (; r < stop; ++r) s = s + row(b, r, place);
-      add_to(sums, s);
-    }
-    put(b, place.at, count, sums);
+  LOCKSTEP_INLINE static void one(const Backward& b, Range rows, Place place, double* sums) {
+    Lanes s = broadcast(0);
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) s = s + row(b, r, place);
+    add_to(sums, s);
   }
 
-  // Four groups at a time, so that a visit to a row takes whole cache lines that follow each other.
-  LOCKSTEP_INLINE static void four_groups(const Backward& b, std::int64_t at) {
-    double sums[4 * kLanes] = {};
-    for (std::int64_t r = 0; r < b.rows;) {
-      const std::int64_t stop = r + kFold < b.rows ? r + kFold : b.rows;
-      Lanes s0 = broadcast(0), s1 = s0, s2 = s0, s3 = s0;
-      for (; r < stop; ++r) {
-        s0 = s0 + row(b, r, Whole{at});
-        s1 = s1 + row(b, r, Whole{at + kLanes});
-        s2 = s2 + row(b, r, Whole{at + 2 * kLanes});
-        s3 = s3 + row(b, r, Whole{at + 3 * kLanes});
-      }
-      add_to(sums, s0);
-      add_to(sums + kLanes, s1);
-      add_to(sums + 2 * kLanes, s2);
-      add_to(sums + 3 * kLanes, s3);
+  // Columns [first, last), at most kPanel: few rows at a time over all of them, which walks through memory in order.
+  static void panel(const Backward& options, std::int64_t first, std::int64_t last) {
+    const Backward b = options;  // a copy that no store can change
+    double sums[kPanel] = {};
+    for (std::int64_t r = 0; r < b.rows; r += kFold) {
+      const Range rows{r, r + kFold < b.rows ? r + kFold : b.rows};
+      std::int64_t at = first;
+      for (; at + 4 * kLanes <= last; at += 4 * kLanes) four(b, rows, at, sums + (at - first));
+      for (; at + kLanes <= last; at += kLanes) one(b, rows, Whole{at}, sums + (at - first));
+      if (at < last) one(b, rows, Part{at, last - at}, sums + (at - first));
     }
-    put(b, at, 4 * kLanes, sums);
+    if (!b.dbias) return;
+    for (std::int64_t c = first; c < last; ++c) b.dbias[c] = static_cast<float>(sums[c - first]);
   }
-
   static void backward(const Backward& b) {
-    std::int64_t at = 0;
-    for (; at + 4 * kLanes <= b.columns; at += 4 * kLanes) four_groups(b, at);
-    for (; at + kLanes <= b.columns; at += kLanes) group(b, Whole{at}, kLanes);
-    if (at < b.columns) group(b, Part{at, b.columns - at}, b.columns - at);
+    for (std::int64_t at = 0; at < b.columns; at += kPanel) {
+      panel(b, at, at + kPanel < b.columns ? at + kPanel : b.columns);
+    }
   }
 
   static constexpr BiasTable<T> table{forward, backward};
