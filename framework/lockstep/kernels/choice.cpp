@@ -59,9 +59,9 @@ double least_seconds(const KernelRequest& request, const KernelOffer& offer) {
 
 std::string choice_key(const KernelRequest& request) {
   std::string key(request.op->name());
-  key += " " + request.op->attributes();
+  key.append(" ").append(request.op->attributes());
   for (const Type& type : request.inputs) key.append(" ").append(type.str());
-  key += " ->";
+  key.append(" ->");
   for (const Type& type : request.outputs) key.append(" ").append(type.str());
   return key;
 }
