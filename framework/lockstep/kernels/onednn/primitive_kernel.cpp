@@ -101,6 +101,11 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
     const auto layout = layout_of(type.shape, b.descriptor);
     if (!layout) return std::nullopt;
     (b.is_output ? offer.outputs : offer.inputs)[b.index] = *layout;
+    if (b.is_output || b.descriptor.data_type() == data_type(type.dtype)) continue;
+    if (offer.input_dtypes.empty()) {
+      for (const Type& t : request.inputs) offer.input_dtypes.push_back(t.dtype);
+    }
+    offer.input_dtypes[b.index] = b.descriptor.data_type() == data_type(DType::BF16) ? DType::BF16 : DType::F32;
   }
   offer.build = [primitive, bindings = std::move(bindings)] {
     return std::make_unique<PrimitiveKernel>(primitive, bindings);

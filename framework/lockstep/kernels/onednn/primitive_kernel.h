@@ -23,7 +23,8 @@ struct Binding {
 };
 
 // An offer to run the primitive; nullopt if it is one of oneDNN's reference implementations, which are far slower than
-// the generic kernels, or one of its layouts has no Layout.
+// the generic kernels, or one of its layouts has no Layout. An input whose descriptor is f32 or bf16 where the request
+// is not is asked for in the descriptor's type.
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
                                            std::vector<Binding> bindings);
 

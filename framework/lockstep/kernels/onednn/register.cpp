@@ -1,9 +1,9 @@
-// The table of what runs on oneDNN. Linear layers stay with OpenBLAS, and what the table does not support with the
-// generic kernels.
+// The table of what runs on oneDNN; what it does not support stays with the other sets.
 #include <dnnl.hpp>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/convolution.h"
+#include "lockstep/kernels/onednn/inner_product.h"
 #include "lockstep/kernels/onednn/reorder.h"
 #include "lockstep/kernels/registry.h"
 
@@ -31,7 +31,12 @@ void register_onednn_kernels(KernelRegistry& registry) {
   registry.add("onednn", "conv2d", guarded(onednn::conv2d_forward));
   registry.add("onednn", "conv2d_backward_data", guarded(onednn::conv2d_backward_data));
   registry.add("onednn", "conv2d_backward_weights", guarded(onednn::conv2d_backward_weights));
+  registry.add("onednn", "linear", guarded(onednn::linear_forward));
+  registry.add("onednn", "linear_backward_data", guarded(onednn::linear_backward_data));
+  registry.add("onednn", "linear_backward_weights", guarded(onednn::linear_backward_weights));
+  registry.add("onednn", "matmul", guarded(onednn::matmul));
   registry.add("onednn", "reorder", guarded(onednn::reorder_values));
+  registry.add("onednn", "cast", guarded(onednn::cast_values));
 }
 
 bool has_onednn() { return true; }
