@@ -55,6 +55,7 @@ class BasicBlock : public nn::Module {
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, channels, H/stride, W/stride)
     const auto in_scope = scope(x);
+    const auto in_block = block(x);
     Value y = relu(bn1_(conv1_(x)));
     y = bn2_(conv2_(y));
     return relu(y + downsample_(x));
@@ -92,6 +93,7 @@ class Bottleneck : public nn::Module {
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, 4 channels, H/stride, W/stride)
     const auto in_scope = scope(x);
+    const auto in_block = block(x);
     Value y = relu(bn1_(conv1_(x)));
     y = relu(bn2_(conv2_(y)));
     y = bn3_(conv3_(y));

@@ -51,6 +51,7 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
   }
   Node node;
   node.place = place_;
+  node.block = block_;
   node.outputs = op->infer(place_.empty() ? std::string_view("(model)") : std::string_view(place_), types);
   node.op = std::move(op);
   node.inputs = std::move(inputs);

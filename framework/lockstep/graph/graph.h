@@ -22,6 +22,7 @@ struct Node {
   std::shared_ptr<const Op> op;          // Kind::Op
   const Parameter* parameter = nullptr;  // Kind::Parameter
   std::string place;                     // module path, or the name of the input
+  int block = 0;                         // the unit of recomputation that it belongs to; 0: none
   std::vector<Value> inputs;
   std::vector<Type> outputs;
 };
@@ -69,12 +70,32 @@ class Graph {
   void add(RunningStatistics statistics) { statistics_.push_back(statistics); }
 
   const std::vector<Node>& nodes() const { return nodes_; }
+  // The handle of an output that is there.
+  Value value(int node, int index) const { return {const_cast<Graph*>(this), node, index}; }
   const Node& node(Value v) const { return nodes_[static_cast<std::size_t>(v.node())]; }
   const std::map<std::string, Value>& observed() const { return observed_; }
   const std::vector<RunningStatistics>& statistics() const { return statistics_; }
   std::vector<RunningStatistics>& statistics() { return statistics_; }
 
   const std::string& place() const { return place_; }
+  // A graph of the same mode and types without nodes, for passes.
+  std::unique_ptr<Graph> empty_copy() const { return std::make_unique<Graph>(mode_, dtype_, seed_, matrix_dtype_); }
+
+  // The nodes that are traced while it lives are one block: with recomputation of blocks, what no other node reads of
+  // them is not kept for backward but computed again. A block inside a block belongs to the outer one.
+  class Block {
+   public:
+    explicit Block(Graph& graph) : Block(graph, graph.block_ != 0 ? graph.block_ : ++graph.blocks_) {}
+    Block(Graph& graph, int number) : graph_(graph), saved_(std::exchange(graph.block_, number)) {}
+    ~Block() { graph_.block_ = saved_; }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+
+   private:
+    Graph& graph_;
+    int saved_;
+  };
+
   // Names the nodes that are traced while it lives.
   class Scope {
    public:
@@ -93,6 +114,7 @@ class Graph {
   DType dtype_, matrix_dtype_;
   std::uint64_t seed_;
   std::string place_;
+  int block_ = 0, blocks_ = 0;
   std::vector<Node> nodes_;
   std::map<std::string, Value> inputs_, observed_;
   std::map<const Parameter*, Value> parameters_;

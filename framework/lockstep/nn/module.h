@@ -35,6 +35,9 @@ class Module {
   void tie(std::string name, Parameter& parameter);  // another name for a parameter that some module owns
   // While it lives, nodes that are traced in `value`'s graph carry this module's path.
   Graph::Scope scope(const Value& value) const { return Graph::Scope(value.graph(), path()); }
+  // While it lives, nodes are one unit of recomputation (--recompute blocks): of a residual block only its result is
+  // kept for backward.
+  static Graph::Block block(const Value& value) { return Graph::Block(value.graph()); }
 
  private:
   struct Entry {

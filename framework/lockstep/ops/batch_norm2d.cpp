@@ -2,64 +2,85 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/elementwise.h"
 
 namespace lockstep {
 namespace {
 
-void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs) {
+void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs, bool residual) {
   const Shape& x = inputs[0].shape;
   check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   const DType type = sum_type(inputs[0].dtype);
-  for (const Type& t : inputs.subspan(1)) {
+  for (const Type& t : inputs.subspan(1, inputs.size() - (residual ? 2 : 1))) {
     check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
           name_of(type), x[1]);
     check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
   }
+  check(!residual || inputs.back() == inputs[0], op, "{}: residual is {}, expected {}", place, inputs.back().str(),
+        inputs[0].str());
+}
+
+double per_element(std::span<const Type> inputs, double flops) {
+  return flops * static_cast<double>(inputs[0].shape.elements());
 }
 
 }  // namespace
 
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_images(name(), place, inputs);
-  const Shape per_channel{inputs[0].shape[1]};
-  const DType t = sum_type(inputs[0].dtype);
-  return {inputs[0], {per_channel, t}, {per_channel, t}, {Shape{2 * per_channel[0]}, DType::F64}};
+  require_images(name(), place, inputs, epilogue_.residual);
+  const Type per_channel = inputs[1];
+  return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }
 
 std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
   check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(),
         "gradients through the batch statistics are not defined");
-  return r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(),
-                                   {r.inputs[0], r.gradients[0], r.inputs[1], r.outputs[1], r.outputs[2]});
+  const Value x = r.inputs[0], gamma = r.inputs[1], dy = r.gradients[0];
+  std::vector<Value> inputs{x, dy, gamma, r.outputs[1], r.outputs[2]};
+  if (epilogue_.relu) inputs.push_back(epilogue_.residual ? r.outputs[0] : r.inputs[2]);
+  std::vector<Value> result = x.graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_), std::move(inputs));
+  if (epilogue_.residual && !epilogue_.relu) result.push_back(dy);
+  return result;  // x, gamma, beta, [residual]
 }
 
 double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return 5.0 * static_cast<double>(inputs[0].shape.elements());
+  return per_element(inputs, 5);
+}
+
+double BatchNorm2dNormaliseOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return per_element(inputs, 2);
 }
 
 std::vector<Type> BatchNorm2dGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
-  return {inputs[0], inputs[2], inputs[2]};
+  std::vector<Type> outputs{inputs[0], inputs[2], inputs[2]};
+  if (epilogue_.relu && epilogue_.residual) outputs.push_back(inputs[1]);
+  return outputs;
 }
 
 double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return 8.0 * static_cast<double>(inputs[0].shape.elements());
+  return per_element(inputs, 7);
 }
 
 std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_images(name(), place, inputs);
+  require_images(name(), place, inputs, epilogue_.residual);
   return {inputs[0]};
 }
 
 std::vector<Value> BatchNorm2dInferenceOp::gradient(const Request& r) const {
-  std::vector<Value> result =
-      r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
-                                {r.inputs[0], r.gradients[0], r.inputs[1], r.inputs[3], r.inputs[4]});
+  const Value dy = epilogue_.relu ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];
+  std::vector<Value> result = r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
+                                                        {r.inputs[0], dy, r.inputs[1], r.inputs[3], r.inputs[4]});
   result.resize(5);  // the statistics are constants
+  if (epilogue_.residual) result.push_back(dy);
   return result;
 }
 
 std::vector<Type> BatchNorm2dInferenceGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
   return {inputs[0], inputs[2], inputs[2]};
+}
+
+std::vector<Type> FoldBatchNormOp::infer(std::string_view, std::span<const Type> inputs) const {
+  return {inputs[0], inputs[1]};
 }
 
 BatchNormOutputs batch_norm2d(Value x, Value gamma, Value beta, double epsilon) {

@@ -1,44 +1,74 @@
 // Batch normalisation over (N, H, W) per channel (Ioffe and Szegedy 2015): with the batch's own statistics in training,
-// with given ones at evaluation.
+// with given ones at evaluation. Both may have an epilogue, whose residual is their last input.
 #pragma once
 
 #include "lockstep/graph/graph.h"
+#include "lockstep/ops/epilogue.h"
 
 namespace lockstep {
 
-// (x, gamma, beta) -> (y, mean (C), 1/sqrt(var + eps) (C), f64 sums (2C): sum of x, then sum of x^2, per channel).
+// (x, gamma, beta, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C), f64 sums (2C): sum of x, then sum of x^2, per
+// channel).
 class BatchNorm2dOp : public Op {
  public:
-  explicit BatchNorm2dOp(double epsilon) : epsilon_(epsilon) {}
+  explicit BatchNorm2dOp(double epsilon, Epilogue epilogue = {}) : epsilon_(epsilon), epilogue_(epilogue) {}
   double epsilon() const { return epsilon_; }
+  const Epilogue& epilogue() const { return epilogue_; }
   std::string_view name() const override { return "batch_norm2d"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override { return epilogue_.str(); }
 
  private:
   double epsilon_;
+  Epilogue epilogue_;
 };
 
-// (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta).
+// The same y again from the statistics that BatchNorm2dOp left: (x, gamma, beta, mean, inverse deviation, [residual])
+// -> y.
+class BatchNorm2dNormaliseOp : public Op {
+ public:
+  explicit BatchNorm2dNormaliseOp(Epilogue epilogue) : epilogue_(epilogue) {}
+  const Epilogue& epilogue() const { return epilogue_; }
+  std::string_view name() const override { return "batch_norm2d_normalise"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override { return epilogue_.str(); }
+
+ private:
+  Epilogue epilogue_;
+};
+
+// (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta). With ReLU, a last input tells where it let through:
+// beta, from which y follows, or with a residual y itself, and then dresidual is a last output.
 class BatchNorm2dGradientOp : public Op {
  public:
+  explicit BatchNorm2dGradientOp(Epilogue epilogue) : epilogue_(epilogue) {}
+  const Epilogue& epilogue() const { return epilogue_; }
   std::string_view name() const override { return "batch_norm2d_gradient"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override { return epilogue_.str(); }
+
+ private:
+  Epilogue epilogue_;
 };
 
-// (x, gamma, beta, running mean, running variance) -> y.
+// (x, gamma, beta, running mean, running variance, [residual]) -> y.
 class BatchNorm2dInferenceOp : public Op {
  public:
-  explicit BatchNorm2dInferenceOp(double epsilon) : epsilon_(epsilon) {}
+  explicit BatchNorm2dInferenceOp(double epsilon, Epilogue epilogue = {}) : epsilon_(epsilon), epilogue_(epilogue) {}
   double epsilon() const { return epsilon_; }
+  const Epilogue& epilogue() const { return epilogue_; }
   std::string_view name() const override { return "batch_norm2d_inference"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
+  std::string attributes() const override { return epilogue_.str(); }
 
  private:
   double epsilon_;
+  Epilogue epilogue_;
 };
 
 // (x, dy, gamma, running mean, running variance) -> (dx, dgamma, dbeta).
@@ -47,6 +77,20 @@ class BatchNorm2dInferenceGradientOp : public Op {
   explicit BatchNorm2dInferenceGradientOp(double epsilon) : epsilon_(epsilon) {}
   double epsilon() const { return epsilon_; }
   std::string_view name() const override { return "batch_norm2d_inference_gradient"; }
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+
+ private:
+  double epsilon_;
+};
+
+// A convolution and the normalisation with given statistics after it are one convolution: (weight, gamma, beta, running
+// mean, running variance, [bias]) -> (weight * s, beta + (bias - mean) * s) with s = gamma / sqrt(variance + eps) per
+// filter.
+class FoldBatchNormOp : public Op {
+ public:
+  explicit FoldBatchNormOp(double epsilon) : epsilon_(epsilon) {}
+  double epsilon() const { return epsilon_; }
+  std::string_view name() const override { return "fold_batch_norm"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
 
  private:

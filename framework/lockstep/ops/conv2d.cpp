@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
   check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0],
         o.groups);
   check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
-  if (inputs.size() > 2) {
+  if (has_bias(inputs.size())) {
     const Type bias{Shape{w[0]}, inputs[1].dtype};
     check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
   }
@@ -44,13 +45,18 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
         x[3] + 2 * o.padding_w, span_h, span_w);
   const std::int64_t h = output_size(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
   const std::int64_t width = output_size(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
-  return {{Shape{x[0], w[0], h, width}, inputs[0].dtype}};
+  const Type y{Shape{x[0], w[0], h, width}, inputs[0].dtype};
+  check(!epilogue_.residual || inputs.back() == y, name(), "{}: residual is {}, expected {}", place,
+        inputs.back().str(), y.str());
+  return {y};
 }
 
 std::vector<Value> Conv2dOp::gradient(const Request& r) const {
-  const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];
+  const Value x = r.inputs[0], w = r.inputs[1];
+  const Value dy = epilogue_.relu ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];
   std::vector<Value> result(r.inputs.size());
-  const bool bias = r.inputs.size() > 2 && r.needed[2];
+  const bool bias = has_bias(r.inputs.size()) && r.needed[2];
+  if (epilogue_.residual) result.back() = dy;
   if (r.needed[1]) {
     const auto d = x.graph().apply(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape(), bias), {x, dy});
     result[1] = d[0];
@@ -71,6 +77,7 @@ std::string Conv2dOp::attributes() const {
   std::string text = fmt::format("stride {}x{} padding {}x{}", o.stride_h, o.stride_w, o.padding_h, o.padding_w);
   if (o.dilation_h != 1 || o.dilation_w != 1) text += fmt::format(" dilation {}x{}", o.dilation_h, o.dilation_w);
   if (o.groups != 1) text += fmt::format(" groups {}", o.groups);
+  if (epilogue_ != Epilogue{}) text += fmt::format(" {}", epilogue_.str());
   return text;
 }
 

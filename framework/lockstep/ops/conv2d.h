@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lockstep/graph/graph.h"
+#include "lockstep/ops/epilogue.h"
 
 namespace lockstep {
 
@@ -12,16 +13,20 @@ struct Conv2dOptions {
 
 class Conv2dOp : public Op {
  public:
-  explicit Conv2dOp(Conv2dOptions options) : options_(options) {}
+  explicit Conv2dOp(Conv2dOptions options, Epilogue epilogue = {}) : options_(options), epilogue_(epilogue) {}
   const Conv2dOptions& options() const { return options_; }
+  const Epilogue& epilogue() const { return epilogue_; }
+  bool has_bias(std::size_t inputs) const { return inputs > (epilogue_.residual ? 3 : 2); }
   std::string_view name() const override { return "conv2d"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, weight, [bias]
+  // x, weight, [bias], [residual]
+  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override;
 
  private:
   Conv2dOptions options_;
+  Epilogue epilogue_;
 };
 
 // (dy, weight) -> dx of the given shape.

@@ -78,6 +78,7 @@ std::vector<Type> ScaleShiftOp::infer(std::string_view place, std::span<const Ty
 std::vector<Value> ScaleShiftOp::gradient(const Request& r) const { return {scale_shift(r.gradients[0], scale_)}; }
 
 Value relu(Value x) { return unary(Unary::Relu, x); }
+Value relu_gradient(Value y, Value dy) { return apply_op(std::make_shared<UnaryGradientOp>(Unary::Relu), {y, dy}); }
 Value exp(Value x) { return unary(Unary::Exp, x); }
 Value log(Value x) { return unary(Unary::Log, x); }
 Value sqrt(Value x) { return unary(Unary::Sqrt, x); }

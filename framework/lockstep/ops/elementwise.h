@@ -63,6 +63,7 @@ class ScaleShiftOp : public Op {
 };
 
 Value relu(Value x);
+Value relu_gradient(Value y, Value dy);  // dy where y > 0
 Value exp(Value x);
 Value log(Value x);
 Value sqrt(Value x);

@@ -2,6 +2,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -50,7 +51,8 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
 }
 
 std::vector<Value> LinearOp::gradient(const Request& r) const {
-  const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
+  const Value x = r.inputs[0], w = r.inputs[1];                                           // (N, in), (out, in)
+  const Value dy = relu_ ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];  // (N, out)
   std::vector<Value> result(r.inputs.size());
   const bool bias = r.inputs.size() > 2 && r.needed[2];
   if (r.needed[1]) {

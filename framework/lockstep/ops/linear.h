@@ -23,10 +23,16 @@ class MatmulOp : public Op {
 
 class LinearOp : public Op {
  public:
+  explicit LinearOp(bool relu = false) : relu_(relu) {}
+  bool relu() const { return relu_; }
   std::string_view name() const override { return "linear"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, W, [b]
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override { return relu_ ? "+ relu" : ""; }
+
+ private:
+  bool relu_;
 };
 
 // (dy (N, out), W (out, in)) -> dx (N, in).

@@ -29,6 +29,7 @@ class Assembler {
       out_.buffers[static_cast<std::size_t>(out_.root(b))].keep = true;
       out_.outputs.push_back(b);
     }
+    find_constants();
     return std::move(out_);
   }
 
@@ -191,6 +192,21 @@ class Assembler {
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);
+  }
+
+  // Steps that read nothing but parameters and other constants: folded weights, fills.
+  void find_constants() {
+    const auto is_constant = [&](int b) {
+      const PlanBuffer::Kind kind = buffer(out_.root(b)).kind;
+      return kind == PlanBuffer::Kind::Parameter || kind == PlanBuffer::Kind::Derived ||
+             kind == PlanBuffer::Kind::Constant;
+    };
+    for (PlanStep& step : out_.steps) {
+      const auto is_plain = [&](int b) { return buffer(b).kind == PlanBuffer::Kind::Arena; };
+      step.constant = std::ranges::all_of(step.inputs, is_constant) && std::ranges::all_of(step.outputs, is_plain);
+      if (!step.constant) continue;
+      for (int b : step.outputs) buffer(b).kind = PlanBuffer::Kind::Constant;
+    }
   }
 
   int producer(int b) const {

@@ -15,11 +15,12 @@
 namespace lockstep {
 
 struct PlanBuffer {
-  enum class Kind : std::uint8_t { Arena, Parameter, Derived, Gradient };
+  // Constant: depends on parameters alone, computed again when they change.
+  enum class Kind : std::uint8_t { Arena, Parameter, Derived, Gradient, Constant };
   Kind kind = Kind::Arena;
   Type type;
   Layout layout;
-  const Parameter* parameter = nullptr;  // all kinds but Arena
+  const Parameter* parameter = nullptr;  // Parameter, Derived, Gradient
   int alias = -1;                        // shares the memory of this buffer (a view, or computed in place)
   bool keep = false;                     // readable after the last step
   Lifetime life;                         // Arena; Gradient: scratch for adding to the slot
@@ -33,6 +34,7 @@ struct PlanStep {
   std::vector<int> inputs, outputs;  // buffers
   std::vector<int> sinks;            // buffers of parameter gradients that are final after this step
   double flops = 0;
+  bool constant = false;  // makes Constants
 };
 
 struct Assembly {

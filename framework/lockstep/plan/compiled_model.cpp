@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/plan/fusion.h"
 #include "lockstep/plan/gradient.h"
 
 namespace lockstep {
@@ -27,8 +28,11 @@ std::int64_t batch_of(const std::map<std::string, Type>& inputs) {
 }  // namespace
 
 CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function,
-                             ParameterStoreOptions options, Unused unused)
-    : function_(std::move(function)), store_(std::move(parameters), options), unused_(unused) {}
+                             ParameterStoreOptions options, CompileOptions compile)
+    : function_(std::move(function)), store_(std::move(parameters), options), options_(std::move(compile)) {
+  check(!options_.bf16 || options.dtype == DType::F32, "model", "bf16 computes beside f32 parameters, they are {}",
+        name_of(options.dtype));
+}
 
 Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) {
   std::string key = mode == Mode::Train ? "train" : "eval";
@@ -40,18 +44,24 @@ Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) 
 
 std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::string, Type>& inputs) {
   const std::int64_t batch = batch_of(inputs);
-  auto graph = std::make_unique<Graph>(mode, store_.options().dtype, store_.options().seed);
-  const Traced traced = function_(Inputs(*graph, inputs));
-  std::vector<ParameterGradient> gradients;
+  const DType dtype = store_.options().dtype;
+  Plan::Source source{
+      std::make_unique<Graph>(mode, dtype, store_.options().seed, options_.bf16 ? DType::BF16 : dtype), batch, {}, {}};
+  source.traced = function_(Inputs(*source.graph, inputs));
+  if (options_.fuse) source.graph = fuse(*source.graph, source.traced);
   if (mode == Mode::Train) {
-    gradients = append_gradient(*graph, traced.loss, batch);
-    report_unused(gradients);
+    const int forward_nodes = static_cast<int>(source.graph->nodes().size());
+    source.gradients = append_gradient(*source.graph, source.traced.loss, batch);
+    report_unused(source.gradients);
+    if (options_.recompute != Recompute::None) {
+      source.graph = recompute(*source.graph, forward_nodes, options_.recompute, source.traced, source.gradients);
+    }
   }
-  return std::make_unique<Plan>(std::move(graph), batch, traced, gradients, store_, arena_);
+  return std::make_unique<Plan>(std::move(source), store_, arena_, options_.kernels);
 }
 
 void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {
-  if (unused_ == Unused::Ignore) return;
+  if (options_.unused == Unused::Ignore) return;
   std::string names;
   int count = 0;
   for (const NamedParameter& p : store_.parameters()) {

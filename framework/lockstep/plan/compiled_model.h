@@ -8,21 +8,32 @@
 #include <string>
 
 #include "lockstep/plan/plan.h"
+#include "lockstep/plan/recompute.h"
 
 namespace lockstep {
 
 enum class Unused : std::uint8_t { Error, Ignore };  // trainable parameters that the loss does not depend on
 
+struct CompileOptions {
+  // Products and convolutions in bf16, beside f32 parameters; the activations between them follow.
+  bool bf16 = false;
+  bool fuse = true;
+  Recompute recompute = Recompute::Norms;
+  KernelOptions kernels = {};
+  Unused unused = Unused::Error;
+};
+
 class CompiledModel {
  public:
   CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function, ParameterStoreOptions options = {},
-                Unused unused = Unused::Error);
+                CompileOptions compile = {});
 
   // Mode::Train compiles the gradient too, so the model function must return a loss.
   Plan& plan(Mode mode, const std::map<std::string, Type>& inputs);
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }
   const Arena& arena() const { return arena_; }
+  const CompileOptions& options() const { return options_; }
 
  private:
   std::unique_ptr<Plan> compile(Mode mode, const std::map<std::string, Type>& inputs);
@@ -31,7 +42,7 @@ class CompiledModel {
   ModelFunction function_;
   ParameterStore store_;
   Arena arena_;
-  Unused unused_;
+  CompileOptions options_;
   std::map<std::string, std::unique_ptr<Plan>> plans_;
 };
 

@@ -127,6 +127,7 @@ void ParameterStore::run_reorder(Derived& derived) {
 }
 
 void ParameterStore::refresh() {
+  ++version_;
   for (Derived& d : derived_) run_reorder(d);
 }
 
@@ -161,6 +162,7 @@ Tensor ParameterStore::read(const std::string& name) const {
 void ParameterStore::write(const std::string& name, const Tensor& tensor) {
   const Parameter* parameter = find(name);
   from_tensor(parameter, tensor, record(parameter).value);
+  ++version_;
 }
 
 Tensor ParameterStore::read_gradient(const std::string& name) const {

@@ -65,7 +65,8 @@ class ParameterStore {
   // A copy of the parameter in another form, kept current by refresh(); the same form gives the same copy.
   int derive(const Parameter* parameter, const Layout& layout, DType dtype);
   void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data.get(); }
-  void refresh();  // after values changed
+  void refresh();                                     // after values changed
+  std::uint64_t version() const { return version_; }  // rises with every change of values, from 1
 
   // Logical order, by full name.
   bool contains(const std::string& name) const { return by_name_.contains(name); }
@@ -110,6 +111,7 @@ class ParameterStore {
   std::vector<Bucket> buckets_;
   std::vector<Derived> derived_;
   bool allocated_ = false;
+  std::uint64_t version_ = 1;
 };
 
 }  // namespace lockstep

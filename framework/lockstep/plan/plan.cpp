@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep {
@@ -34,9 +36,10 @@ Value Inputs::operator[](const std::string& name) const {
   return found->second;
 }
 
-Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& traced,
-           const std::vector<ParameterGradient>& gradients, ParameterStore& store, Arena& arena)
-    : graph_(std::move(graph)), store_(store), arena_(arena), batch_(batch) {
+Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options)
+    : graph_(std::move(source.graph)), store_(store), arena_(arena), batch_(source.batch) {
+  const Traced& traced = source.traced;
+  const auto& gradients = source.gradients;
   std::vector<Value> outputs;
   loss_ = keep(traced.loss.mean, outputs);
   weight_ = keep(traced.loss.weight, outputs);
@@ -51,7 +54,7 @@ Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& trace
   for (const RunningStatistics& s : graph_->statistics()) statistics_.push_back(keep(s.sums, outputs));
 
   if (!store_.allocated()) {  // the nominal plan: its kernels' wishes become the persistent form
-    const Assembly wishes = assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }});
+    const Assembly wishes = assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options});
     std::vector<const Parameter*> order;
     for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
     store_.allocate(wishes.natural_layouts, order);
@@ -61,7 +64,7 @@ Plan::Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& trace
           "'{}' has no memory for a gradient: compile the training plan first, and thaw parameters before that",
           store_.name(g.parameter));
   }
-  assembly_ = assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }});
+  assembly_ = assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options});
   for (PlanStep& step : assembly_.steps) {
     kernels_.push_back(step.offer.build());
     step.offer.build = nullptr;
@@ -92,6 +95,12 @@ void Plan::lay_out() {
   for (Lifetime& w : workspaces_) {
     if (w.bytes > 0) lifetimes.push_back(&w);
   }
+  for (PlanBuffer& b : assembly_.buffers) {
+    if (b.kind != PlanBuffer::Kind::Constant || b.alias >= 0) continue;
+    b.life.offset = constant_bytes_;
+    constant_bytes_ += (b.life.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  constants_ = allocate_aligned(constant_bytes_);
   arena_bytes_ = assign_offsets(std::move(lifetimes));
   arena_.reserve(arena_bytes_);
 }
@@ -106,6 +115,8 @@ void* Plan::address(int buffer) const {
     case PlanBuffer::Kind::Gradient:
       if (!aimed_.accumulate && aimed_.slot >= 0) return store_.gradient(b.parameter, aimed_.slot);
       break;
+    case PlanBuffer::Kind::Constant:
+      return constants_.get() + b.life.offset;
     case PlanBuffer::Kind::Arena:
       break;
   }
@@ -144,11 +155,28 @@ void Plan::aim(GradientTarget target) {
   for (const GradientPointer& g : gradient_pointers_) pointers_[g.at] = address(g.buffer);
 }
 
+void Plan::run_step(std::size_t s) {
+  if (seconds_.empty()) return kernels_[s]->run(arguments_[s]);
+  const auto start = std::chrono::steady_clock::now();
+  kernels_[s]->run(arguments_[s]);
+  seconds_[s] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Plan::refresh_constants() {
+  if (constants_version_ == store_.version()) return;
+  constants_version_ = store_.version();
+  for (std::size_t s = 0; s < kernels_.size(); ++s) {
+    if (assembly_.steps[s].constant) run_step(s);
+  }
+}
+
 void Plan::run(GradientTarget target, const GradientHook& hook) {
   if (bound_generation_ != arena_.generation()) bind();
   aim(target);
+  refresh_constants();
   for (std::size_t s = 0; s < kernels_.size(); ++s) {
-    kernels_[s]->run(arguments_[s]);
+    if (assembly_.steps[s].constant) continue;
+    run_step(s);
     for (int sink : assembly_.steps[s].sinks) {
       const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(sink)];
       if (target.accumulate) {

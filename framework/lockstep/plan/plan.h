@@ -20,9 +20,14 @@ struct GradientTarget {
 
 class Plan {
  public:
-  // Takes the graph as traced for `batch` samples (training graphs with their gradient appended).
-  Plan(std::unique_ptr<Graph> graph, std::int64_t batch, const Traced& traced,
-       const std::vector<ParameterGradient>& gradients, ParameterStore& store, Arena& arena);
+  // What is run: a graph as it is, for `batch` samples (training graphs with their gradient appended).
+  struct Source {
+    std::unique_ptr<Graph> graph;
+    std::int64_t batch;
+    Traced traced;
+    std::vector<ParameterGradient> gradients;
+  };
+  Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options = {});
   ~Plan();
 
   // Called after a step of the plan when a parameter's gradient is final in its slot.
@@ -50,10 +55,16 @@ class Plan {
   std::string describe() const;
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
   std::size_t arena_bytes() const { return arena_bytes_; }
+  std::size_t constant_bytes() const { return constant_bytes_; }
+  // From now on run() takes the time of every step: seconds by step, summed over runs.
+  void start_profile() { seconds_.assign(kernels_.size(), 0.0); }
+  const std::vector<double>& seconds() const { return seconds_; }
   double flops() const;
 
  private:
   void lay_out();
+  void run_step(std::size_t step);
+  void refresh_constants();
   void bind();
   void aim(GradientTarget target);
   void* address(int buffer) const;
@@ -67,7 +78,10 @@ class Plan {
   Assembly assembly_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Lifetime> workspaces_;  // by step
-  std::size_t arena_bytes_ = 0;
+  std::size_t arena_bytes_ = 0, constant_bytes_ = 0;
+  AlignedBuffer constants_;
+  std::uint64_t constants_version_ = 0;  // of the parameters that they were computed from
+  std::vector<double> seconds_;          // empty: no profile
   std::int64_t batch_;
   int loss_ = -1, weight_ = -1, prediction_ = -1;  // indices into assembly_.outputs
   std::vector<std::string> count_names_;

@@ -61,7 +61,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
       options_(with_rule(std::move(options))),
-      model_(module.named_parameters(), std::move(model), store_options(options_, world_), options_.unused) {
+      model_(module.named_parameters(), std::move(model), store_options(options_, world_), options_.compile) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
   // All ranks compile the first leaf's shape, so that all fix the same persistent form.

@@ -34,7 +34,7 @@ struct TrainerOptions {
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
   std::int64_t bucket_bytes = 25 << 20;
-  Unused unused = Unused::Error;
+  CompileOptions compile = {};
 };
 
 // Means over all samples of a step, or of an evaluation, on every rank the same.

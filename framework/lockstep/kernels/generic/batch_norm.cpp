@@ -125,6 +125,14 @@ Sums<B> gradient_sums(const BatchNormView& v, std::int64_t cb, const T* x, const
   });
 }
 
+template <int B, class T>
+PerLane<T, B> scale_of(const T* gamma, const T* inv_std, Lanes lanes) {
+  PerLane<T, B> scale = load<B>(gamma, lanes, T(1));
+  const PerLane<T, B> inverse = load<B>(inv_std, lanes, T(0));
+  for (std::size_t l = 0; l < B; ++l) scale[l] *= inverse[l];
+  return scale;
+}
+
 template <class T>
 void store(T* array, std::int64_t i, double value) {
   if (array) array[i] = static_cast<T>(value);
@@ -165,6 +173,29 @@ void batch_norm_forward(const BatchNormView& v, const T* x, const T* gamma, cons
       sums[v.channels + c] = m2 + static_cast<double>(n) * average * average;
     }
     normalise<B>(v, cb, x, centre, scale, load<B>(beta, lanes, T(0)), y);
+  });
+}
+
+template <class T>
+void batch_norm_normalise(const BatchNormView& v, const T* x, const T* gamma, const T* beta, const T* mean,
+                          const T* inv_std, T* y) {
+  for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
+    constexpr int B = decltype(width)::value;
+    const PerLane<T, B> scale = scale_of<B>(gamma, inv_std, lanes);
+    normalise<B>(v, cb, x, load<B>(mean, lanes, T(0)), scale, load<B>(beta, lanes, T(0)), y);
+  });
+}
+
+template <class T>
+void batch_norm_mask(const BatchNormView& v, const T* x, const T* dy, const T* gamma, const T* beta, const T* mean,
+                     const T* inv_std, T* g) {
+  for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
+    constexpr int B = decltype(width)::value;
+    const PerLane<T, B> scale = scale_of<B>(gamma, inv_std, lanes), centre = load<B>(mean, lanes, T(0)),
+                        shift = load<B>(beta, lanes, T(0));
+    each<B>(v, cb, g, [=](std::int64_t i, std::size_t l) {
+      return (x[i] - centre[l]) * scale[l] + shift[l] <= T(0) ? T(0) : dy[i];
+    });
   });
 }
 
@@ -244,6 +275,9 @@ void add_channel_bias(const BatchNormView& v, T* y, const T* bias) {
 #define LOCKSTEP_INSTANTIATE(T)                                                                                        \
   template void batch_norm_forward<T>(const BatchNormView&, const T*, const T*, const T*, double, T*, T*, T*,          \
                                       double*);                                                                        \
+  template void batch_norm_normalise<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*);   \
+  template void batch_norm_mask<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, const T*,   \
+                                   T*);                                                                                \
   template void batch_norm_backward<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*, T*, \
                                        T*);                                                                            \
   template void batch_norm_inference<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,        \

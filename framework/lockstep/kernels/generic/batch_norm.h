@@ -25,6 +25,15 @@ template <class T>
 void batch_norm_backward(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* mean,
                          const T* inv_std, T* dx, T* dgamma, T* dbeta);
 
+// y = gamma * (x - mean) * inv_std + beta, the same bits as forward's.
+template <class T>
+void batch_norm_normalise(const BatchNormView& view, const T* x, const T* gamma, const T* beta, const T* mean,
+                          const T* inv_std, T* y);
+// g = dy where that y is positive, else 0. g may be dy.
+template <class T>
+void batch_norm_mask(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* beta, const T* mean,
+                     const T* inv_std, T* g);
+
 // The same with given statistics, which are constants to the gradient.
 template <class T>
 void batch_norm_inference(const BatchNormView& view, const T* x, const T* gamma, const T* beta, const T* running_mean,

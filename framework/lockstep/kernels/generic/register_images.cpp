@@ -1,5 +1,8 @@
 // Batch normalisation, channel sums and pooling.
+#include <cmath>
+
 #include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/generic/reduce.h"
@@ -33,14 +36,37 @@ ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout> offer
   return c;
 }
 
+// The epilogue in place, in loops of its own.
+template <class T>
+void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {
+  if (epilogue.residual) add(n, y, residual, y);
+  if (epilogue.relu) relu_forward(n, y, y);
+}
+
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
-  offer.build = [view = view, epsilon = r.as<BatchNorm2dOp>().epsilon(), dtype = r.dtype()] {
+  const auto& op = r.as<BatchNorm2dOp>();
+  offer.build = [view = view, epsilon = op.epsilon(), epilogue = op.epilogue(), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
         batch_norm_forward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), epsilon, a.out<T>(0), a.out<T>(1), a.out<T>(2),
                            a.out<double>(3));
+        finish(epilogue, view.elements(), epilogue.residual ? a.in<T>(3) : nullptr, a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_normalise_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  auto [offer, view] = channel_offer(r, offered);
+  offer.build = [view = view, epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue(), dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        batch_norm_normalise(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), a.out<T>(0));
+        finish(epilogue, view.elements(), epilogue.residual ? a.in<T>(5) : nullptr, a.out<T>(0));
       });
     });
   };
@@ -49,13 +75,23 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
 
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
-  offer.in_place_input = 1;
-  offer.build = [view = view, dtype = r.dtype()] {
+  const Epilogue epilogue = r.as<BatchNorm2dGradientOp>().epilogue();
+  const bool masked = epilogue.relu && epilogue.residual;
+  if (!masked) offer.in_place_input = 1;
+  offer.build = [view = view, epilogue, masked, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
-        batch_norm_backward(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), a.out<T>(0), a.out<T>(1),
-                            a.out<T>(2));
+        const T *x = a.in<T>(0), *dy = a.in<T>(1), *gamma = a.in<T>(2), *mean = a.in<T>(3), *inverse = a.in<T>(4);
+        T* dx = a.out<T>(0);
+        if (masked) {
+          relu_backward(view.elements(), a.in<T>(5), dy, a.out<T>(3));
+          dy = a.out<T>(3);
+        } else if (epilogue.relu) {
+          batch_norm_mask(view, x, dy, gamma, a.in<T>(5), mean, inverse, dx);
+          dy = dx;
+        }
+        batch_norm_backward(view, x, dy, gamma, mean, inverse, dx, a.out<T>(1), a.out<T>(2));
       });
     });
   };
@@ -65,11 +101,32 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
 std::optional<KernelOffer> batch_norm_inference_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
   offer.in_place_input = 0;
-  offer.build = [view = view, epsilon = r.as<BatchNorm2dInferenceOp>().epsilon(), dtype = r.dtype()] {
+  const auto& op = r.as<BatchNorm2dInferenceOp>();
+  offer.build = [view = view, epsilon = op.epsilon(), epilogue = op.epilogue(), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
         batch_norm_inference(view, a.in<T>(0), a.in<T>(1), a.in<T>(2), a.in<T>(3), a.in<T>(4), epsilon, a.out<T>(0));
+        finish(epilogue, view.elements(), epilogue.residual ? a.in<T>(5) : nullptr, a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> fold_batch_norm(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const std::int64_t filters = r.inputs[0].shape[0], per_filter = r.inputs[0].shape.tail().elements();
+  offer.build = [=, epsilon = r.as<FoldBatchNormOp>().epsilon(), bias = r.inputs.size() > 5, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        for (std::int64_t f = 0; f < filters; ++f) {
+          const double s = static_cast<double>(a.in<T>(1)[f]) / std::sqrt(static_cast<double>(a.in<T>(4)[f]) + epsilon);
+          const double shift = (bias ? static_cast<double>(a.in<T>(5)[f]) : 0) - static_cast<double>(a.in<T>(3)[f]);
+          scale_shift(per_filter, static_cast<T>(s), T(0), a.in<T>(0) + f * per_filter, a.out<T>(0) + f * per_filter);
+          a.out<T>(1)[f] = static_cast<T>(static_cast<double>(a.in<T>(2)[f]) + shift * s);
+        }
       });
     });
   };
@@ -218,6 +275,8 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
 
 void register_images(KernelRegistry& registry) {
   add_generic(registry, "batch_norm2d", batch_norm);
+  add_generic(registry, "batch_norm2d_normalise", batch_norm_normalise_kernel);
+  add_generic(registry, "fold_batch_norm", fold_batch_norm);
   add_generic(registry, "batch_norm2d_gradient", batch_norm_gradient);
   add_generic(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
   add_generic(registry, "batch_norm2d_inference_gradient", batch_norm_inference_gradient);

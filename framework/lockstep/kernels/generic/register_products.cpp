@@ -1,6 +1,7 @@
 // Convolution, linear layers and matrix products on OpenBLAS.
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/gemm.h"
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/reduce.h"
@@ -42,12 +43,16 @@ KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch
 }
 
 std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layout>) {
-  const bool bias = r.inputs.size() > 2;
-  return convolution(r, geometry(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape),
-                     conv2d_forward_scratch, [bias](const Conv2dGeometry& g, const Arguments& a, auto tag) {
+  const auto& op = r.as<Conv2dOp>();
+  const bool bias = op.has_bias(r.inputs.size());
+  const Epilogue epilogue = op.epilogue();
+  return convolution(r, geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
+                     [=, n = r.outputs[0].shape.elements()](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);
-                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, a.out<T>(0),
-                                      a.scratch<T>());
+                       T* y = a.out<T>(0);
+                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, y, a.scratch<T>());
+                       if (epilogue.residual) add(n, y, a.in<T>(bias ? 3 : 2), y);
+                       if (epilogue.relu) relu_forward(n, y, y);
                      });
 }
 
@@ -91,12 +96,13 @@ std::optional<KernelOffer> matmul_kernel(const KernelRequest& r, std::span<const
 std::optional<KernelOffer> linear_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = r.inputs[0].shape[1];
-  offer.build = [m, n, k, bias = r.inputs.size() > 2, dtype = r.dtype()] {
+  offer.build = [m, n, k, relu = r.as<LinearOp>().relu(), bias = r.inputs.size() > 2, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
         gemm(false, true, m, n, k, T(1), a.in<T>(0), k, a.in<T>(1), k, T(0), a.out<T>(0), n);
         if (bias) add_channel_bias({.batch = m, .channels = n, .spatial = 1}, a.out<T>(0), a.in<T>(2));
+        if (relu) relu_forward(m * n, a.out<T>(0), a.out<T>(0));
       });
     });
   };

@@ -33,10 +33,11 @@ Problem describe(const ConvolutionShape& s, DType dtype, bool bias) {
 }
 
 // Also the hint that oneDNN's gradients of a convolution ask for.
-dnnl::convolution_forward::primitive_desc forward_primitive(const Problem& p, dnnl::algorithm algorithm) {
+dnnl::convolution_forward::primitive_desc forward_primitive(const Problem& p, dnnl::algorithm algorithm,
+                                                            const Epilogue& epilogue = {}) {
   const dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_training, algorithm, p.x, p.weight, p.bias, p.y,
                                           p.stride, p.dilation, p.padding, p.padding);
-  return {d, attributes(), engine(), true};
+  return {d, attributes(epilogue), engine(), true};
 }
 
 bool supported(const KernelRequest& r) {
@@ -67,17 +68,19 @@ std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& 
 
 std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
-  const bool bias = r.inputs.size() > 2;
-  const ConvolutionShape shape{r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
+  const auto& op = r.as<Conv2dOp>();
+  const bool bias = op.has_bias(r.inputs.size());
+  const ConvolutionShape shape{op.options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
   const Problem p = describe(shape, r.dtype(), bias);
   return offers(r, shape, Direction::Forward, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(p, algorithm);
+    const auto primitive = forward_primitive(p, algorithm, op.epilogue());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
                                   {DNNL_ARG_DST, 0, true, primitive.dst_desc()}};
     if (bias) bindings.push_back({DNNL_ARG_BIAS, 2, false, primitive.bias_desc()});
-    return primitive_offer(r, primitive, std::move(bindings));
+    const int residual = op.epilogue().residual ? static_cast<int>(r.inputs.size()) - 1 : -1;
+    return primitive_offer(r, primitive, std::move(bindings), residual);
   });
 }
 

@@ -45,9 +45,9 @@ Problem describe(const Type& x, const Shape& weight, const Type& y, bool bias, W
           .y = descriptor(y)};
 }
 
-dnnl::inner_product_forward::primitive_desc forward_primitive(const Problem& p) {
+dnnl::inner_product_forward::primitive_desc forward_primitive(const Problem& p, bool relu = false) {
   const dnnl::inner_product_forward::desc d(dnnl::prop_kind::forward_training, p.x, p.weight, p.bias, p.y);
-  return {d, attributes(), engine(), true};
+  return {d, attributes({.relu = relu}), engine(), true};
 }
 
 // Collects offer(layout) for both layouts of the weights.
@@ -69,7 +69,7 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
   if (!supported(r)) return {};
   const bool bias = r.inputs.size() > 2;
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout));
+    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout), r.as<LinearOp>().relu());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
