@@ -51,6 +51,7 @@ void max_window(const PoolGeometry& g, std::int64_t top, std::int64_t left, cons
     for (std::int64_t c = cols.begin; c < cols.end; ++c) {
       const T* from = x + ((top + r * g.dilation_h) * g.in_w + left + c * g.dilation_w) * Block;
       const auto position = static_cast<std::int32_t>(r * g.kernel_w + c);
+#pragma omp simd
       for (std::int64_t l = 0; l < Block; ++l) {
         const C v = static_cast<C>(from[l]);
         const bool take = (v > best[l]) | (v != v);
@@ -194,14 +195,14 @@ void global_average_pool_backward(std::int64_t planes, std::int64_t spatial, con
 
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::uint8_t*);
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::int32_t*);
-#define LOCKSTEP_INSTANTIATE(T)                                                               \
-  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*);           \
-  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::int32_t*);           \
-  template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*);    \
-  template void max_pool_backward(const PoolGeometry&, const T*, const std::int32_t*, T*);    \
-  template void average_pool_forward<T>(const PoolGeometry&, const T*, T*);                   \
-  template void average_pool_backward<T>(const PoolGeometry&, const T*, T*);                  \
-  template void global_average_pool_forward<T>(std::int64_t, std::int64_t, const T*, T*);     \
+#define LOCKSTEP_INSTANTIATE(T)                                                            \
+  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*);        \
+  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::int32_t*);        \
+  template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*); \
+  template void max_pool_backward(const PoolGeometry&, const T*, const std::int32_t*, T*); \
+  template void average_pool_forward<T>(const PoolGeometry&, const T*, T*);                \
+  template void average_pool_backward<T>(const PoolGeometry&, const T*, T*);               \
+  template void global_average_pool_forward<T>(std::int64_t, std::int64_t, const T*, T*);  \
   template void global_average_pool_backward<T>(std::int64_t, std::int64_t, const T*, T*);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)

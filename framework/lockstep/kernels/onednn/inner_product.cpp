@@ -69,7 +69,8 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
   if (!supported(r)) return {};
   const bool bias = r.inputs.size() > 2;
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout), r.as<LinearOp>().relu());
+    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout),
+                                             r.as<LinearOp>().relu());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},

@@ -26,8 +26,8 @@ struct Binding {
 
 // An offer to run the primitive; nullopt if it is one of oneDNN's reference implementations, which are far slower than
 // the generic kernels, or one of its layouts has no Layout. An input whose descriptor is f32 or bf16 where the request
-// is not is asked for in the descriptor's type. A residual is the input that the primitive's sum finds in output 0: it is
-// copied there unless the plan computes in place.
+// is not is asked for in the descriptor's type. A residual is the input that the primitive's sum finds in output 0: it
+// is copied there unless the plan computes in place.
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
                                            std::vector<Binding> bindings, int residual = -1);
 
