@@ -10,6 +10,8 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/comm/launch.h"
+#include "lockstep/core/process_settings.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/train/trainer.h"
 #include "models/zoo/classify.h"
@@ -127,6 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
+  settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

@@ -12,8 +12,8 @@ install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockste
 
 # Headers that only the library's own sources include stay at home: they need oneDNN's, or HDF5's.
 install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "hdf5_handle.h" EXCLUDE
-  PATTERN "image_types.h" EXCLUDE)
+  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "kernels/vector" EXCLUDE
+  PATTERN "hdf5_handle.h" EXCLUDE PATTERN "image_types.h" EXCLUDE)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
 
 configure_package_config_file(cmake/lockstepConfig.cmake.in lockstepConfig.cmake INSTALL_DESTINATION ${package})

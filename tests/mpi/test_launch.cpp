@@ -61,6 +61,25 @@ TEST(Launch, SingletonsCanBeMeant) {
   EXPECT_EQ(problem(1, kOpenMpi, {{"SLURM_STEP_NUM_TASKS", "4"}, {"LOCKSTEP_ALLOW_SINGLETONS", "1"}}), "");
 }
 
+int local_ranks(const Variables& variables) {
+  return comm::launched_local_ranks([&](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+TEST(Launch, LocalRanksAreKnownBeforeMpiStarts) {
+  EXPECT_EQ(local_ranks({}), 1);
+  EXPECT_EQ(local_ranks({{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"SLURM_STEP_TASKS_PER_NODE", "2"}}), 4);
+  EXPECT_EQ(local_ranks({{"MPI_LOCALNRANKS", "3"}}), 3);
+  EXPECT_EQ(local_ranks({{"MPI_LOCALNRANKS", "many"}}), 1);
+  const std::string slurm = "3(x2),1";
+  EXPECT_EQ(local_ranks({{"SLURM_STEP_TASKS_PER_NODE", slurm}}), 3);
+  EXPECT_EQ(local_ranks({{"SLURM_STEP_TASKS_PER_NODE", slurm}, {"SLURM_NODEID", "1"}}), 3);
+  EXPECT_EQ(local_ranks({{"SLURM_STEP_TASKS_PER_NODE", slurm}, {"SLURM_NODEID", "2"}}), 1);
+  EXPECT_EQ(local_ranks({{"SLURM_STEP_TASKS_PER_NODE", slurm}, {"SLURM_NODEID", "5"}}), 1);
+}
+
 TEST(Topology, NodesAreNumberedByTheirLowestRank) {
   const std::vector<comm::NodeIdentity> ranks{{"b", "B"}, {"a", "A"}, {"b", "B"}, {"a", "A"}, {"a", "A"}};
   const comm::Topology topology(ranks);

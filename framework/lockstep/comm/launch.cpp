@@ -2,19 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <sstream>
 
 namespace lockstep::comm {
 namespace {
 
-std::optional<int> number(const LaunchFacts& facts, const std::string& name) {
-  const std::optional<std::string> text = facts.variable(name);
+std::optional<int> number(const ReadVariable& variable, const std::string& name) {
+  const std::optional<std::string> text = variable(name);
   if (!text) {
     return std::nullopt;
   }
   int value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
+}
+
+// Slurm's "2(x3),1": the tasks of three nodes with two each, then of one with one.
+int tasks_of_slurm_node(const std::string& text, int node) {
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t repeat = part.find("(x");
+    const int times = repeat == std::string::npos ? 1 : std::atoi(part.c_str() + repeat + 2);
+    if (node < times) return std::max(1, std::atoi(part.c_str()));
+    node -= times;
+  }
+  return 1;
 }
 
 bool is_open_mpi(const LaunchFacts& facts) { return facts.library.find("Open MPI") != std::string::npos; }
@@ -31,7 +46,7 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
   const std::string declare = "(LOCKSTEP_ALLOW_SINGLETONS=1 if independent processes are meant)";
 
   // The innermost launcher is believed first: mpirun inside a Slurm step inherits the step's variables as well.
-  if (const auto size = number(facts, "OMPI_COMM_WORLD_SIZE")) {
+  if (const auto size = number(facts.variable, "OMPI_COMM_WORLD_SIZE")) {
     if (*size <= 1) {
       return std::nullopt;
     }
@@ -41,8 +56,8 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
         *size, built, declare);
   }
   // MPICH's hydra sets PMI_SIZE, Slurm's pmi2 as well: which of the two is told by the step.
-  const auto step_size = number(facts, "SLURM_STEP_NUM_TASKS");
-  const auto pmi_size = number(facts, "PMI_SIZE");
+  const auto step_size = number(facts.variable, "SLURM_STEP_NUM_TASKS");
+  const auto pmi_size = number(facts.variable, "PMI_SIZE");
   if (step_size && *step_size > 1 && (!pmi_size || *pmi_size == *step_size)) {
     return fmt::format("srun started {} tasks, but MPI ({}) sees one rank in each: use srun --mpi={} {}", *step_size,
                        built, is_open_mpi(facts) ? "pmix" : "pmi2", declare);
@@ -54,7 +69,7 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
         *pmi_size, built, declare);
   }
   for (const char* name : {"PALS_SIZE", "FLUX_JOB_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE"}) {
-    if (const auto size = number(facts, name); size && *size > 1) {
+    if (const auto size = number(facts.variable, name); size && *size > 1) {
       return fmt::format(
           "{}={} but MPI ({}) sees one rank: launcher and library do not match, use the mpirun of that "
           "library {}",
@@ -62,6 +77,24 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
     }
   }
   return std::nullopt;
+}
+
+int launched_local_ranks(const ReadVariable& variable) {
+  // Open MPI; MPICH and Intel MPI; MVAPICH; the innermost launcher is believed first.
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"}) {
+    if (const auto ranks = number(variable, name)) return std::max(1, *ranks);
+  }
+  if (const auto tasks = variable("SLURM_STEP_TASKS_PER_NODE")) {
+    return tasks_of_slurm_node(*tasks, number(variable, "SLURM_NODEID").value_or(0));
+  }
+  return 1;
+}
+
+int launched_local_ranks() {
+  return launched_local_ranks([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
 }
 
 }  // namespace lockstep::comm

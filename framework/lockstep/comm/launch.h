@@ -8,15 +8,22 @@
 
 namespace lockstep::comm {
 
+// Reads an environment variable; std::nullopt if it is unset.
+using ReadVariable = std::function<std::optional<std::string>(const std::string&)>;
+
 struct LaunchFacts {
   int world_size = 1;
   std::string library;  // as Environment::library() gives it
-  // Reads an environment variable; std::nullopt if it is unset.
-  std::function<std::optional<std::string>(const std::string&)> variable;
+  ReadVariable variable;
 };
 
 // One line that names what was found and what to do, or nothing if the launch is sound. LOCKSTEP_ALLOW_SINGLETONS=1
 // declares that independent processes are meant.
 std::optional<std::string> launch_problem(const LaunchFacts& facts);
+
+// Ranks on this node as the launcher's variables tell it, before MPI_Init; 1 where they do not. Of Slurm's, those of
+// the step: in a batch script, where no step runs, the job's are set too.
+int launched_local_ranks(const ReadVariable& variable);
+int launched_local_ranks();  // of this process
 
 }  // namespace lockstep::comm

@@ -5,7 +5,6 @@
 #include <omp.h>
 #include <sched.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -45,14 +44,15 @@ std::vector<int> affinity() {
   return {0};
 }
 
-int physical_cores(const std::vector<int>& cpus) {
+// Each core by its first hardware thread.
+std::vector<int> cores_of(const std::vector<int>& cpus) {
   std::set<int> cores;
   for (int cpu : cpus) {
     const std::vector<int> siblings =
         parse_cpu_list(first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
     cores.insert(siblings.empty() ? cpu : siblings.front());
   }
-  return std::max(1, static_cast<int>(cores.size()));
+  return {cores.begin(), cores.end()};
 }
 
 struct CgroupLine {
@@ -158,10 +158,13 @@ Cores available_cores() {
   const fs::path membership = "/proc/self/cgroup", mount = "/sys/fs/cgroup";
   Cores cores;
   cores.cpus = affinity();
-  cores.physical = physical_cores(cores.cpus);
-  cores.node_cpus = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  const int container = static_cast<int>(cgroup_cpus(membership, mount).size());
-  if (container > 0) cores.node_cpus = std::min(cores.node_cpus, container);
+  cores.cores = cores_of(cores.cpus);
+  cores.physical = std::max(1, static_cast<int>(cores.cores.size()));
+  std::vector<int> node = cgroup_cpus(membership, mount);
+  if (node.empty()) node = parse_cpu_list(first_line("/sys/devices/system/cpu/online"));
+  if (node.empty()) node = cores.cpus;
+  cores.node_cpus = static_cast<int>(node.size());
+  cores.node_cores = std::max(1, static_cast<int>(cores_of(node).size()));
   cores.quota = cgroup_cpu_quota(membership, mount);
   return cores;
 }

@@ -13,10 +13,12 @@ namespace lockstep {
 
 // Cores as one process sees them.
 struct Cores {
-  std::vector<int> cpus;  // hardware threads in the affinity mask, ascending
-  int physical = 1;       // distinct cores among `cpus`
-  int node_cpus = 1;      // hardware threads of the node, or of the container the process lives in
-  double quota = 0;       // CPU time the control group grants, in cores; 0: no limit
+  std::vector<int> cpus;   // hardware threads in the affinity mask, ascending
+  int physical = 1;        // distinct cores among `cpus`
+  std::vector<int> cores;  // those cores, ascending, each by its first hardware thread
+  int node_cpus = 1;       // hardware threads of the node, or of the container the process lives in
+  int node_cores = 1;      // physical cores of it
+  double quota = 0;        // CPU time the control group grants, in cores; 0: no limit
 };
 Cores available_cores();
 

@@ -76,7 +76,7 @@ struct KernelOffer {
   // The types in which the inputs are read, where they are not the request's (bf16 copies of f32 weights); empty: as
   // requested.
   std::vector<DType> input_dtypes = {};
-  int in_place_input = -1;  // output 0 may share this input's memory
+  int in_place_input = -1, in_place_output = 0;  // the output may share the input's memory; -1: none may
   std::function<std::unique_ptr<Kernel>()> build;
 };
 

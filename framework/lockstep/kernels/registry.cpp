@@ -46,6 +46,7 @@ KernelRegistry& kernel_registry() {
     KernelRegistry built_in;
     register_generic_kernels(built_in);
     register_onednn_kernels(built_in);
+    register_vector_kernels(built_in);
     return built_in;
   }();
   return registry;

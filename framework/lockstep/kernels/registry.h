@@ -55,6 +55,7 @@ void register_plain_kernel(std::string op, std::function<void(const KernelReques
 // The back ends' tables.
 void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
+void register_vector_kernels(KernelRegistry& registry);
 bool has_onednn();
 
 }  // namespace lockstep

@@ -251,7 +251,8 @@ void plan_lifetimes(Assembly& assembly) {
   for (int s = 0; s < end; ++s) {
     PlanStep& step = assembly.steps[static_cast<std::size_t>(s)];
     if (step.offer.in_place_input < 0) continue;
-    const int in = step.inputs[static_cast<std::size_t>(step.offer.in_place_input)], out = step.outputs[0];
+    const int in = step.inputs[static_cast<std::size_t>(step.offer.in_place_input)];
+    const int out = step.outputs[static_cast<std::size_t>(step.offer.in_place_output)];
     PlanBuffer &source = root_of(in), &target = buffers[static_cast<std::size_t>(out)];
     if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep)
       continue;

@@ -2,11 +2,16 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/comm/launch.h"
+#include "lockstep/core/process_settings.h"
+#include "lockstep/train/session_setup.h"
 
 namespace lockstep::train {
 
@@ -24,9 +29,16 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   std::optional<comm::Communicator> world;
   std::optional<Session> session;
   try {
+    std::ostringstream out, err;  // every rank's words; only rank 0's are said
+    const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
+    if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     mpi.emplace();
     world.emplace(comm::Communicator::world());
-    if (const auto status = parse_together(*world, argc, argv)) return *status;
+    if (world->is_root()) {
+      std::cout << out.str() << std::flush;
+      std::cerr << err.str() << std::flush;
+    }
+    if (const auto status = agree(*world, parsed)) return *status;
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : own_) write(own);
     session.emplace(*world, options_, name_, own);
@@ -51,8 +63,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
 }
 
 // The status to end with, if the command line says so on any rank.
-std::optional<int> Program::parse_together(const comm::Communicator& world, int argc, char** argv) {
-  const ParseResult parsed = parse(app_, options_, argc, argv, world.is_root());
+std::optional<int> Program::agree(const comm::Communicator& world, const ParseResult& parsed) const {
   const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
   const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
   if (status < 0) return std::nullopt;

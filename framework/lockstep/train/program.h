@@ -36,11 +36,12 @@ class Program {
         ->group("Model");
   }
 
-  // Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be.
+  // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
+  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be.
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
-  std::optional<int> parse_together(const comm::Communicator& world, int argc, char** argv);
+  std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;
 
   std::string name_;
   Options options_;

@@ -112,6 +112,9 @@ void Session::announce() const {
                threads_.compute, threads_.compute == 1 ? "" : "s", threads_.loaders, threads_.loaders == 1 ? "" : "s",
                cpu.model, cpu.instructions, mpi.substr(0, mpi.find(',')));
   logger->info("hosts: {}", host_list(comm_));
+  const PlacementReport placement = placement_report(comm_, threads_);
+  logger->info("cores: {}", placement.summary);
+  for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
   const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,
                global_batch(options_, comm_.size()), shards, train_loader_->sampler().steps_per_epoch());

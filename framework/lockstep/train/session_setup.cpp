@@ -5,9 +5,12 @@
 #include <xxhash.h>
 
 #include <filesystem>
+#include <map>
+#include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/placement.h"
 #include "lockstep/core/tensor.h"
 
 namespace lockstep::train {
@@ -16,9 +19,12 @@ std::string options_by_line(const Options& options, const nlohmann::json& progra
   return nlohmann::json::parse(canonical(options, program)).dump(1);
 }
 
-ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
+int requested_threads(const Options& options) {
   // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
-  const int threads = options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
+  return options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
+}
+
+ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
   const Cores cores = available_cores();
   const comm::Communicator& node = comm.group("node");
   std::vector<std::vector<int>> masks;
@@ -27,8 +33,39 @@ ThreadBudget share_threads(const comm::Communicator& comm, const Options& option
   }
   return budget(cores, {.local_ranks = comm.local_size(),
                         .sharing = ranks_sharing(masks, comm.local_rank()),
-                        .threads = threads,
+                        .threads = requested_threads(options),
                         .loaders = options.loaders});
+}
+
+PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads) {
+  const Cores cores = available_cores();
+  NodePlacement here{.host = comm.host(), .node_cores = cores.node_cores, .quota = cores.quota};
+  const comm::Communicator& node = comm.group("node");
+  const std::string mine = fmt::format("{} {} {}", comm.rank(), threads.compute, fmt::join(cores.cores, ","));
+  for (const std::string& text : node.allgather_strings(mine)) {
+    std::istringstream fields(text);
+    RankPlacement rank;
+    std::string list;
+    fields >> rank.rank >> rank.threads >> list;
+    rank.cores = parse_cpu_list(list);
+    here.ranks.push_back(std::move(rank));
+  }
+  const bool speaks = comm.local_rank() == 0;
+  std::map<std::string, std::vector<std::string>> hosts;  // by how their ranks lie
+  const std::vector<std::string> all = comm.allgather_strings(speaks ? describe(here) : "");
+  for (int r = 0; r < comm.size(); ++r) {
+    if (const std::string& text = all[static_cast<std::size_t>(r)]; !text.empty())
+      hosts[text].push_back(comm.topology().host(r));
+  }
+  PlacementReport report;
+  for (const auto& [text, names] : hosts) {
+    report.summary += report.summary.empty() ? "" : "; ";
+    report.summary += hosts.size() > 1        ? fmt::format("{}: {}", fmt::join(names, ","), text)
+                      : comm.node_count() > 1 ? fmt::format("on each host {}", text)
+                                              : text;
+  }
+  if (speaks) report.warnings = placement_warnings(here);
+  return report;
 }
 
 std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {

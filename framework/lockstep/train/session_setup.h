@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/threads.h"
@@ -21,8 +22,16 @@ std::string options_by_line(const Options& options, const nlohmann::json& progra
 std::string arithmetic(const ThreadBudget& threads);
 // A data set's description, size and a hash of samples spread over it: two copies that differ are told apart.
 std::string fingerprint(const data::Dataset& dataset);
+// Compute threads per rank that options and environment ask for; 0: as many as it has cores.
+int requested_threads(const Options& options);
 // Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
+struct PlacementReport {
+  std::string summary;                // on rank 0: all hosts in one line
+  std::vector<std::string> warnings;  // on the first rank of each node: the node's
+};
+// How ranks and threads lie on the cores. Collective.
+PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads);
 std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
 // `horizon` is the length of the run in epochs.
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/registry.h"
 
 namespace lockstep::generic {
@@ -36,6 +37,29 @@ inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<con
   std::ranges::fill(offer.inputs, *blocked);
   std::ranges::fill(offer.outputs, *blocked);
   return offer;
+}
+
+// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these
+// kernels know.
+struct ChannelOffer {
+  KernelOffer offer;
+  BatchNormView view;
+};
+
+inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout> offered) {
+  const Shape& x = r.inputs[0].shape;
+  ChannelOffer c{plain_offer(r),
+                 {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
+  const std::int64_t block = offered[0].channel_block(x);
+  if (block != 8 && block != 16) return c;
+  c.view.block = block;
+  for (std::size_t i = 0; i < r.inputs.size(); ++i) {
+    if (r.inputs[i].shape == x) c.offer.inputs[i] = offered[0];
+  }
+  for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+    if (r.outputs[i].shape == x) c.offer.outputs[i] = offered[0];
+  }
+  return c;
 }
 
 // The generic kernels know f32 and f64; bf16 goes through f32, which the plan sees to.

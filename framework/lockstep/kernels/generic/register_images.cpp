@@ -13,29 +13,6 @@
 namespace lockstep::generic {
 namespace {
 
-// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these
-// kernels know.
-struct ChannelOffer {
-  KernelOffer offer;
-  BatchNormView view;
-};
-
-ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout> offered) {
-  const Shape& x = r.inputs[0].shape;
-  ChannelOffer c{plain_offer(r),
-                 {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
-  const std::int64_t block = offered[0].channel_block(x);
-  if (block != 8 && block != 16) return c;
-  c.view.block = block;
-  for (std::size_t i = 0; i < r.inputs.size(); ++i) {
-    if (r.inputs[i].shape == x) c.offer.inputs[i] = offered[0];
-  }
-  for (std::size_t i = 0; i < r.outputs.size(); ++i) {
-    if (r.outputs[i].shape == x) c.offer.outputs[i] = offered[0];
-  }
-  return c;
-}
-
 // The epilogue in place, in loops of its own.
 template <class T>
 void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {

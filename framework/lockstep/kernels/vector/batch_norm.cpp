@@ -1,0 +1,271 @@
+#include "lockstep/kernels/vector/batch_norm.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/partition.h"
+#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/kernels/vector/bf16.h"
+
+namespace lockstep::vector {
+namespace {
+
+using generic::parallel_for;
+
+constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 KiB of f32, so a chunk fits the L2 cache
+constexpr std::int64_t kMaxChunks = 32;  // of a channel block
+
+template <class T>
+const BatchNormTable<T>& table(const VectorKernels& kernels) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.batch_norm_f32;
+  } else {
+    return kernels.batch_norm_bf16;
+  }
+}
+
+// How a view is cut into channel blocks and chunks, which fixes the order of its sums.
+struct Cuts {
+  explicit Cuts(const BatchNormView& v)
+      : view(v), segment(v.spatial * v.block), per_block(v.batch * segment), blocks(v.blocks()) {
+    check(v.block == 1 || v.block == 8 || v.block == 16, "batch_norm", "channel block is {}, expected 1, 8 or 16",
+          v.block);
+    chunks = std::clamp<std::int64_t>(per_block / kChunk, 1, kMaxChunks);
+  }
+  // Of a block's first element; an empty batch may come with null pointers.
+  std::int64_t offset(std::int64_t block) const { return per_block > 0 ? block * segment : 0; }
+  std::int64_t lanes(std::int64_t block) const { return std::min(view.block, view.channels - block * view.block); }
+  Strip whole() const { return {.segment = segment, .stride = blocks * segment, .begin = 0, .end = per_block}; }
+  Strip strip(std::int64_t chunk) const {
+    const Range part = part_of(per_block / view.block, chunks, chunk);
+    Strip s = whole();
+    s.begin = part.begin * view.block;
+    s.end = part.end * view.block;
+    return s;
+  }
+  // A thread that works on a whole block still has much of it in its cache in the second pass, but that needs blocks
+  // enough for all threads. The results are the same.
+  bool by_block() const {
+    const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+    return chunks == 1 || blocks % threads == 0 || blocks >= 8 * threads || blocks * per_block <= kChunk;
+  }
+
+  BatchNormView view;
+  std::int64_t segment, per_block, blocks, chunks = 1;
+};
+
+// What the first pass leaves for the second.
+struct alignas(64) Partial {
+  double sums[2 * kLanes];
+  float pivot[kLanes];
+};
+
+// The sums of one channel block.
+struct Total {
+  double first[kLanes] = {}, second[kLanes] = {};
+};
+Total total(const Cuts& cuts, const Partial* partials) {
+  Total t;
+  const std::int64_t block = cuts.view.block;
+  for (std::int64_t chunk = 0; chunk < cuts.chunks; ++chunk) {
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      t.first[l % block] += partials[chunk].sums[l];
+      t.second[l % block] += partials[chunk].sums[kLanes + l];
+    }
+  }
+  return t;
+}
+
+// sum(block, chunk), then second = finish(block, publish), a function of (chunk): where the sums of a block are
+// complete. finish runs on every thread that works on a block, and writes the block's results in the one call where
+// publish holds.
+template <class Sum, class Finish>
+void two_passes(const Cuts& cuts, const Sum& sum, const Finish& finish) {
+  const std::int64_t chunks = cuts.chunks;
+  if (cuts.by_block()) {
+    parallel_for(cuts.blocks, cuts.per_block, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        for (std::int64_t c = 0; c < chunks; ++c) sum(b, c);
+        const auto second = finish(b, true);
+        for (std::int64_t c = chunks; c-- > 0;) second(c);  // backwards: the last chunk is still in the cache
+      }
+    });
+    return;
+  }
+  const std::int64_t work = cuts.per_block / chunks;
+  parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) sum(i / chunks, i % chunks);
+  });
+  parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
+    while (end > begin) {
+      const std::int64_t b = (end - 1) / chunks, first = std::max(begin, b * chunks);
+      const auto second = finish(b, first == b * chunks);
+      for (; end > first; --end) second((end - 1) % chunks);
+    }
+  });
+}
+
+// The mean of a few elements of each channel, from places that are spread over the batch: shifted by it, f32 keeps the
+// digits of the variance.
+template <class T>
+void find_pivot(const Cuts& cuts, const T* x, std::int64_t lanes, float* pivot) {
+  const std::int64_t block = cuts.view.block, positions = cuts.per_block / block, spatial = cuts.view.spatial;
+  const std::int64_t count = std::min<std::int64_t>(16, positions);
+  float sum[kLanes] = {};
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t position = part_of(positions, count, k).begin;
+    const T* at = x + position / spatial * cuts.blocks * cuts.segment + position % spatial * block;
+    for (std::int64_t l = 0; l < lanes; ++l) sum[l] += to_float(at[l]);
+  }
+  for (std::int64_t l = 0; l < kLanes; ++l) {
+    pivot[l] = count > 0 ? sum[l % block] / static_cast<float>(count) : 0;
+  }
+}
+
+struct Statistics {
+  float mean, inv_std;
+};
+struct Affine {
+  const float *gamma, *beta;  // either may be null
+};
+
+// Lanes of a channel block; statistics(channel) are those of the channel.
+template <class Of>
+NormaliseLanes normalise_lanes(const Cuts& cuts, std::int64_t block, Affine affine, const Of& statistics) {
+  NormaliseLanes out;
+  const std::int64_t width = cuts.view.block;
+  for (std::int64_t l = 0; l < kLanes; ++l) {
+    if (l % width >= cuts.lanes(block)) continue;
+    const std::int64_t channel = block * width + l % width;
+    const Statistics s = statistics(channel);
+    out.mean[l] = s.mean;
+    out.scale[l] = (affine.gamma ? affine.gamma[channel] : 1) * s.inv_std;
+    out.shift[l] = affine.beta ? affine.beta[channel] : 0;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int64_t batch_norm_workspace(const BatchNormView& view) {
+  const Cuts cuts(view);
+  return cuts.blocks * cuts.chunks * static_cast<std::int64_t>(sizeof(Partial));
+}
+
+template <class T>
+void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kernels) {
+  const Cuts cuts(o.view);
+  const auto& level = table<T>(kernels);
+  auto* partials = reinterpret_cast<Partial*>(o.workspace);
+  const std::int64_t n = o.view.batch * o.view.spatial;
+  const double count = static_cast<double>(std::max<std::int64_t>(n, 1));
+  const auto sum = [&](std::int64_t b, std::int64_t chunk) {
+    Partial& p = *new (&partials[b * cuts.chunks + chunk]) Partial{};
+    find_pivot(cuts, o.x + cuts.offset(b), cuts.lanes(b), p.pivot);
+    level.moments(cuts.strip(chunk), o.x + cuts.offset(b), p.pivot, p.sums);
+  };
+  const auto finish = [&](std::int64_t b, bool publish) {
+    const Partial* block = partials + b * cuts.chunks;
+    const Total t = total(cuts, block);
+    Statistics statistics[kLanes];
+    const std::int64_t first = b * o.view.block;
+    for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
+      // M2 = sum d^2 - (sum d)^2 / n (Chan, Golub and LeVeque 1983)
+      const double pivot = static_cast<double>(block->pivot[l]), average = pivot + t.first[l] / count;
+      const double m2 = std::max(t.second[l] - t.first[l] * t.first[l] / count, 0.0);
+      statistics[l] = {static_cast<float>(average), static_cast<float>(1 / std::sqrt(m2 / count + o.eps))};
+      if (!publish) continue;
+      o.mean[first + l] = statistics[l].mean;
+      o.inv_std[first + l] = statistics[l].inv_std;
+      o.sums[first + l] = t.first[l] + static_cast<double>(n) * pivot;
+      o.sums[o.view.channels + first + l] = m2 + static_cast<double>(n) * average * average;
+    }
+    const NormaliseLanes lanes =
+        normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t channel) { return statistics[channel - first]; });
+    const T* residual = o.residual ? o.residual + cuts.offset(b) : nullptr;
+    return [&cuts, &level, lanes,
+            args = typename BatchNormTable<T>::Normalise{o.x + cuts.offset(b), residual, o.y + cuts.offset(b), o.relu}](
+               std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes); };
+  };
+  two_passes(cuts, sum, finish);
+}
+
+template <class T>
+void batch_norm_apply(const BatchNormApply<T>& o, const VectorKernels& kernels) {
+  check((o.inv_std == nullptr) != (o.variance == nullptr), "batch_norm", "expected either inv_std or variance");
+  const Cuts cuts(o.view);
+  const auto statistics = [&](std::int64_t c) {
+    if (o.inv_std) return Statistics{o.mean[c], o.inv_std[c]};
+    return Statistics{o.mean[c], static_cast<float>(1 / std::sqrt(static_cast<double>(o.variance[c]) + o.eps))};
+  };
+  parallel_for(cuts.blocks * cuts.chunks, cuts.per_block / cuts.chunks, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t b = i / cuts.chunks, at = cuts.offset(b);
+      table<T>(kernels).normalise(cuts.strip(i % cuts.chunks),
+                                  {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
+                                  normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics));
+    }
+  });
+}
+
+template <class T>
+void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& kernels) {
+  check(!o.dresidual || (o.relu && o.y), "batch_norm", "dresidual is given, expected relu and y beside it");
+  const Cuts cuts(o.view);
+  const auto& level = table<T>(kernels);
+  auto* partials = reinterpret_cast<Partial*>(o.workspace);
+  const double count = static_cast<double>(std::max<std::int64_t>(o.view.batch * o.view.spatial, 1));
+  const auto block_lanes = [&](std::int64_t b) {
+    return normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t c) {
+      return Statistics{o.mean[c], o.inv_std[c]};
+    });
+  };
+  const auto arguments = [&](std::int64_t b) {
+    const std::int64_t at = cuts.offset(b);
+    return typename BatchNormTable<T>::Gradient{.x = o.x + at,
+                                                .dy = o.dy + at,
+                                                .y = o.y ? o.y + at : nullptr,
+                                                .dx = o.dx + at,
+                                                .masked = o.dresidual ? o.dresidual + at : nullptr,
+                                                .relu = o.relu};
+  };
+  const auto sum = [&](std::int64_t b, std::int64_t chunk) {
+    Partial& p = *new (&partials[b * cuts.chunks + chunk]) Partial{};
+    level.gradient_sums(cuts.strip(chunk), arguments(b), block_lanes(b), p.sums);
+  };
+  const auto finish = [&](std::int64_t b, bool publish) {
+    const Total t = total(cuts, partials + b * cuts.chunks);
+    const NormaliseLanes lanes = block_lanes(b);
+    GradientLanes factors;
+    // dx = gamma inv_std (g - dbeta / n - xhat dgamma / n)
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      const std::int64_t lane = l % o.view.block, channel = b * o.view.block + lane;
+      if (lane >= cuts.lanes(b)) continue;
+      const double inverse = static_cast<double>(o.inv_std[channel]);
+      const double scale = (o.gamma ? static_cast<double>(o.gamma[channel]) : 1) * inverse;
+      factors.dy[l] = static_cast<float>(scale);
+      factors.x[l] = static_cast<float>(-scale * inverse * inverse * t.second[lane] / count);
+      factors.constant[l] = static_cast<float>(-scale * t.first[lane] / count);
+      if (publish && o.dgamma) o.dgamma[channel] = static_cast<float>(t.second[lane] * inverse);
+      if (publish && o.dbeta) o.dbeta[channel] = static_cast<float>(t.first[lane]);
+    }
+    return [&cuts, &level, lanes, factors, args = arguments(b)](std::int64_t chunk) {
+      level.gradient(cuts.strip(chunk), args, lanes, factors);
+    };
+  };
+  two_passes(cuts, sum, finish);
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                          \
+  template void batch_norm_forward<T>(const BatchNormForward<T>&, const VectorKernels&); \
+  template void batch_norm_apply<T>(const BatchNormApply<T>&, const VectorKernels&);     \
+  template void batch_norm_backward<T>(const BatchNormBackward<T>&, const VectorKernels&);
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(Bf16)
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::vector

@@ -1,0 +1,193 @@
+// The table of what runs on our own vectorised kernels: batch norm with its epilogues, ReLU, addition and casts, f32
+// and bf16. They keep the layout that is offered.
+#include <fmt/format.h>
+
+#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/registry.h"
+#include "lockstep/kernels/vector/batch_norm.h"
+#include "lockstep/kernels/vector/elementwise.h"
+#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/elementwise.h"
+
+namespace lockstep::vector {
+namespace {
+
+using generic::channel_offer;
+using generic::elementwise_offer;
+
+bool supported(const KernelRequest& r) { return r.dtype() == DType::F32 || r.dtype() == DType::BF16; }
+
+// Makes the kernel with make(tag), a float or Bf16.
+template <class Make>
+std::function<std::unique_ptr<Kernel>()> build_for(DType dtype, Make make) {
+  return [dtype, make] { return dtype == DType::BF16 ? make(Bf16{}) : make(float{}); };
+}
+
+template <class T>
+const T* input_if(bool there, const Arguments& a, std::size_t i) {
+  return there ? a.in<T>(i) : nullptr;
+}
+
+std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const auto& op = r.as<BatchNorm2dOp>();
+  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      batch_norm_forward<T>({.view = view,
+                             .x = a.in<T>(0),
+                             .residual = input_if<T>(epilogue.residual, a, 3),
+                             .gamma = a.in<float>(1),
+                             .beta = a.in<float>(2),
+                             .eps = eps,
+                             .relu = epilogue.relu,
+                             .y = a.out<T>(0),
+                             .mean = a.out<float>(1),
+                             .inv_std = a.out<float>(2),
+                             .sums = a.out<double>(3),
+                             .workspace = a.scratch<std::byte>()});
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const Epilogue epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue();
+  offer.build = build_for(r.dtype(), [view = view, epilogue]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      batch_norm_apply<T>({.view = view,
+                           .x = a.in<T>(0),
+                           .residual = input_if<T>(epilogue.residual, a, 5),
+                           .gamma = a.in<float>(1),
+                           .beta = a.in<float>(2),
+                           .mean = a.in<float>(3),
+                           .inv_std = a.in<float>(4),
+                           .relu = epilogue.relu,
+                           .y = a.out<T>(0)});
+    });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 0;
+  const auto& op = r.as<BatchNorm2dInferenceOp>();
+  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      batch_norm_apply<T>({.view = view,
+                           .x = a.in<T>(0),
+                           .residual = input_if<T>(epilogue.residual, a, 5),
+                           .gamma = a.in<float>(1),
+                           .beta = a.in<float>(2),
+                           .mean = a.in<float>(3),
+                           .variance = a.in<float>(4),
+                           .eps = eps,
+                           .relu = epilogue.relu,
+                           .y = a.out<T>(0)});
+    });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const bool relu = r.as<BatchNorm2dGradientOp>().epilogue().relu;
+  const bool masks = relu && r.as<BatchNorm2dGradientOp>().epilogue().residual;
+  offer.in_place_input = 1;
+  offer.in_place_output = masks ? 3 : 0;
+  offer.build = build_for(r.dtype(), [view = view, relu, masks]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      batch_norm_backward<T>({.view = view,
+                              .x = a.in<T>(0),
+                              .dy = a.in<T>(1),
+                              .y = input_if<T>(masks, a, 5),
+                              .gamma = a.in<float>(2),
+                              .beta = input_if<float>(relu && !masks, a, 5),
+                              .mean = a.in<float>(3),
+                              .inv_std = a.in<float>(4),
+                              .relu = relu,
+                              .dx = a.out<T>(0),
+                              .dresidual = masks ? a.out<T>(3) : nullptr,
+                              .dgamma = a.out<float>(1),
+                              .dbeta = a.out<float>(2),
+                              .workspace = a.scratch<std::byte>()});
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> relu_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<UnaryOp>().kind() != Unary::Relu) return std::nullopt;
+  KernelOffer offer = elementwise_offer(r, offered);
+  offer.in_place_input = 0;
+  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
+    return make_kernel([n](const Arguments& a) { relu(n, a.in<T>(0), a.out<T>(0)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> relu_gradient_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<UnaryGradientOp>().kind() != Unary::Relu) return std::nullopt;
+  KernelOffer offer = elementwise_offer(r, offered);
+  offer.in_place_input = 1;
+  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
+    return make_kernel([n](const Arguments& a) { relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<BinaryOp>().kind() != Binary::Add) return std::nullopt;
+  KernelOffer offer = elementwise_offer(r, offered);
+  offer.in_place_input = 0;
+  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
+    return make_kernel([n](const Arguments& a) { add(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = generic::plain_offer(r);
+  offer.inputs[0] = offer.outputs[0] = offered[0];
+  const std::int64_t n = offered[0].storage_elements(r.inputs[0].shape);
+  offer.build = [n, narrows = r.dtype() == DType::BF16] {
+    return narrows ? make_kernel([n](const Arguments& a) { convert(n, a.in<float>(0), a.out<Bf16>(0)); })
+                   : make_kernel([n](const Arguments& a) { convert(n, a.in<Bf16>(0), a.out<float>(0)); });
+  };
+  return offer;
+}
+
+template <class Factory>
+void add_vector(KernelRegistry& registry, std::string op, Factory factory) {
+  registry.add("vector", std::move(op), [factory](const KernelRequest& request, std::span<const Layout> offered) {
+    auto offer = factory(request, offered);
+    if (offer) offer->implementation = fmt::format("vector:{}", vector_level());
+    return offer;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::vector
+
+namespace lockstep {
+
+void register_vector_kernels(KernelRegistry& registry) {
+  using namespace vector;
+  add_vector(registry, "batch_norm2d", batch_norm);
+  add_vector(registry, "batch_norm2d_normalise", batch_norm_normalise);
+  add_vector(registry, "batch_norm2d_inference", batch_norm_inference);
+  add_vector(registry, "batch_norm2d_gradient", batch_norm_gradient);
+  add_vector(registry, "unary", relu_kernel);
+  add_vector(registry, "unary_gradient", relu_gradient_kernel);
+  add_vector(registry, "binary", add_kernel);
+  add_vector(registry, "cast", cast_kernel);
+}
+
+}  // namespace lockstep

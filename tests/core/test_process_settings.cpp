@@ -1,0 +1,95 @@
+#include "lockstep/core/process_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace lockstep {
+namespace {
+
+Cores cores_of(int physical, int node_cores) {
+  Cores cores;
+  cores.physical = physical;
+  cores.node_cores = node_cores;
+  return cores;
+}
+
+struct Case {
+  Cores cores;
+  int local_ranks = 1, threads = 1, blas_pool = 0;
+  std::map<std::string, std::string> environment{};
+};
+
+ProcessSettings settings_of(const Case& c) {
+  return process_settings({.cores = c.cores,
+                           .local_ranks = c.local_ranks,
+                           .threads = c.threads,
+                           .blas_pool = c.blas_pool,
+                           .variable = [&](const std::string& name) {
+                             const auto found = c.environment.find(name);
+                             return found == c.environment.end() ? std::nullopt : std::optional(found->second);
+                           }});
+}
+
+std::string text_of(const Case& c) {
+  std::string text;
+  for (const auto& [name, value] : settings_of(c).variables) text += name + "=" + value + " ";
+  return text;
+}
+
+TEST(Crowded, ComparesThreadsWithMaskNodeAndQuota) {
+  EXPECT_FALSE(crowded(cores_of(4, 4), 2, 2));
+  EXPECT_TRUE(crowded(cores_of(4, 4), 3, 2));
+  EXPECT_TRUE(crowded(cores_of(1, 4), 1, 2));
+  Cores limited = cores_of(4, 4);
+  limited.quota = 2.5;
+  EXPECT_FALSE(crowded(limited, 1, 2));
+  EXPECT_TRUE(crowded(limited, 1, 3));
+}
+
+TEST(ProcessSettings, OneThreadWithItsCoreNeedsNone) {
+  const ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .local_ranks = 2});
+  EXPECT_TRUE(settings.variables.empty());
+  EXPECT_FALSE(settings.reload);
+}
+
+TEST(ProcessSettings, ThreadsWithCoresSpinShortly) {
+  const Case c{.cores = cores_of(2, 2), .threads = 2};
+  EXPECT_EQ(text_of(c), "GOMP_SPINCOUNT=1000 ");
+  EXPECT_TRUE(settings_of(c).reload);
+}
+
+TEST(ProcessSettings, CrowdedThreadsAndRanksDoNotSpin) {
+  EXPECT_EQ(text_of({.cores = cores_of(2, 2), .local_ranks = 2, .threads = 2}),
+            "OMPI_MCA_mpi_yield_when_idle=1 GOMP_SPINCOUNT=0 ");
+  EXPECT_EQ(text_of({.cores = cores_of(1, 2), .threads = 2}), "GOMP_SPINCOUNT=0 ");
+  // MPI reads its own later: nothing to start again for.
+  EXPECT_FALSE(settings_of({.cores = cores_of(2, 2), .local_ranks = 4}).reload);
+}
+
+TEST(ProcessSettings, OpenBlasStartsNoMoreThanTheBudget) {
+  EXPECT_EQ(text_of({.cores = cores_of(8, 8), .local_ranks = 8, .blas_pool = 8}), "OPENBLAS_NUM_THREADS=1 ");
+  EXPECT_EQ(text_of({.cores = cores_of(8, 8), .threads = 8, .blas_pool = 8}),
+            "GOMP_SPINCOUNT=1000 OPENBLAS_THREAD_TIMEOUT=14 ");
+}
+
+TEST(ProcessSettings, TheUsersWin) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    const ProcessSettings settings =
+        settings_of({.cores = cores_of(2, 2), .threads = 2, .environment = {{name, "active"}}});
+    EXPECT_TRUE(settings.variables.empty()) << name;
+    EXPECT_FALSE(settings.reload) << name;
+  }
+  EXPECT_EQ(text_of({.cores = cores_of(8, 8), .blas_pool = 8, .environment = {{"OPENBLAS_NUM_THREADS", "4"}}}), "");
+}
+
+// The second start finds the first one's variables, and with them nothing to do.
+TEST(ProcessSettings, OneNewStartIsEnough) {
+  Case c{.cores = cores_of(2, 2), .local_ranks = 4, .threads = 2, .blas_pool = 8};
+  for (const auto& [name, value] : settings_of(c).variables) c.environment[name] = value;
+  EXPECT_TRUE(settings_of(c).variables.empty());
+  EXPECT_FALSE(settings_of(c).reload);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/vector/vector_kernels.h"
+
+namespace lockstep {
+namespace {
+
+TEST(VectorKernels, BaselineIsEverywhereAndTheChosenLevelIsOneOfThem) {
+  ASSERT_NE(vector_kernels("baseline"), nullptr);
+  EXPECT_EQ(vector_kernels("mmx"), nullptr);
+  EXPECT_EQ(&vector_kernels(), vector_kernels(vector_level()));
+}
+
+TEST(VectorKernels, TheBestSupportedLevelUnlessTheEnvironmentNamesOne) {
+  if (const char* wanted = std::getenv("LOCKSTEP_ISA")) {
+    EXPECT_EQ(vector_level(), wanted);
+  } else {
+    std::string_view best;
+    for (const vector::Level& level : vector::levels()) best = level.supported ? level.name : best;
+    EXPECT_EQ(vector_level(), best);
+  }
+}
+
+// In a process of its own, because the choice is made once.
+TEST(VectorKernelsDeathTest, AnUnknownLevelIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ask = [](const char* wanted) {
+    setenv("LOCKSTEP_ISA", wanted, 1);
+    try {
+      vector_kernels();
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::exit(3);
+    }
+    std::fputs(std::string(vector_level()).c_str(), stderr);
+    std::exit(0);
+  };
+  EXPECT_EXIT(ask("sse9"), ::testing::ExitedWithCode(3), "LOCKSTEP_ISA. is \"sse9\", expected one of .*baseline");
+  EXPECT_EXIT(ask("baseline"), ::testing::ExitedWithCode(0), "^baseline$");
+}
+
+}  // namespace
+}  // namespace lockstep
