@@ -1,0 +1,23 @@
+// The static rule by which a convolution's algorithm is chosen, per direction.
+#pragma once
+
+#include <dnnl.hpp>
+#include <vector>
+
+#include "lockstep/kernels/kernel.h"
+#include "lockstep/ops/conv2d.h"
+
+namespace lockstep::onednn {
+
+struct ConvolutionShape {
+  Conv2dOptions options;
+  Shape x, weight, y;
+};
+
+enum class Direction : std::uint8_t { Forward, BackwardData, BackwardWeights };
+
+// Those worth trying, the one that should be fastest first.
+std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
+                                        KernelOptions::ConvMath math);
+
+}  // namespace lockstep::onednn
