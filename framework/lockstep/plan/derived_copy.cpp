@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -16,6 +17,7 @@ constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a c
 constexpr int kMaxRank = 8;
 
 typedef float Float4 __attribute__((vector_size(16)));
+typedef std::uint32_t Word4 __attribute__((vector_size(16)));
 
 Float4 load(const float* p) {
   Float4 v;
@@ -43,15 +45,20 @@ void transpose(std::int64_t rows, std::int64_t columns, const float* source, flo
   }
 }
 
-// [rows][columns] as [rows / 2][columns][2].
-template <class From, class To>
-void interleave_rows(std::int64_t rows, std::int64_t columns, const From* source, To* result) {
+// Rounded to bf16 as BFloat16 does, in the upper half; the lower half is left over.
+Word4 rounded(Float4 v) {
+  const Word4 bits = reinterpret_cast<Word4>(v);
+  return v != v ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
+}
+
+// [rows][columns] as [rows / 2][columns][2] in bf16; columns a multiple of 4.
+void interleave_rows(std::int64_t rows, std::int64_t columns, const float* source, BFloat16* result) {
+  static_assert(std::endian::native == std::endian::little);
   for (std::int64_t r = 0; r < rows; r += 2) {
-    const From *first = source + r * columns, *second = first + columns;
-    To* to = result + r * columns;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      to[2 * c] = static_cast<To>(first[c]);
-      to[2 * c + 1] = static_cast<To>(second[c]);
+    for (std::int64_t c = 0; c < columns; c += 4) {
+      const float* s = source + r * columns + c;
+      const Word4 pairs = (rounded(load(s)) >> 16) | (rounded(load(s + columns)) & 0xffff0000U);
+      std::memcpy(static_cast<void*>(result + r * columns + 2 * c), &pairs, sizeof pairs);
     }
   }
 }
@@ -252,6 +259,7 @@ DerivedCopy::Pattern DerivedCopy::pattern_of(const std::vector<std::int64_t>& in
   };
   if (from_ != DType::F32 || rows % 4 != 0 || columns % 4 != 0) return Pattern::Any;
   if (is([&](std::int64_t r, std::int64_t c) { return c * rows + r; })) return Pattern::Transposed;
+  if (to_ != DType::BF16) return Pattern::Any;
   if (is([&](std::int64_t r, std::int64_t c) { return r / 2 * 2 * columns + 2 * c + r % 2; })) return Pattern::Pairs;
   if (is([&](std::int64_t r, std::int64_t c) { return c / 2 * 2 * rows + 2 * r + c % 2; }))
     return Pattern::TransposedPairs;
@@ -260,29 +268,31 @@ DerivedCopy::Pattern DerivedCopy::pattern_of(const std::vector<std::int64_t>& in
 
 template <class From, class To>
 void DerivedCopy::write_tile(const From* source, To* copy) const {
-  if constexpr (std::is_same_v<From, float>) {
-    alignas(64) float turned[kLargestTile];
-    switch (pattern_) {
-      case Pattern::Transposed:
-        if constexpr (std::is_same_v<To, float>) {
-          transpose(rows_, columns_, source, copy);
-        } else {
-          transpose(rows_, columns_, source, turned);
-          convert(tile_, turned, copy);
-        }
-        return;
-      case Pattern::Pairs:
-        interleave_rows(rows_, columns_, source, copy);
-        return;
-      case Pattern::TransposedPairs:
-        transpose(rows_, columns_, source, turned);
-        interleave_rows(columns_, rows_, turned, copy);
-        return;
-      default:
-        break;
-    }
-  }
   for (std::size_t k = 0; k < inner_.size(); ++k) copy[inner_[k]] = static_cast<To>(source[k]);
+}
+
+template <>
+void DerivedCopy::write_tile(const float* source, float* copy) const {
+  if (pattern_ == Pattern::Transposed) return transpose(rows_, columns_, source, copy);
+  for (std::size_t k = 0; k < inner_.size(); ++k) copy[inner_[k]] = source[k];
+}
+
+template <>
+void DerivedCopy::write_tile(const float* source, BFloat16* copy) const {
+  alignas(64) float turned[kLargestTile];
+  switch (pattern_) {
+    case Pattern::Transposed:
+      transpose(rows_, columns_, source, turned);
+      return convert(tile_, turned, copy);
+    case Pattern::TransposedPairs:
+      transpose(rows_, columns_, source, turned);
+      return interleave_rows(columns_, rows_, turned, copy);
+    case Pattern::Pairs:
+      return interleave_rows(rows_, columns_, source, copy);
+    case Pattern::Same:
+    case Pattern::Any:
+      for (std::size_t k = 0; k < inner_.size(); ++k) copy[inner_[k]] = static_cast<BFloat16>(source[k]);
+  }
 }
 
 template <class From, class To>
