@@ -282,6 +282,8 @@ void Trainer::move_statistics() {
     } else {
       move_running_statistics(update, static_cast<float*>(mean), static_cast<float*>(variance));
     }
+    store.refresh(s.mean);
+    store.refresh(s.variance);
     ++*static_cast<std::int64_t*>(store.value(s.batches));
     all = all.subspan(2 * channels);
   }
