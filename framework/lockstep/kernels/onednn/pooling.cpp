@@ -35,8 +35,7 @@ dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
 
 // nullopt where oneDNN means something else: dilation; an average over windows that hang over the padding, of which
 // PyTorch counts only what lies within it.
-std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x, const Type& y,
-                                const Layout& layout) {
+std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x, const Type& y, const Layout& layout) {
   if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
   if (o.dilation_h != 1 || o.dilation_w != 1) return std::nullopt;
   const std::int64_t below = overhang(x.shape[2], y.shape[2], o.kernel_h, o.stride_h, o.padding_h);
