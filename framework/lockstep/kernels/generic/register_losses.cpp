@@ -73,8 +73,7 @@ std::optional<KernelOffer> softmax_gradient_kernel(const KernelRequest& r, std::
   offer.build = [n, c, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel(
-          [n, c](const Arguments& a) { softmax_backward(n, c, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+      return make_kernel([n, c](const Arguments& a) { softmax_backward(n, c, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
     });
   };
   return offer;
