@@ -110,6 +110,7 @@ const std::set<std::string> kExempt{
     "average_pool2d_gradient",
     "max_pool2d_gradient",
     "cross_entropy_gradient",
+    "softmax_gradient",
     "unary_gradient",          // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant

@@ -80,6 +80,61 @@ void max_planes(const PoolGeometry& g, const T* x, T* y, Index* index) {
   });
 }
 
+// Of the windows along one dimension the range [first, last] that reach position i of the image, dilation aside.
+struct Reach {
+  std::int64_t first, last;
+};
+
+Reach windows_at(std::int64_t i, std::int64_t out, std::int64_t k, std::int64_t stride, std::int64_t pad,
+                 std::int64_t dil) {
+  const std::int64_t from = i + pad - (k - 1) * dil;
+  return {from <= 0 ? 0 : (from + stride - 1) / stride, std::min((i + pad) / stride, out - 1)};
+}
+
+// One input position of `Block` channels: the gradients of the windows that it won, added before they are stored.
+template <std::int64_t Block, class T, class Index>
+void max_gradient(const PoolGeometry& g, std::int64_t h, std::int64_t w, const T* dy, const Index* index, T* dx) {
+  using C = Compared<T>;
+  const std::int64_t ow = g.out_w();
+  const Reach rows = windows_at(h, g.out_h(), g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
+  const Reach cols = windows_at(w, ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
+  C total[Block] = {};
+  for (std::int64_t r = rows.first; r <= rows.last; ++r) {
+    const std::int64_t down = h + g.padding_h - r * g.stride_h;
+    if (g.dilation_h > 1 && down % g.dilation_h != 0) continue;
+    const std::int64_t row = (g.dilation_h > 1 ? down / g.dilation_h : down) * g.kernel_w;
+    for (std::int64_t c = cols.first; c <= cols.last; ++c) {
+      const std::int64_t across = w + g.padding_w - c * g.stride_w;
+      if (g.dilation_w > 1 && across % g.dilation_w != 0) continue;
+      const auto position = static_cast<std::int32_t>(row + (g.dilation_w > 1 ? across / g.dilation_w : across));
+      const T* from = dy + (r * ow + c) * Block;
+      const Index* at = index + (r * ow + c) * Block;
+#pragma omp simd
+      for (std::int64_t l = 0; l < Block; ++l) {
+        const C value = static_cast<C>(from[l]);
+        total[l] += static_cast<std::int32_t>(at[l]) == position ? value : C(0);
+      }
+    }
+  }
+  for (std::int64_t l = 0; l < Block; ++l) dx[l] = static_cast<T>(total[l]);
+}
+
+template <std::int64_t Block, class T, class Index>
+void max_planes_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
+  const std::int64_t out = g.out_h() * g.out_w() * Block;
+  for_planes(g, [&](std::int64_t p) {
+    T* to = dx + p * g.in_h * g.in_w * Block;
+    for (std::int64_t h = 0; h < g.in_h; ++h) {
+      for (std::int64_t w = 0; w < g.in_w; ++w, to += Block)
+        max_gradient<Block>(g, h, w, dy + p * out, index + p * out, to);
+    }
+  });
+}
+
+[[noreturn]] void fail_for_block(std::int64_t block) {
+  fail("max_pool", "channels lie in blocks of {}, expected 1, 8 or 16", block);
+}
+
 struct AverageWindow {
   std::int64_t begin, end, full;  // `full` counts the padding, but not what ceil_mode hangs over it
 };
@@ -119,26 +174,22 @@ void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index) {
     case 16:
       return max_planes<16>(g, x, y, index);
     default:
-      fail("max_pool", "channels lie in blocks of {}, expected 1, 8 or 16", g.block);
+      fail_for_block(g.block);
   }
 }
 
 template <class T, class Index>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
-  const std::int64_t in = g.in_h * g.in_w * g.block, oh = g.out_h(), ow = g.out_w();
-  for_planes(g, [&](std::int64_t p) {
-    T* plane = dx + p * in;
-    std::fill(plane, plane + in, T(0));
-    for (std::int64_t o = 0; o < oh * ow; ++o) {
-      const std::int64_t top = o / ow * g.stride_h - g.padding_h, left = o % ow * g.stride_w - g.padding_w;
-      for (std::int64_t l = 0; l < g.block; ++l) {
-        const std::int64_t from = (p * oh * ow + o) * g.block + l, position = index[from];
-        const std::int64_t h = top + position / g.kernel_w * g.dilation_h,
-                           w = left + position % g.kernel_w * g.dilation_w;
-        if (h >= 0 && h < g.in_h && w >= 0 && w < g.in_w) plane[(h * g.in_w + w) * g.block + l] += dy[from];
-      }
-    }
-  });
+  switch (g.block) {
+    case 1:
+      return max_planes_backward<1>(g, dy, index, dx);
+    case 8:
+      return max_planes_backward<8>(g, dy, index, dx);
+    case 16:
+      return max_planes_backward<16>(g, dy, index, dx);
+    default:
+      fail_for_block(g.block);
+  }
 }
 
 template <class T>
@@ -195,6 +246,8 @@ void global_average_pool_backward(std::int64_t planes, std::int64_t spatial, con
 
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::uint8_t*);
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::int32_t*);
+template void max_pool_backward(const PoolGeometry&, const BFloat16*, const std::uint8_t*, BFloat16*);
+template void max_pool_backward(const PoolGeometry&, const BFloat16*, const std::int32_t*, BFloat16*);
 #define LOCKSTEP_INSTANTIATE(T)                                                            \
   template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*);        \
   template void max_pool_forward(const PoolGeometry&, const T*, T*, std::int32_t*);        \

@@ -35,7 +35,7 @@ struct PoolGeometry {
 // and 0, a position outside the image. uint8_t serves windows of up to 255 elements. T: float, double, BFloat16.
 template <class T, class Index>
 void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index);
-// Positions outside the image pass nothing on. T: float, double.
+// Positions outside the image pass nothing on. Sums are taken in float for bf16.
 template <class T, class Index>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx);
 

@@ -205,10 +205,11 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
   offer.build = [g, dtype = r.dtype(), positions = r.inputs[1].dtype] {
     return build_indexed(positions, [&](auto index) {
       using I = decltype(index);
-      return build_typed(dtype, [&](auto tag) {
+      const auto build = [&](auto tag) {
         using T = decltype(tag);
         return make_kernel([g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<I>(1), a.out<T>(0)); });
-      });
+      };
+      return dtype == DType::BF16 ? build(BFloat16{}) : build_typed(dtype, build);
     });
   };
   return offer;
@@ -258,9 +259,9 @@ void register_images(KernelRegistry& registry) {
   add_generic(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
   add_generic(registry, "batch_norm2d_inference_gradient", batch_norm_inference_gradient);
   add_generic(registry, "channel_sum", channel_sum_kernel);
-  registry.add("generic", "max_pool2d", max_pool);  // the one that compares bf16 as it is
+  registry.add("generic", "max_pool2d", max_pool);  // bf16 as it is
+  registry.add("generic", "max_pool2d_gradient", max_pool_gradient);
   add_generic(registry, "average_pool2d", average_pool);
-  add_generic(registry, "max_pool2d_gradient", max_pool_gradient);
   add_generic(registry, "average_pool2d_gradient", average_pool_gradient);
 }
 

@@ -51,6 +51,11 @@ std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x
                  .after = {below, right}};
 }
 
+// Where windows overlap, oneDNN adds up bf16 gradients in bf16.
+bool adds_in_bf16(const Pool2dOptions& o, const Type& dx) {
+  return dx.dtype == DType::BF16 && (o.stride_h < o.kernel_h || o.stride_w < o.kernel_w);
+}
+
 // That in which the gradient of `x` should come: as dy lies; where dy is of 1x1 images, which are the same memory
 // blocked and plain, in blocks, as what is pooled to one pixel has been convolved.
 Layout gradient_layout(const Type& dy, const Layout& offered) {
@@ -74,8 +79,10 @@ std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const 
 }
 
 std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
   const Layout layout = gradient_layout(r.inputs[0], offered[0]);
-  const auto p = describe(Pool::Average, r.as<Pool2dGradientOp>().options(), r.outputs[0], r.inputs[0], layout);
+  const auto p = describe(Pool::Average, o, r.outputs[0], r.inputs[0], layout);
   if (!p) return std::nullopt;
   const auto hint = p->forward();
   if (!hint) return std::nullopt;
@@ -86,8 +93,10 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
 }
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
   const Layout layout = offered[1].channel_block(r.inputs[1].shape) > 1 ? offered[1] : Layout{};
-  const auto p = describe(Pool::Max, r.as<Pool2dGradientOp>().options(), r.outputs[0], r.inputs[0], layout);
+  const auto p = describe(Pool::Max, o, r.outputs[0], r.inputs[0], layout);
   if (!p) return std::nullopt;
   const auto hint = p->forward();
   if (!hint) return std::nullopt;

@@ -1,4 +1,5 @@
-// softmax over the last dimension and its gradient on oneDNN, f32 and bf16, plain.
+// softmax over the last dimension and its gradient on oneDNN, plain. f32: in bf16 oneDNN keeps its exponentials in bf16
+// too.
 #pragma once
 
 #include <optional>
