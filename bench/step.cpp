@@ -25,7 +25,7 @@ struct BenchOptions {
   std::string model = "resnet20", precision = "f32";
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
-  bool json = false;
+  bool json = false, profile = false;
 };
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
@@ -77,6 +77,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .precision = batch.fields[0].dtype(),
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4}});
+  if (o.profile) trainer.start_profile();
   std::vector<double> seconds;
   for (int i = 0; i < o.warmup + o.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -88,6 +89,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
   const double memory = comm.allreduce(peak_resident(), comm::ReduceOp::Max);
   if (!comm.is_root()) return;
+  if (o.profile) fmt::print("{}", train::profile_table(trainer.profile()->result()));
   if (o.json) {
     const nlohmann::ordered_json line{{"model", o.model},
                                       {"batch", o.batch},
@@ -127,6 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
+  app.add_flag("--profile", o.profile, "where the steps' time went, by class and node, against the machine's peaks");
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
   settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);
