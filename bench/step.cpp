@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/comm/agreement.h"
@@ -22,11 +24,20 @@ using namespace lockstep;
 namespace {
 
 struct BenchOptions {
-  std::string model = "resnet20", precision = "f32";
+  std::string model = "resnet20", precision = "f32", conv_math = "fast", recompute = "norms", kernels;
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
-  bool json = false;
+  bool json = false, profile = false, first_step = false;
 };
+
+CompileOptions compile_options(const BenchOptions& o) {
+  const std::map<std::string, Recompute> recompute{
+      {"none", Recompute::None}, {"norms", Recompute::Norms}, {"blocks", Recompute::Blocks}};
+  const auto math = o.conv_math == "exact" ? KernelOptions::ConvMath::Exact : KernelOptions::ConvMath::Fast;
+  return {.bf16 = o.precision == "bf16",
+          .recompute = recompute.at(o.recompute),
+          .kernels = {.conv_math = math, .prefer = o.kernels}};
+}
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
   const WorldLayout world(comm.rank(), comm.size(), o.shards);
@@ -76,24 +87,34 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .accumulate = o.accumulate,
                           .precision = batch.fields[0].dtype(),
                           .rule = optim::sgd({.momentum = 0.9}),
-                          .update = {.weight_decay = 1e-4}});
+                          .update = {.weight_decay = 1e-4},
+                          .compile = compile_options(o)});
+  if (o.profile) trainer.start_profile();
   std::vector<double> seconds;
   for (int i = 0; i < o.warmup + o.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
     trainer.step(batch, 0.1);
     if (i >= o.warmup)
       seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (i == 0 && o.first_step && comm.is_root()) {
+      fmt::print("first step done\n");
+      std::fflush(stdout);
+    }
   }
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
   const double memory = comm.allreduce(peak_resident(), comm::ReduceOp::Max);
   if (!comm.is_root()) return;
+  if (o.profile) fmt::print("{}", train::profile_table(trainer.profile()->result()));
   if (o.json) {
     const nlohmann::ordered_json line{{"model", o.model},
                                       {"batch", o.batch},
                                       {"ranks", comm.size()},
                                       {"threads", threads.compute},
                                       {"precision", o.precision},
+                                      {"conv_math", o.conv_math},
+                                      {"recompute", o.recompute},
+                                      {"kernels", o.kernels},
                                       {"shards", o.shards},
                                       {"samples_per_second", rate},
                                       {"median_ms", median * 1e3},
@@ -123,10 +144,22 @@ int main(int argc, char** argv) {
   app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
-  app.add_option("--precision", o.precision, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
+  app.add_option("--precision", o.precision, "f32, f64, or bf16 beside f32 parameters")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--conv-math", o.conv_math, "fast, or exact: no Winograd")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+  app.add_option("--recompute", o.recompute, "what backward computes again: none, norms or blocks")
+      ->check(CLI::IsMember({"none", "norms", "blocks"}))
+      ->capture_default_str();
+  app.add_option("--kernels", o.kernels, "a set of kernels to ask first")
+      ->check(CLI::IsMember({"generic", "vector", "onednn"}));
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
+  app.add_flag("--profile", o.profile, "where the steps' time went, by class and node, against the machine's peaks");
+  app.add_flag("--first-step", o.first_step, "a line when the first step is done");
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
   settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lockstep/nn/summary.h"
-#include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/compiled_model.h"
+#include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
 
@@ -43,17 +43,14 @@ void print_parameters(const Classifier& model, DType precision) {
   }
 }
 
-void print_plan(const Classifier& model, const Type& images, Mode mode) {
-  const auto function = [&](const Inputs& in) {
-    const Value logits = model(in["image"]);
-    return Traced{.loss = cross_entropy(logits, in["label"]),
-                  .counts = {{"correct", count_correct(logits, in["label"])}},
-                  .prediction = logits};
-  };
-  CompiledModel compiled(model.named_parameters(), function, {.dtype = images.dtype});
+void print_plan(const Classifier& model, const Type& images, Mode mode, const CompileOptions& compile) {
+  CompiledModel compiled(model.named_parameters(), classify(model), {.dtype = images.dtype}, compile);
   const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
-  fmt::print("{}parameters, gradients and derived copies {:.1f} MiB\n", plan.describe(),
-             static_cast<double>(compiled.parameters().bytes()) / 1048576);
+  std::int64_t elements = 0;
+  for (const NamedParameter& p : model.named_parameters()) elements += p.parameter->shape.elements();
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
+  fmt::print("{}parameters {:.1f} MiB; with padding, gradients and derived copies {:.1f} MiB\n", plan.describe(),
+             mib(static_cast<std::size_t>(elements) * size_of(images.dtype)), mib(compiled.parameters().bytes()));
 }
 
 void inspect(const InspectOptions& o) {
@@ -69,7 +66,7 @@ void inspect(const InspectOptions& o) {
                          *model, [&](Value x) { return (*model)(x); }, images, mode)
                          .str());
   }
-  if (o.plan) print_plan(*model, images, mode);
+  if (o.plan) print_plan(*model, images, mode, {.bf16 = o.precision == "bf16"});
 }
 
 }  // namespace
@@ -81,8 +78,8 @@ void add_inspect_command(CLI::App& app) {
   command->add_option("--batch", o->batch, "Samples per batch")->capture_default_str();
   command->add_option("--classes", o->classes, "Classes; 0: the model's own")->capture_default_str();
   command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")->delimiter(',');
-  command->add_option("--precision", o->precision, "Floating type")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  command->add_option("--precision", o->precision, "Floating type; bf16: f32 with products and activations in bf16")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
   command->add_option("--mode", o->mode, "With gradient, or evaluation")
       ->check(CLI::IsMember({"train", "eval"}))

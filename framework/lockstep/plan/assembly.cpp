@@ -1,5 +1,7 @@
 #include "lockstep/plan/assembly.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lockstep/core/error.h"
@@ -34,6 +36,14 @@ class Assembler {
   }
 
  private:
+  struct Form {
+    Layout layout;
+    DType dtype;
+  };
+  struct Wish {  // who wants a form, and why
+    std::string place, reason;
+  };
+
   std::vector<bool> live_nodes() const {
     std::vector<bool> live(graph_.nodes().size(), false);
     for (Value v : request_.outputs) live[static_cast<std::size_t>(v.node())] = true;
@@ -72,7 +82,9 @@ class Assembler {
         break;
     }
     if (node.op->is_view()) {
-      const int source = in_form(primary(node.inputs[0]), {}, node.outputs[0].dtype);
+      const Form plain{{}, node.outputs[0].dtype};
+      const int source = in_form(primary(node.inputs[0]), plain,
+                                 {node.place, fmt::format("{} is a view, of plain memory", node.op->name())});
       PlanBuffer view = buffer(source);
       view.type = node.outputs[0];
       view.alias = source;
@@ -101,7 +113,11 @@ class Assembler {
       if (source.kind == PlanBuffer::Kind::Parameter && source.alias < 0) {
         out_.natural_layouts.try_emplace(source.parameter, step.offer.inputs[k]);
       }
-      step.inputs[k] = in_form(step.inputs[k], step.offer.inputs[k], step.input_types[k].dtype);
+      const Form wanted{step.offer.inputs[k], step.input_types[k].dtype};
+      step.inputs[k] =
+          in_form(step.inputs[k], wanted,
+                  {step.place, fmt::format("{} ({}) reads input {} as {} {}", step.op->name(),
+                                           step.offer.implementation, k, name_of(wanted.dtype), wanted.layout.str())});
     }
     std::vector<int> outputs;
     for (std::size_t k = 0; k < output_types.size(); ++k) {
@@ -109,10 +125,12 @@ class Assembler {
     }
     step.outputs = outputs;
     step.flops = step.op->flops(step.input_types, step.output_types);
+    const Wish wish{step.place, fmt::format("{} ({}) writes {}", step.op->name(), step.offer.implementation,
+                                            name_of(buffer(outputs[0]).type.dtype))};
     out_.steps.push_back(std::move(step));
     for (std::size_t k = 0; k < outputs.size(); ++k) {  // computed in f32 where bf16 was wanted
-      const Layout layout = buffer(outputs[k]).layout;
-      outputs[k] = in_form(outputs[k], layout, output_types[k].dtype);
+      const Form wanted{buffer(outputs[k]).layout, output_types[k].dtype};
+      outputs[k] = in_form(outputs[k], wanted, wish);
     }
     return outputs;
   }
@@ -139,17 +157,18 @@ class Assembler {
       step.input_types[k].dtype = step.offer.input_dtypes[k];
   }
 
-  int emit_reorder(int source, const Layout& layout, DType dtype) {
+  int emit_reorder(int source, const Form& form, const Wish& wish) {
     PlanStep step;
-    step.place = "reorder";
-    step.op = std::make_shared<ReorderOp>(layout, dtype);
+    step.place = wish.place;
+    step.reason = wish.reason;
+    step.op = std::make_shared<ReorderOp>(form.layout, form.dtype);
     step.inputs = {source};
-    return emit(std::move(step), {{buffer(source).type.shape, dtype}})[0];
+    return emit(std::move(step), {{buffer(source).type.shape, form.dtype}})[0];
   }
 
   // The buffer itself or its copy in the wanted form: parameters have derived copies, other values a reorder, once.
-  int in_form(int source, const Layout& layout, DType dtype) {
-    const auto fits = [&](int b) { return buffer(b).layout == layout && buffer(b).type.dtype == dtype; };
+  int in_form(int source, const Form& form, const Wish& wish) {
+    const auto fits = [&](int b) { return buffer(b).layout == form.layout && buffer(b).type.dtype == form.dtype; };
     if (fits(source)) return source;
     for (int copy : copies_[static_cast<std::size_t>(source)]) {
       if (fits(copy)) return copy;
@@ -158,11 +177,11 @@ class Assembler {
     if (buffer(source).kind == PlanBuffer::Kind::Parameter && buffer(source).alias < 0) {
       PlanBuffer derived = buffer(source);
       derived.kind = PlanBuffer::Kind::Derived;
-      derived.layout = layout;
-      derived.type.dtype = dtype;
+      derived.layout = form.layout;
+      derived.type.dtype = form.dtype;
       copy = new_buffer(std::move(derived));
     } else {
-      copy = emit_reorder(source, layout, dtype);
+      copy = emit_reorder(source, form, wish);
     }
     copies_[static_cast<std::size_t>(source)].push_back(copy);
     return copy;
@@ -189,7 +208,10 @@ class Assembler {
     const PlanBuffer& made = buffer(b);
     if (read_by_others || made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form ||
         producer(b) < 0)
-      b = emit_reorder(b, form, made.type.dtype);
+      b = emit_reorder(b, {form, made.type.dtype},
+                       {graph_.nodes()[static_cast<std::size_t>(g.value.node())].place,
+                        read_by_others ? "others read this gradient of a parameter, too"
+                                       : "the gradient of a parameter takes its persistent form"});
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);

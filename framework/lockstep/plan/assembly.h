@@ -29,6 +29,7 @@ struct PlanBuffer {
 
 struct PlanStep {
   std::string place;
+  std::string reason = "";  // of a reorder that the plan put in; its place is that of the step that it is for
   std::shared_ptr<const Op> op;
   KernelOffer offer;
   std::vector<Type> input_types, output_types;

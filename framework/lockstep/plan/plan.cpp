@@ -249,25 +249,36 @@ double Plan::flops() const {
   return total;
 }
 
+std::size_t Plan::bytes(const PlanStep& step) const {
+  std::size_t total = 0;
+  for (const auto* list : {&step.inputs, &step.outputs}) {
+    for (int b : *list) total += assembly_.buffers[static_cast<std::size_t>(b)].life.bytes;
+  }
+  return total;
+}
+
 std::string Plan::describe() const {
   std::string text;
+  std::int64_t reorders = 0;
   for (const PlanStep& step : assembly_.steps) {
     std::string in, out;
-    std::size_t bytes = 0;
     const auto append = [&](std::string& list, int b) {
       const PlanBuffer& p = assembly_.buffers[static_cast<std::size_t>(b)];
       list += fmt::format("{}{}:{}", list.empty() ? "" : " ", p.type.str(), p.layout.str());
-      bytes += p.life.bytes;
     };
     for (int b : step.inputs) append(in, b);
     for (int b : step.outputs) append(out, b);
-    const std::string attributes = step.op->attributes();
+    std::string remark = step.op->attributes();
+    if (!step.reason.empty()) remark = "because " + step.reason;
+    reorders += step.op->name() == "reorder" ? 1 : 0;
     text += fmt::format("{:<32} {:<24} {:<12} {:>9.3f} MFLOP {:>9.1f} KiB  {} -> {}{}\n", step.place, step.op->name(),
-                        step.offer.implementation, step.flops * 1e-6, static_cast<double>(bytes) / 1024, in, out,
-                        attributes.empty() ? "" : "  (" + attributes + ")");
+                        step.offer.implementation, step.flops * 1e-6, static_cast<double>(bytes(step)) / 1024, in, out,
+                        remark.empty() ? "" : "  (" + remark + ")");
   }
-  return text + fmt::format("{} steps, {:.3f} GFLOP, arena {:.1f} MiB\n", assembly_.steps.size(), flops() * 1e-9,
-                            static_cast<double>(arena_bytes_) / 1048576);
+  return text + fmt::format("{} steps, {} of them reorders, {:.3f} GFLOP, arena {:.1f} MiB, constants {:.1f} MiB\n",
+                            assembly_.steps.size(), reorders, flops() * 1e-9,
+                            static_cast<double>(arena_bytes_) / 1048576,
+                            static_cast<double>(constant_bytes_) / 1048576);
 }
 
 }  // namespace lockstep

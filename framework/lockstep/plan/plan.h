@@ -61,6 +61,7 @@ class Plan {
   void start_profile() { seconds_.assign(kernels_.size(), 0.0); }
   const std::vector<double>& seconds() const { return seconds_; }
   double flops() const;
+  std::size_t bytes(const PlanStep& step) const;  // of its inputs and outputs, padding included
 
  private:
   void lay_out();

@@ -70,6 +70,7 @@ struct Options {
   std::int64_t eval_every = 1;                                    // epochs; 0: never
   std::int64_t log_every = 50;                                    // updates; 0: ends of epochs only
   bool quiet = false;
+  bool profile = false;
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

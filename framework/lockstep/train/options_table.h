@@ -202,6 +202,11 @@ void visit_run(O& o, Visit& visit) {
          .text = "updates between lines of progress and metrics; 0: ends of epochs only"},
         o.log_every);
   visit({.name = "quiet", .value = "", .text = "warnings and errors only on the console", .per_node = true}, o.quiet);
+  visit({.name = "profile",
+         .value = "",
+         .text = "at the end, a table of where the steps' time went, against what the machine can do",
+         .per_node = true},
+        o.profile);
 }
 
 template <class O, class Visit>

@@ -99,6 +99,7 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
       ProgressOptions{
           .epochs = options_.epochs, .steps_per_epoch = steps, .total_steps = total, .log_every = options_.log_every});
   state_.step = trainer_->updates();
+  if (options_.profile) trainer_->start_profile();
   began_ = std::chrono::steady_clock::now();
   return *trainer_;
 }
@@ -147,6 +148,8 @@ bool Session::next_epoch() {
       log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
     if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
       save_checkpoint();
+    if (comm_.is_root() && trainer_->profile() != nullptr)
+      log()->info("{}", profile_table(trainer_->profile()->result()));
     return false;
   }
   epoch_ = train_loader_->position().epoch;

@@ -13,6 +13,8 @@
 namespace lockstep::train {
 namespace {
 
+using Part = StepProfile::Part;
+
 ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world) {
   return {.dtype = o.precision,
           .seed = o.seed,
@@ -118,6 +120,7 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
 
 Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step) {
   Plan& plan = model_.plan(mode, types_of(fields_, rows.size()));
+  const StepProfile::Timer timer(profile_.get(), Part::Input);
   for (const data::Field& f : fields_) {
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
@@ -158,6 +161,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
     const Range rows{leaf.begin + part.begin - local.first, leaf.begin + part.end - local.first};
     Plan& plan = fill(Mode::Train, *local.batch, rows, static_cast<std::uint64_t>(updates_));
     last_plan_ = &plan;
+    if (profile_) profile_->begin_run(plan);
     bool forward_known = false;
     const auto forward_done = [&] {
       add_sums(plan, engine_->leaf_sums(), rows.size());
@@ -175,6 +179,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
       continue;
     }
     plan.run(target, [&](const Parameter* parameter) {
+      const StepProfile::Timer timer(profile_.get(), Part::Communication);
       if (!std::exchange(forward_known, true)) {
         forward_done();
         engine_->sums_ready();
@@ -191,6 +196,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
 
 Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word) {
+  if (profile_) profile_->begin_step();
   or_poison(comm_, [&] {
     engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
     const Range mine = world_.my_leaves();
@@ -199,6 +205,7 @@ Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t
       run_leaf(local,
                streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
     }
+    const StepProfile::Timer timer(profile_.get(), Part::Wait);
     engine_->finish_step();
   });
   Totals result = totals(engine_->sums());
@@ -206,9 +213,13 @@ Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t
   check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
         result.weight);
   ++updates_;
-  updater_->update(learning_rate, result.weight, updates_);
-  move_statistics();
+  {
+    const StepProfile::Timer timer(profile_.get(), Part::Update);
+    updater_->update(learning_rate, result.weight, updates_);
+    move_statistics();
+  }
   last_weight_ = result.weight;
+  if (profile_) profile_->end_step();
   return result;
 }
 

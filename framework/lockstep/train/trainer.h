@@ -21,6 +21,7 @@
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/state.h"
+#include "lockstep/train/step_profile.h"
 
 namespace lockstep::train {
 
@@ -77,6 +78,11 @@ class Trainer {
   // from.
   data::DistributedSampler sampler(const data::Dataset& dataset, const SamplingOptions& options = {}) const;
 
+  // Profiles this rank's steps from now on, against what its cores and memory can do, which is measured first: so all
+  // ranks of a node call it at the same time, or the figures are too good. profile() is null without it.
+  void start_profile() { profile_ = std::make_unique<StepProfile>(measure_peaks()); }
+  const StepProfile* profile() const { return profile_.get(); }
+
   std::int64_t updates() const { return updates_; }
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() { return model_; }
@@ -123,6 +129,7 @@ class Trainer {
   std::unique_ptr<GradientEngine> engine_;
   Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
   double last_weight_ = 1;
+  std::unique_ptr<StepProfile> profile_;
   std::int64_t updates_ = 0;
 };
 

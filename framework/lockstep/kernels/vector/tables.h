@@ -87,6 +87,13 @@ struct ConvertTable {
   void (*to_f32)(std::int64_t n, const Bf16* x, float* y);
 };
 
+// Multiply-adds in registers, for measuring what the processor can do: returns how many operations it did, 0 where the
+// processor has no such instructions. `out` gets kLanes floats at most, so that none can be left out.
+struct PeakTable {
+  std::int64_t (*f32)(std::int64_t rounds, float* out);
+  std::int64_t (*bf16)(std::int64_t rounds, float* out);  // dot products of pairs
+};
+
 }  // namespace lockstep::vector
 
 namespace lockstep {
@@ -99,6 +106,7 @@ struct VectorKernels {
   vector::BiasTable<vector::Bf16> bias_bf16;
   vector::BatchNormTable<float> batch_norm_f32;
   vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
+  vector::PeakTable peak;
 };
 
 }  // namespace lockstep
