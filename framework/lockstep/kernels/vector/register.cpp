@@ -6,8 +6,10 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/batch_norm.h"
 #include "lockstep/kernels/vector/elementwise.h"
+#include "lockstep/kernels/vector/max_pool.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pool2d.h"
 
 namespace lockstep::vector {
 namespace {
@@ -153,6 +155,38 @@ std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
+generic::PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x, const Layout& offered) {
+  const std::int64_t block = offered.channel_block(x);
+  return {.batch = x[0],
+          .channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .kernel_h = o.kernel_h,
+          .kernel_w = o.kernel_w,
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .ceil_mode = o.ceil_mode,
+          .block = block == 8 || block == 16 ? block : 1};
+}
+
+std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
+  const auto g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape, offered[0]);
+  if (!supports_max_pool(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
+  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::uint8_t>(1)); });
+  });
+  return offer;
+}
+
 std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = generic::plain_offer(r);
   offer.inputs[0] = offer.outputs[0] = offered[0];
@@ -187,6 +221,7 @@ void register_vector_kernels(KernelRegistry& registry) {
   add_vector(registry, "unary", relu_kernel);
   add_vector(registry, "unary_gradient", relu_gradient_kernel);
   add_vector(registry, "binary", add_kernel);
+  add_vector(registry, "max_pool2d", max_pool);
   add_vector(registry, "cast", cast_kernel);
 }
 

@@ -82,6 +82,20 @@ struct BatchNormTable {
   void (*gradient)(const Strip&, const Gradient&, const NormaliseLanes&, const GradientLanes&);
 };
 
+// Max pooling of one plane: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
+// x [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1 and 2,
+// and every window must hold an element.
+struct MaxPoolShape {
+  std::int64_t block, channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w,
+      dilation_h, dilation_w;
+};
+template <class T>
+struct MaxPoolTable {
+  void (*forward)(const MaxPoolShape&, const T* x, T* y, std::uint8_t* index);
+  // Blocks of 1 only, 2 x 2 windows side by side.
+  void (*backward)(const MaxPoolShape&, const T* dy, const std::uint8_t* index, T* dx);
+};
+
 struct ConvertTable {
   void (*to_bf16)(std::int64_t n, const float* x, Bf16* y);
   void (*to_f32)(std::int64_t n, const Bf16* x, float* y);
@@ -106,6 +120,8 @@ struct VectorKernels {
   vector::BiasTable<vector::Bf16> bias_bf16;
   vector::BatchNormTable<float> batch_norm_f32;
   vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
+  vector::MaxPoolTable<float> max_pool_f32;
+  vector::MaxPoolTable<vector::Bf16> max_pool_bf16;
   vector::PeakTable peak;
 };
 

@@ -29,6 +29,7 @@ constexpr int kNative = 4;
 typedef float NativeF32 __attribute__((vector_size(kNative * 4)));
 typedef std::uint32_t NativeU32 __attribute__((vector_size(kNative * 4)));
 typedef std::uint16_t NativeU16 __attribute__((vector_size(kNative * 2)));
+typedef std::uint8_t NativeU8 __attribute__((vector_size(kNative)));
 
 // Halves with names rather than an array: the compiler keeps them in registers without fail.
 template <int N>
@@ -55,6 +56,15 @@ LOCKSTEP_INLINE Vector<N> each(F f, Vector<N> a, Vector<N> b) {
     return {f(a.value, b.value)};
   } else {
     return {each(f, a.low, b.low), each(f, a.high, b.high)};
+  }
+}
+
+template <int N, class F>
+LOCKSTEP_INLINE Vector<N> each(F f, Vector<N> a, Vector<N> b, Vector<N> c) {
+  if constexpr (N == kNative) {
+    return {f(a.value, b.value, c.value)};
+  } else {
+    return {each(f, a.low, b.low, c.low), each(f, a.high, b.high, c.high)};
   }
 }
 
@@ -112,6 +122,16 @@ LOCKSTEP_INLINE void store_native(Bf16* p, NativeF32 v) {
   __builtin_memcpy(p, &half, sizeof half);
 }
 
+// Of whole numbers below 256.
+LOCKSTEP_INLINE void store_native(std::uint8_t* p, NativeF32 v) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i) __builtin_convertvector(v, NativeU32));
+#else
+  const NativeU8 bytes = __builtin_convertvector(__builtin_convertvector(v, NativeU32), NativeU8);
+#endif
+  __builtin_memcpy(p, &bytes, sizeof bytes);
+}
+
 template <int N = kLanes, class T>
 LOCKSTEP_INLINE Vector<N> load(const T* p) {
   if constexpr (N == kNative) {
@@ -130,7 +150,7 @@ LOCKSTEP_INLINE void store(T* p, Vector<N> v) {
   }
 }
 
-// The first `count` lanes, count < 16; the others are 0, and are not touched in memory.
+// The first `count` lanes, count <= 16; the others are 0, and are not touched in memory.
 template <class T>
 LOCKSTEP_INLINE Lanes load(const T* p, std::int64_t count) {
   T whole[kLanes] = {};
@@ -143,6 +163,16 @@ LOCKSTEP_INLINE void store(T* p, Lanes v, std::int64_t count) {
   store(whole, v);
   for (std::int64_t l = 0; l < count; ++l) p[l] = whole[l];
 }
+
+#if defined(__AVX512F__)
+LOCKSTEP_INLINE __mmask16 first_lanes(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
+LOCKSTEP_INLINE Lanes load(const float* p, std::int64_t count) {
+  return {(NativeF32)_mm512_maskz_loadu_ps(first_lanes(count), p)};
+}
+LOCKSTEP_INLINE void store(float* p, Lanes v, std::int64_t count) {
+  _mm512_mask_storeu_ps(p, first_lanes(count), (__m512)v.value);
+}
+#endif
 
 // The elements from index `at` on: sixteen, or fewer at the end of a run.
 struct Whole {

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/vector/levels/batch_norm.h"
 #include "lockstep/kernels/vector/levels/bias.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
+#include "lockstep/kernels/vector/levels/max_pool.h"
 #include "lockstep/kernels/vector/levels/peak.h"
 
 namespace lockstep::vector::LOCKSTEP_LEVEL {
@@ -15,6 +16,8 @@ const VectorKernels kernels{
     .bias_bf16 = Bias<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
+    .max_pool_f32 = MaxPool<float>::table,
+    .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
 };
 

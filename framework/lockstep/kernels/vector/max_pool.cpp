@@ -1,0 +1,68 @@
+#include "lockstep/kernels/vector/max_pool.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "lockstep/kernels/generic/elementwise.h"
+
+namespace lockstep::vector {
+namespace {
+
+template <class T>
+const MaxPoolTable<T>& table(const VectorKernels& kernels) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.max_pool_f32;
+  } else {
+    return kernels.max_pool_bf16;
+  }
+}
+
+// Calls body(shape of the plane, plane) for all planes.
+template <class Body>
+void for_planes(const generic::PoolGeometry& g, const Body& body) {
+  const MaxPoolShape shape{.block = g.block,
+                           .channels = g.block,
+                           .in_h = g.in_h,
+                           .in_w = g.in_w,
+                           .out_h = g.out_h(),
+                           .out_w = g.out_w(),
+                           .kernel_h = g.kernel_h,
+                           .kernel_w = g.kernel_w,
+                           .stride_h = g.stride_h,
+                           .stride_w = g.stride_w,
+                           .padding_h = g.padding_h,
+                           .padding_w = g.padding_w,
+                           .dilation_h = g.dilation_h,
+                           .dilation_w = g.dilation_w};
+  const std::int64_t work = (g.in_h * g.in_w + shape.out_h * shape.out_w * g.kernel_h * g.kernel_w) * g.block;
+  generic::parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      MaxPoolShape plane = shape;
+      plane.channels = std::min(g.block, g.channels - p % g.blocks() * g.block);
+      body(plane, p);
+    }
+  });
+}
+
+}  // namespace
+
+bool supports_max_pool(const generic::PoolGeometry& g) {
+  if (g.kernel_h * g.kernel_w > 255) return false;
+  return g.block == 8 || g.block == 16;
+}
+
+template <class T>
+void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uint8_t* index,
+                      const VectorKernels& kernels) {
+  const std::int64_t in = g.in_h * g.in_w * g.block, out = g.out_h() * g.out_w() * g.block;
+  for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
+    table<T>(kernels).forward(shape, x + p * in, y + p * out, index + p * out);
+  });
+}
+
+template void max_pool_forward<float>(const generic::PoolGeometry&, const float*, float*, std::uint8_t*,
+                                      const VectorKernels&);
+template void max_pool_forward<Bf16>(const generic::PoolGeometry&, const Bf16*, Bf16*, std::uint8_t*,
+                                     const VectorKernels&);
+
+}  // namespace lockstep::vector
