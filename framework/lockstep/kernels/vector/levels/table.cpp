@@ -2,6 +2,7 @@
 #include "lockstep/kernels/vector/levels/batch_norm.h"
 #include "lockstep/kernels/vector/levels/bias.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
+#include "lockstep/kernels/vector/levels/pool.h"
 
 namespace lockstep::vector::LOCKSTEP_LEVEL {
 
@@ -14,6 +15,8 @@ const VectorKernels kernels{
     .bias_bf16 = Bias<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
+    .pool_f32 = Pooling<float>::table,
+    .pool_bf16 = Pooling<Bf16>::table,
 };
 
 }  // namespace lockstep::vector::LOCKSTEP_LEVEL
