@@ -345,6 +345,25 @@ TEST(KernelSets, ElementWiseFunctionsPassNanOn) {
   }
 }
 
+TEST(KernelSets, MaxPoolingPassesNanOn) {
+  const Shape shape{1, 16, 2, 2};
+  const Pool2dOp op(Pool::Max, {});
+  Tensor x(shape, DType::F64);
+  x.data<double>()[2] = std::numeric_limits<double>::quiet_NaN();  // channel 0
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const Type in{shape, dtype};
+    const KernelRequest request{&op, {in}, op.infer("test", std::span(&in, 1))};
+    for (const Layout& offered : {Layout{}, Layout::channels_blocked(shape, 16)}) {
+      for (const KernelOffer& offer : kernel_registry().offers(request, std::span(&offered, 1))) {
+        const Made made = run_offer(request, offer, list(x.clone()));
+        EXPECT_TRUE(std::isnan(made.outputs[0].data<double>()[0])) << offer.implementation;
+        EXPECT_EQ(made.outputs[1].data<std::uint8_t>()[0], 2) << offer.implementation;
+        EXPECT_EQ(made.outputs[0].data<double>()[1], 0.0) << offer.implementation;
+      }
+    }
+  }
+}
+
 // Each kernel's exponentials are within a few units, and sums of them add their number.
 TEST(KernelSets, Softmax) {
   for (const std::int64_t classes : {1, 10, 35, 100}) {

@@ -143,23 +143,6 @@ std::optional<KernelOffer> channel_sum_kernel(const KernelRequest& r, std::span<
   return offer;
 }
 
-PoolGeometry geometry(const Pool2dOptions& o, const Shape& x) {
-  return {.batch = x[0],
-          .channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .kernel_h = o.kernel_h,
-          .kernel_w = o.kernel_w,
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .ceil_mode = o.ceil_mode,
-          .count_include_pad = o.count_include_pad};
-}
-
 // One window over the whole image has simpler loops.
 bool is_global(const PoolGeometry& g) {
   return g.kernel_h == g.in_h && g.kernel_w == g.in_w && g.padding_h == 0 && g.padding_w == 0;
@@ -179,7 +162,7 @@ std::int64_t pooling_block(const Shape& shape, const Layout& offered) {
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
-  PoolGeometry g = geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
   g.block = pooling_block(r.inputs[0].shape, offered[0]);
   offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
   std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
@@ -198,7 +181,7 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
-  PoolGeometry g = geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
   g.block = pooling_block(r.inputs[1].shape, offered[1]);
   std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
   offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
@@ -217,7 +200,7 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
 
 std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape), dtype = r.dtype()] {
+  offer.build = [g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([g](const Arguments& a) {
@@ -234,7 +217,7 @@ std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const 
 
 std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape), dtype = r.dtype()] {
+  offer.build = [g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([g](const Arguments& a) {

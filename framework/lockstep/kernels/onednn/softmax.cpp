@@ -6,7 +6,7 @@
 namespace lockstep::onednn {
 namespace {
 
-bool supported(const Type& t) { return (t.dtype == DType::F32 || t.dtype == DType::BF16) && t.shape.elements() > 0; }
+bool supported(const Type& t) { return t.dtype == DType::F32 && t.shape.elements() > 0; }
 
 dnnl::softmax_forward::primitive_desc forward_primitive(const dnnl::memory::desc& x) {
   return {dnnl::softmax_forward::desc(dnnl::prop_kind::forward_training, x, 1), attributes(), engine(), true};

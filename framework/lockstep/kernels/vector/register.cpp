@@ -1,12 +1,12 @@
-// The table of what runs on our own vectorised kernels: batch norm with its epilogues, ReLU, addition and casts, f32
-// and bf16. They keep the layout that is offered.
+// The table of what runs on our own vectorised kernels: batch norm with its epilogues, ReLU, addition, casts and max
+// pooling, f32 and bf16. They keep the layout that is offered.
 #include <fmt/format.h>
 
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/batch_norm.h"
 #include "lockstep/kernels/vector/elementwise.h"
-#include "lockstep/kernels/vector/max_pool.h"
+#include "lockstep/kernels/vector/pool.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/pool2d.h"
@@ -155,27 +155,11 @@ std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
-generic::PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x, const Layout& offered) {
-  const std::int64_t block = offered.channel_block(x);
-  return {.batch = x[0],
-          .channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .kernel_h = o.kernel_h,
-          .kernel_w = o.kernel_w,
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .ceil_mode = o.ceil_mode,
-          .block = block == 8 || block == 16 ? block : 1};
-}
-
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
-  const auto g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape, offered[0]);
+  const std::int64_t block = offered[0].channel_block(r.inputs[0].shape);
+  auto g = generic::pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  g.block = block == 8 || block == 16 ? block : 1;
   if (!supports_max_pool(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
   offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);

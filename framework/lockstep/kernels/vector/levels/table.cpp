@@ -2,8 +2,8 @@
 #include "lockstep/kernels/vector/levels/batch_norm.h"
 #include "lockstep/kernels/vector/levels/bias.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
-#include "lockstep/kernels/vector/levels/max_pool.h"
 #include "lockstep/kernels/vector/levels/peak.h"
+#include "lockstep/kernels/vector/levels/pool.h"
 
 namespace lockstep::vector::LOCKSTEP_LEVEL {
 

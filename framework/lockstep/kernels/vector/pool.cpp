@@ -1,4 +1,4 @@
-#include "lockstep/kernels/vector/max_pool.h"
+#include "lockstep/kernels/vector/pool.h"
 
 #include <algorithm>
 #include <type_traits>
