@@ -46,9 +46,14 @@ void for_planes(const generic::PoolGeometry& g, const Body& body) {
 
 }  // namespace
 
-bool supports_max_pool(const generic::PoolGeometry& g) {
+bool supports_max_pool_forward(const generic::PoolGeometry& g) {
   if (g.kernel_h * g.kernel_w > 255) return false;
-  return g.block == 8 || g.block == 16;
+  return g.block == 8 || g.block == 16 || (g.block == 1 && g.stride_w <= 2);
+}
+
+bool supports_max_pool_backward(const generic::PoolGeometry& g) {
+  return g.block == 1 && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 &&
+         g.padding_h == 0 && g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1;
 }
 
 template <class T>
@@ -60,9 +65,22 @@ void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uin
   });
 }
 
-template void max_pool_forward<float>(const generic::PoolGeometry&, const float*, float*, std::uint8_t*,
-                                      const VectorKernels&);
-template void max_pool_forward<Bf16>(const generic::PoolGeometry&, const Bf16*, Bf16*, std::uint8_t*,
-                                     const VectorKernels&);
+template <class T>
+void max_pool_backward(const generic::PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
+                       const VectorKernels& kernels) {
+  const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
+  for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
+    table<T>(kernels).backward(shape, dy + p * out, index + p * out, dx + p * in);
+  });
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                             \
+  template void max_pool_forward(const generic::PoolGeometry&, const T*, T*, std::uint8_t*,                 \
+                                 const VectorKernels&);                                                     \
+  template void max_pool_backward(const generic::PoolGeometry&, const T*, const std::uint8_t*, T*,          \
+                                  const VectorKernels&);
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(Bf16)
+#undef LOCKSTEP_INSTANTIATE
 
 }  // namespace lockstep::vector

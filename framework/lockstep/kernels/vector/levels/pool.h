@@ -54,7 +54,7 @@ LOCKSTEP_INLINE Taps taps_inside(std::int64_t start, std::int64_t in, std::int64
   return taps.begin < taps.end ? taps : Taps{0, 0};
 }
 
-// [0, even number of elements) as its elements 0, 2, 4 ...
+// Of a and then b every other element; and the reverse.
 template <int N>
 LOCKSTEP_INLINE Vector<N> even(Vector<N> a, Vector<N> b) {
   if constexpr (N != kNative) {
@@ -66,6 +66,25 @@ LOCKSTEP_INLINE Vector<N> even(Vector<N> a, Vector<N> b) {
   } else {
     return {__builtin_shufflevector(a.value, b.value, 0, 2, 4, 6)};
   }
+}
+
+struct TwoLanes {
+  Lanes first, second;
+};
+LOCKSTEP_INLINE TwoLanes zip(Lanes a, Lanes b) {
+#if defined(__AVX512F__)
+  return {{__builtin_shufflevector(a.value, b.value, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)},
+          {__builtin_shufflevector(a.value, b.value, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)}};
+#else
+  float u[kLanes], v[kLanes], both[2 * kLanes];
+  store(u, a);
+  store(v, b);
+  for (int l = 0; l < kLanes; ++l) {
+    both[2 * l] = u[l];
+    both[2 * l + 1] = v[l];
+  }
+  return {load(both), load(both + kLanes)};
+#endif
 }
 
 template <class T>
@@ -100,11 +119,104 @@ struct MaxPool {
     }
   }
 
+  // Sixteen elements, or as many as there are before `end`.
+  LOCKSTEP_INLINE static Lanes load_before(const T* p, const T* end) {
+    const std::int64_t left = end - p;
+    return left >= kLanes ? load(p) : load(p, left > 0 ? left : 0);
+  }
+
+  // Windows [begin, end) of a row of a plain plane, that lie between its first and last column. `x` is where the taps
+  // of window 0 begin.
+  template <int Stride>
+  static void inner_windows(const MaxPoolShape& s, Taps rows, const T* x, const T* x_end, std::int64_t begin,
+                            std::int64_t end, T* y, std::uint8_t* index) {
+    for (std::int64_t o = begin; o < end; o += kLanes) {
+      Maxima<kLanes> best{broadcast(kLowest), broadcast(static_cast<float>(rows.begin * s.kernel_w))};
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        for (std::int64_t c = 0; c < s.kernel_w; ++c) {
+          const T* from = x + r * s.dilation_h * s.in_w + o * Stride + c * s.dilation_w;
+          Lanes v = load_before(from, x_end);
+          if constexpr (Stride == 2) v = even(v, load_before(from + kLanes, x_end));
+          best.take(v, static_cast<float>(r * s.kernel_w + c));
+        }
+      }
+      for_places(o, end - o < kLanes ? end - o : kLanes, [&](auto place) {
+        place.store(y, best.value);
+        place.store(index, best.at);
+      });
+    }
+  }
+
+  // One window at an edge.
+  static void edge_window(const MaxPoolShape& s, Taps rows, const T* plane, std::int64_t top, std::int64_t left, T* y,
+                          std::uint8_t* index) {
+    const Taps cols = taps_inside(left, s.in_w, s.kernel_w, s.dilation_w);
+    const bool empty = rows.begin == rows.end || cols.begin == cols.end;
+    float best[kLanes] = {kLowest};
+    std::int64_t at = empty ? 0 : rows.begin * s.kernel_w + cols.begin;
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      for (std::int64_t c = cols.begin; c < cols.end; ++c) {
+        float v[kLanes];
+        store(v, load(plane + (top + r * s.dilation_h) * s.in_w + left + c * s.dilation_w, 1));
+        if (!(v[0] > best[0] || v[0] != v[0])) continue;
+        best[0] = v[0];
+        at = r * s.kernel_w + c;
+      }
+    }
+    store(y, load(best), 1);
+    *index = static_cast<std::uint8_t>(at);
+  }
+
+  static void plain(const MaxPoolShape& s, const T* x, T* y, std::uint8_t* index) {
+    const std::int64_t reach = (s.kernel_w - 1) * s.dilation_w, last = s.in_w - 1 - reach + s.padding_w;
+    for (std::int64_t oh = 0; oh < s.out_h; ++oh, y += s.out_w, index += s.out_w) {
+      const std::int64_t top = oh * s.stride_h - s.padding_h;
+      const Taps rows = taps_inside(top, s.in_h, s.kernel_h, s.dilation_h);
+      std::int64_t begin = (s.padding_w + s.stride_w - 1) / s.stride_w, end = last < 0 ? 0 : last / s.stride_w + 1;
+      if (end > s.out_w) end = s.out_w;
+      if (begin >= end || rows.begin == rows.end) begin = end = s.out_w;
+      for (std::int64_t o = 0; o < s.out_w; ++o) {
+        if (o == begin) o = end;
+        if (o < s.out_w) edge_window(s, rows, x, top, o * s.stride_w - s.padding_w, y + o, index + o);
+      }
+      const T* from = x + top * s.in_w - s.padding_w;
+      if (s.stride_w == 1) {
+        inner_windows<1>(s, rows, from, x + s.in_h * s.in_w, begin, end, y, index);
+      } else {
+        inner_windows<2>(s, rows, from, x + s.in_h * s.in_w, begin, end, y, index);
+      }
+    }
+  }
+
   static void forward(const MaxPoolShape& s, const T* x, T* y, std::uint8_t* index) {
+    if (s.block == 1) return plain(s, x, y, index);
     if (s.block == 8) return blocked<8>(s, x, y, index);
     blocked<16>(s, x, y, index);
   }
-  static constexpr MaxPoolTable<T> table{forward, nullptr};
+
+  // Row h of the image takes from row h / 2 of the windows where their position is in row h % 2.
+  static void backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+    for (std::int64_t h = 0; h < s.in_h; ++h, dx += s.in_w) {
+      const std::int64_t columns = h / 2 < s.out_h ? s.in_w : 0;
+      const T* d = dy + h / 2 * s.out_w;
+      const std::uint8_t* at = index + h / 2 * s.out_w;
+      const float left = static_cast<float>(h % 2 * 2);
+      for (std::int64_t w = 0; w < s.in_w; w += 2 * kLanes) {
+        const std::int64_t windows = columns == 0 ? 0 : s.out_w - w / 2 < kLanes ? s.out_w - w / 2 : kLanes;
+        const Lanes gradient = load(d + w / 2, windows > 0 ? windows : 0);
+        const Lanes position = load(at + w / 2, windows > 0 ? windows : 0);
+        const auto where = [&](float p) {
+          return each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, position, gradient);
+        };
+        const TwoLanes both = zip(where(left), where(left + 1));
+        const std::int64_t room = s.in_w - w;
+        store(dx + w, both.first, room < kLanes ? room : kLanes);
+        if (room > kLanes) store(dx + w + kLanes, both.second, room < 2 * kLanes ? room - kLanes : kLanes);
+      }
+    }
+  }
+
+  static constexpr MaxPoolTable<T> table{forward, backward};
 };
 
 }  // namespace
