@@ -52,8 +52,8 @@ bool supports_max_pool_forward(const generic::PoolGeometry& g) {
 }
 
 bool supports_max_pool_backward(const generic::PoolGeometry& g) {
-  return g.block == 1 && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 &&
-         g.padding_h == 0 && g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1;
+  return g.block == 1 && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.padding_h == 0 &&
+         g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1;
 }
 
 template <class T>
@@ -74,10 +74,9 @@ void max_pool_backward(const generic::PoolGeometry& g, const T* dy, const std::u
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                             \
-  template void max_pool_forward(const generic::PoolGeometry&, const T*, T*, std::uint8_t*,                 \
-                                 const VectorKernels&);                                                     \
-  template void max_pool_backward(const generic::PoolGeometry&, const T*, const std::uint8_t*, T*,          \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                    \
+  template void max_pool_forward(const generic::PoolGeometry&, const T*, T*, std::uint8_t*, const VectorKernels&); \
+  template void max_pool_backward(const generic::PoolGeometry&, const T*, const std::uint8_t*, T*,                 \
                                   const VectorKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

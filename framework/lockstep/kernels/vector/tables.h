@@ -83,7 +83,8 @@ struct BatchNormTable {
 };
 
 // Max pooling of one plane: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
-// x, dx [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1 and 2.
+// x, dx [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1
+// and 2.
 struct MaxPoolShape {
   std::int64_t block, channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w,
       dilation_h, dilation_w;

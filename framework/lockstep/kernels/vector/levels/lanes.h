@@ -208,7 +208,7 @@ LOCKSTEP_INLINE void store(float* p, Lanes v, std::int64_t count) {
   _mm512_mask_storeu_ps(p, first_lanes(count), (__m512)v.value);
 }
 LOCKSTEP_INLINE void store(std::uint8_t* p, Lanes v, std::int64_t count) {
-  const __m512i numbers = (__m512i)__builtin_convertvector(v.value, NativeU32);
+  const __m512i numbers = (__m512i) __builtin_convertvector(v.value, NativeU32);
   _mm_mask_storeu_epi8(p, first_lanes(count), _mm512_maskz_cvtepi32_epi8(0xffff, numbers));
 }
 #endif
