@@ -13,6 +13,9 @@ using generic::Conv2dGeometry;
 // The batch is cut into parts of at least eight samples, for the sums of each to be worth adding up.
 constexpr std::int64_t kPartSamples = 8, kMostParts = 16;
 
+// Elements of samples that are packed together, to be summed in one go: what a first-level cache holds.
+constexpr std::int64_t kPacked = 16 * 1024;
+
 std::int64_t round_up(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // The convolution that takes dy to dx, with the kernel turned by 180 degrees.
@@ -163,39 +166,52 @@ std::int64_t DirectWeightGradient::dy_elements() const {
   return tiling_.planes.filters * static_cast<std::int64_t>(tiling_.offsets.size()) * kLanes + kLanes;
 }
 
+std::int64_t DirectWeightGradient::group() const {
+  return std::clamp<std::int64_t>(kPacked / (tiling_.packed_elements() + dy_elements()), 1, kPartSamples);
+}
+
 std::int64_t DirectWeightGradient::part_elements() const {
-  return tiling_.packed_elements() + dy_elements() + sums() * kLanes;
+  return group() * (tiling_.packed_elements() + dy_elements()) + sums() * kLanes;
 }
 
 std::size_t DirectWeightGradient::workspace_bytes() const {
   return static_cast<std::size_t>(tiling_.parts * (part_elements() + round_up(sums()))) * sizeof(float);
 }
 
-void DirectWeightGradient::run_part(const Arrays& a, std::int64_t part, float* totals, float* scratch) const {
+void DirectWeightGradient::pack(const Arrays& a, std::int64_t sample, float* x, float* dy) const {
   const Conv2dGeometry& g = tiling_.g;
-  const std::int64_t in = g.in_channels * g.in_h * g.in_w, out_plane = g.out_h() * g.out_w();
-  const auto count = static_cast<std::int64_t>(tiling_.offsets.size());
-  float *packed = scratch, *dy = packed + tiling_.packed_elements(), *lanes = dy + dy_elements();
+  const std::int64_t out_plane = g.out_h() * g.out_w();
+  tiling_.pack(kernels_, a.x + sample * g.in_channels * g.in_h * g.in_w, x);
+  kernels_.convolution.copy({.planes = g.out_channels,
+                             .rows = g.out_h(),
+                             .width = g.out_w(),
+                             .from_plane = out_plane,
+                             .from_row = g.out_w(),
+                             .to_plane = static_cast<std::int64_t>(tiling_.offsets.size()) * kLanes,
+                             .to_row = tiling_.out_row,
+                             .from = a.dy + sample * g.out_channels * out_plane,
+                             .to = dy,
+                             .zeros = true});
+}
+
+void DirectWeightGradient::run_part(const Arrays& a, std::int64_t part, float* totals, float* scratch) const {
+  const std::int64_t x_sample = tiling_.packed_elements(), dy_sample = dy_elements(),
+                     end = tiling_.part_begin(part + 1);
+  float *x = scratch, *dy = x + group() * x_sample, *lanes = dy + group() * dy_sample;
   std::fill_n(scratch, part_elements(), 0.0F);
-  for (std::int64_t n = tiling_.part_begin(part); n < tiling_.part_begin(part + 1); ++n) {
-    tiling_.pack(kernels_, a.x + n * in, packed);
-    kernels_.convolution.copy({.planes = g.out_channels,
-                               .rows = g.out_h(),
-                               .width = g.out_w(),
-                               .from_plane = out_plane,
-                               .from_row = g.out_w(),
-                               .to_plane = count * kLanes,
-                               .to_row = tiling_.out_row,
-                               .from = a.dy + n * g.out_channels * out_plane,
-                               .to = dy,
-                               .zeros = true});
+  for (std::int64_t n = tiling_.part_begin(part); n < end; n += group()) {
+    const std::int64_t samples = std::min(group(), end - n);
+    for (std::int64_t s = 0; s < samples; ++s) pack(a, n + s, x + s * x_sample, dy + s * dy_sample);
     kernels_.convolution.weights({.planes = tiling_.planes,
                                   .offsets = tiling_.offsets.data(),
-                                  .count = count,
-                                  .x = packed,
+                                  .count = static_cast<std::int64_t>(tiling_.offsets.size()),
+                                  .samples = samples,
+                                  .x_sample = x_sample,
+                                  .dy_sample = dy_sample,
+                                  .x = x,
                                   .dy = dy,
                                   .sums = lanes,
-                                  .bias_sums = lanes + (sums() - g.out_channels) * kLanes});
+                                  .bias_sums = lanes + (sums() - tiling_.planes.filters) * kLanes});
   }
   kernels_.convolution.fold(sums(), lanes, totals);
 }

@@ -79,7 +79,9 @@ class DirectWeightGradient {
  private:
   std::int64_t sums() const;  // weights and biases
   std::int64_t dy_elements() const;
+  std::int64_t group() const;  // samples packed at a time
   std::int64_t part_elements() const;
+  void pack(const Arrays& a, std::int64_t sample, float* x, float* dy) const;
   void run_part(const Arrays& a, std::int64_t part, float* totals, float* scratch) const;
 
   const VectorKernels& kernels_;

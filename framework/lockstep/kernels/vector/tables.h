@@ -1,8 +1,8 @@
 // What one instruction set level offers: tables of functions, one table per family, filled in by the sources in
 // levels/. Every function is serial, works on the range it is given and allocates nothing; drivers beside this header
 // (batch_norm.h, elementwise.h) share the ranges out to threads. This header is compiled into every level, so it holds
-// data only: an inline function here would be merged by the linker across levels. The bits of a result do not depend on
-// the level.
+// data only: an inline function here would be merged by the linker across levels. Except in
+// convolutions, the bits of a result do not depend on the level.
 #pragma once
 
 #include <cstdint>
@@ -117,11 +117,12 @@ struct ConvolutionTable {
     float* y;
   };
   // Adds to sums [filters][channels][kernel_h][kernel_w][16] and bias_sums [filters][16], lane by lane, the products of
-  // x with dy [filters][vectors][16], which holds 0 between rows.
+  // x with dy [filters][vectors][16], which holds 0 between rows, of several samples.
   struct Weights {
     Planes planes;
     const std::int64_t* offsets;
     std::int64_t count;
+    std::int64_t samples, x_sample, dy_sample;  // and the strides between them
     const float *x, *dy;
     float *sums, *bias_sums;
   };

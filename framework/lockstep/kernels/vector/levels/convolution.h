@@ -100,19 +100,22 @@ template <int Filters, int Columns>
 #pragma GCC unroll 5
     for (int k = 0; k < Columns; ++k) total[f][k] = load_native(sums + f * filter_sums + k * kLanes);
   }
-  for (std::int64_t v = 0; v < c.count; ++v, dy += kLanes) {
-    const float* from = x + c.offsets[v];
+  for (std::int64_t sample = 0; sample < c.samples; ++sample, x += c.x_sample, dy += c.dy_sample) {
+    const float* gradient = dy;
+    for (std::int64_t v = 0; v < c.count; ++v, gradient += kLanes) {
+      const float* from = x + c.offsets[v];
 #pragma GCC unroll 4
-    for (int n = 0; n < kLanes; n += kNative) {
-      NativeF32 d[Filters];
+      for (int n = 0; n < kLanes; n += kNative) {
+        NativeF32 d[Filters];
 #pragma GCC unroll 4
-      for (int f = 0; f < Filters; ++f) d[f] = load_native(dy + f * filter_dy + n);
+        for (int f = 0; f < Filters; ++f) d[f] = load_native(gradient + f * filter_dy + n);
 #pragma GCC unroll 5
-      for (int k = 0; k < Columns; ++k) {
-        NativeF32 u = load_native(from + n + k);
-        keep_in_register(u);
+        for (int k = 0; k < Columns; ++k) {
+          NativeF32 u = load_native(from + n + k);
+          keep_in_register(u);
 #pragma GCC unroll 4
-        for (int f = 0; f < Filters; ++f) total[f][k] = multiply_add(u, d[f], total[f][k]);
+          for (int f = 0; f < Filters; ++f) total[f][k] = multiply_add(u, d[f], total[f][k]);
+        }
       }
     }
   }
@@ -138,7 +141,10 @@ void convolution_weights(const ConvolutionTable::Weights& c) {
   });
   for (std::int64_t f = 0; f < s.filters; ++f) {
     NativeF32 total = load_native(c.bias_sums + f * kLanes);
-    for (std::int64_t i = 0; i < filter_dy; i += kNative) total += load_native(c.dy + f * filter_dy + i);
+    for (std::int64_t sample = 0; sample < c.samples; ++sample) {
+      const float* dy = c.dy + sample * c.dy_sample + f * filter_dy;
+      for (std::int64_t i = 0; i < filter_dy; i += kNative) total += load_native(dy + i);
+    }
     store_native(c.bias_sums + f * kLanes, total);
   }
 }
