@@ -9,16 +9,34 @@ namespace {
 
 constexpr float kLowest = -__builtin_inff();
 
+LOCKSTEP_INLINE void take_larger(NativeF32& best, NativeF32& at, NativeF32 v, NativeF32 position) {
+#if defined(__AVX512F__)
+  const auto larger = static_cast<__mmask16>(_mm512_cmp_ps_mask((__m512)v, (__m512)best, _CMP_GT_OQ) |
+                                             _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q));
+  best = (NativeF32)_mm512_mask_mov_ps((__m512)best, larger, (__m512)v);
+  at = (NativeF32)_mm512_mask_mov_ps((__m512)at, larger, (__m512)position);
+#else
+  const auto larger = (v > best) | (v != v);
+  best = larger ? v : best;
+  at = larger ? position : at;
+#endif
+}
+template <int N>
+LOCKSTEP_INLINE void take_larger(Vector<N>& best, Vector<N>& at, Vector<N> v, float position) {
+  if constexpr (N == kNative) {
+    take_larger(best.value, at.value, v.value, NativeF32{} + position);
+  } else {
+    take_larger(best.low, at.low, v.low, position);
+    take_larger(best.high, at.high, v.high, position);
+  }
+}
+
 // Of windows the maxima and where they are: of equal values the first, of values with a NaN the last NaN.
 template <int N>
 struct Maxima {
   Vector<N> value, at;
 
-  LOCKSTEP_INLINE void take(Vector<N> v, float position) {
-    at = each([=](NativeF32 a, NativeF32 b, NativeF32 p) { return ((a > b) | (a != a)) ? NativeF32{} + position : p; },
-              v, value, at);
-    value = each([](NativeF32 a, NativeF32 b) { return ((a > b) | (a != a)) ? a : b; }, v, value);
-  }
+  LOCKSTEP_INLINE void take(Vector<N> v, float position) { take_larger(value, at, v, position); }
 };
 
 // A block's lanes; half a register where registers are wider.
