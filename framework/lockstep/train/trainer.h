@@ -34,7 +34,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 8 << 20;
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
