@@ -26,10 +26,10 @@ std::vector<Tensor> list(T&&... tensors) {
   return result;
 }
 
-// F(4x4, 3x3) multiplies the error of a direct sum by the norms of its transforms; with oneDNN's points measured errors
-// stay below 8 times the direct bound's statistical part, and the bound is never reached.
+// Winograd's transforms amplify rounding: against f64 its largest errors were measured at up to 10 times those of
+// direct sums, which stay below their bound by the square root of the number of summands or so.
 double winograd_factor(const std::string& implementation) {
-  return implementation.find("wino") != std::string::npos ? 32 : 1;
+  return implementation.find("wino") != std::string::npos ? 10 : 1;
 }
 
 struct Convolution {
@@ -341,6 +341,32 @@ TEST(KernelSets, ElementWiseFunctionsPassNanOn) {
       const auto values = made.outputs[0].data<double>();
       EXPECT_TRUE(std::ranges::all_of(values, [](double v) { return std::isnan(v); }))
           << op.attributes() << " by " << offer.implementation;
+    }
+  }
+}
+
+// Values that bf16 can hold survive every way between types and layouts.
+TEST(KernelSets, ReordersAndCasts) {
+  const Shape shape{3, 17, 5, 7};
+  const Tensor x = random_values(shape, 1);
+  const auto expect_same = [&](const Op& op, DType from, DType to, const Layout& lies) {
+    const KernelRequest request{&op, {{shape, from}}, {{shape, to}}};
+    for (const KernelOffer& offer : kernel_registry().offers(request, std::span(&lies, 1))) {
+      SCOPED_TRACE(fmt::format("{} {} {} to {} {} by {}", op.name(), name_of(from), lies.str(), name_of(to),
+                               offer.outputs[0].str(), offer.implementation));
+      EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);
+      const Made made = run_offer(request, offer, list(x.clone()));
+      EXPECT_TRUE(std::ranges::equal(made.outputs[0].data<double>(), x.data<double>()));
+    }
+  };
+  for (const DType from : {DType::F32, DType::BF16}) {
+    for (const DType to : {DType::F32, DType::BF16}) {
+      for (const std::int64_t block : {1, 8, 16}) {
+        const Layout lies = Layout::channels_blocked(shape, block);
+        if (from != to) expect_same(CastOp(to), from, to, lies);
+        for (const std::int64_t target : {1, 8, 16})
+          expect_same(ReorderOp(Layout::channels_blocked(shape, target), to), from, to, lies);
+      }
     }
   }
 }
