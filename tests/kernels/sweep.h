@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/tensor.h"
@@ -31,6 +32,14 @@ struct Case {
   std::vector<bool> activation;  // by input: is of the computation's type; the others stay f32 beside bf16
   Tolerance tolerance;
 };
+
+// Tensors can be moved but not copied, so they do not fit into an initialiser list.
+template <class... T>
+std::vector<Tensor> list(T&&... tensors) {
+  std::vector<Tensor> result;
+  (result.push_back(std::forward<T>(tensors)), ...);
+  return result;
+}
 
 struct Made {
   std::string implementation;
