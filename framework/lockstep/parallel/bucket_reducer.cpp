@@ -141,6 +141,12 @@ bool BucketReducer::progress() {
   return idle;
 }
 
+std::size_t BucketReducer::bytes() const {
+  std::size_t total = 0;
+  for (const Lane& lane : lanes_) total += lane.bytes;
+  return total;
+}
+
 void BucketReducer::finish() {
   while (!progress()) std::this_thread::yield();  // with more ranks than cores a peer may need this core to answer
 }

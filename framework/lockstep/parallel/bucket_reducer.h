@@ -24,8 +24,9 @@ class BucketReducer {
   int add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots);
 
   void start(int bucket);
-  bool progress();  // true when nothing is under way
-  void finish();    // until nothing is under way
+  bool progress();            // true when nothing is under way
+  void finish();              // until nothing is under way
+  std::size_t bytes() const;  // that it allocates itself
 
  private:
   enum class Phase : std::uint8_t { Idle, Queued, Exchange, Gather };

@@ -104,6 +104,9 @@ void Plan::lay_out() {
     constant_bytes_ += (b.life.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   constants_ = allocate_aligned(constant_bytes_);
+  for (const PlanBuffer& b : assembly_.buffers) {
+    if (b.kind == PlanBuffer::Kind::Derived) store_.derive(b.parameter, b.layout, b.type.dtype);
+  }
   arena_bytes_ = assign_offsets(std::move(lifetimes));
   arena_.reserve(arena_bytes_);
 }

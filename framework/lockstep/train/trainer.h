@@ -84,6 +84,9 @@ class Trainer {
   const StepProfile* profile() const { return profile_.get(); }
 
   std::int64_t updates() const { return updates_; }
+  // What this rank allocates for training: the model, and what gradients are received into. Batches, libraries and
+  // MPI come on top.
+  std::size_t bytes() const;
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() { return model_; }
   const TrainerOptions& options() const { return options_; }
