@@ -237,7 +237,8 @@ TEST(BatchNorm2d, HandsOutTheSumsOfTheBatch) {
   }
   plan.run();
   ASSERT_EQ(plan.statistics().size(), 1u);
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(plan.statistic_sums(0)[i], want[i], 1e-9) << i;
+  // Differences from a pivot are rounded to f32 before they are summed.
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(plan.statistic_sums(0)[i], want[i], 1e-6 * want[i]) << i;
 }
 
 }  // namespace

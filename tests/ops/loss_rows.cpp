@@ -2,6 +2,7 @@
 
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/softmax.h"
 #include "tests/ops/row.h"
 
 namespace lockstep::optest {
@@ -42,6 +43,23 @@ Row row(std::string config, std::int64_t classes, std::vector<std::int32_t> targ
           .targets = targets};
 }
 
+Row softmax_row(std::string config, Operand x) {
+  return {.op = "softmax",
+          .config = std::move(config),
+          .operands = {std::move(x)},
+          .trace = [](auto v) { return softmax(v[0]); },
+          .reference =
+              [](auto in) {
+                Array y = in[0];
+                for (std::int64_t n = 0; n < y.shape[0]; ++n) {
+                  double total = 0;
+                  for (std::int64_t c = 0; c < y.shape[1]; ++c) total += std::exp(y.at(n, c));
+                  for (std::int64_t c = 0; c < y.shape[1]; ++c) y.at(n, c) = std::exp(y.at(n, c)) / total;
+                }
+                return y;
+              }};
+}
+
 }  // namespace
 
 std::vector<Row> loss_rows() {
@@ -52,6 +70,9 @@ std::vector<Row> loss_rows() {
       row("class_without_weight", 3, {0, 1, 2}, {.class_weights = {0, 2, 1}}),
       row("smoothing_and_weights", 4, {3, 1, 0}, {.label_smoothing = 0.3, .class_weights = {1, 0.25, 3, 2}}),
       row("one_sample", 11, {10}, {}),
+      softmax_row("few_classes", {{3, 5}, -3, 3}),
+      softmax_row("many_classes", {{2, 35}, -3, 3}),
+      softmax_row("one_class", {{4, 1}}),
       {.op = "unary",
        .config = "mean_squared_error",
        .operands = {{Shape{3, 5}}, {Shape{3, 5}, -2, 2}},

@@ -88,6 +88,109 @@ TEST_F(UpdaterTest, LeavesTheGapsBetweenParametersAtZero) {
   }
 }
 
+// Two parameters of several chunks and a small one, with copies in other layouts and types, and gradients.
+class Network {
+ public:
+  Network()
+      : store_({{"a", &a_}, {"b", &b_}, {"c", &c_}}, {.seed = 1, .optimizer_states = 2, .bucket_bytes = 1 << 18}) {
+    store_.allocate({{&a_, Layout::channels_blocked(a_.shape, 16)}}, {&c_, &a_, &b_});
+    for (const Parameter* p : {&a_, &b_, &c_}) {
+      for (const DType dtype : {DType::F32, DType::BF16}) {
+        copies_.push_back({p, p == &a_ ? Layout{} : blocked(p->shape), dtype});
+        ids_.push_back(store_.derive(p, copies_.back().layout, dtype));
+      }
+    }
+    RandomStream random(2, 2);
+    for (Bucket& bucket : store_.buckets()) {
+      for (const BucketEntry& e : bucket.entries) {
+        std::vector<float> logical(static_cast<std::size_t>(e.parameter->shape.elements()));
+        for (float& v : logical) v = static_cast<float>(random.normal());
+        reorder(e.parameter->shape, DType::F32, {}, logical.data(), store_.layout(e.parameter),
+                store_.gradient(e.parameter, 0));
+      }
+    }
+  }
+  ParameterStore& store() { return store_; }
+  Updater updater() { return {store_, optim::adam({}), {.weight_decay = 0.1, .decay_biases_and_norms = false}}; }
+  std::vector<float> values() {
+    std::vector<float> all;
+    for (Bucket& bucket : store_.buckets()) {
+      const auto* values = reinterpret_cast<const float*>(bucket.values.get());
+      all.insert(all.end(), values, values + bucket.elements);
+    }
+    return all;
+  }
+  void expect_current_copies() {
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      const auto& [parameter, layout, dtype] = copies_[i];
+      const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype);
+      std::vector<std::byte> expected(bytes);
+      Reorder(parameter->shape, DType::F32, store_.layout(parameter), dtype, layout)(store_.value(parameter),
+                                                                                     expected.data());
+      const auto* copy = static_cast<const std::byte*>(store_.derived(ids_[i]));
+      EXPECT_TRUE(std::ranges::equal(expected, std::span(copy, bytes))) << "copy " << i;
+    }
+  }
+
+ private:
+  static Layout blocked(const Shape& shape) { return shape.rank() > 1 ? Layout::channels_blocked(shape, 8) : Layout{}; }
+  struct Copy {
+    const Parameter* parameter;
+    Layout layout;
+    DType dtype;
+  };
+  Parameter a_{.shape = {40, 50, 5, 5}, .initialize = nn::normal(0, 1)},
+      b_{.shape = {300, 301}, .initialize = nn::normal(0, 1)},
+      c_{.shape = {7}, .initialize = nn::normal(0, 1), .role = Role::Bias};
+  ParameterStore store_;
+  std::vector<Copy> copies_;
+  std::vector<int> ids_;
+};
+
+TEST(Updater, KeepsDerivedCopiesCurrent) {
+  Network network;
+  Updater updater = network.updater();
+  const std::vector<float> before = network.values();
+  for (std::int64_t step = 1; step <= 2; ++step) updater.update(0.1, 8, step);
+  EXPECT_NE(network.values(), before);
+  network.expect_current_copies();
+}
+
+TEST(Updater, GivesTheSameBitsInRanges) {
+  Network whole, parts;
+  whole.updater().update(0.1, 8, 1);
+  Updater updater = parts.updater();
+  const UpdateStep step{.learning_rate = 0.1, .gradient_scale = 1.0 / 8, .count = 1};
+  std::vector<Bucket>& buckets = parts.store().buckets();
+  ASSERT_GT(buckets.size(), 1u);
+  for (std::size_t b = buckets.size(); b-- > 0;) {
+    const std::int64_t n = buckets[b].elements;
+    for (const std::int64_t owner : {2, 0, 1}) updater.update(b, part_of(n, 3, owner), step);
+    updater.update(b, {n, n}, step);
+  }
+  EXPECT_EQ(whole.values(), parts.values());
+  parts.expect_current_copies();
+}
+
+TEST(Updater, LeavesWhatIsOutsideTheRange) {
+  Network network;
+  const std::vector<float> before = network.values();
+  network.updater().update(0, {20000, 20100}, {.learning_rate = 0.1});
+  const std::vector<float> after = network.values();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool inside = i >= 20000 && i < 20100;
+    ASSERT_TRUE(inside || after[i] == before[i]) << "element " << i;
+  }
+  EXPECT_NE(after[20050], before[20050]);
+}
+
+TEST(Updater, RefusesARuleWithoutMemoryForItsStates) {
+  Parameter a{.shape = {3}, .initialize = nn::constant(0)};
+  ParameterStore store({{"a", &a}}, {.optimizer_states = 1});
+  store.allocate({}, {&a});
+  EXPECT_THROW(Updater(store, optim::adam({}), {}), Error);
+}
+
 TEST(RunningStatistics, MoveTowardsTheUnbiasedStatisticsOfTheBatch) {
   // Channel 0 saw 1, 2, 3, 6 (mean 3, unbiased variance 14/3), channel 1 saw 5 four times.
   const std::vector<double> sums{12, 20}, squares{50, 100};

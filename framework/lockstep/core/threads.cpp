@@ -213,6 +213,11 @@ void apply(const ThreadBudget& budget) {
   omp_set_num_threads(budget.compute);
 }
 
+bool has_bf16_instructions() {
+  const std::string flags = fmt::format(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
+  return flags.find(" avx512_bf16 ") != std::string::npos || flags.find(" bf16 ") != std::string::npos;
+}
+
 CpuInfo cpu_info() {
   CpuInfo info;
   info.model = cpuinfo_value("model name");

@@ -68,5 +68,7 @@ struct CpuInfo {
   std::string blas;          // "OpenBLAS 0.3.21 SkylakeX"
 };
 CpuInfo cpu_info();
+// Whether the processor multiplies bf16 pairs into f32 (AVX-512 BF16, or AArch64's BF16 extension).
+bool has_bf16_instructions();
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ std::vector<Type> Pool2dOp::infer(std::string_view place, std::span<const Type> 
   const std::int64_t w = output_size(x[3], o.kernel_w, o.stride_w, o.padding_w, o.dilation_w, o.ceil_mode);
   const Shape y{x[0], x[1], h, w};
   if (kind_ == Pool::Average) return {{y, inputs[0].dtype}};
-  return {{y, inputs[0].dtype}, {y, DType::I32}};
+  return {{y, inputs[0].dtype}, {y, o.kernel_h * o.kernel_w <= 255 ? DType::U8 : DType::I32}};
 }
 
 std::vector<Value> Pool2dOp::gradient(const Request& r) const {

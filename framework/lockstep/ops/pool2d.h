@@ -14,7 +14,8 @@ struct Pool2dOptions {
 
 enum class Pool : std::uint8_t { Max, Average };
 
-// Max: outputs (y, i32 index of the maximum in its image plane). Average: (y).
+// Max: outputs (y, position of the maximum in its window: h * kernel_w + w, u8 for windows of up to 255 elements, else
+// i32). Average: (y).
 class Pool2dOp : public Op {
  public:
   Pool2dOp(Pool kind, Pool2dOptions options) : kind_(kind), options_(options) {}
@@ -30,7 +31,7 @@ class Pool2dOp : public Op {
   Pool2dOptions options_;
 };
 
-// Max: (dy, index) -> dx. Average: (dy) -> dx.
+// Max: (dy, position) -> dx. Average: (dy) -> dx.
 class Pool2dGradientOp : public Op {
  public:
   Pool2dGradientOp(Pool kind, Pool2dOptions options, Shape input)

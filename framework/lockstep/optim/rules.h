@@ -9,12 +9,12 @@
 
 namespace lockstep::optim {
 
-// Loops over elements with the states in registers; Element is what Rule::prepare<T>(rates) returns.
+// Loops over elements; Element is what Rule::prepare<T>(rates) returns.
 template <class T, class Element, std::size_t... I>
 void update_elements(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Element& element,
                      std::index_sequence<I...>) {
   const std::array<T*, sizeof...(I)> state{states[I]...};
-#pragma omp parallel for simd schedule(static) if (n > 65536)
+#pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) element(value[i], gradient[i], state[I][i]...);
 }
 

@@ -24,7 +24,8 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   virtual std::string_view name() const = 0;
   virtual std::vector<std::string_view> states() const = 0;  // names of the per-element state, as stored in checkpoints
-  // n elements of value, gradient and each state. Elements that are zero everywhere (padding) stay zero.
+  // n elements of value, gradient and each state, on the calling thread; callers share ranges out. Elements that are
+  // zero everywhere (padding) stay zero.
   virtual void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
                      const Rates& rates) const = 0;
   virtual void apply(std::int64_t n, double* value, const double* gradient, std::span<double* const> states,

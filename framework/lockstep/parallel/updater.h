@@ -1,5 +1,7 @@
-// Applies an update rule to what the reduction left: per parameter group in one pass over each bucket's memory, then
-// refreshes derived copies; and moves running statistics. Deterministic, so replicas stay equal without talking.
+// Applies an update rule to what the reduction left, in one pass over memory: chunk by chunk, values and states are
+// updated and derived copies written from what is still in cache. Also moves running statistics. Every element depends
+// on its own inputs alone, so neither threads nor where ranges are cut change a bit, and replicas stay equal without
+// talking.
 #pragma once
 
 #include <memory>
@@ -18,24 +20,39 @@ struct UpdaterOptions {
   std::vector<optim::ParameterGroup> groups = {};
 };
 
+// What changes from step to step. `gradient_scale` turns the sum in slot 0 into the gradient to apply: 1 / weight of
+// the samples, times what clipping decides.
+struct UpdateStep {
+  double learning_rate = 0, gradient_scale = 1;
+  std::int64_t count = 1;  // of updates, this one included
+};
+
 class Updater {
  public:
   // Reads the groups' patterns; throws Error for one that fits no parameter.
   Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options);
 
   const optim::UpdateRule& rule() const { return *rule_; }
-  // Gradients in slot 0 are sums over samples of total weight `weight`. `step` counts updates from 1.
+  // Everything. Gradients in slot 0 are sums over samples of total weight `weight`; `step` counts updates from 1.
   void update(double learning_rate, double weight, std::int64_t step);
+  // Elements `range` of one bucket. Fastest if it begins and ends where parameters or their layout's blocks do.
+  void update(std::size_t bucket, Range range, const UpdateStep& step);
 
  private:
-  struct Stretch {  // neighbouring parameters of one group
+  // Neighbouring parameters, or a part of one, with the same rates; small enough for a core's cache.
+  struct Chunk {
     std::size_t bucket;
-    std::int64_t begin, end;
+    Range range;
     double rate_scale, weight_decay;
   };
+  void append(const Chunk& chunk);
+  void run(std::span<const Chunk> chunks, Range limits, const UpdateStep& step);
+  template <class T>
+  void update_chunk(const Chunk& chunk, Range range, const UpdateStep& step);
+
   ParameterStore& store_;
   std::shared_ptr<optim::UpdateRule> rule_;
-  std::vector<Stretch> stretches_;
+  std::vector<Chunk> chunks_;  // in the order of memory
 };
 
 // A pair of running mean and variance, to be moved by `momentum` towards the statistics of a batch: sums[c] and

@@ -149,7 +149,8 @@ class Assembler {
       offers = kernel_registry().offers(request, offered);
     }
     if (offers.empty()) fail_without_kernel(request);
-    step.offer = std::move(offers.front());
+    const std::size_t choice = offers.size() > 1 && request_.choose ? request_.choose(request, offers) : 0;
+    step.offer = std::move(offers[choice]);
     step.input_types = std::move(request.inputs);
     step.output_types = std::move(request.outputs);
     for (std::size_t k = 0; k < step.offer.input_dtypes.size(); ++k)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/kernels/choice.h"
 #include "lockstep/kernels/kernel.h"
 #include "lockstep/plan/arena.h"
 #include "lockstep/plan/gradient.h"
@@ -59,6 +60,7 @@ struct AssemblyRequest {
   std::vector<ParameterGradient> gradients;
   std::function<Layout(const Parameter*)> layout_of;  // the persistent form
   KernelOptions options = {};
+  KernelChooser choose = {};  // empty: the first offer
 };
 
 Assembly assemble(const AssemblyRequest& request);

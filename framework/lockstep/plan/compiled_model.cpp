@@ -57,7 +57,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
       source.graph = recompute(*source.graph, forward_nodes, options_.recompute, source.traced, source.gradients);
     }
   }
-  return std::make_unique<Plan>(std::move(source), store_, arena_, options_.kernels);
+  return std::make_unique<Plan>(std::move(source), store_, arena_, options_.kernels, options_.choose);
 }
 
 void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {

@@ -20,6 +20,7 @@ struct CompileOptions {
   bool fuse = true;
   Recompute recompute = Recompute::Norms;
   KernelOptions kernels = {};
+  KernelChooser choose = {};  // empty: by the kernels' static rules
   Unused unused = Unused::Error;
 };
 

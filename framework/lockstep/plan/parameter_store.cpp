@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/kernels/registry.h"
-#include "lockstep/ops/reorder.h"
+#include "lockstep/kernels/generic/elementwise.h"
 
 namespace lockstep {
 namespace {
@@ -53,7 +52,7 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
     Bucket& bucket = buckets_.back();
     r.bucket = static_cast<int>(buckets_.size()) - 1;
     r.offset = bucket.elements;
-    bucket.entries.push_back({parameter, r.name, r.offset, elements});
+    bucket.entries.push_back({parameter, r.name, r.offset, elements, {}});
     bucket.elements += elements;
   }
   for (Bucket& bucket : buckets_) {
@@ -110,25 +109,49 @@ int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DTy
     const Derived& d = derived_[i];
     if (d.parameter == parameter && d.layout == layout && d.dtype == dtype) return static_cast<int>(i);
   }
+  const Record& r = record(parameter);
   const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype);
-  const ReorderOp op(layout, dtype);
-  const Type from{parameter->shape, this->dtype(parameter)}, to{parameter->shape, dtype};
-  auto kernel = kernel_registry().offer({&op, {from}, {to}}, std::span(&record(parameter).layout, 1)).build();
-  AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
-  derived_.push_back({parameter, layout, dtype, allocate_aligned(bytes), std::move(kernel), std::move(workspace)});
-  run_reorder(derived_.back());
-  return static_cast<int>(derived_.size()) - 1;
+  const std::size_t id = derived_.size();
+  derived_.push_back({parameter, layout, dtype, allocate_aligned(bytes),
+                      DerivedCopy(parameter->shape, {this->dtype(parameter), r.layout}, {dtype, layout})});
+  if (r.bucket >= 0) {
+    auto& entries = buckets_[static_cast<std::size_t>(r.bucket)].entries;
+    std::ranges::find(entries, parameter, &BucketEntry::parameter)->derived.push_back(id);
+  }
+  refresh(derived_.back());
+  return static_cast<int>(id);
 }
 
-void ParameterStore::run_reorder(Derived& derived) {
-  const void* from = record(derived.parameter).value;
-  void* to = derived.data.get();
-  derived.reorder->run({&from, &to, derived.workspace.get()});
+void ParameterStore::refresh(Derived& d) {
+  const void* value = record(d.parameter).value;
+  generic::parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
+    d.copy.write({begin, end}, value, d.data.get());
+  });
 }
 
 void ParameterStore::refresh() {
   ++version_;
-  for (Derived& d : derived_) run_reorder(d);
+  for (Derived& d : derived_) refresh(d);
+}
+
+void ParameterStore::refresh(const Parameter* parameter) {
+  for (Derived& d : derived_) {
+    if (d.parameter == parameter) refresh(d);
+  }
+}
+
+void ParameterStore::refresh(const Bucket& bucket, Range range) {
+  const auto ends_before = [&](const BucketEntry& e) { return e.offset + e.elements <= range.begin; };
+  for (auto e = std::ranges::partition_point(bucket.entries, ends_before);
+       e != bucket.entries.end() && e->offset < range.end; ++e) {
+    const std::byte* value = bucket.values.get() + static_cast<std::size_t>(e->offset) * size_of(options_.dtype);
+    for (std::size_t id : e->derived) {
+      Derived& d = derived_[id];
+      d.copy.write(
+          {std::max(range.begin - e->offset, std::int64_t{0}), std::min(range.end - e->offset, d.copy.elements())},
+          value, d.data.get());
+    }
+  }
 }
 
 const Parameter* ParameterStore::find(const std::string& name) const {

@@ -1,7 +1,7 @@
 // Where a model's parameters live. Each has one persistent form: value, gradient and optimizer state in the same
 // element order and padding, which the first plan fixes. Parameters with a gradient lie one after the other in buckets,
-// in the order in which backward finishes them; what kernels want in another layout is a derived copy, refreshed after
-// every change of the values.
+// in the order in which backward finishes them; what kernels want in another layout or type is a derived copy, written
+// by whoever changes the values.
 #pragma once
 
 #include <map>
@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "lockstep/core/tensor.h"
-#include "lockstep/graph/layout.h"
 #include "lockstep/graph/parameter.h"
-#include "lockstep/kernels/kernel.h"
+#include "lockstep/plan/derived_copy.h"
 
 namespace lockstep {
 
 struct BucketEntry {
   const Parameter* parameter;
   std::string name;
-  std::int64_t offset, elements;  // within the bucket, padding included
+  std::int64_t offset, elements;     // within the bucket, padding included
+  std::vector<std::size_t> derived;  // its derived copies
 };
 
 // Flat memory of one unit of reduction and update. `gradients` holds K slots: one normally, with shards the open
@@ -36,7 +36,7 @@ struct ParameterStoreOptions {
   std::uint64_t seed = 0;
   int gradient_slots = 1;
   int optimizer_states = 0;
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 8 << 20;
 };
 
 class ParameterStore {
@@ -62,11 +62,17 @@ class ParameterStore {
   void* gradient(const Parameter* parameter, int slot) const;
   std::vector<Bucket>& buckets() { return buckets_; }
 
-  // A copy of the parameter in another form, kept current by refresh(); the same form gives the same copy.
+  // A copy of the parameter in another form; the same form gives the same copy. Its padding is zero.
   int derive(const Parameter* parameter, const Layout& layout, DType dtype);
   void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data.get(); }
-  void refresh();                                     // after values changed
-  std::uint64_t version() const { return version_; }  // rises with every change of values, from 1
+  // Carry changed values over to the copies: of all parameters, on several threads; of one; of elements `range` of a
+  // bucket, which any thread may do while others do the same for other ranges.
+  void refresh();
+  void refresh(const Parameter* parameter);
+  void refresh(const Bucket& bucket, Range range);
+  // Rises with every change of values, from 1; who changes them in place says so.
+  std::uint64_t version() const { return version_; }
+  void values_changed() { ++version_; }
 
   // Logical order, by full name.
   bool contains(const std::string& name) const { return by_name_.contains(name); }
@@ -92,10 +98,9 @@ class ParameterStore {
     Layout layout;
     DType dtype;
     AlignedBuffer data;
-    std::unique_ptr<Kernel> reorder;
-    AlignedBuffer workspace;
+    DerivedCopy copy;
   };
-  void run_reorder(Derived& derived);
+  void refresh(Derived& derived);
   Record& record(const Parameter* parameter);
   const Record& record(const Parameter* parameter) const;
   void initialize(const Parameter* parameter);

@@ -36,7 +36,8 @@ Value Inputs::operator[](const std::string& name) const {
   return found->second;
 }
 
-Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options)
+Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options,
+           const KernelChooser& choose)
     : graph_(std::move(source.graph)), store_(store), arena_(arena), batch_(source.batch) {
   const Traced& traced = source.traced;
   const auto& gradients = source.gradients;
@@ -54,7 +55,8 @@ Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptio
   for (const RunningStatistics& s : graph_->statistics()) statistics_.push_back(keep(s.sums, outputs));
 
   if (!store_.allocated()) {  // the nominal plan: its kernels' wishes become the persistent form
-    const Assembly wishes = assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options});
+    const Assembly wishes =
+        assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options, choose});
     std::vector<const Parameter*> order;
     for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
     store_.allocate(wishes.natural_layouts, order);
@@ -64,7 +66,8 @@ Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptio
           "'{}' has no memory for a gradient: compile the training plan first, and thaw parameters before that",
           store_.name(g.parameter));
   }
-  assembly_ = assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options});
+  assembly_ =
+      assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options, choose});
   for (PlanStep& step : assembly_.steps) {
     kernels_.push_back(step.offer.build());
     step.offer.build = nullptr;

@@ -27,7 +27,8 @@ class Plan {
     Traced traced;
     std::vector<ParameterGradient> gradients;
   };
-  Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options = {});
+  Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options = {},
+       const KernelChooser& choose = {});
   ~Plan();
 
   // Called after a step of the plan when a parameter's gradient is final in its slot.

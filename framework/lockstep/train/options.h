@@ -30,7 +30,12 @@ struct Options {
   double label_smoothing = 0;
   std::uint64_t seed = 1;
   std::string weights{};          // file of weights to start from; "": initial values
-  std::string precision = "f32";  // f32 | f64
+  std::string precision = "f32";  // f32 | f64 | bf16 | bf16-emulated
+
+  // Kernels
+  std::string conv_math = "fast";   // fast | exact
+  std::string recompute = "norms";  // none | norms | blocks
+  bool autotune = false;
 
   // Optimiser
   std::string optimizer = "sgd";  // sgd | adam | adamw

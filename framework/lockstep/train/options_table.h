@@ -77,9 +77,26 @@ void visit_training(O& o, Visit& visit) {
         o.weights);
   visit({.name = "precision",
          .value = "TYPE",
-         .text = "of weights and arithmetic: f32 or f64",
-         .choices = {"f32", "f64"}},
+         .text = "f32, f64, or bf16: products, convolutions and the values between them in bf16, weights, sums and the "
+                 "optimizer in f32. A processor without bf16 instructions falls back to f32; bf16-emulated insists",
+         .choices = {"f32", "f64", "bf16", "bf16-emulated"}},
         o.precision);
+  visit({.name = "conv-math",
+         .value = "WHAT",
+         .text = "convolutions: fast (Winograd where it pays, rounding more) or exact (direct sums)",
+         .choices = {"fast", "exact"}},
+        o.conv_math);
+  visit({.name = "recompute",
+         .value = "WHAT",
+         .text = "what backward computes again instead of keeping it: none, norms (batch norm with ReLU: cheap), or "
+                 "blocks (all within a residual block: a third more time, least memory)",
+         .choices = {"none", "norms", "blocks"}},
+        o.recompute);
+  visit({.name = "autotune",
+         .value = "",
+         .text = "measure on rank 0 which kernel is fastest for each node, once for a processor and shape; bits depend "
+                 "on the outcome"},
+        o.autotune);
 }
 
 template <class O, class Visit>

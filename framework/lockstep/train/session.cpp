@@ -6,6 +6,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/train/autotune.h"
 #include "lockstep/train/session_setup.h"
 
 namespace lockstep::train {
@@ -75,7 +76,10 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
           .precision = dtype_,
           .seed = options_.seed,
           .rule = update_rule(options_),
-          .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias}});
+          .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias},
+          .compile = compile_options(comm_, options_),
+          .autotune = options_.autotune,
+          .autotune_cache = autotune_cache()});
   comm::collectively(comm_, [&] { open_loaders(); });
   announce();
   resume();

@@ -10,6 +10,7 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/core/placement.h"
 #include "lockstep/core/tensor.h"
 
@@ -71,6 +72,22 @@ PlacementReport placement_report(const comm::Communicator& comm, const ThreadBud
 std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
   if (o.optimizer == "sgd") return optim::sgd({.momentum = o.momentum, .nesterov = o.nesterov});
   return optim::adam({.beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.eps, .decoupled_decay = o.optimizer == "adamw"});
+}
+
+CompileOptions compile_options(const comm::Communicator& comm, const Options& o) {
+  CompileOptions compile;
+  compile.recompute = o.recompute == "none"     ? Recompute::None
+                      : o.recompute == "blocks" ? Recompute::Blocks
+                                                : Recompute::Norms;
+  if (o.conv_math == "exact") compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
+  const bool everywhere = comm.allreduce(std::int64_t{has_bf16_instructions()}, comm::ReduceOp::Min) == 1;
+  compile.bf16 = o.precision == "bf16-emulated" || (o.precision == "bf16" && everywhere);
+  if (o.precision == "bf16" && !everywhere && comm.is_root()) {
+    log()->warn(
+        "--precision bf16: the processor of some rank has no bf16 instructions, training goes on in f32; "
+        "--precision bf16-emulated would compute in bf16 by f32 instructions, slowly");
+  }
+  return compile;
 }
 
 optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_batch) {

@@ -12,6 +12,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/optim/update_rule.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options.h"
 
 namespace lockstep::train {
@@ -33,6 +34,9 @@ struct PlacementReport {
 // How ranks and threads lie on the cores. Collective.
 PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads);
 std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
+// What kernels the model is compiled to; bf16 where all ranks have the instructions or emulation is asked for.
+// Collective.
+CompileOptions compile_options(const comm::Communicator& comm, const Options& options);
 // `horizon` is the length of the run in epochs.
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);

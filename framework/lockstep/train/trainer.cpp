@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/autotune.h"
 
 namespace lockstep::train {
 namespace {
@@ -22,12 +23,24 @@ ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& 
           .bucket_bytes = o.bucket_bytes};
 }
 
-TrainerOptions with_rule(TrainerOptions options) {
+TrainerOptions prepared(TrainerOptions options) {
   if (!options.rule) options.rule = optim::sgd({});
   check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1",
         options.global_batch);
   check(options.accumulate >= 1, "trainer", "{} micro-batches, expected at least 1", options.accumulate);
   return options;
+}
+
+// The samples of the first leaf's first micro-batch: of the shape that all ranks compile, so that all fix the same
+// persistent form.
+std::int64_t nominal_samples(const TrainerOptions& o, const WorldLayout& world) {
+  return part_of(part_of(o.global_batch, world.tree.leaves(), 0).size(), o.accumulate, 0).size();
+}
+
+std::map<std::string, Type> types_of(const std::vector<data::Field>& fields, std::int64_t samples) {
+  std::map<std::string, Type> types;
+  for (const data::Field& f : fields) types[f.name] = {f.shape.batched(samples), f.dtype};
+  return types;
 }
 
 const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/";
@@ -62,16 +75,13 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
-      options_(with_rule(std::move(options))),
-      model_(module.named_parameters(), std::move(model), store_options(options_, world_), options_.compile) {
+      options_(prepared(std::move(options))),
+      model_(module.named_parameters(), model, store_options(options_, world_), tuned(module, model)) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
-  // All ranks compile the first leaf's shape, so that all fix the same persistent form.
-  const std::int64_t leaf = part_of(options_.global_batch, world_.tree.leaves(), 0).size();
-  const std::int64_t micro = part_of(leaf, options_.accumulate, 0).size();
   std::size_t doubles = 0;
   comm::collectively(comm_, [&] {
-    Plan& nominal = model_.plan(Mode::Train, input_types(micro));
+    Plan& nominal = model_.plan(Mode::Train, types_of(fields_, nominal_samples(options_, world_)));
     counts_ = nominal.counts();
     statistics_ = nominal.statistics();
     for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
@@ -84,6 +94,19 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
 
 Trainer::~Trainer() = default;
 
+CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) const {
+  CompileOptions compile = options_.compile;
+  if (!options_.autotune) return compile;
+  const auto compile_with = [&](const KernelChooser& choose) {
+    CompileOptions measuring = compile;
+    measuring.choose = choose;
+    CompiledModel(module.named_parameters(), model, store_options(options_, world_), measuring)
+        .plan(Mode::Train, types_of(fields_, nominal_samples(options_, world_)));
+  };
+  compile.choose = autotune(comm_, options_.autotune_cache, compile_with);
+  return compile;
+}
+
 data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
   return data::DistributedSampler(
       {.size = dataset.size(),
@@ -95,14 +118,8 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
        .remainder = options.remainder});
 }
 
-std::map<std::string, Type> Trainer::input_types(std::int64_t samples) const {
-  std::map<std::string, Type> types;
-  for (const data::Field& f : fields_) types[f.name] = {f.shape.batched(samples), f.dtype};
-  return types;
-}
-
 Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step) {
-  Plan& plan = model_.plan(mode, input_types(rows.size()));
+  Plan& plan = model_.plan(mode, types_of(fields_, rows.size()));
   const StepProfile::Timer timer(profile_.get(), Part::Input);
   for (const data::Field& f : fields_) {
     void* input = plan.input(f.name);
@@ -276,6 +293,8 @@ void Trainer::move_statistics() {
     } else {
       move_running_statistics(update, static_cast<float*>(mean), static_cast<float*>(variance));
     }
+    store.refresh(s.mean);
+    store.refresh(s.variance);
     ++*static_cast<std::int64_t*>(store.value(s.batches));
     all = all.subspan(2 * channels);
   }

@@ -34,8 +34,10 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 8 << 20;
   CompileOptions compile = {};
+  bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
+  std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
 };
 
 // Means over all samples of a step, or of an evaluation, on every rank the same.
@@ -107,7 +109,7 @@ class Trainer {
     const data::Batch* batch;
     std::int64_t first, global_size;  // position of its first sample among the global ones
   };
-  std::map<std::string, Type> input_types(std::int64_t samples) const;
+  CompileOptions tuned(const nn::Module& module, const ModelFunction& model) const;
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
   void run_leaf(const Local& local, Range leaf);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;

@@ -7,7 +7,9 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/pool2d.h"
 
 namespace lockstep::generic {
 
@@ -60,6 +62,23 @@ inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout
     if (r.outputs[i].shape == x) c.offer.outputs[i] = offered[0];
   }
   return c;
+}
+
+inline PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x) {
+  return {.batch = x[0],
+          .channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .kernel_h = o.kernel_h,
+          .kernel_w = o.kernel_w,
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .ceil_mode = o.ceil_mode,
+          .count_include_pad = o.count_include_pad};
 }
 
 // The generic kernels know f32 and f64; bf16 goes through f32, which the plan sees to.

@@ -1,6 +1,7 @@
 // Max, average and global average pooling as PyTorch defines them (rounding of ceil_mode included) on dense planes:
-// x [batch, channels, in_h, in_w], y [batch, channels, out_h, out_w]. A plane depends on its own input alone. Outputs
-// are overwritten and must not overlap inputs; nothing allocates.
+// x [batch, channels, in_h, in_w], y [batch, channels, out_h, out_w]; max pooling also on blocks of channels,
+// [batch, channels / block, in_h, in_w, block] for a block of 8 or 16, where it writes padding 0. A plane depends on
+// its own input alone. Outputs are overwritten and must not overlap inputs; nothing allocates.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,11 @@ struct PoolGeometry {
   std::int64_t dilation_h = 1, dilation_w = 1;  // max pooling only
   bool ceil_mode = false;                       // the last window may hang over the edge
   bool count_include_pad = true;                // average pooling: divide by the window with its padding
+  std::int64_t block = 1;                       // max pooling only
 
   std::int64_t out_h() const { return out(in_h, kernel_h, stride_h, padding_h, dilation_h); }
   std::int64_t out_w() const { return out(in_w, kernel_w, stride_w, padding_w, dilation_w); }
+  std::int64_t blocks() const { return (channels + block - 1) / block; }
 
  private:
   // 0 where no window fits. With ceil_mode a window must begin in the image or before it.
@@ -27,12 +30,14 @@ struct PoolGeometry {
   }
 };
 
-// `index` [as y] gets the position of each maximum in its input plane, h * in_w + w; of equal values the first, of
-// values with a NaN the last NaN. A window that holds no element gives -infinity and -1.
-template <class T>
-void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::int32_t* index);
-template <class T>
-void max_pool_backward(const PoolGeometry& g, const T* dy, const std::int32_t* index, T* dx);
+// `index` [as y] gets the position of each maximum in its window, h * kernel_w + w: of equal values the first, of
+// values with a NaN the last NaN, which is what y becomes. A window that holds no element of the image gives -infinity
+// and 0, a position outside the image. uint8_t serves windows of up to 255 elements. T: float, double, BFloat16.
+template <class T, class Index>
+void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index);
+// Positions outside the image pass nothing on. Sums are taken in float for bf16.
+template <class T, class Index>
+void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx);
 
 // These take no notice of a dilation.
 template <class T>

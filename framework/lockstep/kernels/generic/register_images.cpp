@@ -143,38 +143,68 @@ std::optional<KernelOffer> channel_sum_kernel(const KernelRequest& r, std::span<
   return offer;
 }
 
-PoolGeometry geometry(const Pool2dOptions& o, const Shape& x) {
-  return {.batch = x[0],
-          .channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .kernel_h = o.kernel_h,
-          .kernel_w = o.kernel_w,
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .ceil_mode = o.ceil_mode,
-          .count_include_pad = o.count_include_pad};
-}
-
 // One window over the whole image has simpler loops.
 bool is_global(const PoolGeometry& g) {
   return g.kernel_h == g.in_h && g.kernel_w == g.in_w && g.padding_h == 0 && g.padding_w == 0;
 }
 
-std::optional<KernelOffer> pool(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<Pool2dOp>();
+// Calls f with a value of the type in which positions of maxima are kept.
+template <class F>
+std::unique_ptr<Kernel> build_indexed(DType dtype, F f) {
+  return dtype == DType::U8 ? f(std::uint8_t{}) : f(std::int32_t{});
+}
+
+// Max pooling keeps the channel blocking in which `offered` lies.
+std::int64_t pooling_block(const Shape& shape, const Layout& offered) {
+  const std::int64_t block = offered.channel_block(shape);
+  return block == 8 || block == 16 ? block : 1;
+}
+
+std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = geometry(op.options(), r.inputs[0].shape), kind = op.kind(), dtype = r.dtype()] {
+  PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  g.block = pooling_block(r.inputs[0].shape, offered[0]);
+  offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
+  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
+  offer.build = [g, dtype = r.dtype(), positions = r.outputs[1].dtype] {
+    return build_indexed(positions, [&](auto index) {
+      using I = decltype(index);
+      const auto build = [&](auto tag) {
+        using T = decltype(tag);
+        return make_kernel([g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<I>(1)); });
+      };
+      return dtype == DType::BF16 ? build(BFloat16{}) : build_typed(dtype, build);
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = plain_offer(r);
+  PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  g.block = pooling_block(r.inputs[1].shape, offered[1]);
+  std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
+  offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
+  offer.build = [g, dtype = r.dtype(), positions = r.inputs[1].dtype] {
+    return build_indexed(positions, [&](auto index) {
+      using I = decltype(index);
+      const auto build = [&](auto tag) {
+        using T = decltype(tag);
+        return make_kernel([g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<I>(1), a.out<T>(0)); });
+      };
+      return dtype == DType::BF16 ? build(BFloat16{}) : build_typed(dtype, build);
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([g, kind](const Arguments& a) {
-        if (kind == Pool::Max) {
-          max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::int32_t>(1));
-        } else if (is_global(g)) {
+      return make_kernel([g](const Arguments& a) {
+        if (is_global(g)) {
           global_average_pool_forward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
         } else {
           average_pool_forward(g, a.in<T>(0), a.out<T>(0));
@@ -185,16 +215,13 @@ std::optional<KernelOffer> pool(const KernelRequest& r, std::span<const Layout>)
   return offer;
 }
 
-std::optional<KernelOffer> pool_gradient(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<Pool2dGradientOp>();
+std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = geometry(op.options(), r.outputs[0].shape), kind = op.kind(), dtype = r.dtype()] {
+  offer.build = [g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([g, kind](const Arguments& a) {
-        if (kind == Pool::Max) {
-          max_pool_backward(g, a.in<T>(0), a.in<std::int32_t>(1), a.out<T>(0));
-        } else if (is_global(g)) {
+      return make_kernel([g](const Arguments& a) {
+        if (is_global(g)) {
           global_average_pool_backward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
         } else {
           average_pool_backward(g, a.in<T>(0), a.out<T>(0));
@@ -215,10 +242,10 @@ void register_images(KernelRegistry& registry) {
   add_generic(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
   add_generic(registry, "batch_norm2d_inference_gradient", batch_norm_inference_gradient);
   add_generic(registry, "channel_sum", channel_sum_kernel);
-  add_generic(registry, "max_pool2d", pool);
-  add_generic(registry, "average_pool2d", pool);
-  add_generic(registry, "max_pool2d_gradient", pool_gradient);
-  add_generic(registry, "average_pool2d_gradient", pool_gradient);
+  registry.add("generic", "max_pool2d", max_pool);  // bf16 as it is
+  registry.add("generic", "max_pool2d_gradient", max_pool_gradient);
+  add_generic(registry, "average_pool2d", average_pool);
+  add_generic(registry, "average_pool2d_gradient", average_pool_gradient);
 }
 
 }  // namespace lockstep::generic

@@ -1,4 +1,4 @@
-// Softmax cross entropy and counts of correct answers; and the table of all generic kernels.
+// Softmax, its cross entropy and counts of correct answers; and the table of all generic kernels.
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -53,6 +53,32 @@ std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::s
   return offer;
 }
 
+std::optional<KernelOffer> softmax_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.in_place_input = 0;
+  const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1];
+  offer.build = [n, c, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([n, c](const Arguments& a) { softmax_forward(n, c, a.in<T>(0), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> softmax_gradient_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.in_place_input = 1;
+  const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1];
+  offer.build = [n, c, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([n, c](const Arguments& a) { softmax_backward(n, c, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
 std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1], k = r.as<CountCorrectOp>().k();
@@ -71,6 +97,8 @@ std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::spa
 void register_losses(KernelRegistry& registry) {
   add_generic(registry, "cross_entropy", cross_entropy_kernel);
   add_generic(registry, "cross_entropy_gradient", cross_entropy_gradient);
+  add_generic(registry, "softmax", softmax_kernel);
+  add_generic(registry, "softmax_gradient", softmax_gradient_kernel);
   add_generic(registry, "count_correct", count_correct_kernel);
 }
 

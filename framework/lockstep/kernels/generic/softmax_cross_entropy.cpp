@@ -95,6 +95,31 @@ void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* proba
 }
 
 template <class T>
+void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y) {
+  parallel_for(n, c * 16, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin * c; at < end * c; at += c) {
+      const double top = c > 0 ? static_cast<double>(*std::max_element(x + at, x + at + c)) : 0;
+      double total = 0;
+      for (std::int64_t j = at; j < at + c; ++j) total += std::exp(static_cast<double>(x[j]) - top);
+      for (std::int64_t j = at; j < at + c; ++j)
+        y[j] = static_cast<T>(std::exp(static_cast<double>(x[j]) - top) / total);
+    }
+  });
+}
+
+template <class T>
+void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T* dx) {
+  parallel_for(n, c, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin * c; at < end * c; at += c) {
+      double product = 0;
+      for (std::int64_t j = at; j < at + c; ++j) product += static_cast<double>(y[j]) * static_cast<double>(dy[j]);
+      for (std::int64_t j = at; j < at + c; ++j)
+        dx[j] = static_cast<T>(static_cast<double>(y[j]) * (static_cast<double>(dy[j]) - product));
+    }
+  });
+}
+
+template <class T>
 double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets) {
   check_targets(n, c, targets);
   std::int64_t correct = 0;
@@ -114,6 +139,8 @@ double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* lo
                                                  T*, T*, T*);                                                          \
   template void softmax_cross_entropy_backward<T>(const CrossEntropyOptions&, const T*, const std::int32_t*, const T*, \
                                                   T, T, T*);                                                           \
+  template void softmax_forward(std::int64_t, std::int64_t, const T*, T*);                                             \
+  template void softmax_backward(std::int64_t, std::int64_t, const T*, const T*, T*);                                  \
   template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)

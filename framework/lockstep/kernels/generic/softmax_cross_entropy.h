@@ -26,6 +26,13 @@ void softmax_cross_entropy_backward(const CrossEntropyOptions& options, const T*
                                     const std::int32_t* targets, const T* class_weights, T dloss, T weight_total,
                                     T* dlogits);
 
+// y = softmax of each of the n rows of x [n, c] (may be x), computed in double.
+template <class T>
+void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y);
+// dx = y (dy - sum of y dy over the row); may be dy or y.
+template <class T>
+void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T* dx);
+
 // The number of samples whose target is among the k largest logits; of equal logits the lower index comes first. A NaN
 // counts as larger than any number, and a target that is NaN as wrong unless k >= c.
 template <class T>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lockstep/kernels/onednn/convolution_algorithms.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/conv2d.h"
@@ -10,87 +11,116 @@
 namespace lockstep::onednn {
 namespace {
 
-constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
-
 // Never a fixed layout where oneDNN may choose: beside blocked activations, plain weights run on the reference
-// implementation.
+// implementation. Weights are of the activations' type, their gradient and biases f32.
 struct Problem {
-  dnnl::memory::desc x, weight, bias, y;
+  dnnl::memory::desc x, weight, dweight, bias, y;
   dnnl::memory::dims stride, dilation, padding;
 };
 
-Problem describe(const Conv2dOptions& o, const Shape& x, const Shape& weight, const Shape& y, bool bias = false) {
-  Shape filters = weight;
-  if (o.groups > 1) filters = Shape{o.groups, weight[0] / o.groups, weight[1], weight[2], weight[3]};
-  return {.x = any_layout(x),
-          .weight = any_layout(filters),
-          .bias = bias ? descriptor(Shape{weight[0]}, {}) : dnnl::memory::desc(),
-          .y = any_layout(y),
+Problem describe(const ConvolutionShape& s, DType dtype, bool bias) {
+  const Conv2dOptions& o = s.options;
+  Shape filters = s.weight;
+  if (o.groups > 1) filters = Shape{o.groups, s.weight[0] / o.groups, s.weight[1], s.weight[2], s.weight[3]};
+  return {.x = any_layout(s.x, dtype),
+          .weight = any_layout(filters, dtype),
+          .dweight = any_layout(filters, DType::F32),
+          .bias = bias ? descriptor({Shape{s.weight[0]}}) : dnnl::memory::desc(),
+          .y = any_layout(s.y, dtype),
           .stride = {o.stride_h, o.stride_w},
           .dilation = {o.dilation_h - 1, o.dilation_w - 1},
           .padding = {o.padding_h, o.padding_w}};
 }
 
 // Also the hint that oneDNN's gradients of a convolution ask for.
-dnnl::convolution_forward::primitive_desc forward_primitive(const Problem& p) {
-  const dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_training, kAlgorithm, p.x, p.weight, p.bias, p.y,
+dnnl::convolution_forward::primitive_desc forward_primitive(const Problem& p, dnnl::algorithm algorithm,
+                                                            const Epilogue& epilogue = {}) {
+  const dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_training, algorithm, p.x, p.weight, p.bias, p.y,
                                           p.stride, p.dilation, p.padding, p.padding);
-  return {d, attributes(), engine(), true};
+  return {d, attributes(epilogue), engine(), true};
 }
 
 bool supported(const KernelRequest& r) {
-  const auto fits = [](const Type& t) { return t.dtype == DType::F32 && t.shape.elements() > 0; };
+  const auto fits = [](const Type& t) {
+    return (t.dtype == DType::F32 || t.dtype == DType::BF16) && t.shape.elements() > 0;
+  };
   return std::ranges::all_of(r.inputs, fits) && std::ranges::all_of(r.outputs, fits);
+}
+
+// One offer per algorithm that oneDNN has for the shape, in the order of the rule. Winograd's descriptors throw where
+// it does not apply.
+template <class Offer>
+std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& shape, Offer offer) {
+  std::vector<KernelOffer> result;
+  const DType dtype = r.inputs[0].dtype;
+  for (const dnnl::algorithm algorithm : algorithms(shape, dtype, r.options.conv_math)) {
+    try {
+      if (auto made = offer(algorithm)) result.push_back(std::move(*made));
+    } catch (const dnnl::error& e) {
+      if (e.status != dnnl_unimplemented) throw;
+    }
+  }
+  return result;
 }
 
 }  // namespace
 
-std::optional<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r) || r.as<Conv2dOp>().epilogue() != Epilogue{}) return std::nullopt;
-  const bool bias = r.inputs.size() > 2;
-  const Problem p =
-      describe(r.as<Conv2dOp>().options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape, bias);
-  const auto primitive = forward_primitive(p);
-  if (!primitive) return std::nullopt;
-  std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
-                                {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
-                                {DNNL_ARG_DST, 0, true, primitive.dst_desc()}};
-  if (bias) bindings.push_back({DNNL_ARG_BIAS, 2, false, primitive.bias_desc()});
-  return primitive_offer(r, primitive, std::move(bindings));
+std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const Layout>) {
+  if (!supported(r)) return {};
+  const auto& op = r.as<Conv2dOp>();
+  const bool bias = op.has_bias(r.inputs.size());
+  const ConvolutionShape shape{op.options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
+  const Problem p = describe(shape, r.dtype(), bias);
+  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+    const auto primitive = forward_primitive(p, algorithm, op.epilogue());
+    if (!primitive) return std::nullopt;
+    std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
+                                  {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
+                                  {DNNL_ARG_DST, 0, true, primitive.dst_desc()}};
+    if (bias) bindings.push_back({DNNL_ARG_BIAS, 2, false, primitive.bias_desc()});
+    const int residual = op.epilogue().residual ? static_cast<int>(r.inputs.size()) - 1 : -1;
+    return primitive_offer(r, primitive, std::move(bindings), residual);
+  });
 }
 
-std::optional<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return std::nullopt;
-  const Problem p =
-      describe(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape, r.inputs[0].shape);
-  const auto hint = forward_primitive(p);
-  if (!hint) return std::nullopt;
-  const dnnl::convolution_backward_data::desc d(kAlgorithm, p.x, p.weight, p.y, p.stride, p.dilation, p.padding,
-                                                p.padding);
-  const dnnl::convolution_backward_data::primitive_desc primitive(d, attributes(), engine(), hint, true);
-  if (!primitive) return std::nullopt;
-  return primitive_offer(r, primitive,
-                         {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
-                          {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
-                          {DNNL_ARG_DIFF_SRC, 0, true, primitive.diff_src_desc()}});
+std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::span<const Layout>) {
+  if (!supported(r)) return {};
+  const ConvolutionShape shape{r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape,
+                               r.inputs[0].shape};
+  const Problem p = describe(shape, r.dtype(), false);
+  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+    const auto hint = forward_primitive(p, algorithm);
+    if (!hint) return std::nullopt;
+    const dnnl::convolution_backward_data::desc d(algorithm, p.x, p.weight, p.y, p.stride, p.dilation, p.padding,
+                                                  p.padding);
+    const dnnl::convolution_backward_data::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    if (!primitive) return std::nullopt;
+    return primitive_offer(r, primitive,
+                           {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
+                            {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
+                            {DNNL_ARG_DIFF_SRC, 0, true, primitive.diff_src_desc()}});
+  });
 }
 
-std::optional<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return std::nullopt;
+std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::span<const Layout>) {
+  if (!supported(r)) return {};
   const bool bias = r.outputs.size() > 1;
-  const Problem p = describe(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
-                             r.inputs[1].shape, bias);
-  const auto hint = forward_primitive(p);
-  if (!hint) return std::nullopt;
-  const dnnl::convolution_backward_weights::desc d(kAlgorithm, p.x, p.weight, p.bias, p.y, p.stride, p.dilation,
-                                                   p.padding, p.padding);
-  const dnnl::convolution_backward_weights::primitive_desc primitive(d, attributes(), engine(), hint, true);
-  if (!primitive) return std::nullopt;
-  std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
-                                {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},
-                                {DNNL_ARG_DIFF_WEIGHTS, 0, true, primitive.diff_weights_desc()}};
-  if (bias) bindings.push_back({DNNL_ARG_DIFF_BIAS, 1, true, primitive.diff_bias_desc()});
-  return primitive_offer(r, primitive, std::move(bindings));
+  const ConvolutionShape shape{r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
+                               r.inputs[1].shape};
+  const Problem p = describe(shape, r.inputs[0].dtype, bias);
+  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+    const auto hint = forward_primitive(p, algorithm);
+    if (!hint) return std::nullopt;
+    const dnnl::convolution_backward_weights::desc d(algorithm, p.x, p.dweight, p.bias, p.y, p.stride, p.dilation,
+                                                     p.padding, p.padding);
+    const dnnl::convolution_backward_weights::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    if (!primitive) return std::nullopt;
+    std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
+                                  {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},
+                                  {DNNL_ARG_DIFF_WEIGHTS, 0, true, primitive.diff_weights_desc()}};
+    if (bias) bindings.push_back({DNNL_ARG_DIFF_BIAS, 1, true, primitive.diff_bias_desc()});
+    return primitive_offer(r, primitive, std::move(bindings));
+  });
 }
 
 }  // namespace lockstep::onednn

@@ -1,16 +1,16 @@
-// The three directions of conv2d on oneDNN's direct algorithm, each in the layouts that oneDNN likes best. f32, no
-// empty values.
+// The three directions of conv2d on oneDNN: Winograd and direct kernels, each in the layouts that oneDNN likes best.
+// f32, or bf16 with f32 weight gradients and biases; no empty values.
 #pragma once
 
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "lockstep/kernels/kernel.h"
 
 namespace lockstep::onednn {
 
-std::optional<KernelOffer> conv2d_forward(const KernelRequest& request, std::span<const Layout> offered);
-std::optional<KernelOffer> conv2d_backward_data(const KernelRequest& request, std::span<const Layout> offered);
-std::optional<KernelOffer> conv2d_backward_weights(const KernelRequest& request, std::span<const Layout> offered);
+std::vector<KernelOffer> conv2d_forward(const KernelRequest& request, std::span<const Layout> offered);
+std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& request, std::span<const Layout> offered);
+std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& request, std::span<const Layout> offered);
 
 }  // namespace lockstep::onednn

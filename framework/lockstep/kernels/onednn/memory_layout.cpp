@@ -1,5 +1,7 @@
 #include "lockstep/kernels/onednn/memory_layout.h"
 
+#include "lockstep/core/error.h"
+
 namespace lockstep::onednn {
 namespace {
 
@@ -72,18 +74,35 @@ bool is_row_major(const Shape& shape, const Layout& layout) {
 
 }  // namespace
 
-dnnl::memory::desc any_layout(const Shape& shape) {
-  return {shape.dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+dnnl::memory::data_type data_type(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return dnnl::memory::data_type::f32;
+    case DType::BF16:
+      return dnnl::memory::data_type::bf16;
+    case DType::I32:
+      return dnnl::memory::data_type::s32;
+    case DType::U8:
+      return dnnl::memory::data_type::u8;
+    case DType::F64:
+    case DType::I64:
+      break;
+  }
+  fail("onednn", "elements are {}, expected f32, bf16, i32 or u8", name_of(dtype));
 }
 
-dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout) {
+dnnl::memory::desc any_layout(const Shape& shape, DType dtype) {
+  return {shape.dims(), data_type(dtype), dnnl::memory::format_tag::any};
+}
+
+dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout, DType dtype) {
   dnnl::memory::dims strides(static_cast<std::size_t>(shape.rank()));
   std::int64_t stride = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
     strides[static_cast<std::size_t>(d)] = stride;
     stride *= shape[d];
   }
-  dnnl::memory::desc result(shape.dims(), dnnl::memory::data_type::f32, strides);
+  dnnl::memory::desc result(shape.dims(), data_type(dtype), strides);
   if (layout.plain()) return result;
   dnnl_blocking_desc_t& blocking = result.data.format_desc.blocking;
   for (std::size_t d = 0; d < layout.padded.size(); ++d) {
@@ -102,7 +121,9 @@ std::optional<Layout> layout_of(const Shape& shape, const dnnl::memory::desc& de
   dnnl_memory_desc_t d = descriptor.data;
   if (d.format_kind != dnnl_blocked || d.extra.flags != dnnl_memory_extra_flag_none || d.offset0 != 0)
     return std::nullopt;
-  if (static_cast<std::int64_t>(descriptor.get_size()) != product(d.padded_dims, d.ndims) * 4) return std::nullopt;
+  const auto element = static_cast<std::int64_t>(dnnl::memory::data_type_size(descriptor.data_type()));
+  if (static_cast<std::int64_t>(descriptor.get_size()) != product(d.padded_dims, d.ndims) * element)
+    return std::nullopt;
   for (int i = 0; i < d.ndims; ++i) {
     if (d.padded_offsets[i] != 0) return std::nullopt;
   }

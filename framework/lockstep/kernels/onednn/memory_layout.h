@@ -7,11 +7,16 @@
 #include <optional>
 
 #include "lockstep/graph/layout.h"
+#include "lockstep/graph/type.h"
 
 namespace lockstep::onednn {
 
-dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout);  // f32
-dnnl::memory::desc any_layout(const Shape& shape);                        // f32; for oneDNN to choose
+dnnl::memory::data_type data_type(DType dtype);  // Error for the 64-bit types, which oneDNN lacks
+dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout, DType dtype);
+inline dnnl::memory::desc descriptor(const Type& type, const Layout& layout = {}) {
+  return descriptor(type.shape, layout, type.dtype);
+}
+dnnl::memory::desc any_layout(const Shape& shape, DType dtype);  // for oneDNN to choose
 
 // The Layout of a value of this shape. Descriptors of grouped weights have one dimension more, (groups, out / groups,
 // ...), which folds into (out, ...). Equal memory gives equal Layouts, the plain one where possible, whatever its

@@ -1,6 +1,6 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 
-#include <string_view>
+#include <cstring>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
@@ -10,18 +10,22 @@ namespace {
 
 class PrimitiveKernel final : public Kernel {
  public:
-  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings)
-      : name_(description.impl_info_str()),
+  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings, int residual)
+      : residual_(residual),
+        name_(description.impl_info_str()),
         primitive_(description.get()),
         workspace_bytes_(description.scratchpad_desc().get_size()) {
-    for (const Binding& b : bindings)
+    for (const Binding& b : bindings) {
       attach({b.index, b.is_output ? Kind::Output : Kind::Input}, b.argument, b.descriptor);
+      if (b.is_output && b.index == 0) output_bytes_ = b.descriptor.get_size();
+    }
     if (workspace_bytes_ > 0) attach({0, Kind::Workspace}, DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
   }
 
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
   void run(const Arguments& a) override {
+    if (residual_ >= 0) copy_residual(a);
     for (Slot& slot : slots_) {
       void* const handle = pointer(slot, a);
       if (handle == slot.handle) continue;
@@ -48,6 +52,11 @@ class PrimitiveKernel final : public Kernel {
     slots_.push_back(std::move(slot));
   }
 
+  void copy_residual(const Arguments& a) const {
+    const void* const from = a.inputs[residual_];
+    if (from != a.outputs[0]) std::memcpy(a.outputs[0], from, output_bytes_);
+  }
+
   static void* pointer(const Slot& slot, const Arguments& a) {
     switch (slot.kind) {
       case Kind::Input:
@@ -60,6 +69,8 @@ class PrimitiveKernel final : public Kernel {
     return a.workspace;
   }
 
+  int residual_;
+  std::size_t output_bytes_ = 0;
   std::string name_;
   dnnl::primitive primitive_;
   std::size_t workspace_bytes_;
@@ -80,17 +91,18 @@ dnnl::stream& stream() {
   return *instance;
 }
 
-const dnnl::primitive_attr& attributes() {
-  static auto* const instance = [] {
-    auto* attr = new dnnl::primitive_attr;
-    attr->set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
-  }();
-  return *instance;
+dnnl::primitive_attr attributes(const Epilogue& epilogue) {
+  dnnl::post_ops operations;
+  if (epilogue.residual) operations.append_sum(1);
+  if (epilogue.relu) operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+  dnnl::primitive_attr result;
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  result.set_post_ops(operations);
+  return result;
 }
 
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
-                                           std::vector<Binding> bindings) {
+                                           std::vector<Binding> bindings, int residual) {
   KernelOffer offer;
   offer.implementation = primitive.impl_info_str();
   if (offer.implementation.find("ref") != std::string::npos) return std::nullopt;
@@ -101,9 +113,16 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
     const auto layout = layout_of(type.shape, b.descriptor);
     if (!layout) return std::nullopt;
     (b.is_output ? offer.outputs : offer.inputs)[b.index] = *layout;
+    if (b.is_output || b.descriptor.data_type() == data_type(type.dtype)) continue;
+    if (offer.input_dtypes.empty()) {
+      for (const Type& t : request.inputs) offer.input_dtypes.push_back(t.dtype);
+    }
+    offer.input_dtypes[b.index] = b.descriptor.data_type() == data_type(DType::BF16) ? DType::BF16 : DType::F32;
   }
-  offer.build = [primitive, bindings = std::move(bindings)] {
-    return std::make_unique<PrimitiveKernel>(primitive, bindings);
+  offer.in_place_input = residual;
+  if (residual >= 0) offer.inputs[static_cast<std::size_t>(residual)] = offer.outputs[0];
+  offer.build = [primitive, bindings = std::move(bindings), residual] {
+    return std::make_unique<PrimitiveKernel>(primitive, bindings, residual);
   };
   return offer;
 }

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "lockstep/kernels/kernel.h"
+#include "lockstep/ops/epilogue.h"
 
 namespace lockstep::onednn {
 
 dnnl::engine& engine();
 dnnl::stream& stream();
-const dnnl::primitive_attr& attributes();  // scratch memory is the caller's
+// Scratch memory is the caller's; the epilogue becomes post-operations. oneDNN's ReLU makes a NaN 0.
+dnnl::primitive_attr attributes(const Epilogue& epilogue = {});
 
 // Input or output `index` of a node is the primitive's argument `argument` (DNNL_ARG_...).
 struct Binding {
@@ -23,8 +25,10 @@ struct Binding {
 };
 
 // An offer to run the primitive; nullopt if it is one of oneDNN's reference implementations, which are far slower than
-// the generic kernels, or one of its layouts has no Layout.
+// the generic kernels, or one of its layouts has no Layout. An input whose descriptor is f32 or bf16 where the request
+// is not is asked for in the descriptor's type. A residual is the input that the primitive's sum finds in output 0: it
+// is copied there unless the plan computes in place.
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
-                                           std::vector<Binding> bindings);
+                                           std::vector<Binding> bindings, int residual = -1);
 
 }  // namespace lockstep::onednn

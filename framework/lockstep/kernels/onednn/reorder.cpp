@@ -6,21 +6,32 @@
 
 namespace lockstep::onednn {
 
-std::optional<KernelOffer> reorder_values(const KernelRequest& r, std::span<const Layout> offered) {
+namespace {
+
+std::optional<KernelOffer> offer_from_to(const KernelRequest& r, const Layout& source, const Layout& target) {
+  const auto moves = [](const Type& t) { return t.dtype == DType::F32 || t.dtype == DType::BF16; };
   const Shape& shape = r.inputs[0].shape;
-  if (r.dtype() != DType::F32 || r.inputs[0].dtype != DType::F32 || shape.rank() == 0 || shape.rank() > 6 ||
-      shape.elements() == 0)
+  if (!moves(r.inputs[0]) || !moves(r.outputs[0]) || shape.rank() == 0 || shape.rank() > 6 || shape.elements() == 0)
     return std::nullopt;
-  const Layout& target = r.as<ReorderOp>().target();
-  const auto from = descriptor(shape, offered[0]), to = descriptor(shape, target);
+  const auto from = descriptor(r.inputs[0], source), to = descriptor(r.outputs[0], target);
   const dnnl::reorder::primitive_desc primitive(engine(), from, engine(), to, attributes(), true);
   if (!primitive) return std::nullopt;
   auto offer = primitive_offer(r, primitive, {{DNNL_ARG_FROM, 0, false, from}, {DNNL_ARG_TO, 0, true, to}});
   if (offer) {  // as asked for, where several Layouts are the same memory
-    offer->inputs[0] = offered[0];
+    offer->inputs[0] = source;
     offer->outputs[0] = target;
   }
   return offer;
+}
+
+}  // namespace
+
+std::optional<KernelOffer> reorder_values(const KernelRequest& r, std::span<const Layout> offered) {
+  return offer_from_to(r, offered[0], r.as<ReorderOp>().target());
+}
+
+std::optional<KernelOffer> cast_values(const KernelRequest& r, std::span<const Layout> offered) {
+  return offer_from_to(r, offered[0], offered[0]);
 }
 
 }  // namespace lockstep::onednn

@@ -1,4 +1,5 @@
-// Reorders of f32 values by oneDNN, from the layout that is offered. Padding of the destination becomes zero.
+// Reorders and casts of f32 and bf16 values by oneDNN, from the layout that is offered. Padding of the destination
+// becomes zero.
 #pragma once
 
 #include <optional>
@@ -9,5 +10,6 @@
 namespace lockstep::onednn {
 
 std::optional<KernelOffer> reorder_values(const KernelRequest& request, std::span<const Layout> offered);
+std::optional<KernelOffer> cast_values(const KernelRequest& request, std::span<const Layout> offered);
 
 }  // namespace lockstep::onednn

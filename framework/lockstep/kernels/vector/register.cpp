@@ -1,11 +1,12 @@
-// The table of what runs on our own vectorised kernels: batch norm with its epilogues, ReLU, addition and casts, f32
-// and bf16. They keep the layout that is offered.
+// The table of what runs on our own vectorised kernels: batch norm with its epilogues, ReLU, addition, casts and max
+// pooling, f32 and bf16. They keep the layout that is offered.
 #include <fmt/format.h>
 
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/batch_norm.h"
 #include "lockstep/kernels/vector/elementwise.h"
+#include "lockstep/kernels/vector/pool.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/elementwise.h"
 
@@ -164,6 +165,22 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
   return offer;
 }
 
+// Of blocks of 16 channels; positions beyond a byte are the generic kernels'.
+std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
+  const Shape& x = r.inputs[0].shape;
+  if (!supported(r) || r.outputs[1].dtype != DType::U8 || offered[0].channel_block(x) != kLanes) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.inputs[0] = offered[0];
+  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, kLanes));
+  generic::PoolGeometry g = generic::pool_geometry(r.as<Pool2dOp>().options(), x);
+  g.block = kLanes;
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::uint8_t>(1)); });
+  });
+  return offer;
+}
+
 template <class Factory>
 void add_vector(KernelRegistry& registry, std::string op, Factory factory) {
   registry.add("vector", std::move(op), [factory](const KernelRequest& request, std::span<const Layout> offered) {
@@ -188,6 +205,7 @@ void register_vector_kernels(KernelRegistry& registry) {
   add_vector(registry, "unary_gradient", relu_gradient_kernel);
   add_vector(registry, "binary", add_kernel);
   add_vector(registry, "cast", cast_kernel);
+  add_vector(registry, "max_pool2d", max_pool);
 }
 
 }  // namespace lockstep

@@ -82,6 +82,20 @@ struct BatchNormTable {
   void (*gradient)(const Strip&, const Gradient&, const NormaliseLanes&, const GradientLanes&);
 };
 
+// One row of the outputs of max pooling on blocks of 16 channels: x is the plane [in_h][in_w][16], y and position are
+// the row [out_w][16]. NaN, ties and positions are as in generic/pool.h.
+template <class T>
+struct PoolTable {
+  struct MaxRow {
+    std::int64_t in_h, in_w, out_w, kernel_h, kernel_w, dilation_h, dilation_w;
+    std::int64_t top, left, stride_w;  // of the row's first window, which may lie outside the image
+    const T* x;
+    T* y;
+    std::uint8_t* position;
+  };
+  void (*max_row)(const MaxRow&);
+};
+
 struct ConvertTable {
   void (*to_bf16)(std::int64_t n, const float* x, Bf16* y);
   void (*to_f32)(std::int64_t n, const Bf16* x, float* y);
@@ -107,6 +121,8 @@ struct VectorKernels {
   vector::BatchNormTable<float> batch_norm_f32;
   vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
   vector::PeakTable peak;
+  vector::PoolTable<float> pool_f32;
+  vector::PoolTable<vector::Bf16> pool_bf16;
 };
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include "lockstep/kernels/vector/levels/bias.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
 #include "lockstep/kernels/vector/levels/peak.h"
+#include "lockstep/kernels/vector/levels/pool.h"
 
 namespace lockstep::vector::LOCKSTEP_LEVEL {
 
@@ -16,6 +17,8 @@ const VectorKernels kernels{
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
+    .pool_f32 = Pooling<float>::table,
+    .pool_bf16 = Pooling<Bf16>::table,
 };
 
 }  // namespace lockstep::vector::LOCKSTEP_LEVEL

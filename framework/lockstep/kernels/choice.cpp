@@ -1,0 +1,82 @@
+#include "lockstep/kernels/choice.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lockstep/core/random.h"
+#include "lockstep/core/tensor.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kMargin = 0.95;           // of the first offer's time: below is clearly faster
+constexpr double kSecondsPerOffer = 0.02;  // beside at least kRuns
+constexpr int kRuns = 5;
+
+// Small random numbers for floating types, zeros for the rest (indices, targets).
+AlignedBuffer filled(const Shape& shape, DType dtype, const Layout& layout) {
+  const std::int64_t n = layout.storage_elements(shape);
+  AlignedBuffer memory = allocate_aligned(static_cast<std::size_t>(n) * size_of(dtype));
+  RandomStream random(1, 1);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto value = static_cast<float>(random.normal());
+    if (dtype == DType::F32) reinterpret_cast<float*>(memory.get())[i] = value;
+    if (dtype == DType::BF16) reinterpret_cast<BFloat16*>(memory.get())[i] = BFloat16(value);
+    if (dtype == DType::F64) reinterpret_cast<double*>(memory.get())[i] = static_cast<double>(value);
+  }
+  return memory;
+}
+
+double least_seconds(const KernelRequest& request, const KernelOffer& offer) {
+  std::vector<AlignedBuffer> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const DType dtype = offer.input_dtypes.empty() ? request.inputs[i].dtype : offer.input_dtypes[i];
+    inputs.push_back(memory.emplace_back(filled(request.inputs[i].shape, dtype, offer.inputs[i])).get());
+  }
+  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
+    const Type& type = request.outputs[i];
+    outputs.push_back(memory.emplace_back(filled(type.shape, type.dtype, offer.outputs[i])).get());
+  }
+  const auto kernel = offer.build();
+  const AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
+  const Arguments arguments{inputs.data(), outputs.data(), workspace.get()};
+  using Clock = std::chrono::steady_clock;
+  double least = 1e300, total = 0;
+  kernel->run(arguments);  // touches memory, generates code
+  for (int run = 0; run < kRuns || total < kSecondsPerOffer; ++run) {
+    const auto start = Clock::now();
+    kernel->run(arguments);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    least = std::min(least, seconds);
+    total += seconds;
+  }
+  return least;
+}
+
+}  // namespace
+
+std::string choice_key(const KernelRequest& request) {
+  std::string key(request.op->name());
+  key.append(" ").append(request.op->attributes());
+  for (const Type& type : request.inputs) key.append(" ").append(type.str());
+  key.append(" ->");
+  for (const Type& type : request.outputs) key.append(" ").append(type.str());
+  return key;
+}
+
+std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers) {
+  std::size_t best = 0;
+  double least = least_seconds(request, offers[0]) * kMargin;
+  for (std::size_t i = 1; i < offers.size(); ++i) {
+    const double seconds = least_seconds(request, offers[i]);
+    if (seconds < least) {
+      least = seconds;
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace lockstep

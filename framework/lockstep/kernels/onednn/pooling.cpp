@@ -1,0 +1,112 @@
+#include "lockstep/kernels/onednn/pooling.h"
+
+#include <algorithm>
+
+#include "lockstep/kernels/onednn/memory_layout.h"
+#include "lockstep/kernels/onednn/primitive_kernel.h"
+#include "lockstep/ops/pool2d.h"
+
+namespace lockstep::onednn {
+namespace {
+
+// How far the last window reaches past the image.
+std::int64_t overhang(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+                      std::int64_t padding) {
+  return std::max<std::int64_t>((out - 1) * stride + kernel - in - padding, 0);
+}
+
+struct Problem {
+  dnnl::algorithm algorithm;
+  dnnl::memory::desc x, y;
+  dnnl::memory::dims stride, kernel, before, after;
+
+  dnnl::pooling_forward::primitive_desc forward() const {
+    const dnnl::pooling_forward::desc d(dnnl::prop_kind::forward_training, algorithm, x, y, stride, kernel, before,
+                                        after);
+    return {d, attributes(), engine(), true};
+  }
+};
+
+dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
+  if (kind == Pool::Max) return dnnl::algorithm::pooling_max;
+  return count_include_pad ? dnnl::algorithm::pooling_avg_include_padding
+                           : dnnl::algorithm::pooling_avg_exclude_padding;
+}
+
+// nullopt where oneDNN means something else: dilation; an average over windows that hang over the padding, of which
+// PyTorch counts only what lies within it.
+std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x, const Type& y, const Layout& layout) {
+  if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
+  if (o.dilation_h != 1 || o.dilation_w != 1) return std::nullopt;
+  const std::int64_t below = overhang(x.shape[2], y.shape[2], o.kernel_h, o.stride_h, o.padding_h);
+  const std::int64_t right = overhang(x.shape[3], y.shape[3], o.kernel_w, o.stride_w, o.padding_w);
+  if (kind == Pool::Average && o.count_include_pad && (below > o.padding_h || right > o.padding_w)) return std::nullopt;
+  const std::int64_t block = layout.plain() ? 1 : layout.blocks.back().size;
+  return Problem{.algorithm = algorithm(kind, o.count_include_pad),
+                 .x = descriptor(x, Layout::channels_blocked(x.shape, block)),
+                 .y = descriptor(y, Layout::channels_blocked(y.shape, block)),
+                 .stride = {o.stride_h, o.stride_w},
+                 .kernel = {o.kernel_h, o.kernel_w},
+                 .before = {o.padding_h, o.padding_w},
+                 .after = {below, right}};
+}
+
+// Where windows overlap, oneDNN adds up bf16 gradients in bf16.
+bool adds_in_bf16(const Pool2dOptions& o, const Type& dx) {
+  return dx.dtype == DType::BF16 && (o.stride_h < o.kernel_h || o.stride_w < o.kernel_w);
+}
+
+// That in which the gradient of `x` should come: as dy lies; where dy is of 1x1 images, which are the same memory
+// blocked and plain, in blocks, as what is pooled to one pixel has been convolved.
+Layout gradient_layout(const Type& dy, const Layout& offered) {
+  const Shape& s = dy.shape;
+  if (offered.channel_block(s) > 1) return offered;
+  if (s[2] != 1 || s[3] != 1 || s[1] < 8) return {};
+  constexpr int kWide = dnnl_cpu_isa_avx512_core;  // a set of bits, as every instruction set here
+  const bool wide = (static_cast<int>(dnnl_get_effective_cpu_isa()) & kWide) == kWide;
+  return Layout::channels_blocked(s, wide ? 16 : 8);
+}
+
+}  // namespace
+
+std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const Layout> offered) {
+  const Layout layout = offered[0].channel_block(r.inputs[0].shape) > 1 ? offered[0] : Layout{};
+  const auto p = describe(Pool::Average, r.as<Pool2dOp>().options(), r.inputs[0], r.outputs[0], layout);
+  if (!p) return std::nullopt;
+  const auto primitive = p->forward();
+  if (!primitive) return std::nullopt;
+  return primitive_offer(r, primitive, {{DNNL_ARG_SRC, 0, false, p->x}, {DNNL_ARG_DST, 0, true, p->y}});
+}
+
+std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
+  const Layout layout = gradient_layout(r.inputs[0], offered[0]);
+  const auto p = describe(Pool::Average, o, r.outputs[0], r.inputs[0], layout);
+  if (!p) return std::nullopt;
+  const auto hint = p->forward();
+  if (!hint) return std::nullopt;
+  const dnnl::pooling_backward::desc d(p->algorithm, p->x, p->y, p->stride, p->kernel, p->before, p->after);
+  const dnnl::pooling_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
+  if (!primitive) return std::nullopt;
+  return primitive_offer(r, primitive, {{DNNL_ARG_DIFF_DST, 0, false, p->y}, {DNNL_ARG_DIFF_SRC, 0, true, p->x}});
+}
+
+std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
+  const Layout layout = offered[1].channel_block(r.inputs[1].shape) > 1 ? offered[1] : Layout{};
+  const auto p = describe(Pool::Max, o, r.outputs[0], r.inputs[0], layout);
+  if (!p) return std::nullopt;
+  const auto hint = p->forward();
+  if (!hint) return std::nullopt;
+  const dnnl::pooling_backward::desc d(p->algorithm, p->x, p->y, p->stride, p->kernel, p->before, p->after);
+  const dnnl::pooling_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
+  if (!primitive || primitive.workspace_desc().data_type() != data_type(r.inputs[1].dtype)) return std::nullopt;
+  return primitive_offer(r, primitive,
+                         {{DNNL_ARG_DIFF_DST, 0, false, p->y},
+                          {DNNL_ARG_WORKSPACE, 1, false, primitive.workspace_desc()},
+                          {DNNL_ARG_DIFF_SRC, 0, true, p->x}});
+}
+
+}  // namespace lockstep::onednn

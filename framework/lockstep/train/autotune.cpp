@@ -1,0 +1,103 @@
+#include "lockstep/train/autotune.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/log.h"
+#include "lockstep/core/threads.h"
+#include "lockstep/kernels/vector/vector_kernels.h"
+
+namespace lockstep::train {
+namespace {
+
+using Choices = std::map<std::string, std::string>;  // choice_key to implementation
+
+std::string machine() {
+  return fmt::format("{} {} {} threads {}", cpu_info().model, cpu_info().instructions, omp_get_max_threads(),
+                     vector_level());
+}
+
+nlohmann::json read_cache(const std::filesystem::path& cache) {
+  if (cache.empty() || !std::filesystem::exists(cache)) return nlohmann::json::object();
+  std::ifstream file(cache);
+  nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
+  if (all.is_object()) return all;
+  log()->warn("autotune: '{}' is not JSON and will be replaced", cache.string());
+  return nlohmann::json::object();
+}
+
+void write_cache(const std::filesystem::path& cache, const nlohmann::json& all) {
+  if (cache.empty()) return;
+  try {
+    std::filesystem::create_directories(cache.parent_path());
+    const std::string text = all.dump(1) + "\n";
+    checkpoint::replace_file(cache, std::as_bytes(std::span(text)));
+  } catch (const std::exception& e) {
+    log()->warn("autotune: choices are not kept: {}", e.what());
+  }
+}
+
+std::size_t index_of(const Choices& choices, const KernelRequest& request, std::span<const KernelOffer> offers) {
+  const auto found = choices.find(choice_key(request));
+  if (found == choices.end()) return offers.size();
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].implementation == found->second) return i;
+  }
+  return offers.size();
+}
+
+// Rank 0's: from the cache what is there, measured what is not.
+Choices measured(const std::filesystem::path& cache, const std::function<void(const KernelChooser&)>& compile) {
+  nlohmann::json all = read_cache(cache);
+  nlohmann::json& mine = all[machine()];
+  Choices choices;
+  if (mine.is_object()) {
+    for (const auto& [key, value] : mine.items()) {
+      if (value.is_string()) choices[key] = value.get<std::string>();
+    }
+  }
+  const std::size_t known = choices.size();
+  compile([&](const KernelRequest& request, std::span<const KernelOffer> offers) {
+    const std::size_t index = index_of(choices, request, offers);
+    if (index < offers.size()) return index;
+    const std::size_t best = measure_fastest(request, offers);
+    choices[choice_key(request)] = offers[best].implementation;
+    return best;
+  });
+  if (choices.size() > known) {
+    mine = choices;
+    write_cache(cache, all);
+  }
+  return choices;
+}
+
+}  // namespace
+
+std::filesystem::path autotune_cache() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
+    return std::filesystem::path(cache) / "lockstep" / "kernels.json";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return {};
+  return std::filesystem::path(home) / ".cache" / "lockstep" / "kernels.json";
+}
+
+KernelChooser autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
+                       const std::function<void(const KernelChooser&)>& compile) {
+  std::string text;
+  comm::collectively(comm, [&] {
+    if (comm.is_root()) text = nlohmann::json(measured(cache, compile)).dump();
+  });
+  const Choices choices = nlohmann::json::parse(comm.broadcast_string(text)).get<Choices>();
+  return [choices](const KernelRequest& request, std::span<const KernelOffer> offers) {
+    const std::size_t index = index_of(choices, request, offers);
+    return index < offers.size() ? index : 0;
+  };
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,280 @@
+// What the passes over a graph must leave as it was: losses, gradients and predictions, with and without fusion, at
+// every level of recomputation, and in bf16 within its precision.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lockstep/nn/layers.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
+#include "tests/plan/support.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kBatch = 3;
+
+// A residual block whose shortcut is x, or a normalised projection; the latter with dropout inside.
+class Residual : public nn::Module {
+ public:
+  Residual(std::int64_t in, std::int64_t out)
+      : conv1_({.in = in, .out = out, .kernel = 3, .padding = 1, .bias = false}),
+        bn1_({.channels = out}),
+        drop_(in == out ? 0 : 0.25),
+        conv2_({.in = out, .out = out, .kernel = 3, .padding = 1, .bias = false}),
+        bn2_({.channels = out}),
+        project_({.in = in, .out = out, .kernel = 1}),
+        bn3_({.channels = out}),
+        projects_(in != out) {
+    add("conv1", conv1_);
+    add("bn1", bn1_);
+    add("drop", drop_);
+    add("conv2", conv2_);
+    add("bn2", bn2_);
+    if (projects_) {
+      add("project", project_);
+      add("bn3", bn3_);
+    }
+  }
+  Value operator()(Value x) const {
+    const auto in_scope = scope(x);
+    const auto in_block = block(x);
+    const Value y = bn2_(conv2_(drop_(relu(bn1_(conv1_(x))))));
+    return relu((projects_ ? bn3_(project_(x)) : x) + y);  // the sum's operands either way round
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Dropout drop_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Conv2d project_;
+  nn::BatchNorm2d bn3_;
+  bool projects_;
+};
+
+class Network : public nn::Module {
+ public:
+  Network()
+      : conv_({.in = 3, .out = 6, .kernel = 3, .padding = 1}),
+        first_(6, 6),
+        second_(6, 17),
+        frozen_({.channels = 17}),
+        hidden_({.in = 17, .out = 9}),
+        out_({.in = 9, .out = 4}) {
+    add("conv", conv_);
+    add("first", first_);
+    add("second", second_);
+    add("frozen", frozen_);
+    add("hidden", hidden_);
+    add("out", out_);
+    frozen_.freeze_statistics(true);
+  }
+  Traced operator()(const Inputs& in) const {
+    Value x = second_(first_(relu(conv_(in["image"]))));
+    x = relu(frozen_(x));
+    const Value logits = out_(relu(hidden_(flatten(global_average_pool2d(x)))));
+    return {.loss = cross_entropy(logits, in["label"]),
+            .counts = {{"correct", count_correct(logits, in["label"])}},
+            .prediction = logits};
+  }
+
+ private:
+  nn::Conv2d conv_;
+  Residual first_, second_;
+  nn::BatchNorm2d frozen_;
+  nn::Linear hidden_, out_;
+};
+
+std::map<std::string, Type> batch_types(DType dtype) {
+  return {{"image", {{kBatch, 3, 6, 5}, dtype}}, {"label", {Shape{kBatch}, DType::I32}}};
+}
+
+void fill_batch(Plan& plan) {
+  plan.input_type("image")->dtype == DType::F64 ? fill_input<double>(plan, "image") : fill_input<float>(plan, "image");
+  for (std::int64_t i = 0; i < kBatch; ++i) static_cast<std::int32_t*>(plan.input("label"))[i] = static_cast<int>(i);
+  if (void* step = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 7;
+  if (void* ids = plan.input(Graph::kSampleIds))
+    std::iota(static_cast<std::int64_t*>(ids), static_cast<std::int64_t*>(ids) + kBatch, 100);
+}
+
+struct Outcome {
+  double loss = 0;
+  std::vector<double> gradients, sums, evaluated;
+  std::size_t arena = 0;
+};
+
+Outcome outcome(DType dtype, CompileOptions options) {
+  const Network network;
+  CompiledModel model(
+      network.named_parameters(), [&](const Inputs& in) { return network(in); }, {.dtype = dtype, .seed = 3},
+      std::move(options));
+  Plan& plan = model.plan(Mode::Train, batch_types(dtype));
+  fill_batch(plan);
+  plan.run();
+  Outcome o{.loss = plan.loss(), .arena = plan.arena_bytes()};
+  const auto append = [](std::vector<double>& to, std::span<const double> values) {
+    to.insert(to.end(), values.begin(), values.end());
+  };
+  for (const NamedParameter& p : model.parameters().parameters()) {
+    if (model.parameters().has_gradient(p.parameter))
+      append(o.gradients, values_of(model.parameters().read_gradient(p.name)));
+  }
+  for (std::size_t s = 0; s < plan.statistics().size(); ++s) {
+    const auto n = static_cast<std::size_t>(2 * plan.statistics()[s].mean->shape.elements());
+    append(o.sums, {plan.statistic_sums(s), n});
+  }
+  Plan& eval = model.plan(Mode::Eval, batch_types(dtype));
+  fill_batch(eval);
+  eval.run();
+  o.evaluated = values_of(eval.prediction());
+  return o;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  double scale = 0;
+  for (const double v : want) scale = std::max(scale, std::abs(v));
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * scale) << i;
+}
+
+TEST(Passes, FusionChangesNoValue) {
+  const Outcome fused = outcome(DType::F64, {}),
+                plain = outcome(DType::F64, {.fuse = false, .recompute = Recompute::None});
+  EXPECT_NEAR(fused.loss, plain.loss, 1e-13);
+  expect_near(fused.gradients, plain.gradients, 1e-12);
+  expect_near(fused.sums, plain.sums, 1e-13);
+  expect_near(fused.evaluated, plain.evaluated, 1e-12);
+}
+
+TEST(Passes, RecomputationChangesNoBit) {
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const Outcome none = outcome(dtype, {.recompute = Recompute::None});
+    for (const Recompute what : {Recompute::Norms, Recompute::Blocks}) {
+      const Outcome again = outcome(dtype, {.recompute = what});
+      EXPECT_EQ(again.loss, none.loss);
+      EXPECT_EQ(again.gradients, none.gradients);
+      EXPECT_EQ(again.sums, none.sums);
+    }
+  }
+}
+
+TEST(Passes, RecomputationSavesMemory) {
+  const auto arena = [](Recompute what) { return outcome(DType::F64, {.recompute = what}).arena; };
+  EXPECT_LT(arena(Recompute::Norms), arena(Recompute::None));
+  EXPECT_LT(arena(Recompute::Blocks), arena(Recompute::Norms));
+}
+
+double distance(const std::vector<double>& got, const std::vector<double>& want) {  // relative, in the 2-norm
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    difference += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+// bf16 keeps 8 bits, so every stored value is off by up to 2^-9 of itself, a result of twenty independent ones by about
+// 1%; batch norm over few samples, and ReLUs that flip, amplify that several times.
+TEST(Passes, Bf16StaysNearF32) {
+  const Outcome full = outcome(DType::F32, {}), half = outcome(DType::F32, {.bf16 = true});
+  EXPECT_NEAR(half.loss, full.loss, 0.02 * full.loss);
+  EXPECT_NE(half.loss, full.loss);
+  EXPECT_LT(distance(half.gradients, full.gradients), 0.1);
+  EXPECT_LT(distance(half.evaluated, full.evaluated), 0.02);
+}
+
+TEST(Passes, Bf16NeedsF32Parameters) {
+  const Network network;
+  expect_error(
+      [&] {
+        CompiledModel(network.named_parameters(), [&](const Inputs& in) { return network(in); }, {.dtype = DType::F64},
+                      {.bf16 = true});
+      },
+      "bf16 computes beside f32 parameters, they are f64");
+}
+
+class PlanOf {
+ public:
+  explicit PlanOf(Mode mode, CompileOptions options = {})
+      : model_(
+            network_.named_parameters(), [this](const Inputs& in) { return network_(in); }, {.dtype = DType::F64},
+            std::move(options)),
+        plan_(model_.plan(mode, batch_types(DType::F64))) {}
+  // Steps by op and attributes: "unary relu".
+  std::int64_t count(std::string_view name, std::string_view attributes = "") const {
+    return std::ranges::count_if(plan_.steps(), [&](const PlanStep& s) {
+      return s.op->name() == name && s.op->attributes().find(attributes) != std::string::npos;
+    });
+  }
+  Plan& plan() { return plan_; }
+  ParameterStore& store() { return model_.parameters(); }
+
+ private:
+  Network network_;
+  CompiledModel model_;
+  Plan& plan_;
+};
+
+TEST(Passes, EveryReluJoinsWhatIsBeforeIt) {
+  const PlanOf plan(Mode::Train);
+  EXPECT_EQ(plan.count("unary"), 0);
+  EXPECT_EQ(plan.count("batch_norm2d", "+ residual + relu"), 2);
+  EXPECT_EQ(plan.count("conv2d", "+ relu"), 1);
+  EXPECT_EQ(plan.count("linear", "+ relu"), 1);
+  EXPECT_EQ(plan.count("batch_norm2d_inference", "+ relu"), 1) << "the frozen one";
+  EXPECT_EQ(plan.count("batch_norm2d_normalise", "+ relu"), 1) << "the other one's reader is dropout, which keeps none";
+}
+
+TEST(Passes, InferenceHasNoBatchNormAfterAConvolution) {
+  PlanOf plan(Mode::Eval);
+  EXPECT_EQ(plan.count("batch_norm2d_inference"), 1) << "the frozen one follows a block's sum";
+  EXPECT_EQ(plan.count("fold_batch_norm"), 5);
+  EXPECT_EQ(plan.count("conv2d", "+ residual + relu"), 2);
+  for (const PlanStep& s : plan.plan().steps()) EXPECT_EQ(s.constant, s.op->name() == "fold_batch_norm") << s.place;
+}
+
+TEST(Passes, FoldedWeightsFollowTheParameters) {
+  PlanOf folded(Mode::Eval), plain(Mode::Eval, {.fuse = false});
+  const auto prediction = [](PlanOf& p) {
+    fill_batch(p.plan());
+    p.plan().run();
+    return values_of(p.plan().prediction());
+  };
+  const std::vector<double> before = prediction(folded);
+  for (PlanOf* p : {&folded, &plain}) {
+    for (const char* name : {"first.bn1.running_var", "first.conv2.weight", "second.bn3.weight"}) {
+      Tensor t = p->store().read(name);
+      for (double& v : t.data<double>()) v = 1.5 * v + 0.1;
+      p->store().write(name, t);
+    }
+    p->store().refresh();
+  }
+  EXPECT_NE(prediction(folded), before);
+  expect_near(prediction(folded), prediction(plain), 1e-12);
+}
+
+TEST(Passes, WhatIsReadTwiceOrObservedStaysAValue) {
+  nn::BatchNorm2d bn({.channels = 2});
+  const auto relus = [&](auto trace) {
+    CompiledModel model(bn.named_parameters(), [&](const Inputs& in) { return Traced{.loss = trace(in["x"])}; },
+                        {.dtype = DType::F64});
+    const Plan& plan = model.plan(Mode::Train, {{"x", {{2, 2, 3, 3}, DType::F64}}});
+    return std::ranges::count_if(plan.steps(), [](const PlanStep& s) { return s.op->attributes() == "relu"; });
+  };
+  const auto total = [](Value v) { return mean(square(v)); };
+  EXPECT_EQ(relus([&](Value x) { return total(relu(bn(x))); }), 0);
+  EXPECT_GT(relus([&](Value x) { return total(relu(observe("normed", bn(x)))); }), 0);
+  EXPECT_GT(relus([&](Value x) {
+              const Value y = bn(x);
+              return total(relu(y) + y);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace lockstep
