@@ -14,7 +14,6 @@
 namespace lockstep::vector {
 namespace {
 
-using generic::parallel_for;
 
 constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 KiB of f32, so a chunk fits the L2 cache
 constexpr std::int64_t kMaxChunks = 32;  // of a channel block
