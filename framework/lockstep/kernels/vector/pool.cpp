@@ -3,53 +3,83 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/elementwise.h"
 
 namespace lockstep::vector {
+namespace {
 
 template <class T>
-void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uint8_t* position) {
-  check(g.block == kLanes, "max_pool", "channels lie in blocks of {}, expected {}", g.block, kLanes);
-  check(g.kernel_h * g.kernel_w <= 255, "max_pool", "the window has {} elements, expected at most 255",
-        g.kernel_h * g.kernel_w);
-  const VectorKernels& kernels = vector_kernels();
-  const auto max_row = [&] {
-    if constexpr (std::is_same_v<T, float>) {
-      return kernels.pool_f32.max_row;
-    } else {
-      return kernels.pool_bf16.max_row;
-    }
-  }();
-  const std::int64_t oh = g.out_h(), ow = g.out_w(), out = oh * ow * kLanes;
-  const std::int64_t work = g.in_h * g.in_w * kLanes + out * g.kernel_h * g.kernel_w;
+const MaxPoolTable<T>& table(const VectorKernels& kernels) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.max_pool_f32;
+  } else {
+    return kernels.max_pool_bf16;
+  }
+}
+
+// Calls body(shape of the plane, plane) for all planes.
+template <class Body>
+void for_planes(const generic::PoolGeometry& g, const Body& body) {
+  const MaxPoolShape shape{.block = g.block,
+                           .channels = g.block,
+                           .in_h = g.in_h,
+                           .in_w = g.in_w,
+                           .out_h = g.out_h(),
+                           .out_w = g.out_w(),
+                           .kernel_h = g.kernel_h,
+                           .kernel_w = g.kernel_w,
+                           .stride_h = g.stride_h,
+                           .stride_w = g.stride_w,
+                           .padding_h = g.padding_h,
+                           .padding_w = g.padding_w,
+                           .dilation_h = g.dilation_h,
+                           .dilation_w = g.dilation_w};
+  const std::int64_t work = (g.in_h * g.in_w + shape.out_h * shape.out_w * g.kernel_h * g.kernel_w) * g.block;
   generic::parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      for (std::int64_t r = 0; r < oh; ++r) {
-        max_row({.in_h = g.in_h,
-                 .in_w = g.in_w,
-                 .out_w = ow,
-                 .kernel_h = g.kernel_h,
-                 .kernel_w = g.kernel_w,
-                 .dilation_h = g.dilation_h,
-                 .dilation_w = g.dilation_w,
-                 .top = r * g.stride_h - g.padding_h,
-                 .left = -g.padding_w,
-                 .stride_w = g.stride_w,
-                 .x = x + p * g.in_h * g.in_w * kLanes,
-                 .y = y + p * out + r * ow * kLanes,
-                 .position = position + p * out + r * ow * kLanes});
-      }
-      const std::int64_t valid = g.channels - p % g.blocks() * kLanes;
-      for (std::int64_t at = p * out; valid < kLanes && at < (p + 1) * out; at += kLanes) {
-        std::fill(y + at + valid, y + at + kLanes, T{});
-        std::fill(position + at + valid, position + at + kLanes, std::uint8_t{});
-      }
+      MaxPoolShape plane = shape;
+      plane.channels = std::min(g.block, g.channels - p % g.blocks() * g.block);
+      body(plane, p);
     }
   });
 }
 
-template void max_pool_forward(const generic::PoolGeometry&, const float*, float*, std::uint8_t*);
-template void max_pool_forward(const generic::PoolGeometry&, const Bf16*, Bf16*, std::uint8_t*);
+}  // namespace
+
+bool supports_max_pool_forward(const generic::PoolGeometry& g) {
+  if (g.kernel_h * g.kernel_w > 255) return false;
+  return g.block == 8 || g.block == 16 || (g.block == 1 && g.stride_w <= 2);
+}
+
+bool supports_max_pool_backward(const generic::PoolGeometry& g) {
+  return g.block == 1 && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.padding_h == 0 &&
+         g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1;
+}
+
+template <class T>
+void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uint8_t* index,
+                      const VectorKernels& kernels) {
+  const std::int64_t in = g.in_h * g.in_w * g.block, out = g.out_h() * g.out_w() * g.block;
+  for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
+    table<T>(kernels).forward(shape, x + p * in, y + p * out, index + p * out);
+  });
+}
+
+template <class T>
+void max_pool_backward(const generic::PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
+                       const VectorKernels& kernels) {
+  const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
+  for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
+    table<T>(kernels).backward(shape, dy + p * out, index + p * out, dx + p * in);
+  });
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                                    \
+  template void max_pool_forward(const generic::PoolGeometry&, const T*, T*, std::uint8_t*, const VectorKernels&); \
+  template void max_pool_backward(const generic::PoolGeometry&, const T*, const std::uint8_t*, T*,                 \
+                                  const VectorKernels&);
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(Bf16)
+#undef LOCKSTEP_INSTANTIATE
 
 }  // namespace lockstep::vector

@@ -1,5 +1,6 @@
-// Max pooling of blocks of 16 channels, [batch, channels / 16, in_h, in_w, 16], vectorised: the results of
-// generic/pool.h with positions in a byte, at several times its speed. Padding of outputs becomes 0. T: float, Bf16.
+// Max pooling over the planes of generic/pool.h with u8 positions, bit for bit as there: forward on blocks of 8 and 16
+// channels and, where windows follow each other at 1 or 2 columns, on plain planes; backward on plain planes with
+// windows of 2 x 2 side by side. T is float or Bf16. On OpenMP threads, by planes; nothing allocates or throws.
 #pragma once
 
 #include "lockstep/kernels/generic/pool.h"
@@ -7,7 +8,13 @@
 
 namespace lockstep::vector {
 
+bool supports_max_pool_forward(const generic::PoolGeometry& g);
+bool supports_max_pool_backward(const generic::PoolGeometry& g);
 template <class T>
-void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uint8_t* position);
+void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uint8_t* index,
+                      const VectorKernels& kernels = vector_kernels());
+template <class T>
+void max_pool_backward(const generic::PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
+                       const VectorKernels& kernels = vector_kernels());
 
 }  // namespace lockstep::vector

@@ -5,10 +5,13 @@
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/batch_norm.h"
+#include "lockstep/kernels/vector/convolution.h"
 #include "lockstep/kernels/vector/elementwise.h"
 #include "lockstep/kernels/vector/pool.h"
 #include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pool2d.h"
 
 namespace lockstep::vector {
 namespace {
@@ -154,6 +157,109 @@ std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
+generic::PoolGeometry blocked_geometry(const Pool2dOptions& o, const Shape& x, const Layout& offered) {
+  generic::PoolGeometry g = generic::pool_geometry(o, x);
+  const std::int64_t block = offered.channel_block(x);
+  g.block = block == 8 || block == 16 ? block : 1;
+  return g;
+}
+
+std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
+  const auto g = blocked_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape, offered[0]);
+  if (!supports_max_pool_forward(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
+  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::uint8_t>(1)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.inputs[1].dtype != DType::U8 || !offered[1].plain()) return std::nullopt;
+  const auto g = generic::pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  if (!supports_max_pool_backward(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<std::uint8_t>(1), a.out<T>(0)); });
+  });
+  return offer;
+}
+
+generic::Conv2dGeometry convolution_geometry(const Conv2dOptions& o, const Shape& x, const Shape& weight) {
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .out_channels = weight[0],
+          .kernel_h = weight[2],
+          .kernel_w = weight[3],
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .groups = o.groups};
+}
+
+std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Conv2dOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
+  if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.build = [g, relu = op.epilogue().relu, bias = op.has_bias(r.inputs.size())] {
+    auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::Forward);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .w = a.in<float>(1),
+                   .bias = input_if<float>(bias, a, 2),
+                   .relu = relu,
+                   .y = a.out<float>(0),
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
+  const auto g = convolution_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
+  if (r.dtype() != DType::F32 || !direct_backward_data_wins(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.build = [g] {
+    auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::BackwardData);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0), .w = a.in<float>(1), .y = a.out<float>(0), .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Conv2dBackwardWeightsOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
+  if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g)) return std::nullopt;
+  KernelOffer offer = generic::plain_offer(r);
+  offer.build = [g, bias = r.outputs.size() > 1] {
+    auto kernel = std::make_shared<const DirectWeightGradient>(g);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .dy = a.in<float>(1),
+                   .dw = a.out<float>(0),
+                   .dbias = bias ? a.out<float>(1) : nullptr,
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
 std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = generic::plain_offer(r);
   offer.inputs[0] = offer.outputs[0] = offered[0];
@@ -162,22 +268,6 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
     return narrows ? make_kernel([n](const Arguments& a) { convert(n, a.in<float>(0), a.out<Bf16>(0)); })
                    : make_kernel([n](const Arguments& a) { convert(n, a.in<Bf16>(0), a.out<float>(0)); });
   };
-  return offer;
-}
-
-// Of blocks of 16 channels; positions beyond a byte are the generic kernels'.
-std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
-  const Shape& x = r.inputs[0].shape;
-  if (!supported(r) || r.outputs[1].dtype != DType::U8 || offered[0].channel_block(x) != kLanes) return std::nullopt;
-  KernelOffer offer = generic::plain_offer(r);
-  offer.inputs[0] = offered[0];
-  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, kLanes));
-  generic::PoolGeometry g = generic::pool_geometry(r.as<Pool2dOp>().options(), x);
-  g.block = kLanes;
-  offer.build = build_for(r.dtype(), [g]<class T>(T) {
-    return make_kernel(
-        [g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::uint8_t>(1)); });
-  });
   return offer;
 }
 
@@ -204,8 +294,12 @@ void register_vector_kernels(KernelRegistry& registry) {
   add_vector(registry, "unary", relu_kernel);
   add_vector(registry, "unary_gradient", relu_gradient_kernel);
   add_vector(registry, "binary", add_kernel);
-  add_vector(registry, "cast", cast_kernel);
+  add_vector(registry, "conv2d", convolution);
+  add_vector(registry, "conv2d_backward_data", convolution_data);
+  add_vector(registry, "conv2d_backward_weights", convolution_weights);
   add_vector(registry, "max_pool2d", max_pool);
+  add_vector(registry, "max_pool2d_gradient", max_pool_gradient);
+  add_vector(registry, "cast", cast_kernel);
 }
 
 }  // namespace lockstep

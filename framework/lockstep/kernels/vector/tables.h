@@ -82,18 +82,61 @@ struct BatchNormTable {
   void (*gradient)(const Strip&, const Gradient&, const NormaliseLanes&, const GradientLanes&);
 };
 
-// One row of the outputs of max pooling on blocks of 16 channels: x is the plane [in_h][in_w][16], y and position are
-// the row [out_w][16]. NaN, ties and positions are as in generic/pool.h.
+// Max pooling of one plane: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
+// x, dx [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1
+// and 2.
+struct MaxPoolShape {
+  std::int64_t block, channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w,
+      dilation_h, dilation_w;
+};
 template <class T>
-struct PoolTable {
-  struct MaxRow {
-    std::int64_t in_h, in_w, out_w, kernel_h, kernel_w, dilation_h, dilation_w;
-    std::int64_t top, left, stride_w;  // of the row's first window, which may lie outside the image
-    const T* x;
-    T* y;
-    std::uint8_t* position;
+struct MaxPoolTable {
+  void (*forward)(const MaxPoolShape&, const T* x, T* y, std::uint8_t* index);
+  // Block 1 and windows of 2 x 2 side by side, without padding.
+  void (*backward)(const MaxPoolShape&, const T* dy, const std::uint8_t* index, T* dx);
+};
+
+// Convolutions of plain planes with stride 1, lanes along the rows. Planes lie packed: rows of `stride` elements, the
+// padding among them, with slack behind the last row, so that a vector may hang over. Position p of the output reads
+// p + row * stride + column. It is worked out in vectors of 16 positions, each beginning at an offset, and lies in a
+// buffer of these vectors. Sums are fused multiply-adds where the level has them, so bits differ by level.
+struct ConvolutionPair {  // of vectors, with the kernel's rows that see the image from there
+  std::int64_t first, second, row_begin, row_end;
+};
+struct ConvolutionTable {
+  struct Planes {
+    std::int64_t channels, filters, kernel_h, kernel_w, stride, plane;  // plane: elements of a packed plane
   };
-  void (*max_row)(const MaxRow&);
+  // y [filters][pairs][32] = [relu](bias + sum), w [channels][kernel_h][kernel_w][filters]
+  struct Forward {
+    Planes planes;
+    const ConvolutionPair* pairs;
+    std::int64_t count;
+    const float *x, *w, *bias;  // bias may be null
+    bool relu;
+    float* y;
+  };
+  // Adds to sums [filters][channels][kernel_h][kernel_w][16] and bias_sums [filters][16], lane by lane, the products of
+  // x with dy [filters][vectors][16], which holds 0 between rows.
+  struct Weights {
+    Planes planes;
+    const std::int64_t* offsets;
+    std::int64_t count;
+    const float *x, *dy;
+    float *sums, *bias_sums;
+  };
+  // Rows of `width` elements; `zeros` writes sixteen zeros behind each, which the next row may overwrite.
+  struct Rows {
+    std::int64_t planes, rows, width;
+    std::int64_t from_plane, from_row, to_plane, to_row;  // strides
+    const float* from;
+    float* to;
+    bool zeros;
+  };
+  void (*forward)(const Forward&);
+  void (*weights)(const Weights&);
+  void (*fold)(std::int64_t n, const float* sums, float* totals);  // totals [n] of sums [n][16]
+  void (*copy)(const Rows&);
 };
 
 struct ConvertTable {
@@ -120,9 +163,10 @@ struct VectorKernels {
   vector::BiasTable<vector::Bf16> bias_bf16;
   vector::BatchNormTable<float> batch_norm_f32;
   vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
+  vector::ConvolutionTable convolution;
+  vector::MaxPoolTable<float> max_pool_f32;
+  vector::MaxPoolTable<vector::Bf16> max_pool_bf16;
   vector::PeakTable peak;
-  vector::PoolTable<float> pool_f32;
-  vector::PoolTable<vector::Bf16> pool_bf16;
 };
 
 }  // namespace lockstep

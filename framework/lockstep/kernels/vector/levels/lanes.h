@@ -29,6 +29,7 @@ constexpr int kNative = 4;
 typedef float NativeF32 __attribute__((vector_size(kNative * 4)));
 typedef std::uint32_t NativeU32 __attribute__((vector_size(kNative * 4)));
 typedef std::uint16_t NativeU16 __attribute__((vector_size(kNative * 2)));
+typedef std::uint8_t NativeU8 __attribute__((vector_size(kNative)));
 
 // Halves with names rather than an array: the compiler keeps them in registers without fail.
 template <int N>
@@ -58,6 +59,15 @@ LOCKSTEP_INLINE Vector<N> each(F f, Vector<N> a, Vector<N> b) {
   }
 }
 
+template <int N, class F>
+LOCKSTEP_INLINE Vector<N> each(F f, Vector<N> a, Vector<N> b, Vector<N> c) {
+  if constexpr (N == kNative) {
+    return {f(a.value, b.value, c.value)};
+  } else {
+    return {each(f, a.low, b.low, c.low), each(f, a.high, b.high, c.high)};
+  }
+}
+
 LOCKSTEP_INLINE Lanes operator+(Lanes a, Lanes b) {
   return each([](NativeF32 u, NativeF32 v) { return u + v; }, a, b);
 }
@@ -67,6 +77,32 @@ LOCKSTEP_INLINE Lanes operator-(Lanes a, Lanes b) {
 LOCKSTEP_INLINE Lanes operator*(Lanes a, Lanes b) {
   return each([](NativeF32 u, NativeF32 v) { return u * v; }, a, b);
 }
+// In one instruction, where GCC 12 makes two of NativeF32{} + *p; and a value that is to be loaded once for all its
+// uses, where GCC 12 would load it again in each.
+#if defined(__AVX512F__)
+LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)_mm512_set1_ps(*p); }
+LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+v"(v)); }
+#elif defined(__AVX2__)
+LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)_mm256_broadcast_ss(p); }
+LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+x"(v)); }
+#else
+LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return NativeF32{} + *p; }
+LOCKSTEP_INLINE void keep_in_register(NativeF32&) {}
+#endif
+
+// a * b + c, rounded once where the level has such an instruction and twice where not: bits differ by level.
+#if defined(__AVX512F__)
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
+  return (NativeF32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+#elif defined(__AVX2__)
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
+  return (NativeF32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+#else
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) { return a * b + c; }
+#endif
+
 // 0 where x < 0; a NaN stays.
 LOCKSTEP_INLINE Lanes relu(Lanes x) {
   return each([](NativeF32 u) { return u < 0 ? NativeF32{} : u; }, x);
@@ -112,6 +148,21 @@ LOCKSTEP_INLINE void store_native(Bf16* p, NativeF32 v) {
   __builtin_memcpy(p, &half, sizeof half);
 }
 
+LOCKSTEP_INLINE NativeF32 load_native(const std::uint8_t* p) {
+  NativeU8 bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return __builtin_convertvector(__builtin_convertvector(bytes, NativeU32), NativeF32);
+}
+// Of whole numbers below 256.
+LOCKSTEP_INLINE void store_native(std::uint8_t* p, NativeF32 v) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i) __builtin_convertvector(v, NativeU32));
+#else
+  const NativeU8 bytes = __builtin_convertvector(__builtin_convertvector(v, NativeU32), NativeU8);
+#endif
+  __builtin_memcpy(p, &bytes, sizeof bytes);
+}
+
 template <int N = kLanes, class T>
 LOCKSTEP_INLINE Vector<N> load(const T* p) {
   if constexpr (N == kNative) {
@@ -130,7 +181,7 @@ LOCKSTEP_INLINE void store(T* p, Vector<N> v) {
   }
 }
 
-// The first `count` lanes, count < 16; the others are 0, and are not touched in memory.
+// The first `count` lanes, count <= 16; the others are 0, and are not touched in memory.
 template <class T>
 LOCKSTEP_INLINE Lanes load(const T* p, std::int64_t count) {
   T whole[kLanes] = {};
@@ -143,6 +194,24 @@ LOCKSTEP_INLINE void store(T* p, Lanes v, std::int64_t count) {
   store(whole, v);
   for (std::int64_t l = 0; l < count; ++l) p[l] = whole[l];
 }
+
+#if defined(__AVX512F__)
+LOCKSTEP_INLINE __mmask16 first_lanes(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
+LOCKSTEP_INLINE Lanes load(const float* p, std::int64_t count) {
+  return {(NativeF32)_mm512_maskz_loadu_ps(first_lanes(count), p)};
+}
+LOCKSTEP_INLINE Lanes load(const std::uint8_t* p, std::int64_t count) {
+  const __m512i numbers = _mm512_maskz_cvtepu8_epi32(0xffff, _mm_maskz_loadu_epi8(first_lanes(count), p));
+  return {__builtin_convertvector((NativeU32)numbers, NativeF32)};
+}
+LOCKSTEP_INLINE void store(float* p, Lanes v, std::int64_t count) {
+  _mm512_mask_storeu_ps(p, first_lanes(count), (__m512)v.value);
+}
+LOCKSTEP_INLINE void store(std::uint8_t* p, Lanes v, std::int64_t count) {
+  const __m512i numbers = (__m512i) __builtin_convertvector(v.value, NativeU32);
+  _mm_mask_storeu_epi8(p, first_lanes(count), _mm512_maskz_cvtepi32_epi8(0xffff, numbers));
+}
+#endif
 
 // The elements from index `at` on: sixteen, or fewer at the end of a run.
 struct Whole {

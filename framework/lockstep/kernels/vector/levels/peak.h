@@ -9,18 +9,6 @@ namespace {
 
 constexpr int kChains = 12;
 
-#if defined(__AVX512F__)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  return (NativeF32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-#elif defined(__AVX2__)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  return (NativeF32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-#else
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) { return a * b + c; }
-#endif
-
 std::int64_t peak_f32(std::int64_t rounds, float* out) {
   NativeF32 chains[kChains];
   for (int c = 0; c < kChains; ++c) chains[c] = NativeF32{} + static_cast<float>(c);  // equal ones would be one

@@ -1,6 +1,7 @@
 // One level's functions; compiled once per level with LOCKSTEP_LEVEL as the name of its namespace.
 #include "lockstep/kernels/vector/levels/batch_norm.h"
 #include "lockstep/kernels/vector/levels/bias.h"
+#include "lockstep/kernels/vector/levels/convolution.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
 #include "lockstep/kernels/vector/levels/peak.h"
 #include "lockstep/kernels/vector/levels/pool.h"
@@ -16,9 +17,13 @@ const VectorKernels kernels{
     .bias_bf16 = Bias<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
+    .convolution = {.forward = convolution_forward,
+                    .weights = convolution_weights,
+                    .fold = convolution_fold,
+                    .copy = convolution_copy},
+    .max_pool_f32 = MaxPool<float>::table,
+    .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
-    .pool_f32 = Pooling<float>::table,
-    .pool_bf16 = Pooling<Bf16>::table,
 };
 
 }  // namespace lockstep::vector::LOCKSTEP_LEVEL

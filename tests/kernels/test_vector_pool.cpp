@@ -1,0 +1,148 @@
+#include "lockstep/core/bfloat16.h"
+#include "lockstep/kernels/vector/pool.h"
+#include "tests/kernels/vector_support.h"
+
+namespace lockstep::vector {
+namespace {
+
+using generic::PoolGeometry;
+
+template <class T>
+class VectorPool : public ::testing::Test {};
+TYPED_TEST_SUITE(VectorPool, ElementTypes);
+
+std::vector<PoolGeometry> geometries() {
+  std::vector<PoolGeometry> all;
+  for (const std::int64_t block : {1, 8, 16}) {
+    for (const std::int64_t channels : {1, 8, 17}) {
+      for (const bool ceil : {false, true}) {
+        const auto put = [&](PoolGeometry g) {
+          g.batch = 2;
+          g.channels = channels;
+          g.ceil_mode = ceil;
+          g.block = block;
+          all.push_back(g);
+        };
+        for (const std::int64_t w : {5, 10, 28, 31, 33, 70})
+          put({.in_h = 7, .in_w = w, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2});
+        put({.in_h = 9,
+             .in_w = 37,
+             .kernel_h = 3,
+             .kernel_w = 3,
+             .stride_h = 2,
+             .stride_w = 2,
+             .padding_h = 1,
+             .padding_w = 1});
+        put({.in_h = 6,
+             .in_w = 20,
+             .kernel_h = 3,
+             .kernel_w = 5,
+             .stride_h = 1,
+             .stride_w = 1,
+             .padding_h = 1,
+             .padding_w = 2});
+        put({.in_h = 8,
+             .in_w = 40,
+             .kernel_h = 3,
+             .kernel_w = 2,
+             .stride_h = 3,
+             .stride_w = 2,
+             .padding_h = 1,
+             .padding_w = 1,
+             .dilation_h = 2,
+             .dilation_w = 3});
+        // Windows without an element.
+        put({.in_h = 1,
+             .in_w = 1,
+             .kernel_h = 2,
+             .kernel_w = 2,
+             .padding_h = 1,
+             .padding_w = 1,
+             .dilation_h = 2,
+             .dilation_w = 2});
+      }
+    }
+  }
+  return all;
+}
+
+// Values with ties, NaN, infinities; padding lanes are 0.
+template <class T>
+std::vector<T> values(const PoolGeometry& g) {
+  const std::int64_t plane = g.in_h * g.in_w;
+  std::vector<T> x = random_elements<T>(g.batch * g.blocks() * g.block * plane, 1);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    x[i] = from_float<T>(std::round(to_float(x[i]) * 3));
+    if (at % 41 == 7) x[i] = from_float<T>(std::numeric_limits<float>::quiet_NaN());
+    if (at % 13 == 3) x[i] = from_float<T>(-std::numeric_limits<float>::infinity());
+    const std::int64_t channel = at / (plane * g.block) % g.blocks() * g.block + at % g.block;
+    if (channel >= g.channels) x[i] = from_float<T>(0);
+  }
+  return x;
+}
+
+// The generic kernels' name for the type.
+const float* generic_pointer(const float* p) { return p; }
+float* generic_pointer(float* p) { return p; }
+const BFloat16* generic_pointer(const Bf16* p) { return reinterpret_cast<const BFloat16*>(p); }
+BFloat16* generic_pointer(Bf16* p) { return reinterpret_cast<BFloat16*>(p); }
+
+TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
+  using T = TypeParam;
+  int backward = 0;
+  for (const PoolGeometry& g : geometries()) {
+    ASSERT_TRUE(supports_max_pool_forward(g));
+    SCOPED_TRACE(testing::Message() << "block " << g.block << ", channels " << g.channels << ", width " << g.in_w
+                                    << ", kernel " << g.kernel_w << ", ceil " << g.ceil_mode);
+    const std::int64_t planes = g.batch * g.blocks() * g.block, out = planes * g.out_h() * g.out_w();
+    const std::vector<T> x = values<T>(g), dy = random_elements<T>(out, 2);
+    std::vector<T> want = blank<T>(out), dx = blank<T>(planes * g.in_h * g.in_w);
+    std::vector<std::uint8_t> index(static_cast<std::size_t>(out), 77);
+    generic::max_pool_forward(g, generic_pointer(x.data()), generic_pointer(want.data()), index.data());
+    generic::max_pool_backward(g, generic_pointer(dy.data()), index.data(), generic_pointer(dx.data()));
+    for_levels([&](const VectorKernels& kernels) {
+      std::vector<T> y = blank<T>(out), gradient = blank<T>(planes * g.in_h * g.in_w);
+      std::vector<std::uint8_t> at(static_cast<std::size_t>(out), 99);
+      max_pool_forward(g, x.data(), y.data(), at.data(), kernels);
+      EXPECT_EQ(at, index);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const float a = to_float(y[i]), b = to_float(want[i]);
+        ASSERT_TRUE(a == b || (a != a && b != b)) << "element " << i << " is " << a << ", expected " << b;
+      }
+      if (!supports_max_pool_backward(g)) return;
+      ++backward;
+      max_pool_backward(g, dy.data(), at.data(), gradient.data(), kernels);
+      for (std::size_t i = 0; i < dx.size(); ++i) ASSERT_EQ(to_float(gradient[i]), to_float(dx[i])) << "element " << i;
+    });
+  }
+  EXPECT_GT(backward, 0);
+}
+
+TYPED_TEST(VectorPool, ThreadsChangeNothing) {
+  using T = TypeParam;
+  PoolGeometry g{.batch = 8,
+                 .channels = 24,
+                 .in_h = 32,
+                 .in_w = 32,
+                 .kernel_h = 3,
+                 .kernel_w = 3,
+                 .stride_h = 2,
+                 .stride_w = 2,
+                 .padding_h = 1,
+                 .padding_w = 1};
+  for (const std::int64_t block : {1, 8}) {
+    g.block = block;
+    const std::vector<T> x = random_elements<T>(g.batch * g.channels * g.in_h * g.in_w, 1);
+    const std::int64_t out = g.batch * g.channels * g.out_h() * g.out_w();
+    std::vector<std::uint8_t> at(static_cast<std::size_t>(out));
+    generic::expect_thread_invariant([&] {
+      std::vector<T> y = blank<T>(out);
+      max_pool_forward(g, x.data(), y.data(), at.data());
+      return y;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::vector
