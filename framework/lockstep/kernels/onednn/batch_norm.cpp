@@ -12,10 +12,13 @@ namespace {
 
 const auto kFlags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-bool supported(const Type& x) { return (x.dtype == DType::F32 || x.dtype == DType::BF16) && x.shape.elements() > 0; }
-
-dnnl::memory::desc image(const Type& x, const Layout& offered) {
-  return descriptor(x, offered.channel_block(x.shape) > 1 ? offered : Layout{});
+// The images as they are offered, or plain. nullopt with channels that fill no block: oneDNN's gradient writes to their
+// padding.
+std::optional<dnnl::memory::desc> image(const Type& x, const Layout& offered) {
+  if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
+  if (offered.channel_block(x.shape) <= 1) return descriptor(x);
+  if (offered.has_padding(x.shape)) return std::nullopt;
+  return descriptor(x, offered);
 }
 
 dnnl::batch_normalization_forward::primitive_desc forward_primitive(const dnnl::memory::desc& x, double epsilon) {
@@ -30,16 +33,16 @@ dnnl::batch_normalization_forward::primitive_desc forward_primitive(const dnnl::
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   const auto& op = r.as<BatchNorm2dOp>();
   const Shape& shape = r.inputs[0].shape;
-  if (op.epilogue() != Epilogue{} || !supported(r.inputs[0])) return std::nullopt;
   const auto x = image(r.inputs[0], offered[0]);
-  const auto primitive = forward_primitive(x, op.epsilon());
+  if (!x || op.epilogue() != Epilogue{}) return std::nullopt;
+  const auto primitive = forward_primitive(*x, op.epsilon());
   if (!primitive) return std::nullopt;
   const auto per_channel = descriptor(r.inputs[1]);
   auto offer = primitive_offer(r, primitive,
-                               {{DNNL_ARG_SRC, 0, false, x},
+                               {{DNNL_ARG_SRC, 0, false, *x},
                                 {DNNL_ARG_SCALE, 1, false, per_channel},
                                 {DNNL_ARG_SHIFT, 2, false, per_channel},
-                                {DNNL_ARG_DST, 0, true, x},
+                                {DNNL_ARG_DST, 0, true, *x},
                                 {DNNL_ARG_MEAN, 1, true, per_channel},
                                 {DNNL_ARG_VARIANCE, 2, true, per_channel}});
   if (!offer) return std::nullopt;
@@ -68,21 +71,22 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
 
 // oneDNN asks for a variance and an epsilon: 1 / deviation^-2 and 0 say the same.
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  if (r.as<BatchNorm2dGradientOp>().epilogue() != Epilogue{} || !supported(r.inputs[0])) return std::nullopt;
   const auto x = image(r.inputs[0], offered[0]);
-  const auto hint = forward_primitive(x, 0);
+  if (!x || r.as<BatchNorm2dGradientOp>().epilogue() != Epilogue{}) return std::nullopt;
+  const auto hint = forward_primitive(*x, 0);
   if (!hint) return std::nullopt;
-  const dnnl::batch_normalization_backward::desc d(dnnl::prop_kind::backward, x, x, 0.0f, kFlags);
+  const dnnl::batch_normalization_backward::desc d(dnnl::prop_kind::backward, *x, *x, 0.0f, kFlags);
   const dnnl::batch_normalization_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
   if (!primitive) return std::nullopt;
   const auto per_channel = descriptor(r.inputs[2]);
   auto offer = primitive_offer(r, primitive,
-                               {{DNNL_ARG_SRC, 0, false, x},
-                                {DNNL_ARG_DIFF_DST, 1, false, x},
+                               {{DNNL_ARG_SRC, 0, false, *x},
+                                {DNNL_ARG_DIFF_DST, 1, false, *x},
                                 {DNNL_ARG_SCALE, 2, false, per_channel},
+                                {DNNL_ARG_SHIFT, 2, false, per_channel},  // asked for but not read
                                 {DNNL_ARG_MEAN, 3, false, per_channel},
                                 {DNNL_ARG_VARIANCE, 4, false, per_channel},
-                                {DNNL_ARG_DIFF_SRC, 0, true, x},
+                                {DNNL_ARG_DIFF_SRC, 0, true, *x},
                                 {DNNL_ARG_DIFF_SCALE, 1, true, per_channel},
                                 {DNNL_ARG_DIFF_SHIFT, 2, true, per_channel}});
   if (!offer) return std::nullopt;
