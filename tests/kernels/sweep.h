@@ -22,7 +22,9 @@ Tensor random_values(const Shape& shape, std::uint64_t key);
 // value.
 struct Tolerance {
   double roundings = 1;
-  enum class Scale : std::uint8_t { Magnitudes, One } scale = Scale::Magnitudes;  // One: of values of at most about 1
+  // What they are multiplied with: an output of the inputs' magnitudes; 1, for values of about that; or the output's
+  // largest value.
+  enum class Scale : std::uint8_t { Magnitudes, One, Largest } scale = Scale::Magnitudes;
 };
 
 struct Case {
@@ -47,7 +49,7 @@ struct Made {
 };
 
 // Runs one offer as a plan would: inputs in the forms that it asks for, outputs poisoned before. Expects that padding
-// of outputs is 0 and that nothing is written behind the workspace.
+// of outputs is 0 and that nothing is written behind them or the workspace.
 Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std::vector<Tensor>& inputs);
 
 // With the f64 kernels.

@@ -111,7 +111,7 @@ TEST(KernelSets, ConvolutionsWithEpilogues) {
     for (const std::int64_t channels : {17, 32}) {
       expect_convolution({.batch = 2,
                           .in = channels,
-                          .out = 32,
+                          .out = channels,
                           .height = 8,
                           .width = 9,
                           .kernel = 3,
