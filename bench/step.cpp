@@ -13,6 +13,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
+#include "lockstep/core/process_memory.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/train/trainer.h"
@@ -65,22 +66,15 @@ data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const c
   return batch;
 }
 
-// The process's largest resident size so far, in MiB.
-double peak_resident() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
-  }
-  return 0;
-}
-
 void run(const BenchOptions& o, const comm::Communicator& comm) {
   const ModelEntry& entry = find_model(o.model);
   const ThreadBudget threads = budget(comm.local_size(), o.threads, 0);
   apply(threads);
   const auto network = build_model(o.model);
+  const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
   const data::Batch batch = random_batch(entry, o, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
+  const std::size_t before = process_memory().resident;
   train::Trainer trainer(comm, *network, classify(*network), fields,
                          {.global_batch = batch.step.global_size,
                           .shards = o.shards,
@@ -103,7 +97,8 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   }
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
-  const double memory = comm.allreduce(peak_resident(), comm::ReduceOp::Max);
+  const double memory = comm.allreduce(mebibytes(process_memory().peak), comm::ReduceOp::Max);
+  const double expected = comm.allreduce(mebibytes(before + trainer.bytes()), comm::ReduceOp::Max);
   if (!comm.is_root()) return;
   if (o.profile) fmt::print("{}", train::profile_table(trainer.profile()->result()));
   if (o.json) {
@@ -122,15 +117,16 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                                       {"max_ms", seconds.back() * 1e3},
                                       {"steps", o.steps},
                                       {"peak_mib_per_rank", memory},
+                                      {"expected_mib_per_rank", expected},
                                       {"cpu", cpu_info().model}};
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print(
         "lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), "
-        "peak {:.0f} MiB a rank\n",
+        "peak {:.0f} MiB a rank (expected {:.0f})\n",
         o.model, o.batch, comm.size(), threads.compute, o.precision,
         o.shards > 0 ? fmt::format(", {} shards", o.shards) : "", rate, median * 1e3, seconds.front() * 1e3,
-        seconds.back() * 1e3, memory);
+        seconds.back() * 1e3, memory, expected);
   }
 }
 

@@ -122,7 +122,7 @@ TEST_F(ShapeErrors, OfElementwiseOps) {
   });
   expect("[multiply] layer1.0.conv1: operands are f32(2) and f64(2), expected equal shapes",
          [&] { value({2}) * value({2}, DType::F64); });
-  expect("[relu] layer1.0.conv1: input is i32(2), expected f32 or f64", [&] { relu(value({2}, DType::I32)); });
+  expect("[relu] layer1.0.conv1: input is i32(2), expected a floating type", [&] { relu(value({2}, DType::I32)); });
   expect("[reshape] layer1.0.conv1: input f32(2, 3) has 6 elements, shape (4) expects 4", [&] {
     reshape(value({2, 3}), {4});
   });

@@ -64,6 +64,18 @@ std::vector<Tensor> run_f64(const Case& c, const std::vector<Tensor>& inputs) {
   return run_offer(request, offer, inputs).outputs;
 }
 
+// What a rounding may be of, element by element.
+std::vector<Tensor> scales(const Case& c, const std::vector<Tensor>& want) {
+  using Scale = Tolerance::Scale;
+  if (c.tolerance.scale == Scale::Magnitudes) return run_f64(c, magnitudes(c.inputs));
+  std::vector<Tensor> result = magnitudes(want);
+  for (Tensor& t : result) {
+    if (t.dtype() != DType::F64 || t.elements() == 0) continue;
+    std::ranges::fill(t.data<double>(), c.tolerance.scale == Scale::One ? 1.0 : std::ranges::max(t.data<double>()));
+  }
+  return result;
+}
+
 // Number of elements beyond the tolerance.
 void compare(const Tensor& got, const Tensor& want, const Tensor& scale, double roundings, bool narrow) {
   if (got.dtype() != DType::F64) {
@@ -110,7 +122,7 @@ Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std
   }
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     out.emplace_back(request.outputs[i], offer.outputs[i]);
-    std::memset(out[i].buffer.get(), 0xff, out[i].bytes);  // NaN
+    std::memset(out[i].buffer.get(), 0xff, out[i].bytes + kAlignment);  // NaN
   }
   for (const Placed& p : in) sources.push_back(p.buffer.get());
   for (const Placed& p : out) targets.push_back(p.buffer.get());
@@ -123,6 +135,8 @@ Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std
   Made made{offer.implementation, {}};
   for (const Placed& p : out) {
     expect_zero_padding(p);
+    EXPECT_EQ(std::count(p.buffer.get() + p.bytes, p.buffer.get() + p.bytes + kAlignment, std::byte{0xff}), kAlignment)
+        << "wrote behind its output";
     const DType wide = p.type.dtype == DType::BF16 ? DType::F32 : p.type.dtype;
     Tensor logical(p.type.shape, wide);
     Reorder(p.type.shape, p.type.dtype, p.layout, wide, {})(p.buffer.get(), logical.raw());
@@ -136,12 +150,7 @@ std::vector<Tensor> reference(const Case& c) { return run_f64(c, c.inputs); }
 std::vector<std::string> expect_offers_agree(const Case& c, const std::function<double(const std::string&)>& wide) {
   std::vector<std::string> seen;
   const std::vector<Tensor> want = reference(c);
-  std::vector<Tensor> scale = run_f64(c, magnitudes(c.inputs));
-  if (c.tolerance.scale == Tolerance::Scale::One) {
-    for (Tensor& t : scale) {
-      if (t.dtype() == DType::F64) std::ranges::fill(t.data<double>(), 1.0);
-    }
-  }
+  const std::vector<Tensor> scale = scales(c, want);
   for (const DType dtype : {DType::F32, DType::BF16}) {
     const KernelRequest request = request_for(c, dtype);
     for (const std::int64_t block : {1, 8, 16}) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/tensor.h"
@@ -21,7 +22,9 @@ Tensor random_values(const Shape& shape, std::uint64_t key);
 // value.
 struct Tolerance {
   double roundings = 1;
-  enum class Scale : std::uint8_t { Magnitudes, One } scale = Scale::Magnitudes;  // One: of values of at most about 1
+  // What they are multiplied with: an output of the inputs' magnitudes; 1, for values of about that; or the output's
+  // largest value.
+  enum class Scale : std::uint8_t { Magnitudes, One, Largest } scale = Scale::Magnitudes;
 };
 
 struct Case {
@@ -32,13 +35,21 @@ struct Case {
   Tolerance tolerance;
 };
 
+// Tensors can be moved but not copied, so they do not fit into an initialiser list.
+template <class... T>
+std::vector<Tensor> list(T&&... tensors) {
+  std::vector<Tensor> result;
+  (result.push_back(std::forward<T>(tensors)), ...);
+  return result;
+}
+
 struct Made {
   std::string implementation;
   std::vector<Tensor> outputs;  // logical order; floating ones as f64
 };
 
 // Runs one offer as a plan would: inputs in the forms that it asks for, outputs poisoned before. Expects that padding
-// of outputs is 0 and that nothing is written behind the workspace.
+// of outputs is 0 and that nothing is written behind them or the workspace.
 Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std::vector<Tensor>& inputs);
 
 // With the f64 kernels.

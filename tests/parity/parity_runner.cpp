@@ -68,6 +68,10 @@ data::Batch part_of_batch(const Tensors& all, std::int64_t samples, std::int64_t
   return batch;
 }
 
+KernelOptions::ConvMath conv_math(const json& request) {
+  return request.value("conv_math", "fast") == "exact" ? KernelOptions::ConvMath::Exact : KernelOptions::ConvMath::Fast;
+}
+
 class Run {
  public:
   Run(const json& request, Tensors batch, const Tensors& weights)
@@ -87,7 +91,8 @@ class Run {
                               .precision = precision_,
                               .seed = request.value("seed", std::uint64_t{0}),
                               .rule = make_rule(request),
-                              .update = {.weight_decay = request.value("weight_decay", 0.0)}});
+                              .update = {.weight_decay = request.value("weight_decay", 0.0)},
+                              .compile = {.kernels = {.conv_math = conv_math(request)}}});
     Tensors model;
     for (const NamedTensor& t : weights) model.push_back({"model/" + t.name, t.tensor.clone()});
     if (!model.empty()) trainer_->load(model, 0, true);

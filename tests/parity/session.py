@@ -167,13 +167,14 @@ def f32_runs(run_torch):
 
 def compare(test, title, cases):
     """Judges cases together, as one line of output; the runner does them all in one call."""
-    runs = [(c.weights, c.batch, {**c.request, "precision": p}) for c in cases for p in ("f32", "f64")]
+    ways = ({"precision": "f32", "conv_math": "exact"}, {"precision": "f64"}, {"precision": "f32", "conv_math": "fast"})
+    runs = [(c.weights, c.batch, c.request | way) for c in cases for way in ways]
     results = lockstep(*runs)
     judged = judge.Judge(test, title)
-    for case, f32, f64 in zip(cases, results[0::2], results[1::2]):
+    for case, f32, f64, fast in zip(cases, results[0::3], results[1::3], results[2::3]):
         truth, single = case.run_torch(torch.float64, torch.contiguous_format), f32_runs(case.run_torch)
         borderline = borderline_runs(case.run_torch) if case.is_deep else []
-        for result in (*single, *borderline, f32, f64):
+        for result in (*single, *borderline, f32, f64, fast):
             if "cotangent" in case.batch:  # a sum that nearly cancels, only there for its gradient
                 result.pop("losses", None)
             test.assertEqual(result.keys(), truth.keys(), case.title)
@@ -183,5 +184,5 @@ def compare(test, title, cases):
                 # What training changed, not the weight that was there before.
                 scale = want - case.weights[name.removeprefix("after/")].numpy()
             judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [b[name] for b in borderline],
-                         f32[name], f64[name], scale)
+                         {"exact": f32[name], "fast": fast[name]}, f64[name], scale)
     judged.report()

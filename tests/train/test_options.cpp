@@ -124,6 +124,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                 "--precision",
                                 "f64",
                                 "--quiet",
+                                "--profile",
                                 "--depth",
                                 "32"});
   ASSERT_TRUE(o.result.proceed) << o.err;
@@ -163,7 +164,8 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"limit-eval", 11},
                                    {"weights", "w.h5"},
                                    {"precision", "f64"},
-                                   {"quiet", true}};
+                                   {"quiet", true},
+                                   {"profile", true}};
   const nlohmann::json json = to_json(o.options);
   for (const auto& item : expected.items()) EXPECT_EQ(json.at(item.key()), item.value()) << item.key();
   EXPECT_EQ(o.depth, 32);
@@ -348,7 +350,8 @@ TEST(Validate, AGlobalBatchFitsTheData) {
 }
 
 TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
-  const std::string text = canonical({.data_dir = "a", .threads = 4, .loaders = 1, .output = "x", .quiet = true});
+  const std::string text =
+      canonical({.data_dir = "a", .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});
   EXPECT_EQ(text, canonical({.data_dir = "b", .threads = 2, .loaders = 0, .output = "y"}));
   EXPECT_NE(text, canonical({.seed = 2}));
   EXPECT_NE(text, canonical({}, {{"depth", 20}}));

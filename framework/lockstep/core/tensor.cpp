@@ -1,5 +1,7 @@
 #include "lockstep/core/tensor.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,10 +9,17 @@ namespace lockstep {
 
 AlignedBuffer allocate_aligned(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+  // Large blocks on huge pages where the kernel grants them on request: fewer misses of the address cache, and a
+  // fraction of the page faults at the start. Below, rounding up to whole pages would cost more memory than it is
+  // worth.
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const bool large = bytes >= 2 * kHugePage;
+  const std::size_t alignment = large ? kHugePage : kAlignment;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   check(memory != nullptr, "memory", "{} bytes could not be allocated", rounded);
-  std::memset(memory, 0, rounded);
+  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: without it everything works as before
+  std::memset(memory, 0, bytes);
   return AlignedBuffer(memory);
 }
 

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/bucket_reducer.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/core/error.h"
@@ -36,25 +37,47 @@ int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<vo
         partials_[static_cast<std::size_t>(rank_)].size());
   Bucket& b =
       buckets_.emplace_back(Bucket{.number = number, .dtype = dtype, .elements = elements, .slots = std::move(slots)});
-  const auto bytes = static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype);
   std::size_t others = 0;
   for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();
-  b.received = allocate_aligned(others * bytes);
-  std::byte* next = b.received.get();
+  b.received_bytes = others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype);
+  for (Lane& lane : lanes_) lane.bytes = std::max(lane.bytes, b.received_bytes);
+  return number;
+}
+
+void BucketReducer::place_operands(Bucket& b, std::byte* received) {
+  b.operands.clear();
+  const auto bytes = static_cast<std::size_t>(slice(b, rank_).size()) * size_of(b.dtype);
   for (int r = 0; r < size_; ++r) {
     for (std::size_t s = 0; s < partials_[static_cast<std::size_t>(r)].size(); ++s) {
-      b.operands.push_back(r == rank_ ? view(b.slots[s], dtype, slice(b, rank_)).data : next);
-      if (r != rank_) next += bytes;
+      b.operands.push_back(r == rank_ ? view(b.slots[s], b.dtype, slice(b, rank_)).data : received);
+      if (r != rank_) received += bytes;
     }
   }
-  return number;
 }
 
 void BucketReducer::start(int bucket) {
   Bucket& b = buckets_[static_cast<std::size_t>(bucket)];
   check(b.phase == Phase::Idle, "reduction", "bucket {} was started twice in one step", bucket);
   if (size_ == 1 || b.elements == 0) return;  // one rank has joined its leaves to the root in slot 0 already
-  exchange(b);
+  b.phase = Phase::Queued;
+  queue_.push_back(bucket);
+  progress();
+}
+
+// Takes a free lane, if there is one. Buckets are admitted in the order of start(), so ranks that are ahead never hold
+// all lanes with buckets that the others cannot answer yet.
+bool BucketReducer::admit(Bucket& b) {
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    Lane& lane = lanes_[i];
+    if (lane.taken) continue;
+    if (!lane.memory) lane.memory = allocate_aligned(lane.bytes);
+    lane.taken = true;
+    b.lane = static_cast<int>(i);
+    place_operands(b, lane.memory.get());
+    exchange(b);
+    return true;
+  }
+  return false;
 }
 
 void BucketReducer::exchange(Bucket& b) {
@@ -98,9 +121,10 @@ void BucketReducer::gather(Bucket& b) {
 }
 
 void BucketReducer::advance(Bucket& b) {
-  if (b.phase == Phase::Idle || !comm::test_all(b.requests)) return;
+  if (b.phase == Phase::Idle || b.phase == Phase::Queued || !comm::test_all(b.requests)) return;
   if (b.phase == Phase::Exchange) {
     reduce_slice(b);
+    lanes_[static_cast<std::size_t>(b.lane)].taken = false;
     gather(b);
   } else {
     b.phase = Phase::Idle;
@@ -113,7 +137,14 @@ bool BucketReducer::progress() {
     advance(b);
     idle = idle && b.phase == Phase::Idle;
   }
+  while (!queue_.empty() && admit(buckets_[static_cast<std::size_t>(queue_.front())])) queue_.pop_front();
   return idle;
+}
+
+std::size_t BucketReducer::bytes() const {
+  std::size_t total = 0;
+  for (const Lane& lane : lanes_) total += lane.bytes;
+  return total;
 }
 
 void BucketReducer::finish() {

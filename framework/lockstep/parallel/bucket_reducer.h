@@ -1,10 +1,11 @@
 // Sums buckets over all ranks by the reduction tree with plain messages: each rank collects its slice of every rank's
 // open partial sums, adds them in tree order, and sends the slice to all. A state machine that progress() drives, so
-// buckets travel while backward goes on. Each bucket's slots are the caller's memory; after a bucket is done, its slot
-// 0 is the sum, the same bits on every rank. One thread; all ranks start the same buckets in the same order. Throws
-// Error where MPI fails, which poisons the communicator.
+// buckets travel while backward goes on; a few at a time, so that what they receive into is small. Each bucket's slots
+// are the caller's memory; after a bucket is done, its slot 0 is the sum, the same bits on every rank. One thread; all
+// ranks start the same buckets in the same order. Throws Error where MPI fails, which poisons the communicator.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -23,22 +24,33 @@ class BucketReducer {
   int add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots);
 
   void start(int bucket);
-  bool progress();  // true when nothing is under way
-  void finish();    // until nothing is under way
+  bool progress();            // true when nothing is under way
+  void finish();              // until nothing is under way
+  std::size_t bytes() const;  // that it allocates itself
 
  private:
-  enum class Phase : std::uint8_t { Idle, Exchange, Gather };
+  enum class Phase : std::uint8_t { Idle, Queued, Exchange, Gather };
   struct Bucket {
     int number;
     DType dtype;
     std::int64_t elements;
     std::vector<void*> slots;
-    AlignedBuffer received;             // the other ranks' partials of my slice
-    std::vector<const void*> operands;  // by tree order: my slots' slices and the received ones
+    std::size_t received_bytes = 0;          // the other ranks' partials of my slice
+    std::vector<const void*> operands = {};  // by tree order: my slots' slices and the received ones
     Phase phase = Phase::Idle;
-    std::vector<comm::Request> requests;
+    int lane = -1;
+    std::vector<comm::Request> requests = {};
   };
+  // Memory to receive into, of one bucket at a time.
+  struct Lane {
+    AlignedBuffer memory;
+    std::size_t bytes = 0;
+    bool taken = false;
+  };
+  static constexpr std::size_t kLanes = 2;
 
+  bool admit(Bucket& bucket);
+  void place_operands(Bucket& bucket, std::byte* received);
   Range slice(const Bucket& bucket, int rank) const;
   void exchange(Bucket& bucket);
   void reduce_slice(Bucket& bucket);
@@ -50,6 +62,8 @@ class BucketReducer {
   std::vector<std::vector<TreeNode>> partials_;
   std::vector<TreeMerge> merges_;
   std::deque<Bucket> buckets_;
+  std::array<Lane, kLanes> lanes_;
+  std::deque<int> queue_;  // started, in that order, which is the same on all ranks; not admitted yet
 };
 
 }  // namespace lockstep

@@ -39,6 +39,7 @@ class GradientEngine {
   std::span<const double> sums() const { return control_.sums(); }
   std::span<const double> statistics() const { return {statistics_[0].data(), statistics_count_}; }
   void progress();
+  std::size_t bytes() const { return reducer_.bytes(); }  // for messages
 
  private:
   void join(int bucket);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/core/parallel_for.h"
 
 namespace lockstep {
 namespace {
@@ -82,7 +82,7 @@ void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep&
   std::int64_t elements = 0;
   for (const Chunk& c : chunks) elements += c.range.size();
   const auto count = static_cast<std::int64_t>(chunks.size());
-  elements <= kSerial ? run_chunks(0, count) : generic::parallel_for(count, kChunk, run_chunks);
+  elements <= kSerial ? run_chunks(0, count) : parallel_for(count, kChunk, run_chunks);
 }
 
 template <class T>

@@ -60,6 +60,12 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
   return std::make_unique<Plan>(std::move(source), store_, arena_, options_.kernels, options_.choose);
 }
 
+std::size_t CompiledModel::bytes() const {
+  std::size_t total = arena_.bytes() + store_.bytes();
+  for (const auto& [key, plan] : plans_) total += plan->constant_bytes();
+  return total;
+}
+
 void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradients) const {
   if (options_.unused == Unused::Ignore) return;
   std::string names;

@@ -34,6 +34,8 @@ class CompiledModel {
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }
   const Arena& arena() const { return arena_; }
+  // Arena, constants, parameters with gradients, optimizer state and derived copies.
+  std::size_t bytes() const;
   const CompileOptions& options() const { return options_; }
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/core/parallel_for.h"
 
 namespace lockstep {
 namespace {
@@ -124,7 +124,7 @@ int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DTy
 
 void ParameterStore::refresh(Derived& d) {
   const void* value = record(d.parameter).value;
-  generic::parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
     d.copy.write({begin, end}, value, d.data.get());
   });
 }

@@ -36,7 +36,7 @@ struct ParameterStoreOptions {
   std::uint64_t seed = 0;
   int gradient_slots = 1;
   int optimizer_states = 0;
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 8 << 20;
 };
 
 class ParameterStore {

@@ -104,6 +104,9 @@ void Plan::lay_out() {
     constant_bytes_ += (b.life.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   constants_ = allocate_aligned(constant_bytes_);
+  for (const PlanBuffer& b : assembly_.buffers) {
+    if (b.kind == PlanBuffer::Kind::Derived) store_.derive(b.parameter, b.layout, b.type.dtype);
+  }
   arena_bytes_ = assign_offsets(std::move(lifetimes));
   arena_.reserve(arena_bytes_);
 }
@@ -252,7 +255,10 @@ double Plan::flops() const {
 std::size_t Plan::bytes(const PlanStep& step) const {
   std::size_t total = 0;
   for (const auto* list : {&step.inputs, &step.outputs}) {
-    for (int b : *list) total += assembly_.buffers[static_cast<std::size_t>(b)].life.bytes;
+    for (int b : *list) {
+      const PlanBuffer& p = assembly_.buffers[static_cast<std::size_t>(b)];
+      total += static_cast<std::size_t>(p.layout.storage_elements(p.type.shape)) * size_of(p.type.dtype);
+    }
   }
   return total;
 }

@@ -19,12 +19,8 @@ class Recomputation {
     keep(traced.prediction);
     for (const auto& [name, v] : traced.counts) keep(v);
     for (const auto& [name, v] : graph.observed()) keep(v);
-    for (int i = 0; i < forward_nodes; ++i) {  // what another block reads
-      const Node& node = graph.nodes()[static_cast<std::size_t>(i)];
-      for (const Value v : node.inputs) {
-        if (graph.node(v).block != node.block) keep(v);
-      }
-    }
+    if (what == Recompute::Norms) keep_all_but_norms();
+    if (what == Recompute::Blocks) keep_between_blocks();
   }
 
   std::unique_ptr<Graph> run(Traced& traced, std::vector<ParameterGradient>& gradients) {
@@ -50,16 +46,44 @@ class Recomputation {
     return kept_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())];
   }
 
+  // A normalised value is one pass over memory away from the convolution's result and the residual that it was made of.
+  // If the residual is not kept either, that takes passes too; up to kPasses are cheap. Each value is computed again
+  // once.
+  void keep_all_but_norms() {
+    constexpr int kPasses = 2;
+    std::vector<int> passes(static_cast<std::size_t>(forward_nodes_), 0);  // by node: from kept values to output 0
+    for (int i = 0; i < forward_nodes_; ++i) {
+      const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
+      const BatchNorm2dOp* norm = as_norm(node);
+      int& needed = passes[static_cast<std::size_t>(i)];
+      if (norm != nullptr) {
+        const bool residual = norm->epilogue().residual;
+        needed = 1 + (residual ? passes[static_cast<std::size_t>(node.inputs.back().node())] : 0);
+        if (!kept(graph_.value(i, 0)) && needed <= kPasses) continue;
+      }
+      needed = 0;
+      for (std::size_t k = 0; k < node.outputs.size(); ++k) kept(graph_.value(i, static_cast<int>(k))) = true;
+    }
+  }
+
+  // What another block reads, or a node outside of all.
+  void keep_between_blocks() {
+    for (int i = 0; i < forward_nodes_; ++i) {
+      const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
+      for (const Value v : node.inputs) {
+        if (graph_.node(v).block != node.block || node.block == 0) kept(v) = true;
+      }
+    }
+  }
+
   static const BatchNorm2dOp* as_norm(const Node& node) { return dynamic_cast<const BatchNorm2dOp*>(node.op.get()); }
 
   // Not kept, and not computed again yet.
   bool is_dropped(Value v) {
     const Node& node = graph_.node(v);
     if (v.node() >= forward_nodes_ || node.kind != Node::Kind::Op || kept(v)) return false;
-    const BatchNorm2dOp* norm = as_norm(node);
-    if (norm != nullptr && v.index() > 0) return false;  // statistics: a few numbers per channel
-    if (what_ == Recompute::Norms) return norm != nullptr && norm->epilogue() == Epilogue{.relu = true};
-    return node.block != 0;
+    const bool statistic = as_norm(node) != nullptr && v.index() > 0;  // a few numbers per channel
+    return !statistic && (what_ == Recompute::Norms || node.block != 0);
   }
 
   // Appends what computes a dropped value again, and maps the value to it.

@@ -1,7 +1,8 @@
 // The pass after the gradient is written: values that backward reads but that are cheap to compute again are not kept
-// from forward to backward. Norms: y = relu(batch norm(x)) comes again from x and the statistics in one pass over
-// memory. Blocks: of every block (Graph::Block) only what others read is kept; backward computes the rest again, as in
-// Chen et al., "Training deep nets with sublinear memory cost" (2016). Values are the same bits either way.
+// from forward to backward. Norms: what batch norm made, with residual and ReLU, comes again from x, the statistics and
+// the residual, in a pass over memory. Blocks: of every block (Graph::Block) only what others read is kept; backward
+// computes the rest again, as in Chen et al., "Training deep nets with sublinear memory cost" (2016). Values are the
+// same bits either way.
 #pragma once
 
 #include <memory>

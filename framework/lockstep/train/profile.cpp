@@ -15,7 +15,9 @@ std::string shorten(const std::string& text, std::size_t width) {
 }
 
 std::string percent(double part, double whole) {
-  return whole > 0 && part > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : "";
+  if (whole <= 0 || part <= 0) return "";
+  const double share = 100 * part / whole;
+  return fmt::format("{:.{}f}%", share, share < 1000 ? 1 : 0);
 }
 
 std::string rate(double amount, double seconds) {

@@ -6,6 +6,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
 #include "lockstep/train/session_setup.h"
 
@@ -63,6 +64,7 @@ void Session::open_loaders() {
 }
 
 Trainer& Session::build(const nn::Module& module, ModelFunction model) {
+  before_model_ = process_memory().resident;
   std::vector<data::Field> fields = data_.train->fields();
   for (data::Field& f : fields) {
     if (f.name == "image") f.dtype = dtype_;
@@ -123,6 +125,10 @@ void Session::announce() const {
   const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,
                global_batch(options_, comm_.size()), shards, train_loader_->sampler().steps_per_epoch());
+  const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
+  logger->info("memory: {:.0f} MiB expected on this rank: {:.0f} for the model, its plan {:.0f} of them; {:.0f} before",
+               mebibytes(before_model_ + trainer_->bytes()), mebibytes(trainer_->bytes()),
+               mebibytes(trainer_->model().arena().bytes()), mebibytes(before_model_));
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
                data_.eval->size(), data_.classes);
 }
@@ -214,6 +220,9 @@ void Session::finish_epoch() {
         epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
         100 * epoch_totals_.fraction("correct"), totals.loss, 100 * totals.fraction("correct"), totals.samples);
   }
+  if (done())
+    log()->info("memory: at most {:.0f} MiB resident on this rank",
+                static_cast<double>(process_memory().peak) / 1048576);
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
   if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
 }

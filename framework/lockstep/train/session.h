@@ -75,6 +75,7 @@ class Session {
   data::DatasetPair data_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
+  std::size_t before_model_ = 0;  // bytes that were resident before the model was compiled
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;

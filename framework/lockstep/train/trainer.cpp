@@ -300,6 +300,8 @@ void Trainer::move_statistics() {
   }
 }
 
+std::size_t Trainer::bytes() const { return model_.bytes() + (world_.size > 1 ? engine_->bytes() : 0); }
+
 Tensor Trainer::gradient(const std::string& parameter) const {
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {

@@ -34,7 +34,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t bucket_bytes = 8 << 20;
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
@@ -84,6 +84,9 @@ class Trainer {
   const StepProfile* profile() const { return profile_.get(); }
 
   std::int64_t updates() const { return updates_; }
+  // What this rank allocates for training: the model, and what gradients are received into. Batches, libraries and
+  // MPI come on top.
+  std::size_t bytes() const;
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() { return model_; }
   const TrainerOptions& options() const { return options_; }

@@ -7,25 +7,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lockstep/core/parallel_for.h"
+
 namespace lockstep::generic {
-
-namespace detail {
-using RangeBody = void (*)(const void* context, std::int64_t begin, std::int64_t end);
-void run_ranges(std::int64_t count, std::int64_t work, RangeBody body, const void* context);
-}  // namespace detail
-
-// Calls body(begin, end) for contiguous parts of [0, count), on several OpenMP threads when count * work (elements
-// touched) is worth it. The items must be independent: how they are parted differs with the number of threads. `body`
-// must not throw.
-template <class Body>
-void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {
-  detail::run_ranges(
-      count, work,
-      [](const void* context, std::int64_t begin, std::int64_t end) {
-        (*static_cast<const Body*>(context))(begin, end);
-      },
-      &body);
-}
 
 // y[i] = f(x[i])
 template <class T, class To, class F>

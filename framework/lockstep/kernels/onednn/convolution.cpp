@@ -78,8 +78,7 @@ std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const 
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
                                   {DNNL_ARG_DST, 0, true, primitive.dst_desc()}};
     if (bias) bindings.push_back({DNNL_ARG_BIAS, 2, false, primitive.bias_desc()});
-    const int residual = op.epilogue().residual ? static_cast<int>(r.inputs.size()) - 1 : -1;
-    return primitive_offer(r, primitive, std::move(bindings), residual);
+    return primitive_offer(r, primitive, std::move(bindings), op.epilogue());
   });
 }
 

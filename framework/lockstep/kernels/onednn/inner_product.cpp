@@ -45,9 +45,9 @@ Problem describe(const Type& x, const Shape& weight, const Type& y, bool bias, W
           .y = descriptor(y)};
 }
 
-dnnl::inner_product_forward::primitive_desc forward_primitive(const Problem& p, bool relu = false) {
+dnnl::inner_product_forward::primitive_desc forward_primitive(const Problem& p) {
   const dnnl::inner_product_forward::desc d(dnnl::prop_kind::forward_training, p.x, p.weight, p.bias, p.y);
-  return {d, attributes({.relu = relu}), engine(), true};
+  return {d, attributes(), engine(), true};
 }
 
 // Collects offer(layout) for both layouts of the weights.
@@ -69,14 +69,13 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
   if (!supported(r)) return {};
   const bool bias = r.inputs.size() > 2;
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout),
-                                             r.as<LinearOp>().relu());
+    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout));
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
                                   {DNNL_ARG_DST, 0, true, primitive.dst_desc()}};
     if (bias) bindings.push_back({DNNL_ARG_BIAS, 2, false, primitive.bias_desc()});
-    return primitive_offer(r, primitive, std::move(bindings));
+    return primitive_offer(r, primitive, std::move(bindings), {.relu = r.as<LinearOp>().relu()});
   });
 }
 

@@ -4,20 +4,25 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
+#include "lockstep/kernels/vector/elementwise.h"
 
 namespace lockstep::onednn {
 namespace {
 
 class PrimitiveKernel final : public Kernel {
  public:
-  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings, int residual)
+  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings, int residual,
+                  bool relu)
       : residual_(residual),
+        relu_(relu),
         name_(description.impl_info_str()),
         primitive_(description.get()),
         workspace_bytes_(description.scratchpad_desc().get_size()) {
     for (const Binding& b : bindings) {
       attach({b.index, b.is_output ? Kind::Output : Kind::Input}, b.argument, b.descriptor);
-      if (b.is_output && b.index == 0) output_bytes_ = b.descriptor.get_size();
+      if (!b.is_output || b.index != 0) continue;
+      output_bytes_ = b.descriptor.get_size();
+      output_is_bf16_ = b.descriptor.data_type() == dnnl::memory::data_type::bf16;
     }
     if (workspace_bytes_ > 0) attach({0, Kind::Workspace}, DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
   }
@@ -35,6 +40,7 @@ class PrimitiveKernel final : public Kernel {
     const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream().get(),
                                                         static_cast<int>(arguments_.size()), arguments_.data());
     check(status == dnnl_success, "onednn", "running {} failed with status {}", name_, static_cast<int>(status));
+    if (relu_) relu_in_place(a.outputs[0]);
   }
 
  private:
@@ -57,6 +63,16 @@ class PrimitiveKernel final : public Kernel {
     if (from != a.outputs[0]) std::memcpy(a.outputs[0], from, output_bytes_);
   }
 
+  // Padding stays 0.
+  void relu_in_place(void* values) const {
+    const auto apply = [&]<class T>(T* y) { vector::relu(static_cast<std::int64_t>(output_bytes_ / sizeof(T)), y, y); };
+    if (output_is_bf16_) {
+      apply(static_cast<vector::Bf16*>(values));
+    } else {
+      apply(static_cast<float*>(values));
+    }
+  }
+
   static void* pointer(const Slot& slot, const Arguments& a) {
     switch (slot.kind) {
       case Kind::Input:
@@ -70,6 +86,7 @@ class PrimitiveKernel final : public Kernel {
   }
 
   int residual_;
+  bool relu_, output_is_bf16_ = false;
   std::size_t output_bytes_ = 0;
   std::string name_;
   dnnl::primitive primitive_;
@@ -94,7 +111,6 @@ dnnl::stream& stream() {
 dnnl::primitive_attr attributes(const Epilogue& epilogue) {
   dnnl::post_ops operations;
   if (epilogue.residual) operations.append_sum(1);
-  if (epilogue.relu) operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
   dnnl::primitive_attr result;
   result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   result.set_post_ops(operations);
@@ -102,7 +118,7 @@ dnnl::primitive_attr attributes(const Epilogue& epilogue) {
 }
 
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
-                                           std::vector<Binding> bindings, int residual) {
+                                           std::vector<Binding> bindings, const Epilogue& epilogue) {
   KernelOffer offer;
   offer.implementation = primitive.impl_info_str();
   if (offer.implementation.find("ref") != std::string::npos) return std::nullopt;
@@ -119,10 +135,12 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
     }
     offer.input_dtypes[b.index] = b.descriptor.data_type() == data_type(DType::BF16) ? DType::BF16 : DType::F32;
   }
-  offer.in_place_input = residual;
-  if (residual >= 0) offer.inputs[static_cast<std::size_t>(residual)] = offer.outputs[0];
-  offer.build = [primitive, bindings = std::move(bindings), residual] {
-    return std::make_unique<PrimitiveKernel>(primitive, bindings, residual);
+  if (epilogue.residual) {
+    offer.in_place_input = static_cast<int>(request.inputs.size()) - 1;
+    offer.inputs.back() = offer.outputs[0];
+  }
+  offer.build = [primitive, bindings = std::move(bindings), residual = offer.in_place_input, relu = epilogue.relu] {
+    return std::make_unique<PrimitiveKernel>(primitive, bindings, residual, relu);
   };
   return offer;
 }

@@ -13,7 +13,7 @@ namespace lockstep::onednn {
 
 dnnl::engine& engine();
 dnnl::stream& stream();
-// Scratch memory is the caller's; the epilogue becomes post-operations. oneDNN's ReLU makes a NaN 0.
+// Scratch memory is the caller's; with a residual, the primitive adds to what it finds in its output.
 dnnl::primitive_attr attributes(const Epilogue& epilogue = {});
 
 // Input or output `index` of a node is the primitive's argument `argument` (DNNL_ARG_...).
@@ -26,9 +26,10 @@ struct Binding {
 
 // An offer to run the primitive; nullopt if it is one of oneDNN's reference implementations, which are far slower than
 // the generic kernels, or one of its layouts has no Layout. An input whose descriptor is f32 or bf16 where the request
-// is not is asked for in the descriptor's type. A residual is the input that the primitive's sum finds in output 0: it
-// is copied there unless the plan computes in place.
+// is not is asked for in the descriptor's type. The epilogue's residual, the request's last input, is copied to output
+// 0 before the primitive runs, unless the plan computes in place. Its ReLU follows the primitive, in a pass of our own:
+// oneDNN's makes a NaN 0, which would hide that a training diverged.
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
-                                           std::vector<Binding> bindings, int residual = -1);
+                                           std::vector<Binding> bindings, const Epilogue& epilogue = {});
 
 }  // namespace lockstep::onednn

@@ -2,6 +2,7 @@
 #include <dnnl.hpp>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/onednn/batch_norm.h"
 #include "lockstep/kernels/onednn/convolution.h"
 #include "lockstep/kernels/onednn/elementwise.h"
 #include "lockstep/kernels/onednn/inner_product.h"
@@ -41,6 +42,8 @@ void register_onednn_kernels(KernelRegistry& registry) {
   registry.add("onednn", "average_pool2d", guarded(onednn::average_pool));
   registry.add("onednn", "average_pool2d_gradient", guarded(onednn::average_pool_gradient));
   registry.add("onednn", "max_pool2d_gradient", guarded(onednn::max_pool_gradient));
+  registry.add("onednn", "batch_norm2d", guarded(onednn::batch_norm));
+  registry.add("onednn", "batch_norm2d_gradient", guarded(onednn::batch_norm_gradient));
   registry.add("onednn", "unary", guarded(onednn::unary));
   registry.add("onednn", "unary_gradient", guarded(onednn::unary_gradient));
   registry.add("onednn", "binary", guarded(onednn::binary));

@@ -7,14 +7,13 @@
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/vector/bf16.h"
 
 namespace lockstep::vector {
 namespace {
-
-using generic::parallel_for;
 
 constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 KiB of f32, so a chunk fits the L2 cache
 constexpr std::int64_t kMaxChunks = 32;  // of a channel block

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel_for.h"
 #include "lockstep/kernels/generic/elementwise.h"
 
 namespace lockstep::vector {
@@ -124,7 +125,7 @@ void DirectConvolution::run(const Arrays& a) const {
   const auto count = static_cast<std::int64_t>(pairs_.size());
   pack_weights(a.w, a.workspace);
   const auto work = static_cast<std::int64_t>(flops_of_taps(g)) * out_plane * g.batch / tiling_.parts;
-  generic::parallel_for(tiling_.parts, work, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(tiling_.parts, work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
       float* packed = a.workspace + weight_elements() + part * part_elements();
       float* y = packed + tiling_.packed_elements();
@@ -221,7 +222,7 @@ void DirectWeightGradient::run(const Arrays& a) const {
   const std::int64_t stride = round_up(sums()), weights = sums() - g.out_channels;
   float* scratch = a.workspace + tiling_.parts * stride;
   const auto work = static_cast<std::int64_t>(flops_of_taps(g)) * g.out_h() * g.out_w() * g.batch / tiling_.parts;
-  generic::parallel_for(tiling_.parts, work, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(tiling_.parts, work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part)
       run_part(a, part, a.workspace + part * stride, scratch + part * part_elements());
   });

@@ -8,8 +8,6 @@
 namespace lockstep::vector {
 namespace {
 
-using generic::parallel_for;
-
 constexpr std::int64_t kGrain = 1024;  // elements, and columns' worth of whole cache lines, that stay on one thread
 constexpr std::int64_t kColumns = 64;
 

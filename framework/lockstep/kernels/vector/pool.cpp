@@ -35,7 +35,7 @@ void for_planes(const generic::PoolGeometry& g, const Body& body) {
                            .dilation_h = g.dilation_h,
                            .dilation_w = g.dilation_w};
   const std::int64_t work = (g.in_h * g.in_w + shape.out_h * shape.out_w * g.kernel_h * g.kernel_w) * g.block;
-  generic::parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       MaxPoolShape plane = shape;
       plane.channels = std::min(g.block, g.channels - p % g.blocks() * g.block);

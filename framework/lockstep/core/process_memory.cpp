@@ -1,0 +1,19 @@
+#include "lockstep/core/process_memory.h"
+
+#include <fstream>
+#include <string>
+
+namespace lockstep {
+
+ProcessMemory process_memory() {
+  ProcessMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {  // "VmRSS:     12345 kB"
+    const auto bytes = [&] { return std::stoull(line.substr(line.find(':') + 1)) << 10; };
+    if (line.starts_with("VmRSS:")) memory.resident = bytes();
+    if (line.starts_with("VmHWM:")) memory.peak = bytes();
+  }
+  return memory;
+}
+
+}  // namespace lockstep

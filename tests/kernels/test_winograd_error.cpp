@@ -1,0 +1,100 @@
+// Winograd's error beside that of direct convolutions, both against f64, for layers of real networks. Prints the table
+// of docs/performance.md and asserts the bounds stated there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "lockstep/core/random.h"
+#include "lockstep/ops/conv2d.h"
+#include "tests/kernels/sweep.h"
+
+namespace lockstep::sweep {
+namespace {
+
+// In units of the exact result's root mean square.
+struct Error {
+  double largest = 0, rms = 0;
+};
+
+Error error_of(const Tensor& got, const Tensor& want) {
+  double largest = 0, squares = 0, scale = 0;
+  for (std::size_t i = 0; i < want.data<double>().size(); ++i) {
+    const double value = want.data<double>()[i], difference = got.data<double>()[i] - value;
+    largest = std::max(largest, std::abs(difference));
+    squares += difference * difference;
+    scale += value * value;
+  }
+  const double unit = std::sqrt(scale / static_cast<double>(want.elements()));
+  return {largest / unit, std::sqrt(squares / scale)};
+}
+
+Tensor normal_values(const Shape& shape, double deviation, std::uint64_t key) {
+  Tensor t(shape, DType::F32);
+  RandomStream random(17, key);
+  for (float& v : t.data<float>()) v = static_cast<float>(deviation * random.normal());
+  return t.to(DType::F64);
+}
+
+struct Errors {
+  std::optional<Error> direct, winograd;
+};
+
+Errors measure(const Op& op, const std::vector<Tensor>& inputs) {
+  const auto request = [&](DType dtype) {
+    KernelRequest r{.op = &op, .inputs = {}, .outputs = {}};
+    for (const Tensor& t : inputs) r.inputs.push_back({t.shape(), dtype});
+    r.outputs = op.infer("test", r.inputs);
+    return r;
+  };
+  const KernelRequest exact = request(DType::F64), single = request(DType::F32);
+  const std::vector<Layout> plain(inputs.size());
+  const Tensor want = std::move(run_offer(exact, kernel_registry().offer(exact, plain), inputs).outputs[0]);
+  Errors errors;
+  for (const KernelOffer& offer : kernel_registry().offers(single, plain)) {
+    const bool winograd = offer.implementation.find("wino") != std::string::npos;
+    if (!winograd && offer.implementation.find("jit") == std::string::npos) continue;
+    (winograd ? errors.winograd : errors.direct) = error_of(run_offer(single, offer, inputs).outputs[0], want);
+  }
+  return errors;
+}
+
+struct Layer {
+  std::int64_t channels, side;
+};
+
+void print_row(const Layer& layer, const char* direction, const Errors& e) {
+  std::printf("| %lld -> %lld, %lld x %lld | %s | %.1e / %.1e | %.1e / %.1e |\n",
+              static_cast<long long>(layer.channels), static_cast<long long>(layer.channels),
+              static_cast<long long>(layer.side), static_cast<long long>(layer.side), direction, e.direct->largest,
+              e.direct->rms, e.winograd->largest, e.winograd->rms);
+}
+
+// A batch of 8 with normal inputs, gradients of deviation 1, and weights as He et al. (2015) start them.
+TEST(WinogradError, StaysWithinTheDocumentedBounds) {
+  constexpr double kLargest = 2e-5, kRms = 2e-6;
+  std::printf("| layer | direction | direct, largest / rms | Winograd, largest / rms |\n| --- | --- | --- | --- |\n");
+  for (const Layer layer : {Layer{32, 16}, {64, 32}, {128, 16}, {256, 14}, {512, 4}}) {
+    const Conv2dOptions o{.padding_h = 1, .padding_w = 1};
+    const Shape x{8, layer.channels, layer.side, layer.side}, w{layer.channels, layer.channels, 3, 3};
+    const Tensor image = normal_values(x, 1, 1), gradient = normal_values(x, 1, 3);
+    const Tensor weight = normal_values(w, std::sqrt(2.0 / static_cast<double>(9 * layer.channels)), 2);
+    const std::pair<const char*, Errors> directions[] = {
+        {"forward", measure(Conv2dOp(o), list(image.clone(), weight.clone()))},
+        {"backward data", measure(Conv2dBackwardDataOp(o, x), list(gradient.clone(), weight.clone()))},
+        {"backward weights", measure(Conv2dBackwardWeightsOp(o, w, false), list(image.clone(), gradient.clone()))}};
+    for (const auto& [direction, errors] : directions) {
+      if (!errors.winograd || !errors.direct) GTEST_SKIP() << "no Winograd kernels on this processor or in this build";
+      print_row(layer, direction, errors);
+      EXPECT_LT(errors.winograd->largest, kLargest) << layer.channels << ' ' << direction;
+      EXPECT_LT(errors.winograd->rms, kRms) << layer.channels << ' ' << direction;
+      EXPECT_LT(errors.direct->largest, kLargest) << layer.channels << ' ' << direction;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::sweep
