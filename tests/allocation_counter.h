@@ -26,19 +26,21 @@ struct Counts {
   }
 };
 
-inline std::atomic<std::int64_t> news{0}, mallocs{0}, inside{0}, executions{0}, creations{0}, depth{0};
+inline std::atomic<std::int64_t> news{0}, mallocs{0}, inside{0}, executions{0}, creations{0};
+inline thread_local int depth = 0;  // of primitives that this thread executes; others may be MPI's
 
 inline Counts counts() { return {news, mallocs, inside, executions, creations}; }
 
-inline void count(std::atomic<std::int64_t>& outside) {
-  (depth.load(std::memory_order_relaxed) > 0 ? inside : outside).fetch_add(1, std::memory_order_relaxed);
-}
+inline void count(std::atomic<std::int64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
 
 extern "C" const char __executable_start, etext;  // the linker's: where this executable's code begins and ends
 
 inline void count_malloc(const void* caller) {
-  const bool own = caller >= &__executable_start && caller < &etext;
-  if (own || depth.load(std::memory_order_relaxed) > 0) count(mallocs);
+  if (depth > 0) {
+    count(inside);
+  } else if (caller >= &__executable_start && caller < &etext) {
+    count(mallocs);
+  }
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
@@ -56,7 +58,7 @@ inline void* uncounted(std::size_t alignment, std::size_t bytes) { return __libc
 #endif
 
 inline void* counted_new(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-  count(news);
+  count(depth > 0 ? inside : news);
   void* const memory = uncounted(alignment, bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -75,13 +77,14 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return lockstep::counting::counted_new(bytes, static_cast<std::size_t>(alignment));
 }
 // Every form: sanitizers replace those that are not, and then see new and free of different kinds.
+// Not inlined, or the compiler warns of that too.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return lockstep::counting::counted_new(bytes); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 extern "C" {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
