@@ -59,6 +59,9 @@ void BucketReducer::start(int bucket) {
   Bucket& b = buckets_[static_cast<std::size_t>(bucket)];
   check(b.phase == Phase::Idle, "reduction", "bucket {} was started twice in one step", bucket);
   if (size_ == 1 || b.elements == 0) return;  // one rank has joined its leaves to the root in slot 0 already
+  for (Lane& lane : lanes_) {
+    if (!lane.memory) lane.memory = allocate_aligned(lane.bytes);
+  }
   b.phase = Phase::Queued;
   queue_.push_back(bucket);
   progress();
@@ -70,7 +73,6 @@ bool BucketReducer::admit(Bucket& b) {
   for (std::size_t i = 0; i < kLanes; ++i) {
     Lane& lane = lanes_[i];
     if (lane.taken) continue;
-    if (!lane.memory) lane.memory = allocate_aligned(lane.bytes);
     lane.taken = true;
     b.lane = static_cast<int>(i);
     place_operands(b, lane.memory.get());
@@ -102,12 +104,12 @@ void BucketReducer::exchange(Bucket& b) {
 
 void BucketReducer::reduce_slice(Bucket& b) {
   const Range mine = slice(b, rank_);
-  const auto sum = [&]<class T>(T) {
-    std::vector<const T*> operands;
+  const auto sum = [&]<class T>(std::vector<const T*>& operands) {
+    operands.clear();
     for (const void* o : b.operands) operands.push_back(static_cast<const T*>(o));
     tree_sum<T>(operands, merges_, mine.size(), static_cast<T*>(b.slots[0]) + mine.begin);
   };
-  b.dtype == DType::F64 ? sum(double{}) : sum(float{});
+  b.dtype == DType::F64 ? sum(operands_f64_) : sum(operands_f32_);
 }
 
 void BucketReducer::gather(Bucket& b) {
@@ -137,7 +139,11 @@ bool BucketReducer::progress() {
     advance(b);
     idle = idle && b.phase == Phase::Idle;
   }
-  while (!queue_.empty() && admit(buckets_[static_cast<std::size_t>(queue_.front())])) queue_.pop_front();
+  while (admitted_ < queue_.size() && admit(buckets_[static_cast<std::size_t>(queue_[admitted_])])) ++admitted_;
+  if (idle) {
+    queue_.clear();
+    admitted_ = 0;
+  }
   return idle;
 }
 

@@ -63,7 +63,10 @@ class BucketReducer {
   std::vector<TreeMerge> merges_;
   std::deque<Bucket> buckets_;
   std::array<Lane, kLanes> lanes_;
-  std::deque<int> queue_;  // started, in that order, which is the same on all ranks; not admitted yet
+  std::vector<int> queue_;    // started, in that order, which is the same on all ranks
+  std::size_t admitted_ = 0;  // of the queue
+  std::vector<const float*> operands_f32_;
+  std::vector<const double*> operands_f64_;
 };
 
 }  // namespace lockstep

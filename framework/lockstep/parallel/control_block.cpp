@@ -27,6 +27,10 @@ ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& wo
   blocks_.resize(units);
   slots_.resize(static_cast<std::size_t>(world.my_slots()) * sums);
   totals_.resize(sums);
+  std::size_t partials = 0;
+  for (const auto& of_rank : partials_) partials += of_rank.size();
+  values_.resize(partials * sums);
+  for (std::size_t p = 0; p < partials; ++p) operands_.push_back(values_.data() + p * sums);
 }
 
 std::span<double> ControlBlock::slot(int s) {
@@ -89,17 +93,13 @@ void ControlBlock::finish() {
 }
 
 void ControlBlock::total() {
-  std::vector<std::vector<double>> values;
-  std::vector<const double*> operands;
+  std::size_t to = 0;
   for (int r = 0; r < size_; ++r) {
-    for (std::size_t s = 0; s < partials_[static_cast<std::size_t>(r)].size(); ++s) {
-      auto& v = values.emplace_back();
-      const std::size_t at = first_[static_cast<std::size_t>(r)] + word_count_ + s * sums_;
-      for (std::size_t i = 0; i < sums_; ++i) v.push_back(std::bit_cast<double>(blocks_[at + i]));
-    }
+    const std::size_t from = first_[static_cast<std::size_t>(r)] + word_count_;
+    const std::size_t end = first_[static_cast<std::size_t>(r) + 1];
+    for (std::size_t i = from; i < end; ++i) values_[to++] = std::bit_cast<double>(blocks_[i]);
   }
-  for (const auto& v : values) operands.push_back(v.data());
-  tree_sum<double>(operands, merges_, static_cast<std::int64_t>(sums_), totals_.data());
+  tree_sum<double>(operands_, merges_, static_cast<std::int64_t>(sums_), totals_.data());
 }
 
 void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {

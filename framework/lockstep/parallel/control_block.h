@@ -45,6 +45,8 @@ class ControlBlock {
   std::vector<TreeMerge> merges_;
   std::vector<std::uint64_t> blocks_;   // all ranks': words, then the slots' sums as bit patterns
   std::vector<double> slots_, totals_;  // mine, by slot; the result
+  std::vector<double> values_;          // all ranks' sums, which the operands point into
+  std::vector<const double*> operands_;
   std::vector<comm::Request> requests_;
   bool active_ = false;
 };

@@ -119,7 +119,9 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
 }
 
 Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step) {
-  Plan& plan = model_.plan(mode, types_of(fields_, rows.size()));
+  Plan*& known = plans_[{mode, rows.size()}];
+  if (known == nullptr) known = &model_.plan(mode, types_of(fields_, rows.size()));
+  Plan& plan = *known;
   const StepProfile::Timer timer(profile_.get(), Part::Input);
   for (const data::Field& f : fields_) {
     void* input = plan.input(f.name);
@@ -178,15 +180,16 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
       forward_done();
       continue;
     }
-    plan.run(target, [&](const Parameter* parameter) {
+    const auto gradient_done = [&](const Parameter* parameter) {
       const StepProfile::Timer timer(profile_.get(), Part::Communication);
       if (!std::exchange(forward_known, true)) {
         forward_done();
         engine_->sums_ready();
       }
       engine_->gradient_ready(parameter);
-    });
-    if (!forward_known) {  // everything is frozen
+    };
+    plan.run(target, std::ref(gradient_done));  // by reference: the function then fits without memory of its own
+    if (!forward_known) {                       // everything is frozen
       forward_done();
       engine_->sums_ready();
     }
@@ -194,8 +197,8 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
   engine_->end_leaf();
 }
 
-Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
-                         std::uint64_t position_word) {
+const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
+                                std::uint64_t position_word) {
   if (profile_) profile_->begin_step();
   or_poison(comm_, [&] {
     engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
@@ -208,22 +211,22 @@ Totals Trainer::run_step(const Local& local, double learning_rate, std::uint64_t
     const StepProfile::Timer timer(profile_.get(), Part::Wait);
     engine_->finish_step();
   });
-  Totals result = totals(engine_->sums());
-  if (result.samples == 0) return result;
-  check(result.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, result.samples,
-        result.weight);
+  set_totals(engine_->sums(), totals_);
+  if (totals_.samples == 0) return totals_;
+  check(totals_.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, totals_.samples,
+        totals_.weight);
   ++updates_;
   {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
-    updater_->update(learning_rate, result.weight, updates_);
+    updater_->update(learning_rate, totals_.weight, updates_);
     move_statistics();
   }
-  last_weight_ = result.weight;
+  last_weight_ = totals_.weight;
   if (profile_) profile_->end_step();
-  return result;
+  return totals_;
 }
 
-Totals Trainer::step(const data::Batch& batch, double learning_rate) {
+const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
   const data::StepSamples& s = batch.step;
   const Range leaves = world_.my_leaves();
   const std::int64_t begin = part_of(s.global_size, world_.tree.leaves(), leaves.begin).begin;
@@ -235,7 +238,7 @@ Totals Trainer::step(const data::Batch& batch, double learning_rate) {
   return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size), position);
 }
 
-Totals Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
+const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
   check(options_.shards == 0, "trainer",
         "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
   const data::Batch none;
@@ -267,14 +270,16 @@ Totals Trainer::evaluate(data::Loader& loader) {
     control.end_leaf();
   }
   control.finish();
-  return totals(control.sums());
+  Totals result;
+  set_totals(control.sums(), result);
+  return result;
 }
 
-Totals Trainer::totals(std::span<const double> sums) const {
-  Totals t{.weight = sums[kWeightSum], .samples = static_cast<std::int64_t>(sums[kSampleSum])};
+void Trainer::set_totals(std::span<const double> sums, Totals& t) const {
+  t.weight = sums[kWeightSum];
+  t.samples = static_cast<std::int64_t>(sums[kSampleSum]);
   t.loss = t.weight > 0 ? sums[kLossSum] / t.weight : 0;
   for (std::size_t c = 0; c < counts_.size(); ++c) t.counts[counts_[c]] = sums[kFirstCount + c];
-  return t;
 }
 
 void Trainer::move_statistics() {

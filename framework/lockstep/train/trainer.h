@@ -66,11 +66,12 @@ class Trainer {
           std::vector<data::Field> fields, TrainerOptions options);
   ~Trainer();
 
-  // Trains one global batch, of which `batch` holds this rank's part (maybe none of it), at this learning rate.
-  Totals step(const data::Batch& batch, double learning_rate);
+  // Trains one global batch, of which `batch` holds this rank's part (maybe none of it), at this learning rate. The
+  // totals are valid until the next step.
+  const Totals& step(const data::Batch& batch, double learning_rate);
   // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples
   // is 0.
-  Totals step(const std::optional<data::Batch>& streamed, double learning_rate);
+  const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
   // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
   Totals evaluate(data::Loader& loader);
 
@@ -116,8 +117,9 @@ class Trainer {
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
   void run_leaf(const Local& local, Range leaf);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
-  Totals run_step(const Local& local, double learning_rate, std::uint64_t samples_word, std::uint64_t position_word);
-  Totals totals(std::span<const double> sums) const;
+  const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
+                         std::uint64_t position_word);
+  void set_totals(std::span<const double> sums, Totals& totals) const;
   void move_statistics();
   void broadcast_weights();
 
@@ -130,7 +132,9 @@ class Trainer {
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<GradientEngine> engine_;
-  Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
+  std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
+  Totals totals_;                                         // of the last step
+  Plan* last_plan_ = nullptr;                             // whose values are in memory: of training, null without
   double last_weight_ = 1;
   std::unique_ptr<StepProfile> profile_;
   std::int64_t updates_ = 0;
