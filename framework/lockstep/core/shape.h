@@ -1,6 +1,7 @@
 // The logical dimensions of a tensor, outermost first: images are (samples, channels, height, width).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -25,6 +26,9 @@ class Shape {
     return n;
   }
   // The shape of one sample: all dimensions but the first.
+  bool has_tail(const Shape& tail) const {  // tail() == tail, without making one
+    return rank() == tail.rank() + 1 && std::equal(tail.dims_.begin(), tail.dims_.end(), dims_.begin() + 1);
+  }
   Shape tail() const { return Shape(std::vector<std::int64_t>(dims_.begin() + 1, dims_.end())); }
   // `n` in front of these dimensions: the shape of a batch of n samples.
   Shape batched(std::int64_t n) const {

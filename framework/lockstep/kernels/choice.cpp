@@ -63,7 +63,14 @@ std::string choice_key(const KernelRequest& request) {
   for (const Type& type : request.inputs) key.append(" ").append(type.str());
   key.append(" ->");
   for (const Type& type : request.outputs) key.append(" ").append(type.str());
+  if (request.options.conv_math == KernelOptions::ConvMath::Exact) key.append(" exact");
+  if (!request.options.prefer.empty()) key.append(" prefer ").append(request.options.prefer);
   return key;
+}
+
+bool is_measured(const KernelRequest& request) {
+  const std::string_view op = request.op->name();
+  return op != "reorder" && !op.starts_with("batch_norm2d");
 }
 
 std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers) {

@@ -55,6 +55,7 @@ struct KernelOptions {
 struct KernelRequest {
   const Op* op;
   std::vector<Type> inputs, outputs;
+  std::string place = {};  // of the node, for errors
   KernelOptions options = {};
 
   template <class T>

@@ -5,5 +5,6 @@ namespace lockstep {
 
 void register_onednn_kernels(KernelRegistry&) {}
 bool has_onednn() { return false; }
+std::string onednn_version() { return "without oneDNN"; }
 
 }  // namespace lockstep

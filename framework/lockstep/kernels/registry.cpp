@@ -1,5 +1,9 @@
 #include "lockstep/kernels/registry.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep {
@@ -20,6 +24,14 @@ std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, st
   };
   ask(true);
   ask(false);
+  // Choices are remembered by name, so no two offers may share one.
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const auto same =
+        std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const KernelOffer& o) {
+          return o.implementation.substr(0, o.implementation.find('#')) == all[i].implementation;
+        });
+    if (same > 0) all[i].implementation += fmt::format("#{}", same + 1);
+  }
   return all;
 }
 
@@ -32,7 +44,7 @@ KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const 
 void fail_without_kernel(const KernelRequest& request) {
   std::string types;
   for (const Type& t : request.inputs) types += (types.empty() ? "" : ", ") + t.str();
-  fail(request.op->name(), "no kernel is registered for inputs ({})", types);
+  fail(request.op->name(), "{}: no kernel is registered for inputs ({})", request.place, types);
 }
 
 std::vector<std::string> KernelRegistry::ops() const {

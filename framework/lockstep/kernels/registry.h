@@ -57,5 +57,6 @@ void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
 void register_vector_kernels(KernelRegistry& registry);
 bool has_onednn();
+std::string onednn_version();  // with the instructions it uses, on which bits depend; "without oneDNN"
 
 }  // namespace lockstep

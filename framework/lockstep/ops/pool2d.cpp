@@ -46,8 +46,13 @@ std::vector<Value> Pool2dOp::gradient(const Request& r) const {
 }
 
 std::string Pool2dOp::attributes() const {
-  return fmt::format("{}x{} stride {}x{} padding {}x{}", options_.kernel_h, options_.kernel_w, options_.stride_h,
-                     options_.stride_w, options_.padding_h, options_.padding_w);
+  const Pool2dOptions& o = options_;
+  std::string text = fmt::format("{}x{} stride {}x{} padding {}x{}", o.kernel_h, o.kernel_w, o.stride_h, o.stride_w,
+                                 o.padding_h, o.padding_w);
+  if (o.dilation_h != 1 || o.dilation_w != 1) text += fmt::format(" dilation {}x{}", o.dilation_h, o.dilation_w);
+  if (o.ceil_mode) text += " ceil";
+  if (!o.count_include_pad) text += " without padding in the count";
+  return text;
 }
 
 std::vector<Type> Pool2dGradientOp::infer(std::string_view, std::span<const Type> inputs) const {

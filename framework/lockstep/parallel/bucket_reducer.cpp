@@ -40,7 +40,10 @@ int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<vo
   std::size_t others = 0;
   for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();
   b.received_bytes = others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype);
-  for (Lane& lane : lanes_) lane.bytes = std::max(lane.bytes, b.received_bytes);
+  for (Lane& lane : lanes_) {
+    check(!lane.memory, "reduction", "bucket {} is added after others were started", number);
+    lane.bytes = std::max(lane.bytes, b.received_bytes);
+  }
   return number;
 }
 

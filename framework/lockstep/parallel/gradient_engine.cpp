@@ -24,6 +24,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   for (auto& slot : statistics_) slots.push_back(slot.data());
   statistics_bucket_ = reducer_.add_bucket(DType::F64, static_cast<std::int64_t>(statistics), std::move(slots));
   awaited_.resize(store_.buckets().size());
+  complete_.resize(store_.buckets().size());
 }
 
 void GradientEngine::begin_step(std::uint64_t step, std::uint64_t samples, std::uint64_t position) {
@@ -32,6 +33,8 @@ void GradientEngine::begin_step(std::uint64_t step, std::uint64_t samples, std::
   control_.words()[kPositionWord] = position;
   control_.begin();
   walk_.begin();
+  complete_.assign(complete_.size(), false);
+  next_ = 0;
   begin_leaf();
 }
 
@@ -58,9 +61,15 @@ void GradientEngine::gradient_ready(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
   if (--awaited_[static_cast<std::size_t>(bucket)] == 0) {
     join(bucket);
-    if (walk_.last()) reducer_.start(bucket);
+    if (walk_.last()) start_in_order(bucket);
   }
   if (walk_.last()) progress();  // at each gradient: MPI moves long messages on only inside calls
+}
+
+// Plans of different batches may finish buckets in different orders, but ranks must not start them so.
+void GradientEngine::start_in_order(int bucket) {
+  complete_[static_cast<std::size_t>(bucket)] = true;
+  while (next_ < complete_.size() && complete_[next_]) reducer_.start(static_cast<int>(next_++));
 }
 
 void GradientEngine::join(int number) {

@@ -43,6 +43,7 @@ class GradientEngine {
 
  private:
   void join(int bucket);
+  void start_in_order(int bucket);
   void begin_leaf();
 
   comm::Communicator gradient_comm_, control_comm_;
@@ -54,7 +55,9 @@ class GradientEngine {
   BucketReducer reducer_;
   ControlBlock control_;
   int statistics_bucket_ = -1;
-  std::vector<int> awaited_;  // by bucket: gradients of this leaf that are not final
+  std::vector<int> awaited_;    // by bucket: gradients of this leaf that are not final
+  std::vector<bool> complete_;  // by bucket: joined for the last leaf
+  std::size_t next_ = 0;        // bucket to be started
 };
 
 }  // namespace lockstep

@@ -138,7 +138,7 @@ class Assembler {
   // Sets the step's offer, and its types to those in which the kernel reads and writes. What nobody computes in bf16 is
   // computed in f32.
   void choose_kernel(PlanStep& step, const std::vector<Layout>& offered) const {
-    KernelRequest request{step.op.get(), step.input_types, step.output_types, request_.options};
+    KernelRequest request{step.op.get(), step.input_types, step.output_types, step.place, request_.options};
     auto offers = kernel_registry().offers(request, offered);
     if (offers.empty() && request.has_bf16()) {
       for (auto* types : {&request.inputs, &request.outputs}) {
@@ -207,11 +207,15 @@ class Assembler {
     int b = primary(g.value);
     const PlanBuffer& made = buffer(b);
     if (read_by_others || made.kind != PlanBuffer::Kind::Arena || made.alias >= 0 || made.layout != form ||
-        producer(b) < 0)
+        producer(b) < 0) {
+      const int made_by = producer(out_.root(b));
       b = emit_reorder(b, {form, made.type.dtype},
                        {graph_.nodes()[static_cast<std::size_t>(g.value.node())].place,
                         read_by_others ? "others read this gradient of a parameter, too"
                                        : "the gradient of a parameter takes its persistent form"});
+      // Right behind what made it, so that its bucket is not kept waiting until the end of backward.
+      std::rotate(out_.steps.begin() + made_by + 1, out_.steps.end() - 1, out_.steps.end());
+    }
     buffer(b).kind = PlanBuffer::Kind::Gradient;
     buffer(b).parameter = g.parameter;
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);
@@ -280,6 +284,9 @@ void plan_lifetimes(Assembly& assembly) {
     if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep)
       continue;
     if (source.life.last != s || source.life.bytes != target.life.bytes) continue;
+    // A convolution may add its own input as the residual: then it would overwrite what it reads.
+    const int root = assembly.root(in);
+    if (std::ranges::count_if(step.inputs, [&](int b) { return assembly.root(b) == root; }) > 1) continue;
     target.alias = assembly.root(in);
     source.life.last = target.life.last;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/plan/fusion.h"
 #include "lockstep/plan/gradient.h"
 
@@ -48,7 +49,10 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
   Plan::Source source{
       std::make_unique<Graph>(mode, dtype, store_.options().seed, options_.bf16 ? DType::BF16 : dtype), batch, {}, {}};
   source.traced = function_(Inputs(*source.graph, inputs));
-  if (options_.fuse) source.graph = fuse(*source.graph, source.traced);
+  for (Value* v : {&source.traced.loss.mean, &source.traced.loss.weight}) {
+    if (*v) *v = cast(*v, sum_type(v->dtype()));
+  }
+  if (options_.fuse) source.graph = fuse(*source.graph, source.traced, options_.fold);
   if (mode == Mode::Train) {
     const int forward_nodes = static_cast<int>(source.graph->nodes().size());
     source.gradients = append_gradient(*source.graph, source.traced.loss, batch);

@@ -18,6 +18,9 @@ struct CompileOptions {
   // Products and convolutions in bf16, beside f32 parameters; the activations between them follow.
   bool bf16 = false;
   bool fuse = true;
+  // At inference batch norm joins the convolution before it. Costs a second copy of those weights, which a model that
+  // is trained does without.
+  bool fold = true;
   Recompute recompute = Recompute::Norms;
   KernelOptions kernels = {};
   KernelChooser choose = {};  // empty: by the kernels' static rules

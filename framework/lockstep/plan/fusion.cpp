@@ -35,7 +35,7 @@ struct Match {
 
 class Fusion {
  public:
-  Fusion(const Graph& graph, const Traced& traced) : graph_(graph) {
+  Fusion(const Graph& graph, const Traced& traced, bool fold) : graph_(graph), fold_(fold && !graph.training()) {
     for (const Node& node : graph.nodes()) readers_.emplace_back(node.outputs.size());
     for (const Node& node : graph.nodes()) {
       for (const Value v : node.inputs) ++readers(v);
@@ -43,10 +43,7 @@ class Fusion {
     const auto root = [&](Value v) {
       if (v) readers(v) += 2;  // never absorbed
     };
-    root(traced.loss.mean);
-    root(traced.loss.weight);
-    root(traced.prediction);
-    for (const auto& [name, v] : traced.counts) root(v);
+    for_each_value(traced, root);
     for (const auto& [name, v] : graph.observed()) root(v);
     find_epilogues();
   }
@@ -63,10 +60,7 @@ class Fusion {
       }
     }
     copy.finish();
-    traced.loss.mean = copy(traced.loss.mean);
-    traced.loss.weight = copy(traced.loss.weight);
-    traced.prediction = copy(traced.prediction);
-    for (auto& [name, v] : traced.counts) v = copy(v);
+    for_each_value(traced, [&](Value& v) { v = copy(v); });
     return result;
   }
 
@@ -75,13 +69,17 @@ class Fusion {
   const Node& node(Value v) const { return graph_.node(v); }
   bool read_once(Value v) { return readers(v) == 1; }
 
-  bool is_norm(Value v) const {
+  // Whose result alone is read: statistics that a model's own op reads would have to exist before the end of the node.
+  bool is_norm(Value v) {
+    for (std::size_t k = 1; k < node(v).outputs.size(); ++k) {
+      if (readers(graph_.value(v.node(), static_cast<int>(k))) > 0) return false;
+    }
     return v.index() == 0 && (as<BatchNorm2dOp>(node(v)) != nullptr || as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
   }
   bool is_product(Value v) const { return as<Conv2dOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
   // A batch norm at inference whose input is a convolution that nobody else reads.
   bool folds(Value v) {
-    if (graph_.training() || as<BatchNorm2dInferenceOp>(node(v)) == nullptr) return false;
+    if (!fold_ || as<BatchNorm2dInferenceOp>(node(v)) == nullptr) return false;
     const Value x = node(v).inputs[0];
     return as<Conv2dOp>(node(x)) != nullptr && read_once(x);
   }
@@ -161,6 +159,7 @@ class Fusion {
   }
 
   const Graph& graph_;
+  bool fold_;
   std::vector<std::vector<int>> readers_;  // by node and output
   std::vector<bool> absorbed_;             // by node
   std::vector<std::optional<Match>> matches_;
@@ -168,6 +167,8 @@ class Fusion {
 
 }  // namespace
 
-std::unique_ptr<Graph> fuse(const Graph& graph, Traced& traced) { return Fusion(graph, traced).run(traced); }
+std::unique_ptr<Graph> fuse(const Graph& graph, Traced& traced, bool fold) {
+  return Fusion(graph, traced, fold).run(traced);
+}
 
 }  // namespace lockstep

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// The graph with fused nodes; `traced` then names its values. Values that are read elsewhere, observed, or outputs stay
-// values.
-std::unique_ptr<Graph> fuse(const Graph& graph, Traced& traced);
+// The graph with fused nodes, and batch norms folded into convolutions at inference if `fold`; `traced` then names its
+// values. Values that are read elsewhere, observed, or outputs stay values.
+std::unique_ptr<Graph> fuse(const Graph& graph, Traced& traced, bool fold);
 
 }  // namespace lockstep

@@ -135,6 +135,7 @@ void ParameterStore::refresh() {
 }
 
 void ParameterStore::refresh(const Parameter* parameter) {
+  ++version_;
   for (Derived& d : derived_) {
     if (d.parameter == parameter) refresh(d);
   }

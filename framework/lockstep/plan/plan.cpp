@@ -93,7 +93,9 @@ void Plan::lay_out() {
   }
   for (std::size_t s = 0; s < kernels_.size(); ++s) {
     const int at = static_cast<int>(s);
-    workspaces_.push_back({.bytes = kernels_[s]->workspace_bytes(), .first = at, .last = at});
+    // Constants are computed before the first step, when inputs lie in the arena already.
+    const int when = assembly_.steps[s].constant ? 0 : at;
+    workspaces_.push_back({.bytes = kernels_[s]->workspace_bytes(), .first = when, .last = when});
   }
   for (Lifetime& w : workspaces_) {
     if (w.bytes > 0) lifetimes.push_back(&w);
@@ -161,19 +163,21 @@ void Plan::aim(GradientTarget target) {
   for (const GradientPointer& g : gradient_pointers_) pointers_[g.at] = address(g.buffer);
 }
 
-void Plan::run_step(std::size_t s) {
+void Plan::run_step(std::size_t s) try {
   if (seconds_.empty()) return kernels_[s]->run(arguments_[s]);
   const auto start = std::chrono::steady_clock::now();
   kernels_[s]->run(arguments_[s]);
   seconds_[s] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+} catch (const std::exception& e) {
+  fail("plan", "{}: {}: {}", assembly_.steps[s].place, assembly_.steps[s].op->name(), e.what());
 }
 
 void Plan::refresh_constants() {
   if (constants_version_ == store_.version()) return;
-  constants_version_ = store_.version();
   for (std::size_t s = 0; s < kernels_.size(); ++s) {
     if (assembly_.steps[s].constant) run_step(s);
   }
+  constants_version_ = store_.version();
 }
 
 void Plan::run(GradientTarget target, const GradientHook& hook) {
@@ -210,6 +214,9 @@ double Plan::scalar(int output) const {
   check(output >= 0, "plan", "the model function did not return the value that is read");
   const int b = assembly_.outputs[static_cast<std::size_t>(output)];
   const void* at = address(b);
+  const DType dtype = assembly_.buffers[static_cast<std::size_t>(b)].type.dtype;
+  check(dtype == DType::F32 || dtype == DType::F64, "plan", "a scalar that is read is {}, expected f32 or f64",
+        name_of(dtype));
   return assembly_.buffers[static_cast<std::size_t>(b)].type.dtype == DType::F64
              ? *static_cast<const double*>(at)
              : static_cast<double>(*static_cast<const float*>(at));
@@ -222,7 +229,7 @@ Tensor Plan::tensor(int output) const {
   const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(buffer)];
   Tensor result(b.type.shape, b.type.dtype);
   if (result.elements() > 0) reorder(b.type.shape, b.type.dtype, b.layout, address(buffer), {}, result.raw());
-  return result;
+  return b.type.dtype == DType::BF16 ? result.to(DType::F32) : std::move(result);
 }
 
 Tensor Plan::prediction() const {

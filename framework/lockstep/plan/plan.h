@@ -44,7 +44,7 @@ class Plan {
   double count(const std::string& name) const;
   const std::vector<std::string>& counts() const { return count_names_; }
   Tensor prediction() const;
-  // An observed value in logical order, after run().
+  // An observed value in logical order, after run(). Of bf16 values this, like prediction(), makes f32.
   Tensor observed(const std::string& name) const;
   std::vector<std::string> observed_names() const;
   // Batch sums of the i-th running statistic, 2 C doubles.

@@ -14,10 +14,7 @@ class Recomputation {
     const auto keep = [&](Value v) {
       if (v) kept(v) = true;
     };
-    keep(traced.loss.mean);
-    keep(traced.loss.weight);
-    keep(traced.prediction);
-    for (const auto& [name, v] : traced.counts) keep(v);
+    for_each_value(traced, keep);
     for (const auto& [name, v] : graph.observed()) keep(v);
     if (what == Recompute::Norms) keep_all_but_norms();
     if (what == Recompute::Blocks) keep_between_blocks();
@@ -33,10 +30,7 @@ class Recomputation {
       copy.copy(i);
     }
     copy.finish();
-    traced.loss.mean = copy(traced.loss.mean);
-    traced.loss.weight = copy(traced.loss.weight);
-    traced.prediction = copy(traced.prediction);
-    for (auto& [name, v] : traced.counts) v = copy(v);
+    for_each_value(traced, [&](Value& v) { v = copy(v); });
     for (ParameterGradient& g : gradients) g.value = copy(g.value);
     return result;
   }

@@ -1,6 +1,7 @@
 // How a model is handed over: a function that is called once per (input types, mode) with symbolic inputs.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <string>
@@ -30,6 +31,16 @@ struct Traced {
   std::map<std::string, Value> counts = {};
   Value prediction = {};
 };
+
+// Calls f(Value) for all that is in it; values that are not there are invalid.
+template <class T, class F>
+requires std::same_as<std::remove_const_t<T>, Traced>
+void for_each_value(T& traced, const F& f) {
+  f(traced.loss.mean);
+  f(traced.loss.weight);
+  f(traced.prediction);
+  for (auto& [name, value] : traced.counts) f(value);
+}
 
 using ModelFunction = std::function<Traced(const Inputs& inputs)>;
 

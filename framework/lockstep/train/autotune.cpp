@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <xxhash.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/threads.h"
+#include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
 
 namespace lockstep::train {
@@ -19,12 +21,13 @@ namespace {
 using Choices = std::map<std::string, std::string>;  // choice_key to implementation
 
 std::string machine() {
-  return fmt::format("{} {} {} threads {}", cpu_info().model, cpu_info().instructions, omp_get_max_threads(),
-                     vector_level());
+  return fmt::format("{} {} {} threads {} {}", cpu_info().model, cpu_info().instructions, omp_get_max_threads(),
+                     vector_level(), onednn_version());
 }
 
 nlohmann::json read_cache(const std::filesystem::path& cache) {
-  if (cache.empty() || !std::filesystem::exists(cache)) return nlohmann::json::object();
+  std::error_code error;
+  if (cache.empty() || !std::filesystem::exists(cache, error)) return nlohmann::json::object();
   std::ifstream file(cache);
   nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
   if (all.is_object()) return all;
@@ -64,6 +67,7 @@ Choices measured(const std::filesystem::path& cache, const std::function<void(co
   }
   const std::size_t known = choices.size();
   compile([&](const KernelRequest& request, std::span<const KernelOffer> offers) {
+    if (!is_measured(request)) return std::size_t{0};
     const std::size_t index = index_of(choices, request, offers);
     if (index < offers.size()) return index;
     const std::size_t best = measure_fastest(request, offers);
@@ -87,17 +91,19 @@ std::filesystem::path autotune_cache() {
   return std::filesystem::path(home) / ".cache" / "lockstep" / "kernels.json";
 }
 
-KernelChooser autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
-                       const std::function<void(const KernelChooser&)>& compile) {
+Autotuned autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
+                   const std::function<void(const KernelChooser&)>& compile) {
   std::string text;
   comm::collectively(comm, [&] {
     if (comm.is_root()) text = nlohmann::json(measured(cache, compile)).dump();
   });
-  const Choices choices = nlohmann::json::parse(comm.broadcast_string(text)).get<Choices>();
-  return [choices](const KernelRequest& request, std::span<const KernelOffer> offers) {
+  text = comm.broadcast_string(text);
+  const Choices choices = nlohmann::json::parse(text).get<Choices>();
+  const auto choose = [choices](const KernelRequest& request, std::span<const KernelOffer> offers) {
     const std::size_t index = index_of(choices, request, offers);
     return index < offers.size() ? index : 0;
   };
+  return {choose, XXH3_64bits(text.data(), text.size())};
 }
 
 }  // namespace lockstep::train

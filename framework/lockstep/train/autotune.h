@@ -14,10 +14,15 @@ namespace lockstep::train {
 // $XDG_CACHE_HOME/lockstep/kernels.json, or under ~/.cache; empty where there is no home.
 std::filesystem::path autotune_cache();
 
+struct Autotuned {
+  KernelChooser choose;
+  std::uint64_t hash;  // of the choices: bits depend on them
+};
+
 // Collective. `compile` is called on rank 0 and compiles the plan, discarding it, with the chooser that measures. The
 // chooser that comes back answers from the choices, and for what was not measured with the first offer. A cache that
 // cannot be read or written is a warning in the log, not an error.
-KernelChooser autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
-                       const std::function<void(const KernelChooser&)>& compile);
+Autotuned autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
+                   const std::function<void(const KernelChooser&)>& compile);
 
 }  // namespace lockstep::train

@@ -123,8 +123,9 @@ void Session::announce() const {
   logger->info("cores: {}", placement.summary);
   for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
   const std::string shards = options_.shards > 0 ? fmt::format(" in {} shards", options_.shards) : "";
-  logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements, options_.precision,
-               global_batch(options_, comm_.size()), shards, train_loader_->sampler().steps_per_epoch());
+  logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
+               trainer_->model().options().bf16 ? "bf16" : name_of(dtype_), global_batch(options_, comm_.size()),
+               shards, train_loader_->sampler().steps_per_epoch());
   const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
   logger->info("memory: {:.0f} MiB expected on this rank: {:.0f} for the model, its plan {:.0f} of them; {:.0f} before",
                mebibytes(before_model_ + trainer_->bytes()), mebibytes(trainer_->bytes()),

@@ -63,6 +63,7 @@ nlohmann::json Session::metadata() const {
           {"threads", threads_.compute},
           {"instructions", cpu.instructions},
           {"blas", cpu.blas},
+          {"kernels", trainer_->kernels()},
           {"optimizer", trainer_->options().rule->name()}};
 }
 
@@ -136,6 +137,7 @@ void Session::check_continues(const nlohmann::json& metadata, const std::string&
   same("threads", threads_.compute, "with --shards, pass --threads as before");
   same("instructions", cpu.instructions, "with --shards, the instruction set must stay");
   same("blas", cpu.blas, "with --shards, OpenBLAS must choose the same kernels");
+  same("kernels", trainer_->kernels(), "with --shards, instruction sets, oneDNN, --precision and choices must stay");
 }
 
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {

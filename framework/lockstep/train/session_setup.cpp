@@ -13,6 +13,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/placement.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/kernels/registry.h"
 
 namespace lockstep::train {
 
@@ -80,11 +81,13 @@ CompileOptions compile_options(const comm::Communicator& comm, const Options& o)
                       : o.recompute == "blocks" ? Recompute::Blocks
                                                 : Recompute::Norms;
   if (o.conv_math == "exact") compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
-  const bool everywhere = comm.allreduce(std::int64_t{has_bf16_instructions()}, comm::ReduceOp::Min) == 1;
+  const bool here = has_bf16_instructions() && has_onednn();
+  const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;
   compile.bf16 = o.precision == "bf16-emulated" || (o.precision == "bf16" && everywhere);
   if (o.precision == "bf16" && !everywhere && comm.is_root()) {
     log()->warn(
-        "--precision bf16: the processor of some rank has no bf16 instructions, training goes on in f32; "
+        "--precision bf16: some rank has a processor without bf16 instructions, or a build without oneDNN, so training "
+        "goes on in f32; "
         "--precision bf16-emulated would compute in bf16 by f32 instructions, slowly");
   }
   return compile;

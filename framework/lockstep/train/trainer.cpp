@@ -1,5 +1,6 @@
 #include "lockstep/train/trainer.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/registry.h"
+#include "lockstep/kernels/vector/vector_kernels.h"
 #include "lockstep/train/autotune.h"
 
 namespace lockstep::train {
@@ -88,14 +91,16 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
+  if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
   engine_ = std::make_unique<GradientEngine>(comm_, world_, model_.parameters(), doubles, counts_.size());
   broadcast_weights();
 }
 
 Trainer::~Trainer() = default;
 
-CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) const {
+CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) {
   CompileOptions compile = options_.compile;
+  compile.fold = false;
   if (!options_.autotune) return compile;
   const auto compile_with = [&](const KernelChooser& choose) {
     CompileOptions measuring = compile;
@@ -103,7 +108,9 @@ CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& mod
     CompiledModel(module.named_parameters(), model, store_options(options_, world_), measuring)
         .plan(Mode::Train, types_of(fields_, nominal_samples(options_, world_)));
   };
-  compile.choose = autotune(comm_, options_.autotune_cache, compile_with);
+  const Autotuned tuned = autotune(comm_, options_.autotune_cache, compile_with);
+  compile.choose = tuned.choose;
+  choices_ = tuned.hash;
   return compile;
 }
 
@@ -127,7 +134,7 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
     const Tensor& source = batch.at(f.name);
-    check(source.dtype() == f.dtype && source.shape().tail() == f.shape, "trainer",
+    check(source.dtype() == f.dtype && source.shape().has_tail(f.shape), "trainer",
           "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name, name_of(source.dtype()),
           source.shape().str(), Type{f.shape, f.dtype}.str());
     std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(),
@@ -303,6 +310,13 @@ void Trainer::move_statistics() {
     ++*static_cast<std::int64_t*>(store.value(s.batches));
     all = all.subspan(2 * channels);
   }
+}
+
+std::string Trainer::kernels() const {
+  const CompileOptions& compile = model_.options();
+  return fmt::format("{} {} {} {} choices {:016x}", vector_level(), onednn_version(),
+                     compile.bf16 ? "bf16" : name_of(options_.precision),
+                     compile.kernels.conv_math == KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
 }
 
 std::size_t Trainer::bytes() const { return model_.bytes() + (world_.size > 1 ? engine_->bytes() : 0); }

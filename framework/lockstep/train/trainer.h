@@ -85,6 +85,8 @@ class Trainer {
   const StepProfile* profile() const { return profile_.get(); }
 
   std::int64_t updates() const { return updates_; }
+  // What beside threads and BLAS decides in which order kernels sum: instruction sets, oneDNN, precision, choices.
+  std::string kernels() const;
   // What this rank allocates for training: the model, and what gradients are received into. Batches, libraries and
   // MPI come on top.
   std::size_t bytes() const;
@@ -113,7 +115,7 @@ class Trainer {
     const data::Batch* batch;
     std::int64_t first, global_size;  // position of its first sample among the global ones
   };
-  CompileOptions tuned(const nn::Module& module, const ModelFunction& model) const;
+  CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
   void run_leaf(const Local& local, Range leaf);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
@@ -127,6 +129,7 @@ class Trainer {
   WorldLayout world_;
   std::vector<data::Field> fields_;
   TrainerOptions options_;
+  std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
   CompiledModel model_;
   std::vector<std::string> counts_;
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to

@@ -1,6 +1,8 @@
 // The table of what runs on oneDNN; what it does not support stays with the other sets.
 #include <dnnl.hpp>
 
+#include <fmt/format.h>
+
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/batch_norm.h"
 #include "lockstep/kernels/onednn/convolution.h"
@@ -54,5 +56,11 @@ void register_onednn_kernels(KernelRegistry& registry) {
 }
 
 bool has_onednn() { return true; }
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} isa {:#x}", v->major, v->minor, v->patch,
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+}
 
 }  // namespace lockstep
