@@ -1,12 +1,11 @@
 // Replaces malloc, operator new and oneDNN's entry points for the executable that includes this, in one file of it, and
-// counts calls of the whole process: for memory, by who asks, and for new primitives. Under sanitizers, which own
-// malloc, and outside glibc only operator new is counted (kCountsMalloc). MPI, OpenMP and OpenBLAS are C: what they
-// allocate counts as nobody's.
+// counts calls of the thread that asks, beside which loaders may prefetch: for memory, by who asks, and for new
+// primitives. Under sanitizers, which own malloc, and outside glibc only operator new is counted (kCountsMalloc). MPI,
+// OpenMP and OpenBLAS are C: what they allocate counts as nobody's.
 #pragma once
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -26,20 +25,18 @@ struct Counts {
   }
 };
 
-inline std::atomic<std::int64_t> news{0}, mallocs{0}, inside{0}, executions{0}, creations{0};
+inline thread_local std::int64_t news = 0, mallocs = 0, inside = 0, executions = 0, creations = 0;
 inline thread_local int depth = 0;  // of primitives that this thread executes; others may be MPI's
 
 inline Counts counts() { return {news, mallocs, inside, executions, creations}; }
-
-inline void count(std::atomic<std::int64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
 
 extern "C" const char __executable_start, etext;  // the linker's: where this executable's code begins and ends
 
 inline void count_malloc(const void* caller) {
   if (depth > 0) {
-    count(inside);
+    ++inside;
   } else if (caller >= &__executable_start && caller < &etext) {
-    count(mallocs);
+    ++mallocs;
   }
 }
 
@@ -58,7 +55,7 @@ inline void* uncounted(std::size_t alignment, std::size_t bytes) { return __libc
 #endif
 
 inline void* counted_new(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-  count(depth > 0 ? inside : news);
+  ++(depth > 0 ? inside : news);
   void* const memory = uncounted(alignment, bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;

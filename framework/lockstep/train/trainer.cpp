@@ -134,9 +134,10 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
     const Tensor& source = batch.at(f.name);
-    check(source.dtype() == f.dtype && source.shape().has_tail(f.shape), "trainer",
-          "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name, name_of(source.dtype()),
-          source.shape().str(), Type{f.shape, f.dtype}.str());
+    if (source.dtype() != f.dtype || !source.shape().has_tail(f.shape)) {
+      fail("trainer", "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name,
+           name_of(source.dtype()), source.shape().str(), Type{f.shape, f.dtype}.str());
+    }
     std::memcpy(input, source.raw() + static_cast<std::size_t>(rows.begin) * f.bytes(),
                 static_cast<std::size_t>(rows.size()) * f.bytes());
   }
