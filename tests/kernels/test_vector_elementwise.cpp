@@ -17,19 +17,10 @@ class VectorElementwise : public ::testing::Test {};
 TYPED_TEST_SUITE(VectorElementwise, ElementTypes);
 
 TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
-  std::vector<float> x{0,
-                       -0.0F,
-                       kNaN,
-                       -kNaN,
-                       kInf,
-                       -kInf,
-                       1e-45F,
-                       0x1p-130F,
-                       0x1.01p0F,
-                       0x1.03p0F,
-                       0x1.010002p0F,
-                       std::numeric_limits<float>::max(),
-                       std::bit_cast<float>(0x7f800001U)};
+  const float tie_down = 0x1.01p0F, tie_up = 0x1.03p0F, above_tie = 0x1.010002p0F;
+  const float largest = std::numeric_limits<float>::max(), low_nan = std::bit_cast<float>(0x7f800001U);
+  std::vector<float> x{0, -0.0F, kNaN, -kNaN, low_nan, kInf, -kInf, largest, 1e-45F, 0x1p-130F};
+  x.insert(x.end(), {tie_down, tie_up, above_tie});
   RandomStream random(1, 2);
   while (x.size() < 5003) x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random.uniform(0, 1) * 0x1p32)));
   const auto n = static_cast<std::int64_t>(x.size());

@@ -17,7 +17,7 @@ constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a c
 constexpr int kMaxRank = 8;
 
 typedef float Float4 __attribute__((vector_size(16)));
-typedef std::uint16_t Word4 __attribute__((vector_size(8)));
+typedef std::uint16_t Half4 __attribute__((vector_size(8)));
 
 Float4 load(const float* p) {
   Float4 v;
@@ -50,7 +50,7 @@ void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_
   for (std::int64_t r = 0; r < rows; r += 2) {
     for (std::int64_t c = 0; c < columns; c += 4) {
       const std::uint16_t* s = source + r * columns + c;
-      Word4 first, second;
+      Half4 first, second;
       std::memcpy(&first, s, sizeof first);
       std::memcpy(&second, s + columns, sizeof second);
       const auto pairs = __builtin_shufflevector(first, second, 0, 4, 1, 5, 2, 6, 3, 7);
