@@ -66,12 +66,67 @@ data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const c
   return batch;
 }
 
+struct Result {
+  std::int64_t global_batch = 0;
+  int ranks = 0, threads = 0;
+  std::vector<double> seconds;            // of the timed steps, ascending
+  double peak_mib = 0, expected_mib = 0;  // memory of the rank that has most
+
+  double median() const { return seconds[seconds.size() / 2]; }
+  double rate() const { return static_cast<double>(global_batch) / median(); }
+};
+
+// Ascending, without the warm-up.
+std::vector<double> time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o, bool root) {
+  std::vector<double> seconds;
+  for (int i = 0; i < o.warmup + o.steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    trainer.step(batch, 0.1);
+    if (i >= o.warmup)
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (i == 0 && o.first_step && root) {
+      fmt::print("first step done\n");
+      std::fflush(stdout);
+    }
+  }
+  std::ranges::sort(seconds);
+  return seconds;
+}
+
+void print_json(const BenchOptions& o, const Result& r) {
+  const nlohmann::ordered_json line{{"model", o.model},
+                                    {"batch", o.batch},
+                                    {"ranks", r.ranks},
+                                    {"threads", r.threads},
+                                    {"precision", o.precision},
+                                    {"conv_math", o.conv_math},
+                                    {"recompute", o.recompute},
+                                    {"kernels", o.kernels},
+                                    {"shards", o.shards},
+                                    {"samples_per_second", r.rate()},
+                                    {"median_ms", r.median() * 1e3},
+                                    {"min_ms", r.seconds.front() * 1e3},
+                                    {"max_ms", r.seconds.back() * 1e3},
+                                    {"steps", o.steps},
+                                    {"peak_mib_per_rank", r.peak_mib},
+                                    {"expected_mib_per_rank", r.expected_mib},
+                                    {"cpu", cpu_info().model}};
+  fmt::print("{}\n", line.dump());
+}
+
+void print_text(const BenchOptions& o, const Result& r) {
+  fmt::print(
+      "lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), "
+      "peak {:.0f} MiB a rank (expected {:.0f})\n",
+      o.model, o.batch, r.ranks, r.threads, o.precision, o.shards > 0 ? fmt::format(", {} shards", o.shards) : "",
+      r.rate(), r.median() * 1e3, r.seconds.front() * 1e3, r.seconds.back() * 1e3, r.peak_mib, r.expected_mib);
+}
+
 void run(const BenchOptions& o, const comm::Communicator& comm) {
   const ModelEntry& entry = find_model(o.model);
   const ThreadBudget threads = budget(comm.local_size(), o.threads, 0);
   apply(threads);
   const auto network = build_model(o.model);
-  const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
   const data::Batch batch = random_batch(entry, o, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
   const std::size_t before = process_memory().resident;
@@ -84,50 +139,18 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .update = {.weight_decay = 1e-4},
                           .compile = compile_options(o)});
   if (o.profile) trainer.start_profile();
-  std::vector<double> seconds;
-  for (int i = 0; i < o.warmup + o.steps; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    trainer.step(batch, 0.1);
-    if (i >= o.warmup)
-      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (i == 0 && o.first_step && comm.is_root()) {
-      fmt::print("first step done\n");
-      std::fflush(stdout);
-    }
-  }
-  std::ranges::sort(seconds);
-  const double median = seconds[seconds.size() / 2], rate = static_cast<double>(batch.step.global_size) / median;
-  const double memory = comm.allreduce(mebibytes(process_memory().peak), comm::ReduceOp::Max);
-  const double expected = comm.allreduce(mebibytes(before + trainer.bytes()), comm::ReduceOp::Max);
+  Result result{.global_batch = batch.step.global_size,
+                .ranks = comm.size(),
+                .threads = threads.compute,
+                .seconds = time_steps(trainer, batch, o, comm.is_root())};
+  const auto most_mib = [&](std::size_t bytes) {
+    return comm.allreduce(static_cast<double>(bytes) / 1048576, comm::ReduceOp::Max);
+  };
+  result.peak_mib = most_mib(process_memory().peak);
+  result.expected_mib = most_mib(before + trainer.bytes());
   if (!comm.is_root()) return;
   if (o.profile) fmt::print("{}", train::profile_table(trainer.profile()->result()));
-  if (o.json) {
-    const nlohmann::ordered_json line{{"model", o.model},
-                                      {"batch", o.batch},
-                                      {"ranks", comm.size()},
-                                      {"threads", threads.compute},
-                                      {"precision", o.precision},
-                                      {"conv_math", o.conv_math},
-                                      {"recompute", o.recompute},
-                                      {"kernels", o.kernels},
-                                      {"shards", o.shards},
-                                      {"samples_per_second", rate},
-                                      {"median_ms", median * 1e3},
-                                      {"min_ms", seconds.front() * 1e3},
-                                      {"max_ms", seconds.back() * 1e3},
-                                      {"steps", o.steps},
-                                      {"peak_mib_per_rank", memory},
-                                      {"expected_mib_per_rank", expected},
-                                      {"cpu", cpu_info().model}};
-    fmt::print("{}\n", line.dump());
-  } else {
-    fmt::print(
-        "lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), "
-        "peak {:.0f} MiB a rank (expected {:.0f})\n",
-        o.model, o.batch, comm.size(), threads.compute, o.precision,
-        o.shards > 0 ? fmt::format(", {} shards", o.shards) : "", rate, median * 1e3, seconds.front() * 1e3,
-        seconds.back() * 1e3, memory, expected);
-  }
+  o.json ? print_json(o, result) : print_text(o, result);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "lockstep/kernels/generic/pool.h"
 #include "tests/kernels/reference.h"
@@ -10,75 +11,51 @@ template <class T>
 class Pool : public ::testing::Test {};
 TYPED_TEST_SUITE(Pool, FloatTypes);
 
+struct Sizes {
+  std::int64_t h, w;
+};
+struct Window {
+  std::array<std::int64_t, 4> x;
+  Sizes kernel, stride, padding = {0, 0}, dilation = {1, 1};
+};
+
+std::vector<Window> windows(bool dilated) {
+  std::vector<Window> all{{.x = {2, 3, 6, 8}, .kernel = {2, 2}, .stride = {2, 2}},
+                          {.x = {1, 5, 7, 10}, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+                          {.x = {2, 1, 5, 9}, .kernel = {3, 2}, .stride = {1, 3}, .padding = {1, 0}},
+                          {.x = {1, 17, 1, 1}, .kernel = {1, 1}, .stride = {1, 1}},
+                          {.x = {1, 2, 2, 2}, .kernel = {2, 2}, .stride = {3, 3}, .padding = {1, 1}},
+                          {.x = {0, 3, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}}};
+  if (dilated) {
+    all.push_back({.x = {2, 3, 9, 8}, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 1}, .dilation = {2, 3}});
+  }
+  return all;
+}
+
+PoolGeometry geometry(const Window& window) {
+  return {.batch = window.x[0],
+          .channels = window.x[1],
+          .in_h = window.x[2],
+          .in_w = window.x[3],
+          .kernel_h = window.kernel.h,
+          .kernel_w = window.kernel.w,
+          .stride_h = window.stride.h,
+          .stride_w = window.stride.w,
+          .padding_h = window.padding.h,
+          .padding_w = window.padding.w,
+          .dilation_h = window.dilation.h,
+          .dilation_w = window.dilation.w};
+}
+
+// Every window with both ways to round sizes and to count padding.
 std::vector<PoolGeometry> geometries(bool dilated) {
   std::vector<PoolGeometry> all;
-  for (const bool ceil : {false, true}) {
-    for (const bool include : {false, true}) {
-      const auto put = [&](PoolGeometry g) {
+  for (const Window& window : windows(dilated)) {
+    for (const bool ceil : {false, true}) {
+      for (const bool include : {false, true}) {
+        PoolGeometry& g = all.emplace_back(geometry(window));
         g.ceil_mode = ceil;
         g.count_include_pad = include;
-        all.push_back(g);
-      };
-      put({.batch = 2,
-           .channels = 3,
-           .in_h = 6,
-           .in_w = 8,
-           .kernel_h = 2,
-           .kernel_w = 2,
-           .stride_h = 2,
-           .stride_w = 2});
-      put({.batch = 1,
-           .channels = 5,
-           .in_h = 7,
-           .in_w = 10,
-           .kernel_h = 3,
-           .kernel_w = 3,
-           .stride_h = 2,
-           .stride_w = 2,
-           .padding_h = 1,
-           .padding_w = 1});
-      put({.batch = 2,
-           .channels = 1,
-           .in_h = 5,
-           .in_w = 9,
-           .kernel_h = 3,
-           .kernel_w = 2,
-           .stride_h = 1,
-           .stride_w = 3,
-           .padding_h = 1,
-           .padding_w = 0});
-      put({.batch = 1, .channels = 17, .in_h = 1, .in_w = 1});
-      put({.batch = 1,
-           .channels = 2,
-           .in_h = 2,
-           .in_w = 2,
-           .kernel_h = 2,
-           .kernel_w = 2,
-           .stride_h = 3,
-           .stride_w = 3,
-           .padding_h = 1,
-           .padding_w = 1});
-      put({.batch = 0,
-           .channels = 3,
-           .in_h = 6,
-           .in_w = 6,
-           .kernel_h = 2,
-           .kernel_w = 2,
-           .stride_h = 2,
-           .stride_w = 2});
-      if (dilated) {
-        put({.batch = 2,
-             .channels = 3,
-             .in_h = 9,
-             .in_w = 8,
-             .kernel_h = 3,
-             .kernel_w = 2,
-             .stride_h = 2,
-             .stride_w = 1,
-             .padding_h = 1,
-             .padding_w = 1,
-             .dilation_h = 2,
-             .dilation_w = 3});
       }
     }
   }

@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/kernels/vector/bf16.h"
+#include "lockstep/core/bfloat16.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
 #include "tests/kernels/reference.h"
 
@@ -17,12 +18,14 @@ using ElementTypes = ::testing::Types<float, Bf16>;
 template <class T>
 constexpr double kRounding = sizeof(T) == 4 ? 0x1p-24 : 0x1p-8;  // relative, of one store
 
+inline float to_float(float x) { return x; }
+inline float to_float(Bf16 x) { return static_cast<float>(std::bit_cast<BFloat16>(x)); }
 template <class T>
 T from_float(float x) {
   if constexpr (sizeof(T) == 4) {
     return x;
   } else {
-    return to_bf16(x);
+    return BFloat16(x).bits;
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <numeric>
 
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/vector/vector_kernels.h"
 
 namespace lockstep {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a c
 constexpr int kMaxRank = 8;
 
 typedef float Float4 __attribute__((vector_size(16)));
-typedef std::uint32_t Word4 __attribute__((vector_size(16)));
+typedef std::uint16_t Half4 __attribute__((vector_size(8)));
 
 Float4 load(const float* p) {
   Float4 v;
@@ -45,22 +45,23 @@ void transpose(std::int64_t rows, std::int64_t columns, const float* source, flo
   }
 }
 
-// Rounded to bf16 as BFloat16 does, in the upper half; the lower half is left over.
-Word4 rounded(Float4 v) {
-  const Word4 bits = reinterpret_cast<Word4>(v);
-  return v != v ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
-}
-
-// [rows][columns] as [rows / 2][columns][2] in bf16; columns a multiple of 4.
-void interleave_rows(std::int64_t rows, std::int64_t columns, const float* source, BFloat16* result) {
-  static_assert(std::endian::native == std::endian::little);
+// [rows][columns] as [rows / 2][columns][2]; columns a multiple of 4.
+void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_t* source, std::uint16_t* result) {
   for (std::int64_t r = 0; r < rows; r += 2) {
     for (std::int64_t c = 0; c < columns; c += 4) {
-      const float* s = source + r * columns + c;
-      const Word4 pairs = (rounded(load(s)) >> 16) | (rounded(load(s + columns)) & 0xffff0000U);
-      std::memcpy(static_cast<void*>(result + r * columns + 2 * c), &pairs, sizeof pairs);
+      const std::uint16_t* s = source + r * columns + c;
+      Half4 first, second;
+      std::memcpy(&first, s, sizeof first);
+      std::memcpy(&second, s + columns, sizeof second);
+      const auto pairs = __builtin_shufflevector(first, second, 0, 4, 1, 5, 2, 6, 3, 7);
+      std::memcpy(result + r * columns + 2 * c, &pairs, sizeof pairs);
     }
   }
+}
+
+// On the calling thread: an update may run on one that must not enter OpenMP.
+void round_to_bf16(std::int64_t n, const float* source, std::uint16_t* result) {
+  vector_kernels().convert.to_bf16(n, source, result);
 }
 
 template <class From, class To>
@@ -68,7 +69,7 @@ void convert(std::int64_t n, const From* source, To* result) {
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(result, source, static_cast<std::size_t>(n) * sizeof(To));
   } else {
-    for (std::int64_t i = 0; i < n; ++i) result[i] = static_cast<To>(source[i]);
+    round_to_bf16(n, source, &result->bits);
   }
 }
 
@@ -280,15 +281,19 @@ void DerivedCopy::write_tile(const float* source, float* copy) const {
 template <>
 void DerivedCopy::write_tile(const float* source, BFloat16* copy) const {
   alignas(64) float turned[kLargestTile];
+  alignas(64) std::uint16_t rounded[kLargestTile];
+  std::uint16_t* to = &copy->bits;
   switch (pattern_) {
     case Pattern::Transposed:
       transpose(rows_, columns_, source, turned);
-      return convert(tile_, turned, copy);
+      return round_to_bf16(tile_, turned, to);
     case Pattern::TransposedPairs:
       transpose(rows_, columns_, source, turned);
-      return interleave_rows(columns_, rows_, turned, copy);
+      round_to_bf16(tile_, turned, rounded);
+      return interleave_rows(columns_, rows_, rounded, to);
     case Pattern::Pairs:
-      return interleave_rows(rows_, columns_, source, copy);
+      round_to_bf16(tile_, source, rounded);
+      return interleave_rows(rows_, columns_, rounded, to);
     case Pattern::Same:
     case Pattern::Any:
       for (std::size_t k = 0; k < inner_.size(); ++k) copy[inner_[k]] = static_cast<BFloat16>(source[k]);

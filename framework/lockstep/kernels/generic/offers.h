@@ -7,8 +7,10 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/generic/conv2d.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/pool2d.h"
 
 namespace lockstep::generic {
@@ -41,8 +43,13 @@ inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<con
   return offer;
 }
 
-// An offer in which the values of x's shape keep the channel blocking that is offered for input 0, if it is one these
-// kernels know.
+// The channel blocking in which `offered` lies, if it is one these kernels know, else 1.
+inline std::int64_t known_block(const Shape& shape, const Layout& offered) {
+  const std::int64_t block = offered.channel_block(shape);
+  return block == 8 || block == 16 ? block : 1;
+}
+
+// An offer in which the values of x's shape keep the channel blocking that is offered for input 0.
 struct ChannelOffer {
   KernelOffer offer;
   BatchNormView view;
@@ -52,9 +59,8 @@ inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout
   const Shape& x = r.inputs[0].shape;
   ChannelOffer c{plain_offer(r),
                  {.batch = x[0], .channels = x[1], .spatial = x.elements() == 0 ? 0 : x.elements() / (x[0] * x[1])}};
-  const std::int64_t block = offered[0].channel_block(x);
-  if (block != 8 && block != 16) return c;
-  c.view.block = block;
+  c.view.block = known_block(x, offered[0]);
+  if (c.view.block == 1) return c;
   for (std::size_t i = 0; i < r.inputs.size(); ++i) {
     if (r.inputs[i].shape == x) c.offer.inputs[i] = offered[0];
   }
@@ -62,6 +68,23 @@ inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout
     if (r.outputs[i].shape == x) c.offer.outputs[i] = offered[0];
   }
   return c;
+}
+
+inline Conv2dGeometry conv2d_geometry(const Conv2dOptions& o, const Shape& x, const Shape& weight) {
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_h = x[2],
+          .in_w = x[3],
+          .out_channels = weight[0],
+          .kernel_h = weight[2],
+          .kernel_w = weight[3],
+          .stride_h = o.stride_h,
+          .stride_w = o.stride_w,
+          .padding_h = o.padding_h,
+          .padding_w = o.padding_w,
+          .dilation_h = o.dilation_h,
+          .dilation_w = o.dilation_w,
+          .groups = o.groups};
 }
 
 inline PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x) {

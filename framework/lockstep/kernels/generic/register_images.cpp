@@ -154,16 +154,10 @@ std::unique_ptr<Kernel> build_indexed(DType dtype, F f) {
   return dtype == DType::U8 ? f(std::uint8_t{}) : f(std::int32_t{});
 }
 
-// Max pooling keeps the channel blocking in which `offered` lies.
-std::int64_t pooling_block(const Shape& shape, const Layout& offered) {
-  const std::int64_t block = offered.channel_block(shape);
-  return block == 8 || block == 16 ? block : 1;
-}
-
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
   PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
-  g.block = pooling_block(r.inputs[0].shape, offered[0]);
+  g.block = known_block(r.inputs[0].shape, offered[0]);
   offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
   std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
   offer.build = [g, dtype = r.dtype(), positions = r.outputs[1].dtype] {
@@ -182,7 +176,7 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
   PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
-  g.block = pooling_block(r.inputs[1].shape, offered[1]);
+  g.block = known_block(r.inputs[1].shape, offered[1]);
   std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
   offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
   offer.build = [g, dtype = r.dtype(), positions = r.inputs[1].dtype] {

@@ -11,23 +11,6 @@
 namespace lockstep::generic {
 namespace {
 
-Conv2dGeometry geometry(const Conv2dOptions& o, const Shape& x, const Shape& w) {
-  return {.batch = x[0],
-          .in_channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .out_channels = w[0],
-          .kernel_h = w[2],
-          .kernel_w = w[3],
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .groups = o.groups};
-}
-
 // All three directions differ in their scratch and in which function they call.
 template <class Scratch, class Run>
 KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch scratch, Run run) {
@@ -46,7 +29,7 @@ std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layou
   const auto& op = r.as<Conv2dOp>();
   const bool bias = op.has_bias(r.inputs.size());
   const Epilogue epilogue = op.epilogue();
-  return convolution(r, geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
+  return convolution(r, conv2d_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
                      [=, n = r.outputs[0].shape.elements()](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);
                        T* y = a.out<T>(0);
@@ -57,7 +40,7 @@ std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layou
 }
 
 std::optional<KernelOffer> backward_data(const KernelRequest& r, std::span<const Layout>) {
-  return convolution(r, geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape),
+  return convolution(r, conv2d_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape),
                      conv2d_backward_data_scratch, [](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);
                        conv2d_backward_data(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
@@ -67,7 +50,8 @@ std::optional<KernelOffer> backward_data(const KernelRequest& r, std::span<const
 std::optional<KernelOffer> backward_weights(const KernelRequest& r, std::span<const Layout>) {
   const Shape& dy = r.inputs[1].shape;
   const BatchNormView channels{.batch = dy[0], .channels = dy[1], .spatial = dy[2] * dy[3]};
-  return convolution(r, geometry(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
+  return convolution(r,
+                     conv2d_geometry(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
                      conv2d_backward_weights_scratch,
                      [channels, bias = r.outputs.size() > 1](const Conv2dGeometry& g, const Arguments& a, auto tag) {
                        using T = decltype(tag);

@@ -3,14 +3,16 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
+#include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/vector/bf16.h"
 
 namespace lockstep::vector {
 namespace {
@@ -59,8 +61,8 @@ struct Cuts {
 
 // What the first pass leaves for the second.
 struct alignas(64) Partial {
-  double sums[2 * kLanes];
-  float pivot[kLanes];
+  std::array<float, kLanes> pivot = {};  // forward's, the same in all chunks of a block
+  double sums[2 * kLanes] = {};
 };
 
 // The sums of one channel block.
@@ -79,16 +81,17 @@ Total total(const Cuts& cuts, const Partial* partials) {
   return t;
 }
 
-// sum(block, chunk), then second = finish(block, publish), a function of (chunk): where the sums of a block are
-// complete. finish runs on every thread that works on a block, and writes the block's results in the one call where
+// first = start(block) and, where the sums of a block are complete, second = finish(block, publish) are functions of
+// (chunk). Both are made on every thread that works on a block; finish writes the block's results in the one call where
 // publish holds.
-template <class Sum, class Finish>
-void two_passes(const Cuts& cuts, const Sum& sum, const Finish& finish) {
+template <class Start, class Finish>
+void two_passes(const Cuts& cuts, const Start& start, const Finish& finish) {
   const std::int64_t chunks = cuts.chunks;
   if (cuts.by_block()) {
     parallel_for(cuts.blocks, cuts.per_block, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
-        for (std::int64_t c = 0; c < chunks; ++c) sum(b, c);
+        const auto first = start(b);
+        for (std::int64_t c = 0; c < chunks; ++c) first(c);
         const auto second = finish(b, true);
         for (std::int64_t c = chunks; c-- > 0;) second(c);  // backwards: the last chunk is still in the cache
       }
@@ -97,7 +100,11 @@ void two_passes(const Cuts& cuts, const Sum& sum, const Finish& finish) {
   }
   const std::int64_t work = cuts.per_block / chunks;
   parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) sum(i / chunks, i % chunks);
+    while (begin < end) {
+      const std::int64_t b = begin / chunks, last = std::min(end, (b + 1) * chunks);
+      const auto first = start(b);
+      for (; begin < last; ++begin) first(begin % chunks);
+    }
   });
   parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
     while (end > begin) {
@@ -108,10 +115,13 @@ void two_passes(const Cuts& cuts, const Sum& sum, const Finish& finish) {
   });
 }
 
+constexpr float to_float(float x) { return x; }
+constexpr float to_float(Bf16 x) { return static_cast<float>(std::bit_cast<BFloat16>(x)); }
+
 // The mean of a few elements of each channel, from places that are spread over the batch: shifted by it, f32 keeps the
 // digits of the variance.
 template <class T>
-void find_pivot(const Cuts& cuts, const T* x, std::int64_t lanes, float* pivot) {
+std::array<float, kLanes> find_pivot(const Cuts& cuts, const T* x, std::int64_t lanes) {
   const std::int64_t block = cuts.view.block, positions = cuts.per_block / block, spatial = cuts.view.spatial;
   const std::int64_t count = std::min<std::int64_t>(16, positions);
   float sum[kLanes] = {};
@@ -120,9 +130,11 @@ void find_pivot(const Cuts& cuts, const T* x, std::int64_t lanes, float* pivot) 
     const T* at = x + position / spatial * cuts.blocks * cuts.segment + position % spatial * block;
     for (std::int64_t l = 0; l < lanes; ++l) sum[l] += to_float(at[l]);
   }
-  for (std::int64_t l = 0; l < kLanes; ++l) {
-    pivot[l] = count > 0 ? sum[l % block] / static_cast<float>(count) : 0;
+  std::array<float, kLanes> pivot = {};
+  for (std::size_t l = 0; count > 0 && l < kLanes; ++l) {
+    pivot[l] = sum[static_cast<std::int64_t>(l) % block] / static_cast<float>(count);
   }
+  return pivot;
 }
 
 struct Statistics {
@@ -162,10 +174,13 @@ void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kerne
   auto* partials = reinterpret_cast<Partial*>(o.workspace);
   const std::int64_t n = o.view.batch * o.view.spatial;
   const double count = static_cast<double>(std::max<std::int64_t>(n, 1));
-  const auto sum = [&](std::int64_t b, std::int64_t chunk) {
-    Partial& p = *new (&partials[b * cuts.chunks + chunk]) Partial{};
-    find_pivot(cuts, o.x + cuts.offset(b), cuts.lanes(b), p.pivot);
-    level.moments(cuts.strip(chunk), o.x + cuts.offset(b), p.pivot, p.sums);
+  const auto start = [&](std::int64_t b) {
+    const T* x = o.x + cuts.offset(b);
+    return [&cuts, &level, x, block = partials + b * cuts.chunks,
+            pivot = find_pivot(cuts, x, cuts.lanes(b))](std::int64_t chunk) {
+      Partial& p = *new (&block[chunk]) Partial{.pivot = pivot};
+      level.moments(cuts.strip(chunk), x, p.pivot.data(), p.sums);
+    };
   };
   const auto finish = [&](std::int64_t b, bool publish) {
     const Partial* block = partials + b * cuts.chunks;
@@ -174,7 +189,8 @@ void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kerne
     const std::int64_t first = b * o.view.block;
     for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
       // M2 = sum d^2 - (sum d)^2 / n (Chan, Golub and LeVeque 1983)
-      const double pivot = static_cast<double>(block->pivot[l]), average = pivot + t.first[l] / count;
+      const double pivot = static_cast<double>(block->pivot[static_cast<std::size_t>(l)]),
+                   average = pivot + t.first[l] / count;
       const double m2 = std::max(t.second[l] - t.first[l] * t.first[l] / count, 0.0);
       statistics[l] = {static_cast<float>(average), static_cast<float>(1 / std::sqrt(m2 / count + o.eps))};
       if (!publish) continue;
@@ -190,7 +206,7 @@ void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kerne
             args = typename BatchNormTable<T>::Normalise{o.x + cuts.offset(b), residual, o.y + cuts.offset(b), o.relu}](
                std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes); };
   };
-  two_passes(cuts, sum, finish);
+  two_passes(cuts, start, finish);
 }
 
 template <class T>
@@ -232,9 +248,12 @@ void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& ker
                                                 .masked = o.dresidual ? o.dresidual + at : nullptr,
                                                 .relu = o.relu};
   };
-  const auto sum = [&](std::int64_t b, std::int64_t chunk) {
-    Partial& p = *new (&partials[b * cuts.chunks + chunk]) Partial{};
-    level.gradient_sums(cuts.strip(chunk), arguments(b), block_lanes(b), p.sums);
+  const auto start = [&](std::int64_t b) {
+    return [&cuts, &level, block = partials + b * cuts.chunks, args = arguments(b),
+            lanes = block_lanes(b)](std::int64_t chunk) {
+      Partial& p = *new (&block[chunk]) Partial;
+      level.gradient_sums(cuts.strip(chunk), args, lanes, p.sums);
+    };
   };
   const auto finish = [&](std::int64_t b, bool publish) {
     const Total t = total(cuts, partials + b * cuts.chunks);
@@ -256,7 +275,7 @@ void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& ker
       level.gradient(cuts.strip(chunk), args, lanes, factors);
     };
   };
-  two_passes(cuts, sum, finish);
+  two_passes(cuts, start, finish);
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                                          \

@@ -157,16 +157,10 @@ std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
-generic::PoolGeometry blocked_geometry(const Pool2dOptions& o, const Shape& x, const Layout& offered) {
-  generic::PoolGeometry g = generic::pool_geometry(o, x);
-  const std::int64_t block = offered.channel_block(x);
-  g.block = block == 8 || block == 16 ? block : 1;
-  return g;
-}
-
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
-  const auto g = blocked_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape, offered[0]);
+  generic::PoolGeometry g = generic::pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  g.block = generic::known_block(r.inputs[0].shape, offered[0]);
   if (!supports_max_pool_forward(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
   offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
@@ -190,26 +184,9 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
   return offer;
 }
 
-generic::Conv2dGeometry convolution_geometry(const Conv2dOptions& o, const Shape& x, const Shape& weight) {
-  return {.batch = x[0],
-          .in_channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .out_channels = weight[0],
-          .kernel_h = weight[2],
-          .kernel_w = weight[3],
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .groups = o.groups};
-}
-
 std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<Conv2dOp>();
-  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
+  const auto g = generic::conv2d_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
   offer.build = [g, relu = op.epilogue().relu, bias = op.has_bias(r.inputs.size())] {
@@ -228,7 +205,8 @@ std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const L
 }
 
 std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
-  const auto g = convolution_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
+  const auto g =
+      generic::conv2d_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || !direct_backward_data_wins(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
   offer.build = [g] {
@@ -243,7 +221,7 @@ std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<co
 
 std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<Conv2dBackwardWeightsOp>();
-  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
+  const auto g = generic::conv2d_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
   if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
   offer.build = [g, bias = r.outputs.size() > 1] {

@@ -20,28 +20,6 @@ struct ElementwiseTable {
   void (*relu)(std::int64_t n, const T* x, T* y);
   void (*relu_backward)(std::int64_t n, const T* y, const T* dy, T* dx);  // dx = y <= 0 ? 0 : dy
   void (*add)(std::int64_t n, const T* a, const T* b, T* y);
-  void (*add_relu)(std::int64_t n, const T* a, const T* b, T* y);
-};
-
-// Rows [rows][stride] of which `columns` are worked on; bias and dbias have one element per column. y may be x, dx may
-// be dy or y.
-template <class T>
-struct BiasTable {
-  struct Forward {
-    std::int64_t rows, stride, columns;
-    const T* x;
-    const float* bias;
-    T* y;
-    bool relu;
-  };
-  struct Backward {
-    std::int64_t rows, stride, columns;
-    const T *dy, *y;  // y: null without ReLU
-    T* dx;            // null: the sums alone
-    float* dbias;     // null: dx alone
-  };
-  void (*forward)(const Forward&);    // y = [relu](x + bias)
-  void (*backward)(const Backward&);  // dx = dy where y is positive, dbias = its sum over rows
 };
 
 // Elements [begin, end) of one channel block, counted over its samples: each has `segment` of them in a row, and the
@@ -160,8 +138,6 @@ struct VectorKernels {
   vector::ConvertTable convert;
   vector::ElementwiseTable<float> elementwise_f32;
   vector::ElementwiseTable<vector::Bf16> elementwise_bf16;
-  vector::BiasTable<float> bias_f32;
-  vector::BiasTable<vector::Bf16> bias_bf16;
   vector::BatchNormTable<float> batch_norm_f32;
   vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
   vector::ConvolutionTable convolution;

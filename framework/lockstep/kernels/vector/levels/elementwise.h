@@ -32,10 +32,7 @@ struct Elementwise {
   static void add(std::int64_t n, const T* a, const T* b, T* y) {
     map(n, a, b, y, [](Lanes u, Lanes v) { return u + v; });
   }
-  static void add_relu(std::int64_t n, const T* a, const T* b, T* y) {
-    map(n, a, b, y, [](Lanes u, Lanes v) { return LOCKSTEP_LEVEL::relu(u + v); });
-  }
-  static constexpr ElementwiseTable<T> table{relu, relu_backward, add, add_relu};
+  static constexpr ElementwiseTable<T> table{relu, relu_backward, add};
 };
 
 }  // namespace

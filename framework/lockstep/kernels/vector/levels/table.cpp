@@ -1,6 +1,5 @@
 // One level's functions; compiled once per level with LOCKSTEP_LEVEL as the name of its namespace.
 #include "lockstep/kernels/vector/levels/batch_norm.h"
-#include "lockstep/kernels/vector/levels/bias.h"
 #include "lockstep/kernels/vector/levels/convolution.h"
 #include "lockstep/kernels/vector/levels/elementwise.h"
 #include "lockstep/kernels/vector/levels/peak.h"
@@ -13,8 +12,6 @@ const VectorKernels kernels{
     .convert = {.to_bf16 = convert<float, Bf16>, .to_f32 = convert<Bf16, float>},
     .elementwise_f32 = Elementwise<float>::table,
     .elementwise_bf16 = Elementwise<Bf16>::table,
-    .bias_f32 = Bias<float>::table,
-    .bias_bf16 = Bias<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
     .convolution = {.forward = convolution_forward,
