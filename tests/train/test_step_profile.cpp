@@ -29,9 +29,11 @@ class StepProfileTest : public testing::Test {
 
   Parameters parameters_;
   Parameter& weight_ = parameters_.add("weight", {5, 3});
-  CompiledModel model_{parameters_.named(), [this](const Inputs& in) {
-                         return Traced{.prediction = linear(in["x"], in.graph().parameter(weight_))};
-                       }};
+  CompiledModel model_{
+      parameters_.named(),
+      [this](const Inputs& in) { return Traced{.prediction = linear(in["x"], in.graph().parameter(weight_))}; },
+      {},
+      {.kernels = {.prefer = "generic"}}};  // whose memory has no padding
   StepProfile profile_{kPeaks};
 };
 
