@@ -173,6 +173,7 @@ TEST(Autotune, RanksWithDifferentBatchesTrainAlike) {
   const auto again = run_task(world(), uneven(cache));
   expect_alike(*again);
   expect_same_bits(*first, *again, "the choices of the cache");
+  expect_alike(*run_task(world(), uneven(directory.path())));  // which cannot be read or written, being a directory
 }
 
 TEST(Autotune, ExactMathTakesNoWinogradFromTheCache) {
