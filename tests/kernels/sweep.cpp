@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "lockstep/core/random.h"
@@ -157,10 +158,12 @@ std::vector<std::string> expect_offers_agree(const Case& c, const std::function<
       std::vector<Layout> offered;
       for (const Tensor& t : c.inputs)
         offered.push_back(t.shape().rank() == 4 ? Layout::channels_blocked(t.shape(), block) : Layout{});
+      std::set<std::string> names;
       for (const KernelOffer& offer : kernel_registry().offers(request, offered)) {
         SCOPED_TRACE(c.name + " in " + std::string(name_of(dtype)) + " by " + offer.implementation +
                      ", offered blocks of " + std::to_string(block));
         EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);
+        EXPECT_TRUE(names.insert(offer.implementation).second) << "choices are remembered by name";
         const Made made = run_offer(request, offer, c.inputs);
         for (std::size_t i = 0; i < want.size(); ++i) {
           compare(made.outputs[i], want[i], scale[i], c.tolerance.roundings * wide(offer.implementation),

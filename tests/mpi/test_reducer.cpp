@@ -188,8 +188,8 @@ struct Store {
   std::vector<Parameter> parameters;
   std::unique_ptr<ParameterStore> store;
 
-  Store(const WorldLayout& where, DType dtype, std::int64_t bucket_bytes) {
-    const std::vector<std::int64_t> sizes{700, 1, 33, 256, 90};
+  Store(const WorldLayout& where, DType dtype, std::int64_t bucket_bytes,
+        const std::vector<std::int64_t>& sizes = {700, 1, 33, 256, 90}) {
     for (const std::int64_t n : sizes) {
       parameters.push_back({.shape = Shape{n}, .initialize = [](const Shape&, std::span<double> v, RandomStream&) {
                               std::ranges::fill(v, 0.0);
@@ -208,6 +208,16 @@ struct Store {
   }
 };
 
+// The gradients of one leaf, its own numbers, become final in the order `parameters`.
+void give_gradients(GradientEngine& engine, Store& s, std::int64_t leaf, const std::vector<std::size_t>& parameters) {
+  for (const std::size_t p : parameters) {
+    auto* gradient = static_cast<float*>(s.store->gradient(&s.parameters[p], engine.slot()));
+    for (std::int64_t i = 0; i < s.parameters[p].shape.elements(); ++i)
+      gradient[i] = static_cast<float>(number(leaf, 1000 * static_cast<std::int64_t>(p + 1) + i));
+    engine.gradient_ready(&s.parameters[p]);
+  }
+}
+
 // One step in which every leaf but those of `empty` has gradients, sums and statistics of its own numbers.
 void run_engine(GradientEngine& engine, Store& s, const WorldLayout& where, std::int64_t empty, std::uint64_t step) {
   engine.begin_step(step, 100, 7);
@@ -223,13 +233,7 @@ void run_engine(GradientEngine& engine, Store& s, const WorldLayout& where, std:
       engine.leaf_sums()[static_cast<std::size_t>(i)] = number(leaf, i);
     for (std::int64_t i = 0; i < 6; ++i) engine.leaf_statistics()[static_cast<std::size_t>(i)] = number(leaf, 50 + i);
     engine.sums_ready();
-    for (std::size_t p = s.parameters.size(); p-- > 0;) {
-      auto* gradient = static_cast<float*>(s.store->gradient(&s.parameters[p], engine.slot()));
-      for (std::int64_t i = 0; i < s.parameters[p].shape.elements(); ++i) {
-        gradient[i] = static_cast<float>(number(leaf, 1000 * static_cast<std::int64_t>(p + 1) + i));
-      }
-      engine.gradient_ready(&s.parameters[p]);
-    }
+    give_gradients(engine, s, leaf, {4, 3, 2, 1, 0});
     engine.end_leaf();
   }
   engine.finish_step();
@@ -263,6 +267,37 @@ TEST(GradientEngine, ReducesGradientsSumsAndStatisticsByTheTree) {
                 << shards << " shards, p" << p << "[" << i << "], buckets of " << bucket_bytes << " bytes";
           }
         }
+      }
+    }
+  }
+}
+
+// Plans of different batches may finish in other orders: here every rank in its own, rank 1 in reverse of rank 0. The
+// buckets are larger than what MPI sends before it is received.
+TEST(GradientEngine, RanksMayFinishBucketsInDifferentOrders) {
+  const std::vector<std::int64_t> sizes{3000, 2500, 17, 3001, 1};
+  for (const std::int64_t shards : shard_counts()) {
+    const WorldLayout where = layout(shards);
+    Store s(where, DType::F32, 1, sizes);
+    ASSERT_EQ(s.store->buckets().size(), sizes.size());
+    GradientEngine engine(world(), where, *s.store, 0, 1);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      engine.begin_step(step, 100, 7);
+      const Range mine = where.my_leaves();
+      for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+        engine.sums_ready();
+        std::vector<std::size_t> order{0, 1, 2, 3, 4};
+        if (world().rank() % 2 == 1) std::ranges::reverse(order);
+        std::ranges::rotate(order, order.begin() + world().rank() / 2);
+        give_gradients(engine, s, leaf, order);
+        engine.end_leaf();
+      }
+      engine.finish_step();
+      for (std::size_t p = 0; p < sizes.size(); ++p) {
+        const Tensor sum = s.store->read_gradient(fmt::format("p{}", p));
+        const std::vector<float> sums(sum.data<float>().begin(), sum.data<float>().end());
+        expect_sums(sums, where.tree.leaves(), 1000 * static_cast<std::int64_t>(p + 1),
+                    fmt::format("{} shards, p{}, step {}", shards, p, step));
       }
     }
   }

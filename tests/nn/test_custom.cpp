@@ -6,6 +6,7 @@
 
 #include "lockstep/kernels/registry.h"
 #include "lockstep/nn/layers.h"
+#include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/parallel/updater.h"
@@ -160,6 +161,126 @@ TEST(CustomOp, WithoutKernelOrGradientIsAnErrorWhenCompiled) {
   };
   EXPECT_EQ(message(Mode::Train), "[user_bare] this op has no gradient, and the loss depends on it");
   EXPECT_EQ(message(Mode::Eval), "[user_bare] no kernel is registered for inputs (f32(3))");
+}
+
+// The variance over the whole batch, of a batch norm's f64 sums: (2C) -> (C).
+class VarianceOp : public Op {
+ public:
+  explicit VarianceOp(std::int64_t count) : count_(count) {}
+  std::int64_t count() const { return count_; }
+  std::string_view name() const override { return "user_variance"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override {
+    return {{Shape{inputs[0].shape[0] / 2}, inputs[0].dtype}};
+  }
+  std::vector<Value> gradient(const Request&) const override { return {Value()}; }
+
+ private:
+  std::int64_t count_;
+};
+
+void run_variance(const KernelRequest& request, const Arguments& a) {
+  const std::int64_t channels = request.outputs[0].shape[0];
+  const auto count = static_cast<double>(request.as<VarianceOp>().count());
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double mean = a.in<double>(0)[c] / count;
+    a.out<double>(0)[c] = a.in<double>(0)[channels + c] / count - mean * mean;
+  }
+}
+
+// Between the norm and its ReLU an op reads the sums: they have to be there by then, so the two stay apart.
+struct TappedNorm : nn::Module {
+  nn::Conv2d conv{{.in = 2, .out = 3, .kernel = 3}};
+  Parameter &gamma, &beta;
+  TappedNorm()
+      : gamma(add("gamma", Parameter{.shape = {3}, .initialize = nn::constant(1)})),
+        beta(add("beta", Parameter{.shape = {3}, .initialize = nn::constant(0.5)})) {
+    add("conv", conv);
+  }
+  Traced operator()(const Inputs& in) const {
+    Graph& graph = in.graph();
+    const Value x = observe("x", conv(in["x"]));
+    const BatchNormOutputs norm = batch_norm2d(x, graph.parameter(gamma), graph.parameter(beta), 1e-5);
+    observe("variance", apply_op(std::make_shared<VarianceOp>(x.shape().elements() / 3), {norm.sums}));
+    return {.loss = mean(square(relu(norm.y)))};
+  }
+};
+
+template <class T>
+void expect_tapped_norm_trains(bool fuse) {
+  const TappedNorm net;
+  CompiledModel model(net.named_parameters(), [&](const Inputs& in) { return net(in); }, {.dtype = dtype_of<T>},
+                      {.fuse = fuse});
+  Plan& plan = model.plan(Mode::Train, {{"x", {{4, 2, 6, 5}, dtype_of<T>}}});
+  Updater updater(model.parameters(), optim::sgd({}), {});
+  std::vector<double> losses;
+  for (int step = 1; step <= 5; ++step) {
+    RandomStream random(9, 9);
+    for (std::int64_t i = 0; i < 4 * 2 * 6 * 5; ++i)
+      static_cast<T*>(plan.input("x"))[i] = static_cast<T>(random.normal());
+    plan.run();
+    losses.push_back(plan.loss());
+    const Tensor x = plan.observed("x").to(DType::F64), variance = plan.observed("variance").to(DType::F64);
+    for (std::size_t c = 0; c < 3; ++c) {
+      double sum = 0, squares = 0;
+      for (std::size_t i = 0; i < 4 * 3 * 12; ++i) {
+        if (i / 12 % 3 != c) continue;
+        sum += x.data<double>()[i] / 48;
+        squares += x.data<double>()[i] * x.data<double>()[i] / 48;
+      }
+      EXPECT_NEAR(variance.data<double>()[c], squares - sum * sum, 1e-5);
+    }
+    updater.update(0.1, plan.weight(), step);
+  }
+  EXPECT_LT(losses.back(), 0.9 * losses.front());
+}
+
+TEST(CustomOp, MayReadTheSumsOfABatchNormBeforeItsRelu) {
+  register_plain_kernel("user_variance", run_variance);
+  for (const bool fuse : {true, false}) {
+    expect_tapped_norm_trains<float>(fuse);
+    expect_tapped_norm_trains<double>(fuse);
+  }
+}
+
+// The mean of |x|, in the type of x whatever that is.
+class AbsoluteLossOp : public Op {
+ public:
+  std::string_view name() const override { return "user_absolute_loss"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override {
+    return {{Shape{}, inputs[0].dtype}};
+  }
+};
+
+TEST(CustomOp, ALossInBf16IsReadAsF32) {
+  register_plain_kernel("user_absolute_loss", [](const KernelRequest& request, const Arguments& a) {
+    const std::int64_t n = request.inputs[0].shape.elements();
+    float sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += std::abs(a.in<float>(0)[i]);
+    *a.out<float>(0) = sum / static_cast<float>(n);
+  });
+  const nn::Linear hidden({.in = 6, .out = 16}), out({.in = 16, .out = 3});
+  std::vector<NamedParameter> parameters;
+  for (const NamedParameter& p : hidden.named_parameters()) parameters.push_back({"hidden." + p.name, p.parameter});
+  for (const NamedParameter& p : out.named_parameters()) parameters.push_back({"out." + p.name, p.parameter});
+  DType logits_type = DType::F32;
+  const auto function = [&](const Inputs& in) {
+    const Value logits = out(observe("hidden", relu(hidden(in["x"]))));
+    logits_type = logits.dtype();
+    return Traced{.loss = apply_op(std::make_shared<AbsoluteLossOp>(), {logits}), .prediction = logits};
+  };
+  CompiledModel model(parameters, function, {}, {.bf16 = true});
+  Plan& plan = model.plan(Mode::Eval, {{"x", {{5, 6}, DType::F32}}});
+  EXPECT_EQ(logits_type, DType::BF16);
+  for (int i = 0; i < 30; ++i) static_cast<float*>(plan.input("x"))[i] = 0.1F * static_cast<float>(i % 7 - 2);
+  plan.run();
+  const Tensor prediction = plan.prediction(), seen = plan.observed("hidden");
+  ASSERT_EQ(prediction.dtype(), DType::F32);
+  EXPECT_EQ(seen.dtype(), DType::F32);
+  EXPECT_EQ(seen.shape(), Shape({5, 16}));
+  double want = 0;
+  for (const float v : prediction.data<float>()) want += std::abs(v) / 15;
+  EXPECT_GT(want, 0.01);
+  EXPECT_NEAR(plan.loss(), want, 0.01 * want) << "rounded to bf16 once";
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const 
 void fail_without_kernel(const KernelRequest& request) {
   std::string types;
   for (const Type& t : request.inputs) types += (types.empty() ? "" : ", ") + t.str();
-  fail(request.op->name(), "{}: no kernel is registered for inputs ({})", request.place, types);
+  const std::string where = request.place.empty() ? "" : request.place + ": ";
+  fail(request.op->name(), "{}no kernel is registered for inputs ({})", where, types);
 }
 
 std::vector<std::string> KernelRegistry::ops() const {

@@ -28,10 +28,14 @@ std::string machine() {
 nlohmann::json read_cache(const std::filesystem::path& cache) {
   std::error_code error;
   if (cache.empty() || !std::filesystem::exists(cache, error)) return nlohmann::json::object();
-  std::ifstream file(cache);
-  nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
-  if (all.is_object()) return all;
-  log()->warn("autotune: '{}' is not JSON and will be replaced", cache.string());
+  try {
+    std::ifstream file(cache);
+    nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
+    if (all.is_object()) return all;
+    log()->warn("autotune: '{}' is not JSON and will be replaced", cache.string());
+  } catch (const std::exception& e) {  // a directory opens, and fails when it is read
+    log()->warn("autotune: '{}' cannot be read: {}", cache.string(), e.what());
+  }
   return nlohmann::json::object();
 }
 
@@ -65,7 +69,7 @@ Choices measured(const std::filesystem::path& cache, const std::function<void(co
       if (value.is_string()) choices[key] = value.get<std::string>();
     }
   }
-  const std::size_t known = choices.size();
+  const Choices known = choices;
   compile([&](const KernelRequest& request, std::span<const KernelOffer> offers) {
     if (!is_measured(request)) return std::size_t{0};
     const std::size_t index = index_of(choices, request, offers);
@@ -74,7 +78,7 @@ Choices measured(const std::filesystem::path& cache, const std::function<void(co
     choices[choice_key(request)] = offers[best].implementation;
     return best;
   });
-  if (choices.size() > known) {
+  if (choices != known) {
     mine = choices;
     write_cache(cache, all);
   }
