@@ -137,8 +137,8 @@ class Lockstep:
 class Peer:
     name = "peer"
 
-    def __init__(self, command):
-        self.words, self.variant = shlex.split(command), ()
+    def __init__(self, command, variant):
+        self.words, self.variant = shlex.split(command), variant
 
     @staticmethod
     def variants(row):
@@ -185,7 +185,8 @@ def shown(command):
 
 
 def compare(name, row, lockstep, peer, rounds):
-    peer.choose(row)
+    if not peer.variant:
+        peer.choose(row)
     ours, theirs, load = [], [], os.getloadavg()[0]
     for _ in range(rounds):
         ours.append(lockstep.run(row))
@@ -235,12 +236,21 @@ def print_table(path):
         print(f"| {name} | {what} | {figures(r['lockstep'])} | {figures(r['peer'])} | {figures(r['ratio'])} | {bar} |")
 
 
+def variant_of(text, row):
+    """The variant that was asked for, ("mpi", "--cl"); () to try them."""
+    if not text:
+        return ()
+    words = text.split()
+    return tuple(words if row.ranks > 1 else ["", *(w for w in words if w.startswith("--"))])
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--peer")
     p.add_argument("--rows", default=",".join(ROWS))
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--bench", default="build/release/bin/bench_step")
+    p.add_argument("--variant", help="of the peer, such as 'mpi --cl', where an earlier run has told which is the fastest")
     p.add_argument("--out")
     p.add_argument("--table")
     a = p.parse_args()
@@ -252,7 +262,7 @@ def main():
         p.error(f"--rows: there is no {', '.join(unknown)}; there are {', '.join(ROWS)}")
     about = {"commit": commit(), "machine": machine(), "date": datetime.date.today().isoformat()}
     for name in a.rows.split(","):
-        result = compare(name, ROWS[name], Lockstep(a.bench), Peer(a.peer), a.rounds) | about
+        result = compare(name, ROWS[name], Lockstep(a.bench), Peer(a.peer, variant_of(a.variant, ROWS[name])), a.rounds) | about
         print(f"{name}: lockstep {figures(result['lockstep'])}, peer ({result['peer']['variant']}) {figures(result['peer'])} "
               f"{result['unit']}, ratio {figures(result['ratio'])}; {verdict(result)}", flush=True)
         if a.out:
