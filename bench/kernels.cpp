@@ -69,7 +69,7 @@ std::vector<Layer> layers_of(const std::string& name, std::int64_t batch, bool b
   auto graph = std::make_unique<Graph>(Mode::Train, DType::F32, 1, bf16 ? DType::BF16 : DType::F32);
   Traced traced = classify(*model)(
       Inputs(*graph, {{"image", {entry.image.batched(batch), DType::F32}}, {"label", {Shape{batch}, DType::I32}}}));
-  graph = fuse(*graph, traced);
+  graph = fuse(*graph, traced, false);
   append_gradient(*graph, traced.loss, batch);
   std::vector<Layer> layers;
   std::map<std::string, std::size_t> known;

@@ -50,10 +50,11 @@ bool supported(const KernelRequest& r) {
 // One offer per algorithm that oneDNN has for the shape, in the order of the rule. Winograd's descriptors throw where
 // it does not apply.
 template <class Offer>
-std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& shape, Offer offer) {
+std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& shape, Direction direction,
+                                Offer offer) {
   std::vector<KernelOffer> result;
   const DType dtype = r.inputs[0].dtype;
-  for (const dnnl::algorithm algorithm : algorithms(shape, dtype, r.options.conv_math)) {
+  for (const dnnl::algorithm algorithm : algorithms(shape, direction, dtype, r.options.conv_math)) {
     try {
       if (auto made = offer(algorithm)) result.push_back(std::move(*made));
     } catch (const dnnl::error& e) {
@@ -71,7 +72,7 @@ std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const 
   const bool bias = op.has_bias(r.inputs.size());
   const ConvolutionShape shape{op.options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
   const Problem p = describe(shape, r.dtype(), bias);
-  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+  return offers(r, shape, Direction::Forward, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
     const auto primitive = forward_primitive(p, algorithm, op.epilogue());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
@@ -87,7 +88,7 @@ std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::span<
   const ConvolutionShape shape{r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape,
                                r.inputs[0].shape};
   const Problem p = describe(shape, r.dtype(), false);
-  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+  return offers(r, shape, Direction::BackwardData, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
     const auto hint = forward_primitive(p, algorithm);
     if (!hint) return std::nullopt;
     const dnnl::convolution_backward_data::desc d(algorithm, p.x, p.weight, p.y, p.stride, p.dilation, p.padding,
@@ -107,7 +108,7 @@ std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::sp
   const ConvolutionShape shape{r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
                                r.inputs[1].shape};
   const Problem p = describe(shape, r.inputs[0].dtype, bias);
-  return offers(r, shape, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
+  return offers(r, shape, Direction::BackwardWeights, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
     const auto hint = forward_primitive(p, algorithm);
     if (!hint) return std::nullopt;
     const dnnl::convolution_backward_weights::desc d(algorithm, p.x, p.dweight, p.bias, p.y, p.stride, p.dilation,

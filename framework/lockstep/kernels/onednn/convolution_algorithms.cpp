@@ -24,22 +24,25 @@ bool winograd_applies(const ConvolutionShape& s, DType dtype) {
 //   128 -> 128, 16^2, 1024 tiles   239 241 236 | 435 443 393
 //   256 -> 256, 14^2, 128 tiles    230 238 236 | 355 347 382
 //   512 -> 512, 4^2, 128 tiles     245 305 205 | 602 603 575
+//   512 -> 512, 4^2, 32 tiles      249 298 210 | 234 226 343
 //   512 -> 512, 4^2, 64 tiles      245 297 203 | 362 367 461
 //   512 -> 512, 7^2, 32 tiles      236 239 212 | 191 195 252   the weights' transforms outweigh the rest, and the
 //                                                              gradient's 120 MiB of scratch make a model's peak
 //   256 -> 256, 8^2, 4 tiles       230 242 220 |  83  79 106
-bool winograd_wins(const ConvolutionShape& s) {
+bool winograd_wins(const ConvolutionShape& s, Direction direction) {
   if (std::min(s.weight[0], s.weight[1]) <= 16) return false;
-  const std::int64_t tiles = s.y[0] * ((s.y[2] + 3) / 4) * ((s.y[3] + 3) / 4);
-  return tiles >= 64;
+  // Tiles at the edge of an image count in part: 7^2 fills its four by three quarters.
+  if (direction == Direction::BackwardWeights) return s.y[0] * s.y[2] * s.y[3] >= 32 * 16;
+  return s.y[0] * ((s.y[2] + 3) / 4) * ((s.y[3] + 3) / 4) >= 64;
 }
 
 }  // namespace
 
-std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, DType dtype, KernelOptions::ConvMath math) {
+std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
+                                        KernelOptions::ConvMath math) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct, kWinograd = dnnl::algorithm::convolution_winograd;
   if (math == KernelOptions::ConvMath::Exact || !winograd_applies(shape, dtype)) return {kDirect};
-  if (winograd_wins(shape)) return {kWinograd, kDirect};
+  if (winograd_wins(shape, direction)) return {kWinograd, kDirect};
   return {kDirect, kWinograd};
 }
 

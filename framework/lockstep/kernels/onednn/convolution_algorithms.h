@@ -1,4 +1,4 @@
-// The static rule by which a convolution's algorithm is chosen, one for all directions.
+// The static rule by which a convolution's algorithm is chosen, per direction.
 #pragma once
 
 #include <dnnl.hpp>
@@ -14,7 +14,10 @@ struct ConvolutionShape {
   Shape x, weight, y;
 };
 
+enum class Direction : std::uint8_t { Forward, BackwardData, BackwardWeights };
+
 // Those worth trying, the one that should be fastest first.
-std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, DType dtype, KernelOptions::ConvMath math);
+std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
+                                        KernelOptions::ConvMath math);
 
 }  // namespace lockstep::onednn
