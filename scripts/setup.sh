@@ -5,11 +5,12 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--check]
+Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--cross] [--check]
   (nothing)  compiler, MPI and the libraries: enough to build, train and run benchmarks
   --tests    also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck
   --lint     also clang-tidy, for scripts/tidy.sh
   --slurm    also Slurm and MUNGE, for the test that starts ranks with srun
+  --cross    also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
   --check    only say what is missing; exit 1 if anything is
 EOF
 }
@@ -28,6 +29,7 @@ for argument in "$@"; do
     --tests) packages+=(python3 python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck) ;;
     --lint) packages+=(clang-tidy) ;;
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;
+    --cross) packages+=(g++-aarch64-linux-gnu) ;;
     --check) check_only=true ;;
     -h | --help) usage && exit 0 ;;
     *) echo "setup.sh: unknown argument '$argument'" >&2 && usage >&2 && exit 2 ;;
