@@ -39,11 +39,8 @@ int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<vo
       buckets_.emplace_back(Bucket{.number = number, .dtype = dtype, .elements = elements, .slots = std::move(slots)});
   std::size_t others = 0;
   for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();
-  b.received_bytes = others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype);
-  for (Lane& lane : lanes_) {
-    check(!lane.memory, "reduction", "bucket {} is added after others were started", number);
-    lane.bytes = std::max(lane.bytes, b.received_bytes);
-  }
+  check(!lanes_[0].memory, "reduction", "bucket {} is added after others were started", number);
+  lane_bytes_ = std::max(lane_bytes_, others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype));
   return number;
 }
 
@@ -63,7 +60,7 @@ void BucketReducer::start(int bucket) {
   check(b.phase == Phase::Idle, "reduction", "bucket {} was started twice in one step", bucket);
   if (size_ == 1 || b.elements == 0) return;  // one rank has joined its leaves to the root in slot 0 already
   for (Lane& lane : lanes_) {
-    if (!lane.memory) lane.memory = allocate_aligned(lane.bytes);
+    if (!lane.memory) lane.memory = allocate_aligned(lane_bytes_);
   }
   b.phase = Phase::Queued;
   queue_.push_back(bucket);
@@ -148,12 +145,6 @@ bool BucketReducer::progress() {
     admitted_ = 0;
   }
   return idle;
-}
-
-std::size_t BucketReducer::bytes() const {
-  std::size_t total = 0;
-  for (const Lane& lane : lanes_) total += lane.bytes;
-  return total;
 }
 
 void BucketReducer::finish() {

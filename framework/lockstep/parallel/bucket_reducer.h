@@ -24,9 +24,9 @@ class BucketReducer {
   int add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots);
 
   void start(int bucket);
-  bool progress();            // true when nothing is under way
-  void finish();              // until nothing is under way
-  std::size_t bytes() const;  // that it allocates itself
+  bool progress();                                            // true when nothing is under way
+  void finish();                                              // until nothing is under way
+  std::size_t bytes() const { return kLanes * lane_bytes_; }  // that it allocates itself
 
  private:
   enum class Phase : std::uint8_t { Idle, Queued, Exchange, Gather };
@@ -35,7 +35,6 @@ class BucketReducer {
     DType dtype;
     std::int64_t elements;
     std::vector<void*> slots;
-    std::size_t received_bytes = 0;          // the other ranks' partials of my slice
     std::vector<const void*> operands = {};  // by tree order: my slots' slices and the received ones
     Phase phase = Phase::Idle;
     int lane = -1;
@@ -44,7 +43,6 @@ class BucketReducer {
   // Memory to receive into, of one bucket at a time.
   struct Lane {
     AlignedBuffer memory;
-    std::size_t bytes = 0;
     bool taken = false;
   };
   static constexpr std::size_t kLanes = 2;
@@ -63,8 +61,9 @@ class BucketReducer {
   std::vector<TreeMerge> merges_;
   std::deque<Bucket> buckets_;
   std::array<Lane, kLanes> lanes_;
-  std::vector<int> queue_;    // started, in that order, which is the same on all ranks
-  std::size_t admitted_ = 0;  // of the queue
+  std::size_t lane_bytes_ = 0;  // the other ranks' partials of my slice, of the largest bucket
+  std::vector<int> queue_;      // started, in that order, which is the same on all ranks
+  std::size_t admitted_ = 0;    // of the queue
   std::vector<const float*> operands_f32_;
   std::vector<const double*> operands_f64_;
 };

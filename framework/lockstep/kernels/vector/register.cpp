@@ -127,34 +127,35 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
   return offer;
 }
 
-std::optional<KernelOffer> relu_kernel(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.as<UnaryOp>().kind() != Unary::Relu) return std::nullopt;
+// run(n, arguments, tag) on all elements in the layout that is offered, in place of that input if it may be.
+template <class Run>
+KernelOffer elementwise_kernel(const KernelRequest& r, std::span<const Layout> offered, int in_place_input, Run run) {
   KernelOffer offer = elementwise_offer(r, offered);
-  offer.in_place_input = 0;
-  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
-    return make_kernel([n](const Arguments& a) { relu(n, a.in<T>(0), a.out<T>(0)); });
+  offer.in_place_input = in_place_input;
+  offer.build = build_for(r.dtype(), [run, n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T tag) {
+    return make_kernel([=](const Arguments& a) { run(n, a, tag); });
   });
   return offer;
+}
+
+std::optional<KernelOffer> relu_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<UnaryOp>().kind() != Unary::Relu) return std::nullopt;
+  return elementwise_kernel(r, offered, 0,
+                            []<class T>(std::int64_t n, const Arguments& a, T) { relu(n, a.in<T>(0), a.out<T>(0)); });
 }
 
 std::optional<KernelOffer> relu_gradient_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.as<UnaryGradientOp>().kind() != Unary::Relu) return std::nullopt;
-  KernelOffer offer = elementwise_offer(r, offered);
-  offer.in_place_input = 1;
-  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
-    return make_kernel([n](const Arguments& a) { relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+  return elementwise_kernel(r, offered, 1, []<class T>(std::int64_t n, const Arguments& a, T) {
+    relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
   });
-  return offer;
 }
 
 std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.as<BinaryOp>().kind() != Binary::Add) return std::nullopt;
-  KernelOffer offer = elementwise_offer(r, offered);
-  offer.in_place_input = 0;
-  offer.build = build_for(r.dtype(), [n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T) {
-    return make_kernel([n](const Arguments& a) { add(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+  return elementwise_kernel(r, offered, 0, []<class T>(std::int64_t n, const Arguments& a, T) {
+    add(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
   });
-  return offer;
 }
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
