@@ -40,6 +40,7 @@ int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<vo
   std::size_t others = 0;
   for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();
   check(!lanes_[0].memory, "reduction", "bucket {} is added after others were started", number);
+  queue_.reserve(buckets_.size());  // how long it gets depends on how fast the others answer
   lane_bytes_ = std::max(lane_bytes_, others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype));
   return number;
 }
