@@ -1,0 +1,412 @@
+#!/usr/bin/python3
+"""Several hosts on one machine, for MPI: hosts.py up N [options], then any of
+
+  exec HOST COMMAND...      run a command on a host, in this directory
+  mpirun K PROGRAM...       start K ranks over all hosts, from node1 through ssh (--limit SECONDS before K)
+  link-down HOST            pull the host's cable: it sees no carrier, its peers hear nothing more
+  link-up HOST              plug it in again
+  loss HOST PERCENT         drop that share of its frames, both ways, unseen by the senders; 0 ends it
+  kill HOST                 end every process of the host at once; it does not come back
+  down                      remove hosts, network and files
+
+A host is a set of Linux namespaces: its own name, network, /etc/hosts, /dev/shm, /run, /sys and processes, with an ssh
+server as process 1, so that whatever runs there ends with it. All else (programs, /tmp) is this machine's. The hosts
+hang on one bridge by a cable each; a cable's rate holds both ways. The network is unreachable from outside, so clusters
+do not disturb each other. With several up, LOCKSTEP_CLUSTER says which one is meant (the name in up's first line).
+
+Tests use the class: `with Cluster(2) as cluster: cluster.mpirun(4, [program])`. Whatever way its process ends, the
+kernel ends the hosts too; files that a killed process left are removed by the next cluster's start.
+"""
+
+import argparse
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+PREFIX = "lockstep-cluster-"
+NETWORK = "10.77.0"  # seen inside a cluster only
+
+# Process 1 of a host. It waits for its network card on standard input, and becomes the ssh server.
+INIT = """set -e
+directory=$1 name=$2 address=$3
+hostname "$name"
+mount --bind "$directory/hosts" /etc/hosts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/sshd /run/cgroup
+mount --rbind /sys/fs/cgroup /run/cgroup
+mount -t sysfs sysfs /sys # lists this host's network cards
+mount --rbind /run/cgroup /sys/fs/cgroup
+echo ready
+read -r _
+ip link set lo up
+ip address add "$address/24" dev eth0
+ip link set eth0 up
+exec "$(command -v sshd)" -D -e -f "$directory/sshd_config"
+"""
+
+
+class Unavailable(Exception):
+    """This machine cannot have such hosts: the reason."""
+
+
+class ClusterError(Exception):
+    """Something went wrong that should not have."""
+
+
+def call(*command):
+    """A tool that has to succeed, and what it prints."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ClusterError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it stays in force over exec
+
+
+def check_available():
+    if os.geteuid() != 0:
+        raise Unavailable("hosts made of namespaces need root")
+    for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux"),
+                          ("sshd", "openssh-server"), ("ssh", "openssh-client"), ("ssh-keygen", "openssh-client"),
+                          ("mpirun", "openmpi-bin")]:
+        if shutil.which(tool) is None:
+            raise Unavailable(f"{tool} is not installed (apt-get install {package}, or scripts/setup.sh --tests)")
+    probe = ("mount -t sysfs sysfs /sys && ip link add cable type veth peer name card && ip link add bridge type bridge && "
+             "tc qdisc add dev cable root tbf rate 1gbit burst 256kb latency 50ms")
+    try:
+        call("unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "sh", "-c", probe)
+    except ClusterError as error:
+        raise Unavailable(f"no namespaces, veth, bridge or tbf here (a container without --privileged?): {error}") from error
+
+
+class Hosts:
+    """The hosts of a running cluster, by what its directory says; any process may use it."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        state = json.loads((self.directory / "state.json").read_text())
+        self.owner, self.switch, self.pids, self.hostfile = state["owner"], state["switch"], state["hosts"], self.directory / "hostfile"
+
+    @property
+    def names(self):
+        return list(self.pids)
+
+    def _pid(self, host):
+        if host not in self.pids:
+            raise ClusterError(f"no host '{host}'; there are {', '.join(self.pids)}")
+        return self.pids[host]
+
+    def command(self, host, command, directory=None):
+        """The arguments that run `command` on a host."""
+        # The namespace of processes is that of the children: the process itself stands outside, and holds the host.
+        pid = self._pid(host)
+        return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", f"-p/proc/{pid}/ns/pid_for_children",
+                "env", "-C", str(directory or Path.cwd()), *map(str, command)]
+
+    def _switch(self, *command):
+        return call("nsenter", "-t", str(self.switch), "-n", *command)
+
+    def _network(self, host, *command):
+        return call("nsenter", "-t", str(self._pid(host)), "-n", *command)
+
+    def _port(self, host):
+        return f"port{self.names.index(host) + 1}"
+
+    def link_down(self, host):
+        self._pid(host)
+        self._switch("ip", "link", "set", self._port(host), "down")
+
+    def link_up(self, host):
+        self._pid(host)
+        self._switch("ip", "link", "set", self._port(host), "up")
+
+    def loss(self, host, percent):
+        """Drops what arrives at both ends of the cable: not every kernel has netem, and a sender would notice an output filter."""
+        if shutil.which("nft") is None:
+            raise Unavailable("nft is not installed (apt-get install nftables, or scripts/setup.sh --tests)")
+        for run, device in [(lambda *c: self._network(host, *c), "eth0"), (self._switch, self._port(host))]:
+            table = f"netdev loss_{device}"
+            rules = f"table {table}\ndelete table {table}\n"  # the first line makes the second succeed
+            if percent > 0:
+                rules += (f"table {table} {{ chain arriving {{ type filter hook ingress device {device} priority 0; "
+                          f"numgen random mod 10000 < {round(percent * 100)} drop }} }}")
+            run("nft", rules)
+
+    def kill(self, host):
+        os.kill(self._pid(host), signal.SIGKILL)  # the kernel ends process 1 with it, and all others with that
+
+    def sweep(self):
+        """Ends all that runs on the hosts but their ssh servers."""
+        for host in self.names:
+            if Path(f"/proc/{self.pids[host]}/ns/net").exists():
+                subprocess.run(self.command(host, ["sh", "-c", "kill -9 -1"], "/"), stderr=subprocess.DEVNULL)
+
+    def mpirun_command(self, ranks, command, environment=None, hostfile=None):
+        """mpirun on node1 over all hosts; `command` may begin with options of mpirun's own."""
+        settings = {
+            "plm": "rsh", "plm_rsh_agent": "ssh", "plm_rsh_args": f"-F {self.directory}/ssh_config",
+            "oob_tcp_if_include": f"{NETWORK}.0/24", "btl_tcp_if_include": f"{NETWORK}.0/24", "btl": "self,vader,tcp",
+            # Nothing else notices a host that has gone silent.
+            "oob_tcp_keepalive_time": 5, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3,
+            # All hosts share this machine's cores.
+            "hwloc_base_binding_policy": "none", "rmaps_base_oversubscribe": 1, "mpi_yield_when_idle": 1,
+            "orte_tmpdir_base": "/run", "orte_abort_print_stack": 0, "btl_base_warn_component_unused": 0,
+        }
+        options = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
+        options += [word for name, value in (environment or {}).items() for word in ("-x", f"{name}={value}")]
+        # Called by its full path, mpirun gives the other hosts its own prefix.
+        return self.command(self.names[0], [shutil.which("mpirun"), "--allow-run-as-root", *options, "--hostfile", hostfile or self.hostfile,
+                                                "-n", ranks, *command])
+
+    def mpirun(self, ranks, command, limit=60, **settings):
+        """Runs `command` on so many ranks and returns its subprocess.CompletedProcess. After `limit` seconds all that
+        runs on the hosts is ended and subprocess.TimeoutExpired raised, with what was printed."""
+        return self.run_limited(self.mpirun_command(ranks, command, **settings), limit, subprocess.PIPE)
+
+    def run_limited(self, arguments, limit, output):
+        # What the caller has set for Open MPI on one machine must not reach the hosts.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
+        with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, env=environment) as process:
+            try:
+                out, err = process.communicate(timeout=limit)
+            except BaseException as error:
+                self.sweep()
+                process.kill()
+                out, err = process.communicate()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise subprocess.TimeoutExpired(arguments, limit, out, err) from None
+                raise
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+class Cluster(Hosts):
+    """Hosts node1 ... nodeN that live as long as this object (a context manager). rate: tc's, as "1gbit", of each
+    host's cable; delay: as "0.1ms", one way, of each cable, for which the kernel has to have netem."""
+
+    def __init__(self, hosts, slots=2, rate=None, delay=None):
+        check_available()
+        remove_leftovers()
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._lock = open(directory / "lock", "w")  # held while the owner lives, however it ends
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._processes, self.directory = [], directory
+        try:
+            names = [f"node{i + 1}" for i in range(hosts)]
+            self._write_files(names, slots)
+            switch = self._start(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"])
+            pids = {name: self._start_host(name, i + 1).pid for i, name in enumerate(names)}
+            (directory / "state.json").write_text(json.dumps({"owner": os.getpid(), "switch": switch.pid, "hosts": pids}))
+            super().__init__(directory)
+            self._connect(rate, delay)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stdin.close()
+        self._processes = []
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self._lock.close()
+
+    def _write_files(self, names, slots):
+        files = self.directory
+        for key in ("host_key", "user_key"):
+            call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lockstep test", "-f", str(files / key))
+        host_key = (files / "host_key.pub").read_text()
+        numbered = list(enumerate(names, 1))
+        (files / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{NETWORK}.{i} {name}\n" for i, name in numbered))
+        (files / "hostfile").write_text(f"# {files.name}\n" + "".join(f"{name} slots={slots}\n" for name in names))
+        (files / "known_hosts").write_text("".join(f"{name} {host_key}" for name in names))
+        (files / "sshd_config").write_text(
+            f"HostKey {files}/host_key\nAuthorizedKeysFile {files}/user_key.pub\nStrictModes no\nUsePAM no\nUseDNS no\nPidFile none\n"
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n")
+        (files / "ssh_config").write_text(
+            f"IdentityFile {files}/user_key\nIdentitiesOnly yes\nUserKnownHostsFile {files}/known_hosts\nStrictHostKeyChecking yes\n"
+            "BatchMode yes\nConnectTimeout 10\nLogLevel ERROR\n")
+
+    def _start(self, command):
+        """Starts what holds a namespace, and returns when it says it is ready."""
+        with open(self.directory / "log", "a") as log:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                                       start_new_session=True, preexec_fn=die_with_parent)
+        self._processes.append(process)
+        if process.stdout.readline() != "ready\n":
+            raise ClusterError(f"{command[0]} failed: {(self.directory / 'log').read_text().strip()}")
+        return process
+
+    def _start_host(self, name, number):
+        return self._start(["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
+                            "sh", "-c", INIT, "init", str(self.directory), name, f"{NETWORK}.{number}"])
+
+    def _connect(self, rate, delay):
+        self._switch("ip", "link", "add", "bridge", "type", "bridge")
+        self._switch("ip", "link", "set", "bridge", "up")
+        for process, host in zip(self._processes[1:], self.names):
+            port = self._port(host)
+            self._switch("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self._pid(host)))
+            self._switch("ip", "link", "set", port, "master", "bridge", "up")
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            parent = "root"
+            if delay:
+                try:
+                    self._network(host, "tc", "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "netem", "delay", delay, "limit", "100000")
+                except ClusterError as error:
+                    raise Unavailable(f"this kernel has no netem, which a delay needs: {error}") from error
+                parent = "parent 1:1"
+            if rate:
+                bucket = ["tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
+                self._network(host, "tc", "qdisc", "add", "dev", "eth0", *parent.split(), *bucket)
+                self._switch("tc", "qdisc", "add", "dev", port, "root", *bucket)
+        deadline = time.monotonic() + 30
+        while not all(listens(self.pids[host]) for host in self.names):
+            if time.monotonic() > deadline or any(process.poll() is not None for process in self._processes):
+                raise ClusterError(f"no ssh server on all of {self.names}: {(self.directory / 'log').read_text().strip()}")
+            time.sleep(0.01)
+
+
+def listens(pid):
+    """Whether port 22 (hexadecimal 16) is listened at (state 0A) in the process's network."""
+    rows = [row.split() for row in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return any(row[1].endswith(":0016") and row[3] == "0A" for row in rows)
+
+
+def directories():
+    return sorted(Path(tempfile.gettempdir()).glob(PREFIX + "*"))
+
+
+def is_up(directory):
+    """Its owner lives: it holds the lock, whatever became of its process id."""
+    try:
+        with open(directory / "lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return time.time() - directory.stat().st_mtime < 60 if directory.exists() else False  # just being made
+
+
+def remove_leftovers():
+    for directory in directories():
+        if not is_up(directory):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def running():
+    """The cluster that a command means."""
+    name = os.environ.get("LOCKSTEP_CLUSTER")
+    found = [d for d in directories() if is_up(d) and (d / "state.json").exists() and name in (None, d.name)]
+    if len(found) != 1:
+        raise ClusterError(f"{len(found)} clusters are up" + (f" with the name {name}" if name else "") +
+                           ("; set LOCKSTEP_CLUSTER to one of: " + " ".join(d.name for d in found) if found else ""))
+    return Hosts(found[0])
+
+
+def up(options):
+    """Starts a process that owns the cluster until `down` ends it, and prints the hostfile when all is ready."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        os.setsid()
+        ends = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+        status = 1
+        try:
+            with Cluster(options.hosts, options.slots, options.rate, options.delay) as cluster:
+                os.write(writer, b"0" + cluster.hostfile.read_bytes())
+                os.close(writer)
+                null = os.open(os.devnull, os.O_RDWR)
+                for stream in (0, 1, 2):
+                    os.dup2(null, stream)
+                signal.sigwait(ends)
+            status = 0
+        except (Unavailable, ClusterError) as error:
+            os.write(writer, (b"S" if isinstance(error, Unavailable) else b"1") + str(error).encode())
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        status, text = answer.read(1), answer.read()
+    if status == "S":
+        raise Unavailable(text)
+    if status != "0":
+        raise ClusterError(text or "the cluster's process died")
+    print(text, end="")
+
+
+def down():
+    cluster = running()
+    os.kill(cluster.owner, signal.SIGTERM)
+    while cluster.directory.exists() and is_up(cluster.directory):
+        time.sleep(0.01)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
+    verbs = parser.add_subparsers(dest="verb", required=True, help=argparse.SUPPRESS)
+    start = verbs.add_parser("up")
+    start.add_argument("hosts", type=int)
+    start.add_argument("--slots", type=int, default=2, help="ranks per host in the hostfile (2)")
+    start.add_argument("--rate", help="of each host's cable, as 1gbit")
+    start.add_argument("--delay", help="of each host's cable, one way, as 0.1ms; needs netem")
+    verbs.add_parser("down")
+    ranks = verbs.add_parser("mpirun")
+    ranks.add_argument("--limit", type=float, default=600, help="seconds after which all is ended (600)")
+    ranks.add_argument("ranks", type=int)
+    for verb in ("exec", "link-down", "link-up", "loss", "kill"):
+        verbs.add_parser(verb).add_argument("host")
+    verbs.choices["loss"].add_argument("percent", type=float)
+    for verb in ("exec", "mpirun"):
+        verbs.choices[verb].add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if options.verb == "up":
+        return up(options)
+    if options.verb == "down":
+        return down()
+    cluster = running()
+    if options.verb == "exec":
+        command = cluster.command(options.host, options.command)
+        sys.stdout.flush()
+        os.execvp(command[0], command)
+    if options.verb == "mpirun":
+        try:
+            return cluster.run_limited(cluster.mpirun_command(options.ranks, options.command), options.limit, None).returncode
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"not over after {options.limit:g} s: all that ran on the hosts was ended") from None
+    if options.verb == "loss":
+        return cluster.loss(options.host, options.percent)
+    return {"link-down": cluster.link_down, "link-up": cluster.link_up, "kill": cluster.kill}[options.verb](options.host)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Unavailable as error:
+        print(f"hosts.py: {error}", file=sys.stderr)
+        sys.exit(77)
+    except ClusterError as error:
+        print(f"hosts.py: {error}", file=sys.stderr)
+        sys.exit(1)
