@@ -7,7 +7,8 @@ usage() {
   cat <<'EOF'
 Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--cross] [--check]
   (nothing)  compiler, MPI and the libraries: enough to build, train and run benchmarks
-  --tests    also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck
+  --tests    also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck;
+             for root, who alone can run tests/cluster, also an ssh server, iproute2 and nftables
   --lint     also clang-tidy, for scripts/tidy.sh
   --slurm    also Slurm and MUNGE, for the test that starts ranks with srun
   --cross    also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
@@ -26,7 +27,10 @@ packages=(
 check_only=false
 for argument in "$@"; do
   case $argument in
-    --tests) packages+=(python3 python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck) ;;
+    --tests)
+      packages+=(python3 python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck)
+      if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables); fi
+      ;;
     --lint) packages+=(clang-tidy) ;;
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;
     --cross) packages+=(g++-aarch64-linux-gnu) ;;

@@ -8,7 +8,7 @@ usage() {
   cat <<'EOF'
 Usage: scripts/test.sh [quick|full|long|all] [ctest arguments]
   quick  tests labelled quick (minutes)
-  full   all that is not labelled long (the default)
+  full   all that is not labelled long (the default); as root also on several hosts, tests/cluster
   long   tests labelled long
   all    every test
 Examples: scripts/test.sh quick -R '^core'    scripts/test.sh full --rerun-failed

@@ -35,9 +35,11 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 PREFIX = "lockstep-cluster-"
 NETWORK = "10.77.0"  # seen inside a cluster only
 
-# Process 1 of a host. It waits for its network card on standard input, and becomes the ssh server.
+# Process 1 of a host: says its number outside, waits for its network card, and becomes the ssh server.
 INIT = """set -e
 directory=$1 name=$2 address=$3
+read -r pid _ </proc/self/stat # still the outer /proc
+mount -t proc proc /proc
 hostname "$name"
 mount --bind "$directory/hosts" /etc/hosts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
@@ -46,7 +48,7 @@ mkdir /run/sshd /run/cgroup
 mount --rbind /sys/fs/cgroup /run/cgroup
 mount -t sysfs sysfs /sys # lists this host's network cards
 mount --rbind /run/cgroup /sys/fs/cgroup
-echo ready
+echo "$pid"
 read -r _
 ip link set lo up
 ip address add "$address/24" dev eth0
@@ -63,21 +65,29 @@ class ClusterError(Exception):
     """Something went wrong that should not have."""
 
 
-def call(*command):
-    """A tool that has to succeed, and what it prints."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def call(*command, text=""):
+    """A tool that has to succeed, with what it reads."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode != 0:
         raise ClusterError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
 
 
-def die_with_parent():
+def in_network(pid, *command, **options):
+    call("nsenter", "-t", str(pid), "-n", *command, **options)
+
+
+def prepare_holder():
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # what its owner blocks is nothing to a host
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it stays in force over exec
 
 
-def check_available():
+def check_root():
     if os.geteuid() != 0:
         raise Unavailable("hosts made of namespaces need root")
+
+
+def check_available():
+    check_root()
     for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux"),
                           ("sshd", "openssh-server"), ("ssh", "openssh-client"), ("ssh-keygen", "openssh-client"),
                           ("mpirun", "openmpi-bin")]:
@@ -91,67 +101,71 @@ def check_available():
         raise Unavailable(f"no namespaces, veth, bridge or tbf here (a container without --privileged?): {error}") from error
 
 
+def is_child(pid, parent):
+    """Whether the process lives and is still the one that was started, its number not used again."""
+    try:
+        return f"\nPPid:\t{parent}\n" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
 class Hosts:
     """The hosts of a running cluster, by what its directory says; any process may use it."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
         state = json.loads((self.directory / "state.json").read_text())
-        self.owner, self.switch, self.pids, self.hostfile = state["owner"], state["switch"], state["hosts"], self.directory / "hostfile"
-
-    @property
-    def names(self):
-        return list(self.pids)
+        self.owner, self.switch, self._inits = state["owner"], state["switch"], state["hosts"]
+        self.names, self.hostfile = list(self._inits), self.directory / "hostfile"
 
     def _pid(self, host):
-        if host not in self.pids:
-            raise ClusterError(f"no host '{host}'; there are {', '.join(self.pids)}")
-        return self.pids[host]
+        if host not in self._inits:
+            raise ClusterError(f"no host '{host}'; there are {', '.join(self.names)}")
+        pid, holder = self._inits[host]
+        if not is_child(pid, holder):
+            raise ClusterError(f"{host} is no more")
+        return pid
 
     def command(self, host, command, directory=None):
-        """The arguments that run `command` on a host."""
-        # The namespace of processes is that of the children: the process itself stands outside, and holds the host.
-        pid = self._pid(host)
-        return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", f"-p/proc/{pid}/ns/pid_for_children",
-                "env", "-C", str(directory or Path.cwd()), *map(str, command)]
-
-    def _switch(self, *command):
-        return call("nsenter", "-t", str(self.switch), "-n", *command)
-
-    def _network(self, host, *command):
-        return call("nsenter", "-t", str(self._pid(host)), "-n", *command)
+        """The arguments that run `command` on a host, with as little of the caller's environment as ssh would let through:
+        a setting must not reach one host and not the others."""
+        kept = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "USER", "LANG", "TERM") if name in os.environ]
+        return ["nsenter", "-t", str(self._pid(host)), "-m", "-u", "-i", "-n", "-p",
+                "env", "-i", "-C", str(directory or Path.cwd()), *kept, *map(str, command)]
 
     def _port(self, host):
+        self._pid(host)  # it exists
         return f"port{self.names.index(host) + 1}"
 
     def link_down(self, host):
-        self._pid(host)
-        self._switch("ip", "link", "set", self._port(host), "down")
+        in_network(self.switch, "ip", "link", "set", self._port(host), "down")
 
     def link_up(self, host):
-        self._pid(host)
-        self._switch("ip", "link", "set", self._port(host), "up")
+        in_network(self.switch, "ip", "link", "set", self._port(host), "up")
 
     def loss(self, host, percent):
         """Drops what arrives at both ends of the cable: not every kernel has netem, and a sender would notice an output filter."""
         if shutil.which("nft") is None:
             raise Unavailable("nft is not installed (apt-get install nftables, or scripts/setup.sh --tests)")
-        for run, device in [(lambda *c: self._network(host, *c), "eth0"), (self._switch, self._port(host))]:
+        condition = f"numgen random mod 10000 < {round(percent * 100)}" if percent < 100 else ""
+        for pid, device in [(self._pid(host), "eth0"), (self.switch, self._port(host))]:
             table = f"netdev loss_{device}"
             rules = f"table {table}\ndelete table {table}\n"  # the first line makes the second succeed
             if percent > 0:
-                rules += (f"table {table} {{ chain arriving {{ type filter hook ingress device {device} priority 0; "
-                          f"numgen random mod 10000 < {round(percent * 100)} drop }} }}")
-            run("nft", rules)
+                rules += (f"table {table} {{\nchain arriving {{\ntype filter hook ingress device {device} priority 0\n"
+                          f"{condition} drop\n}}\n}}\n")
+            in_network(pid, "nft", "-f", "-", text=rules)
 
     def kill(self, host):
-        os.kill(self._pid(host), signal.SIGKILL)  # the kernel ends process 1 with it, and all others with that
+        os.kill(self._pid(host), signal.SIGKILL)  # without its process 1 the kernel ends all others
+        while is_child(*self._inits[host]):
+            time.sleep(0.01)
 
     def sweep(self):
         """Ends all that runs on the hosts but their ssh servers."""
         for host in self.names:
-            if Path(f"/proc/{self.pids[host]}/ns/net").exists():
-                subprocess.run(self.command(host, ["sh", "-c", "kill -9 -1"], "/"), stderr=subprocess.DEVNULL)
+            if is_child(*self._inits[host]):
+                subprocess.run(self.command(host, ["sh", "-c", "while kill -9 -1 2>/dev/null; do sleep 0.01; done"], "/"))
 
     def mpirun_command(self, ranks, command, environment=None, hostfile=None):
         """mpirun on node1 over all hosts; `command` may begin with options of mpirun's own."""
@@ -167,8 +181,8 @@ class Hosts:
         options = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
         options += [word for name, value in (environment or {}).items() for word in ("-x", f"{name}={value}")]
         # Called by its full path, mpirun gives the other hosts its own prefix.
-        return self.command(self.names[0], [shutil.which("mpirun"), "--allow-run-as-root", *options, "--hostfile", hostfile or self.hostfile,
-                                                "-n", ranks, *command])
+        options += ["--allow-run-as-root", "--hostfile", hostfile or self.hostfile, "-n", ranks]
+        return self.command(self.names[0], [shutil.which("mpirun"), *options, *command])
 
     def mpirun(self, ranks, command, limit=60, **settings):
         """Runs `command` on so many ranks and returns its subprocess.CompletedProcess. After `limit` seconds all that
@@ -176,9 +190,7 @@ class Hosts:
         return self.run_limited(self.mpirun_command(ranks, command, **settings), limit, subprocess.PIPE)
 
     def run_limited(self, arguments, limit, output):
-        # What the caller has set for Open MPI on one machine must not reach the hosts.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
-        with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, env=environment) as process:
+        with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True) as process:
             try:
                 out, err = process.communicate(timeout=limit)
             except BaseException as error:
@@ -193,21 +205,22 @@ class Hosts:
 
 class Cluster(Hosts):
     """Hosts node1 ... nodeN that live as long as this object (a context manager). rate: tc's, as "1gbit", of each
-    host's cable; delay: as "0.1ms", one way, of each cable, for which the kernel has to have netem."""
+    host's cable, both ways; delay: as "0.1ms", of what each host sends, for which the kernel has to have netem."""
 
     def __init__(self, hosts, slots=2, rate=None, delay=None):
         check_available()
         remove_leftovers()
-        directory = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = open(directory / "lock", "w")  # held while the owner lives, however it ends
+        made = Path(tempfile.mkdtemp(prefix="." + PREFIX))
+        self._lock = open(made / "lock", "w")  # held while the owner lives, however it ends
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._processes, self.directory = [], directory
+        self._holders, directory = [], made.rename(made.with_name(made.name[1:]))  # from now on others see it
+        self.directory = directory
         try:
             names = [f"node{i + 1}" for i in range(hosts)]
             self._write_files(names, slots)
-            switch = self._start(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"])
-            pids = {name: self._start_host(name, i + 1).pid for i, name in enumerate(names)}
-            (directory / "state.json").write_text(json.dumps({"owner": os.getpid(), "switch": switch.pid, "hosts": pids}))
+            switch = self._start("unshare", "--net", "sh", "-c", "echo $$; exec sleep infinity")
+            inits = {name: (self._start_host(name, i), self._holders[-1].pid) for i, name in enumerate(names, 1)}
+            (directory / "state.json").write_text(json.dumps({"owner": os.getpid(), "switch": switch, "hosts": inits}))
             super().__init__(directory)
             self._connect(rate, delay)
         except BaseException:
@@ -221,12 +234,14 @@ class Cluster(Hosts):
         self.close()
 
     def close(self):
-        for process in reversed(self._processes):
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            process.stdin.close()
-        self._processes = []
+        for holder in reversed(self._holders):
+            # A host's holder ends after its process 1, and that after all others: nothing is left when it has ended.
+            if is_child(holder.init, holder.pid):
+                os.kill(holder.init, signal.SIGKILL)
+            else:
+                holder.kill()
+            holder.communicate()
+        self._holders = []
         shutil.rmtree(self.directory, ignore_errors=True)
         self._lock.close()
 
@@ -246,44 +261,50 @@ class Cluster(Hosts):
             f"IdentityFile {files}/user_key\nIdentitiesOnly yes\nUserKnownHostsFile {files}/known_hosts\nStrictHostKeyChecking yes\n"
             "BatchMode yes\nConnectTimeout 10\nLogLevel ERROR\n")
 
-    def _start(self, command):
-        """Starts what holds a namespace, and returns when it says it is ready."""
+    def _start(self, *command):
+        """Starts what holds a namespace, and returns the process in it when that says it is ready."""
         with open(self.directory / "log", "a") as log:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                       start_new_session=True, preexec_fn=die_with_parent)
-        self._processes.append(process)
-        if process.stdout.readline() != "ready\n":
-            raise ClusterError(f"{command[0]} failed: {(self.directory / 'log').read_text().strip()}")
-        return process
+            holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                                      start_new_session=True, preexec_fn=prepare_holder)
+        holder.init = None
+        self._holders.append(holder)
+        answer = holder.stdout.readline()
+        if not answer:
+            raise ClusterError(f"{command} failed: {self._log()}")
+        holder.init = int(answer)
+        return holder.init
+
+    def _log(self):
+        return (self.directory / "log").read_text().strip()
 
     def _start_host(self, name, number):
-        return self._start(["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
-                            "sh", "-c", INIT, "init", str(self.directory), name, f"{NETWORK}.{number}"])
+        return self._start("unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child",
+                           "sh", "-c", INIT, "init", str(self.directory), name, f"{NETWORK}.{number}")
 
     def _connect(self, rate, delay):
-        self._switch("ip", "link", "add", "bridge", "type", "bridge")
-        self._switch("ip", "link", "set", "bridge", "up")
-        for process, host in zip(self._processes[1:], self.names):
+        in_network(self.switch, "ip", "link", "add", "bridge", "type", "bridge")
+        in_network(self.switch, "ip", "link", "set", "bridge", "up")
+        for holder, host in zip(self._holders[1:], self.names):
             port = self._port(host)
-            self._switch("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self._pid(host)))
-            self._switch("ip", "link", "set", port, "master", "bridge", "up")
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            parent = "root"
+            in_network(self.switch, "ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self._pid(host)))
+            in_network(self.switch, "ip", "link", "set", port, "master", "bridge", "up")
+            holder.stdin.write("go\n")
+            holder.stdin.flush()
+            attach, parent = ("tc", "qdisc", "add", "dev", "eth0"), ("root",)
             if delay:
                 try:
-                    self._network(host, "tc", "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "netem", "delay", delay, "limit", "100000")
+                    in_network(self._pid(host), *attach, "root", "handle", "1:", "netem", "delay", delay, "limit", "100000")
                 except ClusterError as error:
                     raise Unavailable(f"this kernel has no netem, which a delay needs: {error}") from error
-                parent = "parent 1:1"
+                parent = ("parent", "1:1")
             if rate:
                 bucket = ["tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
-                self._network(host, "tc", "qdisc", "add", "dev", "eth0", *parent.split(), *bucket)
-                self._switch("tc", "qdisc", "add", "dev", port, "root", *bucket)
+                in_network(self._pid(host), *attach, *parent, *bucket)
+                in_network(self.switch, "tc", "qdisc", "add", "dev", port, "root", *bucket)
         deadline = time.monotonic() + 30
-        while not all(listens(self.pids[host]) for host in self.names):
-            if time.monotonic() > deadline or any(process.poll() is not None for process in self._processes):
-                raise ClusterError(f"no ssh server on all of {self.names}: {(self.directory / 'log').read_text().strip()}")
+        while not all(listens(self._pid(host)) for host in self.names):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"no ssh server on some of {self.names}: {self._log()}")
             time.sleep(0.01)
 
 
@@ -306,7 +327,7 @@ def is_up(directory):
     except BlockingIOError:
         return True
     except FileNotFoundError:
-        return time.time() - directory.stat().st_mtime < 60 if directory.exists() else False  # just being made
+        return False
 
 
 def remove_leftovers():
@@ -371,7 +392,7 @@ def main():
     start.add_argument("hosts", type=int)
     start.add_argument("--slots", type=int, default=2, help="ranks per host in the hostfile (2)")
     start.add_argument("--rate", help="of each host's cable, as 1gbit")
-    start.add_argument("--delay", help="of each host's cable, one way, as 0.1ms; needs netem")
+    start.add_argument("--delay", help="of what each host sends, as 0.1ms; needs netem")
     verbs.add_parser("down")
     ranks = verbs.add_parser("mpirun")
     ranks.add_argument("--limit", type=float, default=600, help="seconds after which all is ended (600)")
@@ -382,6 +403,7 @@ def main():
     for verb in ("exec", "mpirun"):
         verbs.choices[verb].add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
+    check_root()
     if options.verb == "up":
         return up(options)
     if options.verb == "down":
