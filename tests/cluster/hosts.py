@@ -19,6 +19,7 @@ kernel ends the hosts too; files that a killed process left are removed by the n
 """
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -57,12 +58,13 @@ exec "$(command -v sshd)" -D -e -f "$directory/sshd_config"
 """
 
 
-class Unavailable(Exception):
-    """This machine cannot have such hosts: the reason."""
-
-
 class ClusterError(Exception):
-    """Something went wrong that should not have."""
+    status = 1  # of this script
+
+
+class Unavailable(ClusterError):
+    """This machine cannot have such hosts: the reason."""
+    status = 77
 
 
 def call(*command, text=""):
@@ -88,11 +90,9 @@ def check_root():
 
 def check_available():
     check_root()
-    for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux"),
-                          ("sshd", "openssh-server"), ("ssh", "openssh-client"), ("ssh-keygen", "openssh-client"),
-                          ("mpirun", "openmpi-bin")]:
+    for tool in ("ip", "tc", "nft", "unshare", "nsenter", "sshd", "ssh", "ssh-keygen", "mpirun"):
         if shutil.which(tool) is None:
-            raise Unavailable(f"{tool} is not installed (apt-get install {package}, or scripts/setup.sh --tests)")
+            raise Unavailable(f"{tool} is not installed (as root, scripts/setup.sh --tests installs it)")
     probe = ("mount -t sysfs sysfs /sys && ip link add cable type veth peer name card && ip link add bridge type bridge && "
              "tc qdisc add dev cable root tbf rate 1gbit burst 256kb latency 50ms")
     try:
@@ -137,16 +137,11 @@ class Hosts:
         self._pid(host)  # it exists
         return f"port{self.names.index(host) + 1}"
 
-    def link_down(self, host):
-        in_network(self.switch, "ip", "link", "set", self._port(host), "down")
-
-    def link_up(self, host):
-        in_network(self.switch, "ip", "link", "set", self._port(host), "up")
+    def link(self, host, state):  # "up" or "down"
+        in_network(self.switch, "ip", "link", "set", self._port(host), state)
 
     def loss(self, host, percent):
         """Drops what arrives at both ends of the cable: not every kernel has netem, and a sender would notice an output filter."""
-        if shutil.which("nft") is None:
-            raise Unavailable("nft is not installed (apt-get install nftables, or scripts/setup.sh --tests)")
         condition = f"numgen random mod 10000 < {round(percent * 100)}" if percent < 100 else ""
         for pid, device in [(self._pid(host), "eth0"), (self.switch, self._port(host))]:
             table = f"netdev loss_{device}"
@@ -203,32 +198,30 @@ class Hosts:
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
-class Cluster(Hosts):
+class Cluster(Hosts, contextlib.AbstractContextManager):
     """Hosts node1 ... nodeN that live as long as this object (a context manager). rate: tc's, as "1gbit", of each
     host's cable, both ways; delay: as "0.1ms", of what each host sends, for which the kernel has to have netem."""
 
     def __init__(self, hosts, slots=2, rate=None, delay=None):
         check_available()
-        remove_leftovers()
-        made = Path(tempfile.mkdtemp(prefix="." + PREFIX))
+        clusters_up()
+        made = Path(tempfile.mkdtemp(prefix="." + PREFIX))  # renamed, and so seen by others, once it is locked
         self._lock = open(made / "lock", "w")  # held while the owner lives, however it ends
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._holders, directory = [], made.rename(made.with_name(made.name[1:]))  # from now on others see it
+        self._holders, directory = [], made.rename(made.with_name(made.name[1:]))
         self.directory = directory
         try:
             names = [f"node{i + 1}" for i in range(hosts)]
             self._write_files(names, slots)
-            switch = self._start("unshare", "--net", "sh", "-c", "echo $$; exec sleep infinity")
-            inits = {name: (self._start_host(name, i), self._holders[-1].pid) for i, name in enumerate(names, 1)}
+            switch, _ = self._start("unshare", "--net", "sh", "-c", "echo $$; exec sleep infinity")
+            inits = {name: self._start("unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child",
+                                       "sh", "-c", INIT, "init", str(directory), name, f"{NETWORK}.{i}") for i, name in enumerate(names, 1)}
             (directory / "state.json").write_text(json.dumps({"owner": os.getpid(), "switch": switch, "hosts": inits}))
             super().__init__(directory)
             self._connect(rate, delay)
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()
@@ -262,7 +255,7 @@ class Cluster(Hosts):
             "BatchMode yes\nConnectTimeout 10\nLogLevel ERROR\n")
 
     def _start(self, *command):
-        """Starts what holds a namespace, and returns the process in it when that says it is ready."""
+        """Starts what holds a namespace, and returns the process in it, when that says it is ready, and the holder."""
         with open(self.directory / "log", "a") as log:
             holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                                       start_new_session=True, preexec_fn=prepare_holder)
@@ -270,16 +263,9 @@ class Cluster(Hosts):
         self._holders.append(holder)
         answer = holder.stdout.readline()
         if not answer:
-            raise ClusterError(f"{command} failed: {self._log()}")
+            raise ClusterError(f"{command} failed: {(self.directory / 'log').read_text().strip()}")
         holder.init = int(answer)
-        return holder.init
-
-    def _log(self):
-        return (self.directory / "log").read_text().strip()
-
-    def _start_host(self, name, number):
-        return self._start("unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child",
-                           "sh", "-c", INIT, "init", str(self.directory), name, f"{NETWORK}.{number}")
+        return holder.init, holder.pid
 
     def _connect(self, rate, delay):
         in_network(self.switch, "ip", "link", "add", "bridge", "type", "bridge")
@@ -304,7 +290,7 @@ class Cluster(Hosts):
         deadline = time.monotonic() + 30
         while not all(listens(self._pid(host)) for host in self.names):
             if time.monotonic() > deadline:
-                raise ClusterError(f"no ssh server on some of {self.names}: {self._log()}")
+                raise ClusterError(f"no ssh server on some of {self.names}: {(self.directory / 'log').read_text().strip()}")
             time.sleep(0.01)
 
 
@@ -314,85 +300,64 @@ def listens(pid):
     return any(row[1].endswith(":0016") and row[3] == "0A" for row in rows)
 
 
-def directories():
-    return sorted(Path(tempfile.gettempdir()).glob(PREFIX + "*"))
-
-
 def is_up(directory):
     """Its owner lives: it holds the lock, whatever became of its process id."""
     try:
         with open(directory / "lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return False
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
 
 
-def remove_leftovers():
-    for directory in directories():
+def clusters_up():
+    """Their directories. Those that a killed owner left are removed."""
+    found = sorted(Path(tempfile.gettempdir()).glob(PREFIX + "*"))
+    for directory in found:
         if not is_up(directory):
             shutil.rmtree(directory, ignore_errors=True)
+    return [directory for directory in found if directory.exists()]
 
 
 def running():
     """The cluster that a command means."""
     name = os.environ.get("LOCKSTEP_CLUSTER")
-    found = [d for d in directories() if is_up(d) and (d / "state.json").exists() and name in (None, d.name)]
-    if len(found) != 1:
-        raise ClusterError(f"{len(found)} clusters are up" + (f" with the name {name}" if name else "") +
-                           ("; set LOCKSTEP_CLUSTER to one of: " + " ".join(d.name for d in found) if found else ""))
-    return Hosts(found[0])
+    found = [d for d in clusters_up() if (d / "state.json").exists() and name in (None, d.name)]
+    if len(found) == 1:
+        return Hosts(found[0])
+    if found:
+        raise ClusterError(f"set LOCKSTEP_CLUSTER to one of {' '.join(d.name for d in found)}")
+    raise ClusterError(f"the cluster {name} is not up" if name else "no cluster is up")
 
 
-def up(options):
-    """Starts a process that owns the cluster until `down` ends it, and prints the hostfile when all is ready."""
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.close(reader)
-        os.setsid()
-        ends = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        status = 1
-        try:
-            with Cluster(options.hosts, options.slots, options.rate, options.delay) as cluster:
-                os.write(writer, b"0" + cluster.hostfile.read_bytes())
-                os.close(writer)
-                null = os.open(os.devnull, os.O_RDWR)
-                for stream in (0, 1, 2):
-                    os.dup2(null, stream)
-                signal.sigwait(ends)
-            status = 0
-        except (Unavailable, ClusterError) as error:
-            os.write(writer, (b"S" if isinstance(error, Unavailable) else b"1") + str(error).encode())
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader) as answer:
-        status, text = answer.read(1), answer.read()
-    if status == "S":
-        raise Unavailable(text)
-    if status != "0":
-        raise ClusterError(text or "the cluster's process died")
-    print(text, end="")
+def own(options):
+    """What `up` leaves behind: the cluster's owner, which says the hostfile when all is ready."""
+    ends = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    with Cluster(options.hosts, options.slots, options.rate, options.delay) as cluster:
+        print(cluster.hostfile.read_text(), end="", flush=True)
+        for stream in (0, 1, 2):
+            os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+        signal.sigwait(ends)
 
 
-def down():
-    cluster = running()
-    os.kill(cluster.owner, signal.SIGTERM)
-    while cluster.directory.exists() and is_up(cluster.directory):
-        time.sleep(0.01)
+def up():
+    owner = subprocess.Popen([sys.executable, __file__, "own", *sys.argv[2:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                             start_new_session=True)
+    hostfile = owner.stdout.read()
+    print(hostfile, end="")
+    return 0 if hostfile else owner.wait()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     verbs = parser.add_subparsers(dest="verb", required=True, help=argparse.SUPPRESS)
-    start = verbs.add_parser("up")
-    start.add_argument("hosts", type=int)
-    start.add_argument("--slots", type=int, default=2, help="ranks per host in the hostfile (2)")
-    start.add_argument("--rate", help="of each host's cable, as 1gbit")
-    start.add_argument("--delay", help="of what each host sends, as 0.1ms; needs netem")
+    for verb in ("up", "own"):
+        start = verbs.add_parser(verb)
+        start.add_argument("hosts", type=int)
+        start.add_argument("--slots", type=int, default=2, help="ranks per host in the hostfile (2)")
+        start.add_argument("--rate", help="of each host's cable, as 1gbit")
+        start.add_argument("--delay", help="of what each host sends, as 0.1ms; needs netem")
     verbs.add_parser("down")
     ranks = verbs.add_parser("mpirun")
     ranks.add_argument("--limit", type=float, default=600, help="seconds after which all is ended (600)")
@@ -404,15 +369,16 @@ def main():
         verbs.choices[verb].add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     check_root()
-    if options.verb == "up":
-        return up(options)
-    if options.verb == "down":
-        return down()
+    if options.verb in ("up", "own"):
+        return up() if options.verb == "up" else own(options)
     cluster = running()
+    if options.verb == "down":
+        os.kill(cluster.owner, signal.SIGTERM)
+        while is_up(cluster.directory):
+            time.sleep(0.01)
+        return 0
     if options.verb == "exec":
-        command = cluster.command(options.host, options.command)
-        sys.stdout.flush()
-        os.execvp(command[0], command)
+        os.execvp("nsenter", cluster.command(options.host, options.command))
     if options.verb == "mpirun":
         try:
             return cluster.run_limited(cluster.mpirun_command(options.ranks, options.command), options.limit, None).returncode
@@ -420,15 +386,14 @@ def main():
             raise ClusterError(f"not over after {options.limit:g} s: all that ran on the hosts was ended") from None
     if options.verb == "loss":
         return cluster.loss(options.host, options.percent)
-    return {"link-down": cluster.link_down, "link-up": cluster.link_up, "kill": cluster.kill}[options.verb](options.host)
+    if options.verb == "kill":
+        return cluster.kill(options.host)
+    return cluster.link(options.host, options.verb.removeprefix("link-"))
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Unavailable as error:
-        print(f"hosts.py: {error}", file=sys.stderr)
-        sys.exit(77)
     except ClusterError as error:
         print(f"hosts.py: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(error.status)

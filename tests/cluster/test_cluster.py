@@ -91,15 +91,15 @@ class Hosts(ClusterTest):
         owner.kill()
         self.finish(owner, 5)
         self.expect_gone(directory)
-        hosts.remove_leftovers()
+        hosts.clusters_up()
         self.assertFalse(Path(directory).exists())
 
     def test_faults(self):
         cluster = self.cluster(2)
         self.assertTrue(self.reaches(cluster, "node1", "node2"))
-        cluster.link_down("node2")
+        cluster.link("node2", "down")
         self.assertFalse(self.reaches(cluster, "node1", "node2"))
-        cluster.link_up("node2")
+        cluster.link("node2", "up")
         self.assertTrue(self.reaches(cluster, "node1", "node2"))
         cluster.loss("node2", 100)
         self.assertFalse(self.reaches(cluster, "node1", "node2"))
