@@ -117,7 +117,7 @@ inline std::unique_ptr<Rig> run_task(const comm::Communicator& comm, const Task&
 }
 
 // The largest difference between two states, tensor by tensor; infinite where they are not alike.
-inline double distance(const train::Trainer& a, const train::Trainer& b) {
+inline double distance(train::Trainer& a, train::Trainer& b) {
   const auto left = a.state(), right = b.state();
   if (left.size() != right.size()) return INFINITY;
   double largest = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -66,7 +67,8 @@ Vector sum_of(const std::vector<Vector>& operands, const std::vector<TreeMerge>&
   std::vector<const float*> pointers;
   for (const Vector& v : operands) pointers.push_back(v.data());
   Vector out(operands[0].size());
-  tree_sum<float>(pointers, merges, static_cast<std::int64_t>(out.size()), out.data());
+  const std::array<float*, 1> outs{out.data()};
+  tree_sum<float>(pointers, merges, static_cast<std::int64_t>(out.size()), outs, {});
   return out;
 }
 
@@ -118,7 +120,8 @@ void expect_sums_into_any_operand(std::int64_t n) {
   const Vector want = tree_of(leaves);
   for (const std::size_t into : {0u, 5u, 12u}) {
     const std::vector<Vector> saved = leaves;
-    tree_sum<float>(pointers, merges, n, leaves[into].data());
+    const std::array<float*, 1> outs{leaves[into].data()};
+    tree_sum<float>(pointers, merges, n, outs, {});
     EXPECT_TRUE(same_bits(leaves[into], want)) << "into operand " << into;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       EXPECT_TRUE(i == into || same_bits(leaves[i], saved[i])) << "operand " << i;

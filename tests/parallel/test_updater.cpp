@@ -81,7 +81,7 @@ TEST_F(UpdaterTest, RefusesAGroupThatFitsNothing) {
 TEST_F(UpdaterTest, LeavesTheGapsBetweenParametersAtZero) {
   update({.weight_decay = 0.1});
   for (Bucket& bucket : store_->buckets()) {
-    const auto* values = reinterpret_cast<const double*>(bucket.values.get());
+    const auto* values = reinterpret_cast<const double*>(bucket.values);
     for (const BucketEntry& e : bucket.entries) {
       for (std::int64_t i = e.parameter->shape.elements(); i < e.elements; ++i) EXPECT_EQ(values[e.offset + i], 0);
     }
@@ -100,6 +100,7 @@ class Network {
         ids_.push_back(store_.derive(p, copies_.back().layout, dtype));
       }
     }
+    store_.make_copies();
     RandomStream random(2, 2);
     for (Bucket& bucket : store_.buckets()) {
       for (const BucketEntry& e : bucket.entries) {
@@ -115,7 +116,7 @@ class Network {
   std::vector<float> values() {
     std::vector<float> all;
     for (Bucket& bucket : store_.buckets()) {
-      const auto* values = reinterpret_cast<const float*>(bucket.values.get());
+      const auto* values = reinterpret_cast<const float*>(bucket.values);
       all.insert(all.end(), values, values + bucket.elements);
     }
     return all;

@@ -18,6 +18,7 @@
 #include "models/zoo/classify.h"
 #include "models/zoo/resnet.h"
 #include "tests/allocation_counter.h"
+#include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"
 
 namespace lockstep {
@@ -76,7 +77,7 @@ TEST(Allocations, RunningAPlanMakesNone) {
   Plan& plan =
       model.plan(Mode::Train, {{"image", {Shape{6, 3, 10, 9}, DType::F64}}, {"target", {Shape{6}, DType::I32}}});
   int final_gradients = 0;
-  const Plan::GradientHook hook = [&](const Parameter*) { ++final_gradients; };
+  GradientHook hook([&](const Parameter*) { ++final_gradients; });
   const std::string image = "image", target = "target", step = Graph::kStep, ids = Graph::kSampleIds,
                     correct = "correct";
   double checksum = 0;

@@ -84,6 +84,7 @@ TEST(ParameterStore, DerivedCopiesFollowARefresh) {
   EXPECT_EQ(store.derive(&a, blocked, DType::F32), id);
   EXPECT_NE(store.derive(&a, Layout::channels_blocked(a.shape, 16), DType::F32), id);
   EXPECT_NE(store.derive(&a, blocked, DType::BF16), id);
+  store.make_copies();
   const auto expect_current = [&] {
     std::vector<float> logical(90);
     reorder(a.shape, DType::F32, blocked, store.derived(id), {}, logical.data());

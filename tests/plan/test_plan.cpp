@@ -7,6 +7,7 @@
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
+#include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"
 
 namespace lockstep {
@@ -110,9 +111,10 @@ TEST_F(PlanTest, TellsWhenEachGradientIsFinal) {
     plan.run({});
     fill(plan);
     std::map<std::string, std::vector<double>> seen;
-    plan.run({.slot = 0, .accumulate = accumulate}, [&](const Parameter* p) {
+    GradientHook hook([&](const Parameter* p) {
       EXPECT_TRUE(seen.emplace(model.parameters().name(p), gradient(model, *p)).second) << "told twice";
     });
+    plan.run({.slot = 0, .accumulate = accumulate}, hook);
     EXPECT_EQ(seen.size(), 4u);
     for (const auto& [name, values] : seen)
       EXPECT_EQ(values, values_of(model.parameters().read_gradient(name))) << name;

@@ -9,6 +9,7 @@
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"
 
 namespace lockstep {
@@ -98,11 +99,13 @@ TEST(PlanGradients, ReadsNoGradientThatIsFinal) {
     return std::vector<double>(g, g + p->shape.elements());
   };
   std::map<const Parameter*, std::vector<double>> undisturbed, disturbed;
-  plan.run({}, [&](const Parameter* p) { undisturbed[p] = gradient(p); });
-  plan.run({}, [&](const Parameter* p) {
+  GradientHook look([&](const Parameter* p) { undisturbed[p] = gradient(p); });
+  plan.run({}, look);
+  GradientHook disturb([&](const Parameter* p) {
     disturbed[p] = gradient(p);
     std::fill_n(static_cast<double*>(model.parameters().gradient(p, 0)), p->shape.elements(), 1e9);
   });
+  plan.run({}, disturb);
   EXPECT_EQ(undisturbed.size(), 3U);
   EXPECT_EQ(disturbed, undisturbed);
 }

@@ -27,13 +27,16 @@ void agree(const Communicator& comm, const std::optional<std::string>& error);
 // What the exception now being handled says; for use in catch (...).
 std::string current_error();
 
-// Runs `work` on every rank (it may not communicate unless it cannot fail in between) and agrees on the outcome.
+// Runs `work` on every rank and agrees on the outcome. What `work` itself communicates begins with agree() on the same
+// communicator: a rank that failed before meets it there, and the AgreedError that all then throw passes through.
 template <class Work>
 std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) {
   std::optional<std::string> error;
   if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {
     try {
       work();
+    } catch (const AgreedError&) {
+      throw;
     } catch (...) {
       error = current_error();
     }
@@ -42,6 +45,8 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
     std::optional<std::invoke_result_t<Work&>> result;
     try {
       result.emplace(work());
+    } catch (const AgreedError&) {
+      throw;
     } catch (...) {
       error = current_error();
     }

@@ -134,6 +134,7 @@ class Communicator {
 
  private:
   friend class CommunicatorFactory;
+  friend class SharedWindow;
   explicit Communicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
   Request start_send(ConstBuffer data, int destination, int tag, std::string_view operation) const;
   Request start_recv(Buffer data, int source, int tag, std::string_view operation) const;

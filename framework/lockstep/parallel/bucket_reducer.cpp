@@ -1,155 +1,416 @@
 #include "lockstep/parallel/bucket_reducer.h"
 
 #include <algorithm>
-#include <thread>
+#include <cstring>
+#include <utility>
 
 #include "lockstep/core/error.h"
 
 namespace lockstep {
 namespace {
 
-comm::Buffer view(void* base, DType dtype, Range range) {
-  const auto element = dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32;
-  return {static_cast<std::byte*>(base) + range.begin * static_cast<std::int64_t>(size_of(dtype)), range.size(),
-          element};
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+void* element(const void* base, DType dtype, std::int64_t index) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
+}
+
+// Part `index` of `parts` of a range, in whole blocks counted from 0.
+Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index) {
+  constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  const Range blocks{range.begin / kBlock, (range.end + kBlock - 1) / kBlock};
+  const Range chosen = part_of(blocks.size(), parts, index);
+  return {std::min((blocks.begin + chosen.begin) * kBlock, range.end),
+          std::min((blocks.begin + chosen.end) * kBlock, range.end)};
+}
+
+void append(std::vector<Range>& ranges, Range range) {
+  if (range.size() == 0) return;
+  if (!ranges.empty() && ranges.back().end == range.begin) {
+    ranges.back().end = range.end;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+// The sum of squares of a block in an order of its own: the same whoever computes it, with vectors of any width.
+template <class T>
+double sum_of_squares(const T* values, std::int64_t n) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<double, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      const auto v = static_cast<double>(values[i + l]);
+      lanes[static_cast<std::size_t>(l)] += v * v;
+    }
+  }
+  for (; i < n; ++i)
+    lanes[static_cast<std::size_t>(i % kLanes)] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
+  return sum;
 }
 
 }  // namespace
 
-BucketReducer::BucketReducer(const comm::Communicator& comm, const WorldLayout& world)
-    : comm_(comm), rank_(world.rank), size_(world.size), partials_(world.partials()), merges_(world.merges()) {}
+std::byte* BucketReducer::Lane::take(std::size_t bytes) { return std::exchange(next, next + whole_lines(bytes)); }
 
-// Slices are whole cache lines, which no two ranks then write.
-Range BucketReducer::slice(const Bucket& bucket, int rank) const {
-  const auto line = static_cast<std::int64_t>(kAlignment / size_of(bucket.dtype));
-  const Range lines = part_of((bucket.elements + line - 1) / line, size_, rank);
-  return {std::min(lines.begin * line, bucket.elements), std::min(lines.end * line, bucket.elements)};
+BucketReducer::BucketReducer(Transport& transport, Board& board, const Domains& domains, const WorldLayout& world,
+                             const ReducerOptions& options)
+    : transport_(transport),
+      board_(board),
+      domains_(domains),
+      tree_(world, domains),
+      options_(options),
+      threads_(options.threads) {}
+
+bool BucketReducer::narrow(const Bucket& b) const {
+  return options_.wire != Wire::Exact && b.memory.dtype == DType::F32;
 }
 
-int BucketReducer::add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots) {
+Range BucketReducer::part(const Piece& piece, int domain) const {
+  return part_in_blocks(part_in_blocks(piece.slice, domains_.count(), domain), piece.count, piece.index);
+}
+
+int BucketReducer::add_bucket(BucketMemory memory) {
   const int number = static_cast<int>(buckets_.size());
-  check(dtype == DType::F32 || dtype == DType::F64, "reduction", "bucket {} is {}, expected f32 or f64", number,
-        name_of(dtype));
-  check(number <= comm::Communicator::kMaxTag, "reduction", "bucket {} is one too many: the limit is {}", number,
-        comm::Communicator::kMaxTag);
-  check(slots.size() >= partials_[static_cast<std::size_t>(rank_)].size(), "reduction",
-        "bucket {} has {} slots, this rank's part of the tree needs {}", number, slots.size(),
-        partials_[static_cast<std::size_t>(rank_)].size());
-  Bucket& b =
-      buckets_.emplace_back(Bucket{.number = number, .dtype = dtype, .elements = elements, .slots = std::move(slots)});
-  std::size_t others = 0;
-  for (int r = 0; r < size_; ++r) others += r == rank_ ? 0 : partials_[static_cast<std::size_t>(r)].size();
-  check(!lanes_[0].memory, "reduction", "bucket {} is added after others were started", number);
-  queue_.reserve(buckets_.size());  // how long it gets depends on how fast the others answer
-  lane_bytes_ = std::max(lane_bytes_, others * static_cast<std::size_t>(slice(b, rank_).size()) * size_of(dtype));
+  check(memory.dtype == DType::F32 || memory.dtype == DType::F64, "reduction", "bucket {} is {}, expected f32 or f64",
+        number, name_of(memory.dtype));
+  for (const DomainTree::Operand& o : tree_.operands) {
+    const auto& slots = memory.slots.at(static_cast<std::size_t>(o.local_rank));
+    check(std::cmp_less(o.slot, slots.size()), "reduction", "bucket {} has {} slots of local rank {}, expected {}",
+          number, slots.size(), o.local_rank, o.slot + 1);
+  }
+  Bucket& b = buckets_.emplace_back();
+  b.number = number;
+  b.memory = std::move(memory);
+  make_pieces(b);
+  b.owned = owned_by(number, domains_.rank);
+  unfinished_ = number + 1;
+  b.left = b.pieces.size();
   return number;
 }
 
-void BucketReducer::place_operands(Bucket& b, std::byte* received) {
-  b.operands.clear();
-  const auto bytes = static_cast<std::size_t>(slice(b, rank_).size()) * size_of(b.dtype);
-  for (int r = 0; r < size_; ++r) {
-    for (std::size_t s = 0; s < partials_[static_cast<std::size_t>(r)].size(); ++s) {
-      b.operands.push_back(r == rank_ ? view(b.slots[s], b.dtype, slice(b, rank_)).data : received);
-      if (r != rank_) received += bytes;
+void BucketReducer::make_pieces(Bucket& b) {
+  const auto chunk = options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype));
+  b.pieces.begin = std::ssize(pieces_);
+  for (int s = 0; s < domains_.slices(); ++s) {
+    const Range slice = part_in_blocks({0, b.memory.elements}, domains_.slices(), s);
+    if (slice.size() == 0) continue;
+    const std::int64_t count = domains_.count() > 1 ? std::max<std::int64_t>(1, slice.size() / chunk) : 1;
+    const bool driven = domains_.driver(domains_.mine(), s) == domains_.rank;
+    for (std::int64_t i = 0; i < count; ++i, ++tags_) {
+      if (!driven) continue;
+      pieces_.push_back({b.number, slice, i, count, s, tags_});
+      if (domains_.count() > 1) lane_bytes_ = std::max(lane_bytes_, lane_bytes(pieces_.back()));
     }
+    if (!driven || b.memory.values == nullptr) continue;
+    const Range mine = part_in_blocks(slice, domains_.count(), domains_.mine());
+    append(b.received, {slice.begin, mine.begin});
+    append(b.received, {mine.end, slice.end});
   }
+  b.pieces.end = std::ssize(pieces_);
+  check(tags_ <= comm::Communicator::kMaxTag, "reduction", "bucket {}: {} pieces, expected at most {}: larger ones",
+        b.number, tags_, comm::Communicator::kMaxTag);
 }
+
+std::vector<Range> BucketReducer::owned_by(int bucket, int rank) const {
+  const Bucket& b = at(bucket);
+  const int domain = domains_.domain_of[static_cast<std::size_t>(rank)];
+  std::vector<Range> ranges;
+  for (int s = 0; s < domains_.slices(); ++s) {
+    if (domains_.driver(domain, s) != rank) continue;
+    const Range slice = part_in_blocks({0, b.memory.elements}, domains_.slices(), s);
+    append(ranges, b.memory.values == nullptr ? slice : part_in_blocks(slice, domains_.count(), domain));
+  }
+  return ranges;
+}
+
+// What exchange(), sum_parts() and gather() take.
+std::size_t BucketReducer::lane_bytes(const Piece& piece) const {
+  const Bucket& b = at(piece.bucket);
+  std::size_t whole = 0;
+  for (int d = 0; d < domains_.count(); ++d) whole += static_cast<std::size_t>(part(piece, d).size());
+  const auto mine = static_cast<std::size_t>(part(piece, domains_.mine()).size());
+  const std::size_t own = tree_.sums.size(), others = tree_.order.size() - own;
+  if (!narrow(b)) return others * whole_lines(mine * size_of(b.memory.dtype));
+  const std::size_t parts = 2 * static_cast<std::size_t>(domains_.count());
+  return others * (whole_lines(2 * mine) + whole_lines(4 * mine)) + (own + 1) * (2 * whole + parts * kAlignment);
+}
+
+// --- of the thread that computes
 
 void BucketReducer::start(int bucket) {
-  Bucket& b = buckets_[static_cast<std::size_t>(bucket)];
-  check(b.phase == Phase::Idle, "reduction", "bucket {} was started twice in one step", bucket);
-  if (size_ == 1 || b.elements == 0) return;  // one rank has joined its leaves to the root in slot 0 already
-  for (Lane& lane : lanes_) {
-    if (!lane.memory) lane.memory = allocate_aligned(lane_bytes_);
-  }
-  b.phase = Phase::Queued;
-  queue_.push_back(bucket);
-  progress();
+  Bucket& b = at(bucket);
+  board_.raise(retired_flag(bucket), ++b.started);
 }
 
-// Takes a free lane, if there is one. Buckets are admitted in the order of start(), so ranks that are ahead never hold
-// all lanes with buckets that the others cannot answer yet.
-bool BucketReducer::admit(Bucket& b) {
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    Lane& lane = lanes_[i];
-    if (lane.taken) continue;
-    lane.taken = true;
-    b.lane = static_cast<int>(i);
-    place_operands(b, lane.memory.get());
-    exchange(b);
-    return true;
-  }
-  return false;
+bool BucketReducer::reduced(int bucket) const {
+  const Bucket& b = at(bucket);
+  if (b.memory.everywhere) return available(bucket);
+  return b.summed.load(std::memory_order_acquire) == b.started;
 }
 
-void BucketReducer::exchange(Bucket& b) {
-  b.phase = Phase::Exchange;
-  b.requests.clear();
-  std::size_t operand = 0;
-  const Range mine = slice(b, rank_);
-  for (int r = 0; r < size_; ++r) {
-    for (std::size_t s = 0; s < partials_[static_cast<std::size_t>(r)].size(); ++s, ++operand) {
-      if (r == rank_) continue;
-      void* into = const_cast<void*>(b.operands[operand]);
-      b.requests.push_back(comm_.irecv(view(into, b.dtype, {0, mine.size()}), r, b.number));
-    }
-  }
-  for (int step = 1; step < size_; ++step) {  // from the next rank on, so that not all send to rank 0 first
-    const int r = (rank_ + step) % size_;
-    for (std::size_t s = 0; s < partials_[static_cast<std::size_t>(rank_)].size(); ++s) {
-      b.requests.push_back(comm_.isend(view(b.slots[s], b.dtype, slice(b, r)), r, b.number));
-    }
-  }
+void BucketReducer::release(int bucket) { board_.raise(released_flag(bucket), at(bucket).started); }
+
+void BucketReducer::send_values(int bucket) { at(bucket).updated.store(at(bucket).started, std::memory_order_release); }
+
+bool BucketReducer::values_arrived(int bucket) const {
+  return at(bucket).arrived.load(std::memory_order_acquire) == at(bucket).started;
 }
 
-void BucketReducer::reduce_slice(Bucket& b) {
-  const Range mine = slice(b, rank_);
-  const auto sum = [&]<class T>(std::vector<const T*>& operands) {
-    operands.clear();
-    for (const void* o : b.operands) operands.push_back(static_cast<const T*>(o));
-    tree_sum<T>(operands, merges_, mine.size(), static_cast<T*>(b.slots[0]) + mine.begin);
+bool BucketReducer::available(int bucket) const {
+  return board_.all_reached(released_flag(bucket), at(bucket).started);
+}
+
+// --- of the thread that drives
+
+template <class T>
+void BucketReducer::sum(const Bucket& b, std::span<const TreeMerge> merges, Range range, bool root) {
+  auto& [operands, outs] = std::get<Pointers<T>>(pointers_);
+  operands.clear();
+  outs.clear();
+  for (const void* o : operands_) operands.push_back(static_cast<const T*>(o));
+  const auto push_out = [&](int local) {
+    outs.push_back(
+        static_cast<T*>(element(b.memory.slots[static_cast<std::size_t>(local)][0], b.memory.dtype, range.begin)));
   };
-  b.dtype == DType::F64 ? sum(operands_f64_) : sum(operands_f32_);
-}
-
-void BucketReducer::gather(Bucket& b) {
-  b.phase = Phase::Gather;
-  b.requests.clear();
-  for (int step = 1; step < size_; ++step) {
-    const int r = (rank_ + step) % size_;
-    b.requests.push_back(comm_.irecv(view(b.slots[0], b.dtype, slice(b, r)), r, b.number));
-    b.requests.push_back(comm_.isend(view(b.slots[0], b.dtype, slice(b, rank_)), r, b.number));
-  }
-}
-
-void BucketReducer::advance(Bucket& b) {
-  if (b.phase == Phase::Idle || b.phase == Phase::Queued || !comm::test_all(b.requests)) return;
-  if (b.phase == Phase::Exchange) {
-    reduce_slice(b);
-    lanes_[static_cast<std::size_t>(b.lane)].taken = false;
-    gather(b);
+  if (root) {
+    push_out(domains_.local_rank());
+    for (int l = 0; b.memory.everywhere && domains_.count() == 1 && l < domains_.local_size(); ++l) {
+      if (l != domains_.local_rank()) push_out(l);
+    }
   } else {
-    b.phase = Phase::Idle;
+    outs.push_back(const_cast<T*>(operands[0]));
   }
+  tree_sum<T>(operands, merges, range.size(), outs, {.wire = options_.wire, .root = root, .threads = threads_});
+  if (!root || b.memory.squares.empty()) return;
+  for (std::int64_t begin = range.begin; begin < range.end; begin += kBlock) {
+    b.memory.squares[static_cast<std::size_t>(begin / kBlock)] =
+        sum_of_squares(outs[0] + (begin - range.begin), std::min(kBlock, range.end - begin));
+  }
+}
+
+// All sums of the piece that this domain can complete; in one domain that is the root, which goes where it is wanted.
+void BucketReducer::sum_in_domain(const Piece& piece) {
+  const Bucket& b = at(piece.bucket);
+  const bool root = domains_.count() == 1;
+  for (int d = 0; d < domains_.count(); ++d) {
+    const Range range = part(piece, d);
+    for (const DomainTree::Sum& s : tree_.sums) {
+      operands_.clear();
+      for (int i : s.operands) operands_.push_back(element(operand(b, i), b.memory.dtype, range.begin));
+      b.memory.dtype == DType::F64 ? sum<double>(b, s.merges, range, root) : sum<float>(b, s.merges, range, root);
+    }
+  }
+}
+
+// Base of the slot of an open partial sum of this domain.
+void* BucketReducer::operand(const Bucket& b, int i) const {
+  const DomainTree::Operand& o = tree_.operands[static_cast<std::size_t>(i)];
+  return b.memory.slots[static_cast<std::size_t>(o.local_rank)][static_cast<std::size_t>(o.slot)];
+}
+
+bool BucketReducer::admit() {
+  bool moved = false;
+  while (bucket_ < static_cast<int>(buckets_.size()) && board_.all_reached(retired_flag(bucket_), step_)) {
+    Bucket& b = at(bucket_);
+    for (; piece_ < b.pieces.end; ++piece_, moved = true) {
+      const Piece& piece = pieces_[static_cast<std::size_t>(piece_)];
+      if (domains_.count() == 1) {
+        sum_in_domain(piece);
+        piece_done(piece);
+        continue;
+      }
+      const auto lane = std::ranges::find(lanes_, nullptr, &Lane::piece);
+      if (lane == lanes_.end()) return moved;
+      lane->piece = &piece;
+      sum_in_domain(piece);
+      exchange(*lane);
+    }
+    if (b.pieces.size() == 0) sums_done(b);
+    ++bucket_;
+    moved = true;
+  }
+  return moved;
+}
+
+// To the driver in each other domain its part of this domain's open sums; from it, my part of its own.
+void BucketReducer::exchange(Lane& lane) {
+  const Piece& piece = *lane.piece;
+  const Bucket& b = at(piece.bucket);
+  const Range mine = part(piece, domains_.mine());
+  if (!lane.memory) lane.memory = allocate_aligned(lane_bytes_);
+  lane.next = lane.memory.get();
+  lane.phase = Phase::Exchange;
+  lane.messages.clear();
+  lane.operands.clear();
+  const auto open_sum = [&](int i) { return operand(b, tree_.sums[static_cast<std::size_t>(i)].operands[0]); };
+  for (const DomainTree::Open& open : tree_.order) {
+    if (open.domain == domains_.mine()) {
+      lane.messages.push_back(nullptr);
+      lane.operands.push_back(element(open_sum(open.index), b.memory.dtype, mine.begin));
+      continue;
+    }
+    const auto count = static_cast<std::size_t>(mine.size());
+    lane.messages.push_back(lane.take(count * (narrow(b) ? 2 : size_of(b.memory.dtype))));
+    lane.operands.push_back(narrow(b) ? lane.take(count * sizeof(float)) : lane.messages.back());
+    receive(lane, lane.messages.back(), mine.size(), open.domain);
+  }
+  for (int step = 1; step < domains_.count(); ++step) {  // from the next one on, so that not all send to the first
+    const int domain = (domains_.mine() + step) % domains_.count();
+    const Range theirs = part(piece, domain);
+    for (int i = 0; std::cmp_less(i, tree_.sums.size()); ++i) {
+      send(lane, element(open_sum(i), b.memory.dtype, theirs.begin), theirs.size(), domain);
+    }
+  }
+}
+
+void BucketReducer::send(Lane& lane, void* data, std::int64_t count, int domain) {
+  const Bucket& b = at(lane.piece->bucket);
+  comm::ConstBuffer message{data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
+  if (narrow(b)) {
+    auto* words = reinterpret_cast<std::uint16_t*>(lane.take(static_cast<std::size_t>(count) * 2));
+    lockstep::narrow(count, static_cast<const float*>(data), options_.wire, words);
+    message = {words, 2 * count, comm::Element::U8};
+  }
+  bytes_sent_ += message.bytes();
+  lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
+}
+
+void BucketReducer::receive(Lane& lane, void* data, std::int64_t count, int domain) {
+  const Bucket& b = at(lane.piece->bucket);
+  comm::Buffer message{data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
+  if (narrow(b)) message = {data, 2 * count, comm::Element::U8};
+  lane.tickets.push_back(
+      transport_.receive(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
+}
+
+void BucketReducer::sum_parts(Lane& lane) {
+  const Bucket& b = at(lane.piece->bucket);
+  const Range mine = part(*lane.piece, domains_.mine());
+  for (std::size_t i = 0; narrow(b) && i < lane.messages.size(); ++i) {
+    if (lane.messages[i] == nullptr) continue;
+    widen(mine.size(), static_cast<const std::uint16_t*>(lane.messages[i]), options_.wire,
+          static_cast<float*>(lane.operands[i]));
+  }
+  if (mine.size() == 0) return;
+  operands_.assign(lane.operands.begin(), lane.operands.end());
+  b.memory.dtype == DType::F64 ? sum<double>(b, tree_.to_root, mine, true) : sum<float>(b, tree_.to_root, mine, true);
+}
+
+// My part's sum to the other domains' drivers, theirs to me.
+void BucketReducer::gather(Lane& lane) {
+  const Piece& piece = *lane.piece;
+  const Bucket& b = at(piece.bucket);
+  lane.phase = Phase::Gather;
+  lane.gathered.clear();
+  void* sums = b.memory.slots[static_cast<std::size_t>(domains_.local_rank())][0];
+  for (int domain = 0; domain < domains_.count(); ++domain) {
+    const Range theirs = part(piece, domain);
+    void* into = element(sums, b.memory.dtype, theirs.begin);
+    if (narrow(b)) into = lane.take(static_cast<std::size_t>(theirs.size()) * 2);
+    lane.gathered.push_back(into);
+    if (domain != domains_.mine()) receive(lane, into, theirs.size(), domain);
+  }
+  const Range mine = part(piece, domains_.mine());
+  for (int step = 1; step < domains_.count(); ++step) {
+    send(lane, element(sums, b.memory.dtype, mine.begin), mine.size(), (domains_.mine() + step) % domains_.count());
+  }
+}
+
+void BucketReducer::finish_gather(Lane& lane) {
+  const Piece& piece = *lane.piece;
+  const Bucket& b = at(piece.bucket);
+  void* sums = b.memory.slots[static_cast<std::size_t>(domains_.local_rank())][0];
+  for (int domain = 0; narrow(b) && domain < domains_.count(); ++domain) {
+    if (domain == domains_.mine()) continue;
+    const Range theirs = part(piece, domain);
+    widen(theirs.size(), static_cast<const std::uint16_t*>(lane.gathered[static_cast<std::size_t>(domain)]),
+          options_.wire, static_cast<float*>(element(sums, b.memory.dtype, theirs.begin)));
+  }
+  for (int l = 0; b.memory.everywhere && l < domains_.local_size(); ++l) {
+    if (l == domains_.local_rank()) continue;
+    void* theirs = b.memory.slots[static_cast<std::size_t>(l)][0];
+    for (int domain = 0; domain < domains_.count(); ++domain) {
+      const Range range = part(piece, domain);
+      std::memcpy(element(theirs, b.memory.dtype, range.begin), element(sums, b.memory.dtype, range.begin),
+                  static_cast<std::size_t>(range.size()) * size_of(b.memory.dtype));
+    }
+  }
+}
+
+bool BucketReducer::advance(Lane& lane) {
+  if (lane.piece == nullptr || !transport_.all_done(lane.tickets)) return false;
+  const bool sends_values = at(lane.piece->bucket).memory.values != nullptr;
+  if (lane.phase == Phase::Exchange) {
+    sum_parts(lane);
+    if (!sends_values) {
+      gather(lane);
+      return true;
+    }
+  } else {
+    finish_gather(lane);
+  }
+  piece_done(*std::exchange(lane.piece, nullptr));
+  return true;
+}
+
+void BucketReducer::piece_done(const Piece& piece) {
+  Bucket& b = at(piece.bucket);
+  if (--b.left == 0) sums_done(b);
+}
+
+void BucketReducer::sums_done(Bucket& b) {
+  b.left = b.pieces.size();
+  b.summed.store(step_, std::memory_order_release);
+  if (b.memory.everywhere) board_.raise(released_flag(b.number), step_);
+  if (b.memory.values == nullptr) --unfinished_;
+}
+
+// The updated values of my parts to the other domains, theirs to me: from and into the parameters themselves.
+bool BucketReducer::advance_values(Bucket& b) {
+  if (b.memory.values == nullptr || b.arrived.load(std::memory_order_relaxed) == step_) return false;
+  if (b.updated.load(std::memory_order_acquire) != step_) return false;
+  const auto element_type = b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32;
+  if (!b.sending) {
+    for (std::int64_t i = b.pieces.begin; i < b.pieces.end; ++i) {
+      const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+      const auto message = [&](int domain) {
+        const Range range = part(piece, domain);
+        return comm::Buffer{element(b.memory.values, b.memory.dtype, range.begin), range.size(), element_type};
+      };
+      for (int step = 1; step < domains_.count(); ++step) {
+        const int domain = (domains_.mine() + step) % domains_.count();
+        const int rank = domains_.driver(domain, piece.slice_number);
+        b.tickets.push_back(transport_.receive(message(domain), rank, piece.tag));
+        b.tickets.push_back(transport_.send(message(domains_.mine()), rank, piece.tag));
+        bytes_sent_ += message(domains_.mine()).bytes();
+      }
+    }
+    b.sending = true;
+  }
+  if (!transport_.all_done(b.tickets)) return false;
+  b.sending = false;
+  b.arrived.store(step_, std::memory_order_release);
+  --unfinished_;
+  return true;
 }
 
 bool BucketReducer::progress() {
-  bool idle = true;
-  for (Bucket& b : buckets_) {
-    advance(b);
-    idle = idle && b.phase == Phase::Idle;
+  bool moved = admit();
+  if (domains_.count() > 1) {
+    for (Lane& lane : lanes_) moved = advance(lane) || moved;
+    for (Bucket& b : buckets_) moved = advance_values(b) || moved;
   }
-  while (admitted_ < queue_.size() && admit(buckets_[static_cast<std::size_t>(queue_[admitted_])])) ++admitted_;
-  if (idle) {
-    queue_.clear();
-    admitted_ = 0;
+  if (unfinished_ == 0) {
+    ++step_;
+    bucket_ = 0;
+    piece_ = 0;
+    unfinished_ = static_cast<int>(buckets_.size());
   }
-  return idle;
-}
-
-void BucketReducer::finish() {
-  while (!progress()) std::this_thread::yield();  // with more ranks than cores a peer may need this core to answer
+  return moved;
 }
 
 }  // namespace lockstep

@@ -1,71 +1,161 @@
-// Sums buckets over all ranks by the reduction tree with plain messages: each rank collects its slice of every rank's
-// open partial sums, adds them in tree order, and sends the slice to all. A state machine that progress() drives, so
-// buckets travel while backward goes on; a few at a time, so that what they receive into is small. Each bucket's slots
-// are the caller's memory; after a bucket is done, its slot 0 is the sum, the same bits on every rank. One thread; all
-// ranks start the same buckets in the same order. Throws Error where MPI fails, which poisons the communicator.
+// Sums buckets over all ranks by the reduction tree. Ranks of a domain read each other's buffers: a bucket is cut into
+// slices, and once every local rank has let go of it each sums its slice over all local buffers, in place. Between
+// domains the drivers of a slice exchange what is open with plain messages, in pieces, so that wire and memory work at
+// the same time. A state machine that progress() drives, from one thread; another thread (or the same) starts buckets
+// and asks after them. Buckets are started in the order in which they were added, each once per step, alike on all
+// ranks. In a domain no MPI call is made. Throws Error where MPI or a local rank fails.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <deque>
+#include <tuple>
 #include <vector>
 
-#include "lockstep/comm/communicator.h"
 #include "lockstep/core/tensor.h"
-#include "lockstep/parallel/world_layout.h"
+#include "lockstep/parallel/board.h"
+#include "lockstep/parallel/domain_tree.h"
+#include "lockstep/parallel/transport.h"
 
 namespace lockstep {
 
+struct BucketMemory {
+  DType dtype;  // F32 or F64
+  std::int64_t elements;
+  std::vector<std::vector<void*>> slots;  // by local rank: its slots, of which those of its open partial sums are read
+  // Where the sum is left: in slot 0 of every local rank, or of each element's owner alone.
+  bool everywhere = true;
+  void* values = nullptr;          // in place of sums, owners in other domains send these: the updated parameters
+  std::span<double> squares = {};  // by block of kBlock elements: this rank's receive sums of squares, if any
+};
+
+struct ReducerOptions {
+  Wire wire = Wire::Exact;  // of f32 buckets
+  bool threads = true;      // progress() may use OpenMP
+  std::int64_t piece_bytes = 1 << 20;
+};
+
 class BucketReducer {
  public:
-  // The communicator is used for nothing else while the reducer lives.
-  BucketReducer(const comm::Communicator& comm, const WorldLayout& world);
+  // Slices, pieces and what one rank owns are whole blocks, counted from the bucket's begin.
+  static constexpr std::int64_t kBlock = 1024;
+  static int flags_for(int buckets) { return 2 * buckets; }
 
-  // `slots` are addresses of `elements` each; those of this rank's partials are read. Returns the bucket's number.
-  int add_bucket(DType dtype, std::int64_t elements, std::vector<void*> slots);
+  // `transport` and `board` (of flags_for(all buckets) flags) outlive the reducer and serve nothing else.
+  BucketReducer(Transport& transport, Board& board, const Domains& domains, const WorldLayout& world,
+                const ReducerOptions& options);
+  // Returns the bucket's number, which counts from 0. Before the first start().
+  int add_bucket(BucketMemory memory);
 
-  void start(int bucket);
-  bool progress();                                            // true when nothing is under way
-  void finish();                                              // until nothing is under way
-  std::size_t bytes() const { return kLanes * lane_bytes_; }  // that it allocates itself
+  // --- of the thread that computes
+  void start(int bucket);  // this rank's open partial sums are final, and nobody here needs what the sum replaces
+  // Whether the sums of owned() are there. The owner uses them, then calls release(). Sums that are left everywhere are
+  // there in the whole bucket, and nobody releases.
+  bool reduced(int bucket) const;
+  std::span<const Range> owned(int bucket) const { return at(bucket).owned; }
+  std::vector<Range> owned_by(int bucket, int rank) const;
+  void release(int bucket);
+  // With `values` the owner calls send_values(), and release() once what other domains' owners sent has arrived, in
+  // received().
+  void send_values(int bucket);
+  bool values_arrived(int bucket) const;
+  std::span<const Range> received(int bucket) const { return at(bucket).received; }
+  // Whether all local ranks have released: nobody reads this rank's slots any more, and what was made of the sums is
+  // there.
+  bool available(int bucket) const;
+  void allow_threads(bool allowed) { threads_ = allowed; }
+
+  // --- of the thread that drives
+  bool progress();  // whether something moved
+
+  std::size_t bytes() const { return domains_.count() > 1 ? kLanes * lane_bytes_ : 0; }  // that it allocates itself
+  std::int64_t bytes_sent() const { return bytes_sent_; }                                // to other domains, so far
 
  private:
-  enum class Phase : std::uint8_t { Idle, Queued, Exchange, Gather };
+  enum class Phase : std::uint8_t { Exchange, Gather };
   struct Bucket {
     int number;
-    DType dtype;
-    std::int64_t elements;
-    std::vector<void*> slots;
-    std::vector<const void*> operands = {};  // by tree order: my slots' slices and the received ones
-    Phase phase = Phase::Idle;
-    int lane = -1;
-    std::vector<comm::Request> requests = {};
+    BucketMemory memory;
+    std::vector<Range> owned = {}, received = {};
+    Range pieces = {};                            // of pieces_
+    std::int64_t left = 0;                        // pieces whose sums are not there, in this step
+    std::vector<Transport::Ticket> tickets = {};  // of values under way
+    bool sending = false;
+    std::uint32_t started = 0;              // steps; of the thread that computes
+    std::atomic<std::uint32_t> summed{0};   // steps whose owned sums are there
+    std::atomic<std::uint32_t> updated{0};  // steps whose values may be sent
+    std::atomic<std::uint32_t> arrived{0};  // steps whose values have come from other domains
   };
-  // Memory to receive into, of one bucket at a time.
+  // One of `count` pieces of a slice: of each domain's part of the slice its share, so that what a domain owns is one
+  // range.
+  struct Piece {
+    int bucket;
+    Range slice;
+    std::int64_t index, count;
+    int slice_number, tag;
+  };
+  // A piece under way between domains, and memory for it.
   struct Lane {
     AlignedBuffer memory;
-    bool taken = false;
+    const Piece* piece = nullptr;
+    Phase phase = Phase::Exchange;
+    std::vector<Transport::Ticket> tickets = {};
+    std::byte* next = nullptr;                        // memory not yet given out to this piece
+    std::vector<void*> messages = {}, operands = {};  // by open sum of the tree: as it arrives, and as it is added
+    std::vector<void*> gathered = {};                 // by domain: its part of a narrow message
+    std::byte* take(std::size_t bytes);
   };
-  static constexpr std::size_t kLanes = 2;
+  static constexpr std::size_t kLanes = 4;
 
-  bool admit(Bucket& bucket);
-  void place_operands(Bucket& bucket, std::byte* received);
-  Range slice(const Bucket& bucket, int rank) const;
-  void exchange(Bucket& bucket);
-  void reduce_slice(Bucket& bucket);
-  void gather(Bucket& bucket);
-  void advance(Bucket& bucket);
+  const Bucket& at(int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
+  Bucket& at(int bucket) { return buckets_[static_cast<std::size_t>(bucket)]; }
+  static int retired_flag(int bucket) { return 2 * bucket; }
+  static int released_flag(int bucket) { return 2 * bucket + 1; }
+  bool narrow(const Bucket& bucket) const;
+  Range part(const Piece& piece, int domain) const;  // of the bucket
+  void make_pieces(Bucket& bucket);
+  std::size_t lane_bytes(const Piece& piece) const;
 
-  const comm::Communicator& comm_;
-  int rank_, size_;
-  std::vector<std::vector<TreeNode>> partials_;
-  std::vector<TreeMerge> merges_;
+  bool admit();
+  bool advance(Lane& lane);
+  void sum_in_domain(const Piece& piece);
+  void* operand(const Bucket& bucket, int operand) const;
+  void exchange(Lane& lane);
+  void send(Lane& lane, void* data, std::int64_t count, int domain);
+  void receive(Lane& lane, void* data, std::int64_t count, int domain);
+  void sum_parts(Lane& lane);
+  void gather(Lane& lane);
+  void finish_gather(Lane& lane);
+  void piece_done(const Piece& piece);
+  void sums_done(Bucket& bucket);
+  bool advance_values(Bucket& bucket);
+  template <class T>
+  void sum(const Bucket& bucket, std::span<const TreeMerge> merges, Range range, bool root);  // of operands_
+
+  Transport& transport_;
+  Board& board_;
+  Domains domains_;
+  DomainTree tree_;
+  ReducerOptions options_;
+  std::atomic<bool> threads_;
   std::deque<Bucket> buckets_;
+  std::vector<Piece> pieces_;  // that this rank drives, in order
+  int tags_ = 0;               // of all pieces of all drivers
   std::array<Lane, kLanes> lanes_;
-  std::size_t lane_bytes_ = 0;  // the other ranks' partials of my slice, of the largest bucket
-  std::vector<int> queue_;      // started, in that order, which is the same on all ranks
-  std::size_t admitted_ = 0;    // of the queue
-  std::vector<const float*> operands_f32_;
-  std::vector<const double*> operands_f64_;
+  std::size_t lane_bytes_ = 0;
+  std::uint32_t step_ = 1;  // that progress() works for
+  int bucket_ = 0;          // the next one to be admitted
+  std::int64_t piece_ = 0;  // its next piece, of pieces_
+  int unfinished_ = 0;      // buckets of the step
+  std::atomic<std::int64_t> bytes_sent_{0};
+  std::vector<const void*> operands_;
+  template <class T>
+  struct Pointers {
+    std::vector<const T*> operands;
+    std::vector<T*> outs;
+  };
+  std::tuple<Pointers<float>, Pointers<double>> pointers_;
 };
 
 }  // namespace lockstep

@@ -1,40 +1,74 @@
 #include "lockstep/parallel/control_block.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <thread>
 
+#include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/tensor.h"
 
 namespace lockstep {
+namespace {
 
-ControlBlock::ControlBlock(const comm::Communicator& comm, const WorldLayout& world, std::size_t sums,
-                           std::size_t words)
-    : comm_(comm),
+constexpr int kTag = 0;
+
+std::size_t words_of_all(const WorldLayout& world, const ControlSize& size) {
+  std::size_t words = 0;
+  for (const auto& of_rank : world.partials()) words += size.words + of_rank.size() * size.sums;
+  return words;
+}
+
+}  // namespace
+
+std::size_t ControlBlock::bytes(const WorldLayout& world, const ControlSize& size) {
+  return 2 * words_of_all(world, size) * sizeof(std::uint64_t);
+}
+
+ControlBlock::ControlBlock(Transport& transport, Board& board, std::span<std::byte> blocks, const Domains& domains,
+                           const WorldLayout& world, const ControlSize& size)
+    : transport_(transport),
+      board_(board),
+      domains_(domains),
       walk_(world),
       rank_(world.rank),
       size_(world.size),
-      sums_(sums),
-      word_count_(words),
+      counts_(size),
       partials_(world.partials()),
-      merges_(world.merges()) {
-  std::size_t units = 0;
-  for (const auto& of_rank : partials_) {
-    first_.push_back(units);
-    units += words + of_rank.size() * sums;
+      merges_(world.merges()),
+      first_(static_cast<std::size_t>(world.size)),
+      shared_(reinterpret_cast<std::uint64_t*>(blocks.data()), blocks.size() / sizeof(std::uint64_t)),
+      my_words_(size.words),
+      slots_(static_cast<std::size_t>(world.my_slots()) * size.sums),
+      totals_(size.sums) {
+  check(blocks.size() >= bytes(world, size), "control block", "{} bytes of memory, expected {}", blocks.size(),
+        bytes(world, size));
+  std::size_t at = 0, partials = 0;
+  for (int d = 0; d < domains_.count(); ++d) {
+    for (int r : domains_.of(d)) {
+      first_[static_cast<std::size_t>(r)] = at;
+      at += counts_.words + partials_[static_cast<std::size_t>(r)].size() * counts_.sums;
+    }
   }
-  first_.push_back(units);
-  blocks_.resize(units);
-  slots_.resize(static_cast<std::size_t>(world.my_slots()) * sums);
-  totals_.resize(sums);
-  std::size_t partials = 0;
   for (const auto& of_rank : partials_) partials += of_rank.size();
-  values_.resize(partials * sums);
-  for (std::size_t p = 0; p < partials; ++p) operands_.push_back(values_.data() + p * sums);
+  values_.resize(partials * counts_.sums);
+  for (std::size_t p = 0; p < partials; ++p) operands_.push_back(values_.data() + p * counts_.sums);
 }
 
 std::span<double> ControlBlock::slot(int s) {
-  return std::span(slots_).subspan(static_cast<std::size_t>(s) * sums_, sums_);
+  return std::span(slots_).subspan(static_cast<std::size_t>(s) * counts_.sums, counts_.sums);
+}
+
+std::span<std::uint64_t> ControlBlock::block(int rank, std::uint32_t step) const {
+  const std::size_t set = step % 2 * (shared_.size() / 2);
+  const auto r = static_cast<std::size_t>(rank);
+  return shared_.subspan(set + first_[r], counts_.words + partials_[r].size() * counts_.sums);
+}
+
+std::span<std::uint64_t> ControlBlock::blocks_of(int domain, std::uint32_t step) const {
+  const std::span<std::uint64_t> first = block(domains_.of(domain).front(), step);
+  const std::span<std::uint64_t> last = block(domains_.of(domain).back(), step);
+  return {first.data(), last.data() + last.size()};
 }
 
 void ControlBlock::begin() {
@@ -46,60 +80,55 @@ std::span<double> ControlBlock::leaf() { return slot(walk_.slot()); }
 
 void ControlBlock::end_leaf() {
   walk_.join([this](int from, int into) {
-    add_into<double>(static_cast<std::int64_t>(sums_), slot(from).data(), slot(into).data());
+    add_into<double>(static_cast<std::int64_t>(counts_.sums), slot(from).data(), slot(into).data());
   });
   walk_.next();
   if (walk_.done()) {
-    start();
+    post();
   } else {
     std::ranges::fill(leaf(), 0.0);
   }
 }
 
-std::span<std::uint64_t> ControlBlock::words_of(int rank) {
-  return std::span(blocks_).subspan(first_[static_cast<std::size_t>(rank)], word_count_);
-}
-
-std::uint64_t ControlBlock::word(int rank, std::size_t i) const {
-  return blocks_[first_[static_cast<std::size_t>(rank)] + i];
-}
-
-void ControlBlock::start() {
-  const std::size_t mine = first_[static_cast<std::size_t>(rank_)] + word_count_;
-  for (std::size_t i = 0; i < partials_[static_cast<std::size_t>(rank_)].size() * sums_; ++i) {
-    blocks_[mine + i] = std::bit_cast<std::uint64_t>(slots_[i]);
+void ControlBlock::post() {
+  ++step_;
+  const std::span<std::uint64_t> mine = block(rank_, step_);
+  std::ranges::copy(my_words_, mine.begin());
+  for (std::size_t i = counts_.words; i < mine.size(); ++i) {
+    mine[i] = std::bit_cast<std::uint64_t>(slots_[i - counts_.words]);
   }
-  const auto block = [this](int r) {
-    const std::size_t begin = first_[static_cast<std::size_t>(r)], end = first_[static_cast<std::size_t>(r) + 1];
-    return std::span(blocks_).subspan(begin, end - begin);
-  };
-  requests_.clear();
-  for (int step = 1; step < size_; ++step)
-    requests_.push_back(comm_.irecv(block((rank_ + step) % size_), (rank_ + step) % size_));
-  for (int step = 1; step < size_; ++step) requests_.push_back(comm_.isend(block(rank_), (rank_ + step) % size_));
-  active_ = true;
+  board_.raise(kPosted, step_);
 }
 
 bool ControlBlock::progress() {
-  if (!active_) return true;
-  if (!comm::test_all(requests_)) return false;
-  total();
-  active_ = false;
+  if (domains_.local_rank() != 0) return false;
+  if (!exchanging_) {
+    if (!board_.all_reached(kPosted, driven_)) return false;
+    exchanging_ = true;
+    for (int step = 1; step < domains_.count(); ++step) {
+      const int domain = (domains_.mine() + step) % domains_.count();
+      tickets_.push_back(transport_.receive(blocks_of(domain, driven_), domains_.of(domain)[0], kTag));
+    }
+    for (int step = 1; step < domains_.count(); ++step) {
+      const int domain = (domains_.mine() + step) % domains_.count();
+      tickets_.push_back(transport_.send(blocks_of(domains_.mine(), driven_), domains_.of(domain)[0], kTag));
+    }
+  }
+  if (!transport_.all_done(tickets_)) return false;
+  exchanging_ = false;
+  board_.raise(kComplete, driven_++);
   return true;
 }
 
-void ControlBlock::finish() {
-  while (!progress()) std::this_thread::yield();
-}
+std::uint64_t ControlBlock::word(int rank, std::size_t i) const { return block(rank, step_)[i]; }
 
 void ControlBlock::total() {
   std::size_t to = 0;
   for (int r = 0; r < size_; ++r) {
-    const std::size_t from = first_[static_cast<std::size_t>(r)] + word_count_;
-    const std::size_t end = first_[static_cast<std::size_t>(r) + 1];
-    for (std::size_t i = from; i < end; ++i) values_[to++] = std::bit_cast<double>(blocks_[i]);
+    for (std::uint64_t word : block(r, step_).subspan(counts_.words)) values_[to++] = std::bit_cast<double>(word);
   }
-  tree_sum<double>(operands_, merges_, static_cast<std::int64_t>(sums_), totals_.data());
+  const std::array<double*, 1> out{totals_.data()};
+  tree_sum<double>(operands_, merges_, static_cast<std::int64_t>(counts_.sums), out, {});
 }
 
 void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {
@@ -107,6 +136,25 @@ void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {
     check(word(r, i) == word(rank_, i), "ranks", "{} differs: rank {} has {}, rank {} has {}", meaning, r, word(r, i),
           rank_, word(rank_, i));
   }
+}
+
+MessageControl::MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size)
+    : comm_(comm.duplicate()),
+      transport_(comm_),
+      flags_(Board::bytes(ControlBlock::kFlags) + kAlignment),
+      blocks_(ControlBlock::bytes(world, size)) {
+  void* row = flags_.data();
+  std::size_t room = flags_.size();
+  std::align(kAlignment, Board::bytes(ControlBlock::kFlags), row, room);
+  const std::array<std::span<std::byte>, 1> rows{std::span(static_cast<std::byte*>(row), room)};
+  board_ = std::make_unique<Board>(rows, 0);
+  block_ = std::make_unique<ControlBlock>(transport_, *board_, blocks_, Domains::single_ranks(world.rank, world.size),
+                                          world, size);
+}
+
+void MessageControl::finish() {
+  for (Backoff wait; !block_->complete(); wait.pause()) block_->progress();
+  block_->total();
 }
 
 }  // namespace lockstep

@@ -1,38 +1,151 @@
 #include "lockstep/parallel/gradient_engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
-namespace lockstep {
+#include "lockstep/core/backoff.h"
 
-GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, ParameterStore& store,
-                               std::size_t statistics, std::size_t counts)
+namespace lockstep {
+namespace {
+
+constexpr int kStatisticsBucket = 0;
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+// Where things lie in the memory that a rank shows to its domain. Parts that all ranks have alike come first, so that
+// each finds the others' parts.
+struct GradientEngine::Placement {
+  std::size_t gradient_board = 0, control_board, control, statistics, squares, bytes;
+
+  Placement(const WorldLayout& world, int rank, const ControlSize& control_size, int buckets,
+            std::size_t statistic_bytes, std::size_t square_bytes) {
+    const auto slots = static_cast<std::size_t>(world.tree.slots_needed(world.leaves_of(rank)));
+    control_board = whole_lines(Board::bytes(BucketReducer::flags_for(buckets)));
+    control = control_board + whole_lines(Board::bytes(ControlBlock::kFlags));
+    statistics = control + whole_lines(ControlBlock::bytes(world, control_size));
+    squares = statistics + slots * whole_lines(statistic_bytes);
+    bytes = squares + slots * whole_lines(square_bytes);
+  }
+};
+
+GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
+                               ParameterStore& store, Updater& updater, const EngineOptions& options)
     : gradient_comm_(comm.duplicate()),
       control_comm_(comm.duplicate()),
+      world_(world),
       walk_(world),
+      memory_(memory),
       store_(store),
-      statistics_count_(statistics),
-      statistics_(static_cast<std::size_t>(world.my_slots()), std::vector<double>(statistics)),
-      reducer_(gradient_comm_, world),
-      control_(control_comm_, world, kFirstCount + counts, kControlWords) {
-  for (Bucket& bucket : store_.buckets()) {
-    std::vector<void*> slots;
-    for (AlignedBuffer& slot : bucket.gradients) slots.push_back(slot.get());
-    reducer_.add_bucket(store_.options().dtype, bucket.elements, std::move(slots));
+      updater_(updater),
+      options_(options),
+      owners_update_(memory.shares() || memory.domains().local_size() == 1),
+      gradient_transport_(gradient_comm_),
+      control_transport_(control_comm_) {
+  const Domains& domains = memory.domains();
+  std::vector<Bucket>& buckets = store.buckets();
+  std::size_t blocks = 0;
+  for (const Bucket& b : buckets)
+    blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
+  if (options_.clip_norm <= 0) blocks = 0;
+  const ControlSize control_size{kFirstCount + options.counts, kControlWords};
+  const int reductions = static_cast<int>(buckets.size()) + 2;
+  const std::size_t statistic_bytes = options.statistics * sizeof(double), square_bytes = blocks * sizeof(double);
+  const auto layout_of = [&](int rank) {
+    return Placement(world, rank, control_size, reductions, statistic_bytes, square_bytes);
+  };
+  const Placement mine = layout_of(world.rank);
+  own_bytes_ = mine.bytes;
+  const std::span<std::byte> own = memory.own(mine.bytes);
+  const std::vector<std::span<std::byte>> all = memory.segments(own);
+  const auto rows = [&](std::size_t offset) {
+    std::vector<std::span<std::byte>> found;
+    for (std::span<std::byte> segment : all) found.push_back(segment.subspan(offset));
+    return found;
+  };
+  gradient_board_ = std::make_unique<Board>(rows(mine.gradient_board), domains.local_rank());
+  control_board_ = std::make_unique<Board>(rows(mine.control_board), domains.local_rank());
+  control_ = std::make_unique<ControlBlock>(control_transport_, *control_board_,
+                                            all[0].subspan(mine.control, ControlBlock::bytes(world, control_size)),
+                                            domains, world, control_size);
+  reducer_ = std::make_unique<BucketReducer>(gradient_transport_, *gradient_board_, domains, world, options.reduction);
+
+  const auto doubles = [&](std::size_t Placement::*part, std::size_t bytes) {
+    BucketMemory bucket{
+        .dtype = DType::F64, .elements = static_cast<std::int64_t>(bytes / sizeof(double)), .slots = {}};
+    for (int l = 0; l < domains.local_size(); ++l) {
+      const int rank = domains.local()[static_cast<std::size_t>(l)];
+      auto& slots = bucket.slots.emplace_back();
+      for (int s = 0; s < world.tree.slots_needed(world.leaves_of(rank)); ++s) {
+        slots.push_back(all[static_cast<std::size_t>(l)].data() + layout_of(rank).*part +
+                        static_cast<std::size_t>(s) * whole_lines(bytes));
+      }
+    }
+    return bucket;
+  };
+  BucketMemory statistics = doubles(&Placement::statistics, statistic_bytes);
+  for (void* slot : statistics.slots[static_cast<std::size_t>(domains.local_rank())])
+    statistics_.emplace_back(static_cast<double*>(slot), options.statistics);
+  reducer_->add_bucket(std::move(statistics));
+
+  BucketMemory squares = doubles(&Placement::squares, square_bytes);
+  squares_ = {static_cast<double*>(squares.slots[static_cast<std::size_t>(domains.local_rank())][0]), blocks};
+  gradients_.resize(all.size());
+  const std::size_t slots = static_cast<std::size_t>(world.my_slots());
+  if (!buckets.empty()) gradients_ = memory.segments({buckets[0].gradients[0], slots * store.bucket_bytes()});
+  std::size_t offset = 0, block = 0;
+  for (const Bucket& b : buckets) {
+    BucketMemory bucket{
+        .dtype = store.options().dtype, .elements = b.elements, .slots = {}, .everywhere = !owners_update_};
+    for (int l = 0; l < domains.local_size(); ++l) {
+      auto& of_rank = bucket.slots.emplace_back();
+      const int rank = domains.local()[static_cast<std::size_t>(l)];
+      for (int s = 0; s < world.tree.slots_needed(world.leaves_of(rank)); ++s) {
+        of_rank.push_back(gradients_[static_cast<std::size_t>(l)].data() +
+                          static_cast<std::size_t>(s) * store.bucket_bytes() + offset);
+      }
+    }
+    if (options.shard_optimizer && domains.count() > 1) bucket.values = b.values;
+    const auto bucket_blocks =
+        static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
+    if (blocks > 0) bucket.squares = squares_.subspan(block, bucket_blocks);
+    reducer_->add_bucket(std::move(bucket));
+    offset += static_cast<std::size_t>(b.elements) * size_of(store.options().dtype);
+    block += bucket_blocks;
   }
-  std::vector<void*> slots;
-  for (auto& slot : statistics_) slots.push_back(slot.data());
-  statistics_bucket_ = reducer_.add_bucket(DType::F64, static_cast<std::int64_t>(statistics), std::move(slots));
-  awaited_.resize(store_.buckets().size());
-  complete_.resize(store_.buckets().size());
+  if (blocks > 0) squares_bucket_ = reducer_->add_bucket(std::move(squares));
+  awaited_.resize(buckets.size());
+  complete_.resize(buckets.size());
+  updates_.resize(buckets.size(), Update::Done);
+  if (options_.thread) {
+    reducer_->allow_threads(false);
+    thread_ = std::make_unique<ProgressThread>([this] { return drive(); });
+  }
 }
 
-void GradientEngine::begin_step(std::uint64_t step, std::uint64_t samples, std::uint64_t position) {
-  control_.words()[kStepWord] = step;
-  control_.words()[kSamplesWord] = samples;
-  control_.words()[kPositionWord] = position;
-  control_.begin();
+GradientEngine::~GradientEngine() = default;
+
+std::size_t GradientEngine::bytes() const { return own_bytes_ + reducer_->bytes(); }
+
+void GradientEngine::fail() {
+  gradient_board_->fail();
+  control_board_->fail();
+}
+
+// --- a step
+
+void GradientEngine::begin_step(const StepStart& start) {
+  control_->words()[kStepWord] = static_cast<std::uint64_t>(start.update);
+  control_->words()[kSamplesWord] = start.samples;
+  control_->words()[kPositionWord] = start.position;
+  control_->begin();
   walk_.begin();
+  update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
+  posted_ = sums_known_ = squares_started_ = decided_ = false;
+  std::ranges::fill(updates_, Update::Due);
+  updated_ = 0;
   complete_.assign(complete_.size(), false);
   next_ = 0;
   begin_leaf();
@@ -49,63 +162,234 @@ void GradientEngine::end_leaf() {
 }
 
 void GradientEngine::sums_ready() {
-  control_.end_leaf();
+  control_->end_leaf();
   walk_.join([this](int from, int into) {
-    add_into<double>(static_cast<std::int64_t>(statistics_count_), statistics_[static_cast<std::size_t>(from)].data(),
+    add_into<double>(static_cast<std::int64_t>(options_.statistics), statistics_[static_cast<std::size_t>(from)].data(),
                      statistics_[static_cast<std::size_t>(into)].data());
   });
-  if (walk_.last()) reducer_.start(statistics_bucket_);
+  if (!walk_.last()) return;
+  posted_ = true;
+  std::ranges::fill(squares_, 0.0);  // an owner writes its own, the sum over owners then is of one number each
+  reducer_->start(kStatisticsBucket);
+  if (thread_) thread_->wake();
 }
 
-void GradientEngine::gradient_ready(const Parameter* parameter) {
+void GradientEngine::needs(int bucket) {
+  const int reduction = reduction_of(static_cast<std::size_t>(bucket));
+  if (reducer_->available(reduction)) return;
+  wait_until([&] { return reducer_->available(reduction); });
+}
+
+void GradientEngine::poll() {
+  if (posted_) advance();
+}
+
+void GradientEngine::retired(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
-  if (--awaited_[static_cast<std::size_t>(bucket)] == 0) {
-    join(bucket);
-    if (walk_.last()) start_in_order(bucket);
-  }
-  if (walk_.last()) progress();  // at each gradient: MPI moves long messages on only inside calls
+  if (--awaited_[static_cast<std::size_t>(bucket)] > 0) return;
+  join(bucket);
+  if (walk_.last()) start_in_order(bucket);
 }
 
 // Plans of different batches may finish buckets in different orders, but ranks must not start them so.
 void GradientEngine::start_in_order(int bucket) {
   complete_[static_cast<std::size_t>(bucket)] = true;
-  while (next_ < complete_.size() && complete_[next_]) reducer_.start(static_cast<int>(next_++));
+  while (next_ < complete_.size() && complete_[next_]) reducer_->start(reduction_of(next_++));
 }
 
 void GradientEngine::join(int number) {
   Bucket& bucket = store_.buckets()[static_cast<std::size_t>(number)];
   walk_.join([&](int from_slot, int into_slot) {
-    const void* from = bucket.gradients[static_cast<std::size_t>(from_slot)].get();
-    void* into = bucket.gradients[static_cast<std::size_t>(into_slot)].get();
+    const void* from = bucket.gradients[static_cast<std::size_t>(from_slot)];
+    void* into = bucket.gradients[static_cast<std::size_t>(into_slot)];
     if (store_.options().dtype == DType::F64) {
       add_into(bucket.elements, static_cast<const double*>(from), static_cast<double*>(into));
     } else {
-      add_into(bucket.elements, static_cast<const float*>(from), static_cast<float*>(into));
+      add_into(bucket.elements, static_cast<const float*>(from), static_cast<float*>(into), options_.reduction.wire);
     }
   });
 }
 
 void GradientEngine::zero_gradients() {
-  for (Bucket& bucket : store_.buckets()) {
-    std::memset(bucket.gradients[static_cast<std::size_t>(slot())].get(), 0,
+  for (std::size_t b = 0; b < store_.buckets().size(); ++b) {
+    Bucket& bucket = store_.buckets()[b];
+    needs(static_cast<int>(b));
+    std::memset(bucket.gradients[static_cast<std::size_t>(slot())], 0,
                 static_cast<std::size_t>(bucket.elements) * size_of(store_.options().dtype));
-  }
-  for (Bucket& bucket : store_.buckets()) {
-    for (const BucketEntry& entry : bucket.entries) gradient_ready(entry.parameter);
+    for (const BucketEntry& entry : bucket.entries) retired(entry.parameter);
   }
 }
 
-void GradientEngine::progress() {
-  control_.progress();
-  reducer_.progress();
+// --- what goes on meanwhile
+
+bool GradientEngine::drive() {
+  const bool moved = control_->progress();
+  return reducer_->progress() || moved;
+}
+
+bool GradientEngine::advance() {
+  bool moved = false;
+  if (thread_) {
+    thread_->rethrow();
+  } else {
+    moved = drive();
+  }
+  if (!sums_known_ && !sums_arrived()) return moved;
+  if (!decided_ && !decide()) return moved;
+  return update_buckets() || moved;
+}
+
+bool GradientEngine::sums_arrived() {
+  if (!posted_ || !control_->complete()) return false;
+  control_->total();
+  control_->check_same(kStepWord, "the number of the step");
+  control_->check_same(kSamplesWord, "the number of samples in the step");
+  control_->check_same(kPositionWord, "the position in the data set");
+  const double samples = sums()[kSampleSum], weight = sums()[kWeightSum];
+  check(samples == 0 || weight > 0, "step", "update {}: the weights of {} samples add up to {}", update_.count, samples,
+        weight);
+  update_.gradient_scale = samples > 0 ? 1 / weight : 0;
+  return sums_known_ = true;
+}
+
+// Whether updates may go on: at once, or after the last bucket has come if the whole gradient decides.
+bool GradientEngine::decide() {
+  const bool clips = squares_bucket_ >= 0;
+  if (!clips && !inspect_) return decided_ = true;
+  if (next_ < complete_.size()) return false;
+  for (std::size_t b = 0; b < updates_.size(); ++b) {
+    if (!reducer_->reduced(reduction_of(b))) return false;
+  }
+  if (clips) {
+    if (!std::exchange(squares_started_, true)) reducer_->start(squares_bucket_);
+    if (!reducer_->reduced(squares_bucket_)) return false;
+    double total = 0;
+    for (double square : squares_) total += square;
+    gradient_norm_ = std::sqrt(total) * update_.gradient_scale;
+    // As torch.nn.utils.clip_grad_norm_.
+    const double factor = options_.clip_norm / (gradient_norm_ + 1e-6);
+    if (factor < 1) update_.gradient_scale *= factor;
+  }
+  if (inspect_ && sums()[kSampleSum] > 0) update_.gradient_scale *= inspect_();
+  return decided_ = true;
+}
+
+bool GradientEngine::update_buckets() {
+  bool moved = false;
+  for (std::size_t b = 0; b < next_; ++b) moved = update_bucket(b) || moved;
+  return moved;
+}
+
+bool GradientEngine::update_bucket(std::size_t b) {
+  if (updates_[b] == Update::Done) return false;
+  const int reduction = reduction_of(b);
+  Bucket& bucket = store_.buckets()[b];
+  if (updates_[b] == Update::ValuesSent) {
+    if (!reducer_->values_arrived(reduction)) return false;
+    for (Range range : reducer_->received(reduction)) store_.refresh(bucket, range);
+    reducer_->release(reduction);
+  } else {
+    if (!reducer_->reduced(reduction)) return false;
+    if (sums()[kSampleSum] > 0) {
+      if (owners_update_) {
+        for (Range range : reducer_->owned(reduction)) updater_.update(b, range, update_);
+      } else {
+        updater_.update(b, {0, bucket.elements}, update_);
+      }
+    }
+    if (shards_optimizer()) {
+      reducer_->send_values(reduction);
+      updates_[b] = Update::ValuesSent;
+      return true;
+    }
+    if (owners_update_) reducer_->release(reduction);
+  }
+  updates_[b] = Update::Done;
+  ++updated_;
+  return true;
+}
+
+template <class Done>
+void GradientEngine::wait_until(const Done& done) {
+  for (Backoff wait; !done();) {
+    if (advance()) {
+      wait = {};
+    } else {
+      wait.pause();
+    }
+  }
 }
 
 void GradientEngine::finish_step() {
-  control_.finish();
-  control_.check_same(kStepWord, "the number of the step");
-  control_.check_same(kSamplesWord, "the number of samples in the step");
-  control_.check_same(kPositionWord, "the position in the data set");
-  reducer_.finish();
+  wait_until([this] { return updated_ == updates_.size() && sums_known_ && reducer_->reduced(kStatisticsBucket); });
+  if (thread_) thread_->sleep();
+  store_.values_changed();
+}
+
+std::byte* GradientEngine::gradient_of(std::size_t bucket, int local_rank) const {
+  const Bucket& b = store_.buckets()[bucket];
+  const std::byte* mine = store_.buckets()[0].gradients[0];
+  return gradients_[static_cast<std::size_t>(local_rank)].data() + (b.gradients[0] - mine);
+}
+
+void GradientEngine::collect_gradients() {
+  if (!owners_update_) return;  // it is whole everywhere
+  memory_.fence();
+  const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
+  const Domains& domains = memory_.domains();
+  for (std::size_t b = 0; b < updates_.size(); ++b) {
+    std::byte* mine = store_.buckets()[b].gradients[0];
+    for (int r = 0; r < world_.size; ++r) {
+      const bool near = domains.domain_of[static_cast<std::size_t>(r)] == domains.mine();
+      for (Range range : reducer_->owned_by(reduction_of(b), r)) {
+        const std::span<std::byte> into(mine + range.begin * size, static_cast<std::size_t>(range.size() * size));
+        if (shards_optimizer()) {
+          gradient_comm_.broadcast(into, r);
+        } else if (near && r != world_.rank) {
+          const auto local = static_cast<int>(std::ranges::find(domains.local(), r) - domains.local().begin());
+          std::memcpy(into.data(), gradient_of(b, local) + range.begin * size, into.size());
+        }
+      }
+    }
+  }
+  memory_.fence();
+}
+
+template <class Visit>
+void GradientEngine::visit_states(const Visit& visit) {
+  const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
+  for (std::size_t b = 0; b < updates_.size(); ++b) {
+    for (std::byte* state : store_.buckets()[b].states) {
+      for (int r = 0; r < world_.size; ++r) {
+        for (Range range : reducer_->owned_by(reduction_of(b), r))
+          visit(r, std::span(state + range.begin * size, static_cast<std::size_t>(range.size() * size)));
+      }
+    }
+  }
+}
+
+void GradientEngine::collect_states() {
+  if (!shards_optimizer()) return;
+  visit_states([&](int owner, std::span<std::byte> part) {
+    if (owner == 0) return;
+    if (world_.rank == owner) gradient_comm_.send(part, 0, comm::Communicator::kMaxTag);
+    if (world_.rank == 0) gradient_comm_.recv(part, owner, comm::Communicator::kMaxTag);
+  });
+}
+
+void GradientEngine::drop_foreign_states() {
+  if (!shards_optimizer()) return;
+  const std::byte* base = store_.owned_states().data();
+  visit_states([&](int owner, std::span<std::byte> part) {
+    if (owner == world_.rank) return;
+    const auto begin = static_cast<std::size_t>(part.data() - base);
+    store_.owned_states().drop(begin, begin + part.size());
+  });
+}
+
+void GradientEngine::fence() {
+  for (std::size_t b = 0; b < updates_.size(); ++b) needs(static_cast<int>(b));
+  memory_.fence();
 }
 
 }  // namespace lockstep

@@ -1,14 +1,19 @@
-// The reduction of one training step: leaves go in one after the other, gradients of a bucket are joined as soon as
-// they are final and leave for the other ranks while backward goes on, sums and batch statistics travel with them.
-// Drives itself from the executor's calls. One thread; all ranks make the same calls in the same order, each for its
-// own leaves.
+// The reduction and update of one training step: leaves go in one after the other; a bucket whose gradients are final
+// leaves for the other ranks while backward goes on; whoever owns a part of its sum updates that part of the
+// parameters, and the next forward pass waits for a bucket before it reads it first. Sums and batch statistics travel
+// beside the gradients. Driven from between the plan's steps, or by a thread of its own. All ranks make the same calls
+// in the same order, each for its own leaves, from one thread; throws Error where MPI or another rank fails.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "lockstep/parallel/bucket_reducer.h"
 #include "lockstep/parallel/control_block.h"
-#include "lockstep/plan/parameter_store.h"
+#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/progress_thread.h"
+#include "lockstep/parallel/updater.h"
+#include "lockstep/plan/plan.h"
 
 namespace lockstep {
 
@@ -17,47 +22,116 @@ enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
 // Words of the control block, equal on all ranks that agree on what they do.
 enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kControlWords };
 
-class GradientEngine {
- public:
-  // `statistics` doubles per leaf (batch statistics) and `counts` are added up beside the gradients.
-  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, ParameterStore& store,
-                 std::size_t statistics, std::size_t counts);
+struct EngineOptions {
+  std::size_t statistics = 0, counts = 0;  // doubles per leaf (batch statistics), and counts, added up beside
+  double clip_norm = 0;                    // largest norm of the whole mean gradient; 0: any
+  bool shard_optimizer = false;            // a part of the parameters is updated by one rank of the job alone
+  bool thread = false;                     // a thread drives communication: needs MPI_THREAD_MULTIPLE
+  ReducerOptions reduction = {};
+};
 
-  void begin_step(std::uint64_t step, std::uint64_t samples, std::uint64_t position);
+// What is the same for all ranks in a step.
+struct StepStart {
+  std::uint64_t samples = 0, position = 0;
+  double learning_rate = 0;
+  std::int64_t update = 1;  // its number, from 1
+};
+
+class GradientEngine : public PlanHooks {
+ public:
+  // `memory` is what the store's buckets lie in. All that is passed by reference outlives the engine.
+  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory, ParameterStore& store,
+                 Updater& updater, const EngineOptions& options);
+  ~GradientEngine() override;
+
+  void begin_step(const StepStart& start);
 
   // The current leaf: where its gradients go, and its sums and statistics, zero at first.
   int slot() const { return walk_.slot(); }
-  std::span<double> leaf_sums() { return control_.leaf(); }
+  std::span<double> leaf_sums() { return control_->leaf(); }
   std::span<double> leaf_statistics() { return statistics_[static_cast<std::size_t>(slot())]; }
-  void sums_ready();                                // the leaf's sums and statistics are complete
-  void gradient_ready(const Parameter* parameter);  // final for this leaf
-  void zero_gradients();                            // of a leaf without samples
+  void sums_ready();      // the leaf's sums and statistics are complete
+  void zero_gradients();  // of a leaf without samples
   void end_leaf();
+  // The hooks of a run of the leaf's last plan; retired() comes after sums_ready().
+  void needs(int bucket) override;
+  void retired(const Parameter* parameter) override;
+  void poll() override;
 
-  // After the last leaf: waits for the other ranks. Slot 0 of every bucket, sums() and statistics() are then global.
+  // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
+  // sample. sums() and statistics() are then global. Values are this rank's to read bucket by bucket after needs(),
+  // or all of them after fence().
   void finish_step();
-  std::span<const double> sums() const { return control_.sums(); }
-  std::span<const double> statistics() const { return {statistics_[0].data(), statistics_count_}; }
-  void progress();
-  std::size_t bytes() const { return reducer_.bytes(); }  // for messages
+  void fence();
+  std::span<const double> sums() const { return control_->sums(); }
+  std::span<const double> statistics() const { return statistics_[0]; }
+  double gradient_norm() const { return gradient_norm_; }  // of the last step, before clipping; with clip_norm
+
+  // Collective: slot 0 of every bucket becomes the whole sum of the last step, on every rank.
+  void collect_gradients();
+  // Collective, with shard_optimizer: the root's optimizer state becomes whole; the other way round, what a rank does
+  // not own is dropped.
+  void collect_states();
+  void drop_foreign_states();
+
+  // Called between reduction and update, which then begins after the last bucket has come: returns a factor for the
+  // gradient. Slot 0 holds sums over samples (of all weights in sums()) of what this rank owns.
+  void before_update(std::function<double()> inspect) { inspect_ = std::move(inspect); }
+
+  // For the other ranks of the node: do not wait for this one.
+  void fail();
+  std::size_t bytes() const;  // of memory that is not the store's
+  const BucketReducer& reducer() const { return *reducer_; }
 
  private:
+  struct Placement;
+  bool drive();
+  bool advance();
+  bool sums_arrived();
+  bool decide();
+  bool update_buckets();
+  bool update_bucket(std::size_t bucket);
   void join(int bucket);
   void start_in_order(int bucket);
   void begin_leaf();
+  bool shards_optimizer() const { return options_.shard_optimizer && memory_.domains().count() > 1; }
+  std::byte* gradient_of(std::size_t bucket, int local_rank) const;
+  template <class Visit>
+  void visit_states(const Visit& visit);
+  int reduction_of(std::size_t bucket) const { return static_cast<int>(bucket) + 1; }  // 0 are the statistics
+  template <class Done>
+  void wait_until(const Done& done);
 
   comm::Communicator gradient_comm_, control_comm_;
+  WorldLayout world_;
   LeafWalk walk_;
+  NodeMemory& memory_;
   ParameterStore& store_;
-  // Before what receives into them, so that they are freed after it.
-  std::size_t statistics_count_;
-  std::vector<std::vector<double>> statistics_;  // by slot
-  BucketReducer reducer_;
-  ControlBlock control_;
-  int statistics_bucket_ = -1;
-  std::vector<int> awaited_;    // by bucket: gradients of this leaf that are not final
-  std::vector<bool> complete_;  // by bucket: joined for the last leaf
-  std::size_t next_ = 0;        // bucket to be started
+  Updater& updater_;
+  EngineOptions options_;
+  bool owners_update_;  // else everybody updates everything
+  CommTransport gradient_transport_, control_transport_;
+  std::vector<std::span<std::byte>> gradients_;  // all slots of all buckets, by local rank
+  std::vector<std::span<double>> statistics_;    // by slot
+  std::span<double> squares_;                    // by block of all buckets
+  std::unique_ptr<Board> gradient_board_, control_board_;
+  std::unique_ptr<BucketReducer> reducer_;
+  std::unique_ptr<ControlBlock> control_;
+  std::size_t own_bytes_ = 0;
+  int squares_bucket_ = -1;
+  std::function<double()> inspect_;
+
+  UpdateStep update_;
+  bool posted_ = false;  // the control block of this step
+  bool sums_known_ = false, squares_started_ = false, decided_ = false;
+  double gradient_norm_ = 0;
+  enum class Update : std::uint8_t { Due, ValuesSent, Done };
+  std::vector<Update> updates_;             // by bucket
+  std::size_t updated_ = 0;                 // buckets
+  std::vector<int> awaited_;                // by bucket: gradients of this leaf that are not final
+  std::vector<bool> complete_;              // by bucket: joined for the last leaf
+  std::size_t next_ = 0;                    // bucket to be started
+  std::unique_ptr<ProgressThread> thread_;  // last: it drives what is above
 };
 
 }  // namespace lockstep

@@ -41,16 +41,38 @@ struct TreeMerge {
   int into, from;
 };
 
-// The additions, in order, that turn the ranks' open partials (in leaf order) into the root, which ends in operand 0.
+// The additions, in order, that join partial sums given in leaf order (gaps between them are fine), and which operands
+// then hold what is still open, in leaf order.
+struct TreeFold {
+  std::vector<TreeMerge> merges;
+  std::vector<int> open;
+  std::vector<TreeNode> nodes;  // of the open ones
+};
+TreeFold fold(const ReductionTree& tree, std::span<const TreeNode> partials);
+// The same for partials that cover all leaves: the root ends in operand 0.
 std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const TreeNode> partials);
 
-// out[i] = the operands' sum by those additions, in cache-sized blocks; `out` may be one of the operands. No other
-// memory.
-template <class T>
-void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n, T* out);
+// To what a value is rounded on its way up an edge of the tree, and from the root to all: what a message can carry.
+// Sums themselves are f32. Exact for f64.
+enum class Wire : std::uint8_t { Exact, BF16, F16 };
 
-// target[i] += source[i]
+struct TreeSumOptions {
+  Wire wire = Wire::Exact;
+  bool root = true;      // the sum is the root's, which is rounded too
+  bool threads = false;  // may use OpenMP
+};
+// Each of `outs`[i] = the operands' sum by those additions, in cache-sized blocks; an out may be one of the operands.
+// No other memory.
 template <class T>
-void add_into(std::int64_t n, const T* source, T* target);
+void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n,
+              std::span<T* const> outs, const TreeSumOptions& options);
+
+// target[i] += source[i], both rounded first.
+template <class T>
+void add_into(std::int64_t n, const T* source, T* target, Wire wire = Wire::Exact);
+
+// Messages of a narrow wire: 2 bytes an element.
+void narrow(std::int64_t n, const float* in, Wire wire, std::uint16_t* out);
+void widen(std::int64_t n, const std::uint16_t* in, Wire wire, float* out);
 
 }  // namespace lockstep

@@ -88,7 +88,7 @@ void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep&
 template <class T>
 void Updater::update_chunk(const Chunk& chunk, Range range, const UpdateStep& step) {
   Bucket& bucket = store_.buckets()[chunk.bucket];
-  const auto at = [&](const AlignedBuffer& memory) { return reinterpret_cast<T*>(memory.get()) + range.begin; };
+  const auto at = [&](std::byte* memory) { return reinterpret_cast<T*>(memory) + range.begin; };
   std::array<T*, kMaxStates> states{};
   std::ranges::transform(bucket.states, states.begin(), at);
   rule_->apply(range.size(), at(bucket.values), at(bucket.gradients[0]), std::span(states).first(bucket.states.size()),

@@ -17,7 +17,9 @@ std::int64_t round_up(std::int64_t elements, DType dtype) {
 }  // namespace
 
 ParameterStore::ParameterStore(std::vector<NamedParameter> parameters, ParameterStoreOptions options)
-    : parameters_(std::move(parameters)), options_(options) {
+    : parameters_(std::move(parameters)),
+      options_(options),
+      memory_(options.memory != nullptr ? options.memory : &heap_) {
   for (const auto& [name, parameter] : parameters_) {
     check(by_name_.emplace(name, parameter).second, "parameters", "two parameters are named '{}'", name);
     records_.try_emplace(parameter).first->second.name = name;
@@ -55,15 +57,7 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
     bucket.entries.push_back({parameter, r.name, r.offset, elements, {}});
     bucket.elements += elements;
   }
-  for (Bucket& bucket : buckets_) {
-    const std::size_t bytes = static_cast<std::size_t>(bucket.elements) * size_of(options_.dtype);
-    bucket.values = allocate_aligned(bytes);
-    for (int i = 0; i < options_.gradient_slots; ++i) bucket.gradients.push_back(allocate_aligned(bytes));
-    for (int i = 0; i < options_.optimizer_states; ++i) bucket.states.push_back(allocate_aligned(bytes));
-    for (const BucketEntry& e : bucket.entries) {
-      record(e.parameter).value = bucket.values.get() + static_cast<std::size_t>(e.offset) * size_of(options_.dtype);
-    }
-  }
+  allocate_buckets();
   for (auto& [parameter, r] : records_) {
     if (r.bucket < 0) {
       r.own = allocate_aligned(static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) *
@@ -75,8 +69,30 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
   for (const auto& [parameter, r] : records_) initialize(parameter);
 }
 
+// Of each kind of memory one block, buckets one after the other.
+void ParameterStore::allocate_buckets() {
+  for (const Bucket& b : buckets_) bucket_bytes_ += static_cast<std::size_t>(b.elements) * size_of(options_.dtype);
+  const auto states = static_cast<std::size_t>(options_.optimizer_states);
+  std::byte* values = memory_->common(bucket_bytes_).data();
+  std::byte* gradients = memory_->own(bucket_bytes_ * static_cast<std::size_t>(options_.gradient_slots)).data();
+  if (options_.states_by_owner) states_ = LazyPages(bucket_bytes_ * states);
+  std::byte* state = options_.states_by_owner ? states_.data() : memory_->common(bucket_bytes_ * states).data();
+  std::size_t offset = 0;
+  for (Bucket& b : buckets_) {
+    b.values = values + offset;
+    for (int i = 0; i < options_.gradient_slots; ++i)
+      b.gradients.push_back(gradients + static_cast<std::size_t>(i) * bucket_bytes_ + offset);
+    for (std::size_t i = 0; i < states; ++i) b.states.push_back(state + i * bucket_bytes_ + offset);
+    for (const BucketEntry& e : b.entries) {
+      record(e.parameter).value = b.values + static_cast<std::size_t>(e.offset) * size_of(options_.dtype);
+    }
+    offset += static_cast<std::size_t>(b.elements) * size_of(options_.dtype);
+  }
+}
+
 void ParameterStore::initialize(const Parameter* parameter) {
   Record& r = record(parameter);
+  if (r.bucket >= 0 && !memory_->fills_common()) return;
   std::vector<double> values(static_cast<std::size_t>(parameter->shape.elements()));
   RandomStream random(options_.seed, hash_name(r.name));
   parameter->initialize(parameter->shape, values, random);
@@ -96,8 +112,8 @@ const Bucket& ParameterStore::bucket_with(const Parameter* parameter) const {
   return buckets_[static_cast<std::size_t>(r.bucket)];
 }
 
-std::byte* ParameterStore::in_bucket(const Parameter* parameter, const AlignedBuffer& memory) const {
-  return memory.get() + static_cast<std::size_t>(record(parameter).offset) * size_of(options_.dtype);
+std::byte* ParameterStore::in_bucket(const Parameter* parameter, std::byte* memory) const {
+  return memory + static_cast<std::size_t>(record(parameter).offset) * size_of(options_.dtype);
 }
 
 void* ParameterStore::gradient(const Parameter* parameter, int slot) const {
@@ -110,28 +126,65 @@ int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DTy
     if (d.parameter == parameter && d.layout == layout && d.dtype == dtype) return static_cast<int>(i);
   }
   const Record& r = record(parameter);
-  const auto bytes = static_cast<std::size_t>(layout.storage_elements(parameter->shape)) * size_of(dtype);
   const std::size_t id = derived_.size();
-  derived_.push_back({parameter, layout, dtype, allocate_aligned(bytes),
-                      DerivedCopy(parameter->shape, {this->dtype(parameter), r.layout}, {dtype, layout})});
+  derived_.push_back(
+      {parameter, layout, dtype, DerivedCopy(parameter->shape, {this->dtype(parameter), r.layout}, {dtype, layout})});
   if (r.bucket >= 0) {
     auto& entries = buckets_[static_cast<std::size_t>(r.bucket)].entries;
     std::ranges::find(entries, parameter, &BucketEntry::parameter)->derived.push_back(id);
   }
-  refresh(derived_.back());
   return static_cast<int>(id);
 }
 
+std::size_t ParameterStore::bytes(const Derived& d) const {
+  const auto bytes = static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(d.dtype);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The first plan's copies are alike on all ranks, so they can be shared. Later plans are for batches that only some
+// ranks may have; what they want beyond that each keeps for itself, as it does copies of what is not shared.
+void ParameterStore::make_copies() {
+  const auto of_bucket = [&](const Derived& d) { return record(d.parameter).bucket >= 0; };
+  std::size_t common = 0;
+  for (Derived& d : derived_) {
+    if (d.data != nullptr) continue;
+    d.common = !memory_->shares() || (of_bucket(d) && !has_common_copies_);
+    if (d.common) common += bytes(d);
+  }
+  std::byte* next = memory_->shares() && has_common_copies_ ? nullptr : memory_->common(common).data();
+  has_common_copies_ = true;
+  for (Derived& d : derived_) {
+    if (d.data != nullptr) continue;
+    if (d.common) {
+      d.data = next;
+      next += bytes(d);
+    } else {
+      d.data = heap_.common(bytes(d)).data();
+      has_own_copies_ = has_own_copies_ || of_bucket(d);
+    }
+    refresh(d);
+  }
+}
+
 void ParameterStore::refresh(Derived& d) {
+  if (d.common && !memory_->fills_common()) return;
   const void* value = record(d.parameter).value;
   parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
-    d.copy.write({begin, end}, value, d.data.get());
+    d.copy.write({begin, end}, value, d.data);
   });
+}
+
+void ParameterStore::refresh_own_copies() {
+  for (Derived& d : derived_) {
+    if (!d.common) refresh(d);
+  }
+  own_copies_version_ = version_;
 }
 
 void ParameterStore::refresh() {
   ++version_;
   for (Derived& d : derived_) refresh(d);
+  own_copies_version_ = version_;
 }
 
 void ParameterStore::refresh(const Parameter* parameter) {
@@ -145,12 +198,13 @@ void ParameterStore::refresh(const Bucket& bucket, Range range) {
   const auto ends_before = [&](const BucketEntry& e) { return e.offset + e.elements <= range.begin; };
   for (auto e = std::ranges::partition_point(bucket.entries, ends_before);
        e != bucket.entries.end() && e->offset < range.end; ++e) {
-    const std::byte* value = bucket.values.get() + static_cast<std::size_t>(e->offset) * size_of(options_.dtype);
+    const std::byte* value = bucket.values + static_cast<std::size_t>(e->offset) * size_of(options_.dtype);
     for (std::size_t id : e->derived) {
       Derived& d = derived_[id];
+      if (!d.common) continue;
       d.copy.write(
           {std::max(range.begin - e->offset, std::int64_t{0}), std::min(range.end - e->offset, d.copy.elements())},
-          value, d.data.get());
+          value, d.data);
     }
   }
 }
@@ -185,7 +239,7 @@ Tensor ParameterStore::read(const std::string& name) const {
 
 void ParameterStore::write(const std::string& name, const Tensor& tensor) {
   const Parameter* parameter = find(name);
-  from_tensor(parameter, tensor, record(parameter).value);
+  if (record(parameter).bucket < 0 || memory_->fills_common()) from_tensor(parameter, tensor, record(parameter).value);
   ++version_;
 }
 
@@ -203,6 +257,7 @@ Tensor ParameterStore::read_state(const std::string& name, int state) const {
 void ParameterStore::write_state(const std::string& name, int state, const Tensor& tensor) {
   const Parameter* parameter = find(name);
   const Bucket& bucket = bucket_with(parameter);
+  if (!options_.states_by_owner && !memory_->fills_common()) return;
   from_tensor(parameter, tensor, in_bucket(parameter, bucket.states[static_cast<std::size_t>(state)]));
 }
 
@@ -216,9 +271,7 @@ std::size_t ParameterStore::bytes() const {
     total +=
         static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
   }
-  for (const Derived& d : derived_) {
-    total += static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(d.dtype);
-  }
+  for (const Derived& d : derived_) total += bytes(d);
   return total;
 }
 

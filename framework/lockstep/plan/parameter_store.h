@@ -12,6 +12,7 @@
 #include "lockstep/core/tensor.h"
 #include "lockstep/graph/parameter.h"
 #include "lockstep/plan/derived_copy.h"
+#include "lockstep/plan/parameter_memory.h"
 
 namespace lockstep {
 
@@ -23,12 +24,13 @@ struct BucketEntry {
 };
 
 // Flat memory of one unit of reduction and update. `gradients` holds K slots: one normally, with shards the open
-// partial sums of the reduction tree; slot 0 becomes the sum over all ranks. `states` are the optimizer's.
+// partial sums of the reduction tree; slot 0 becomes the sum over all ranks, or this rank's part of it. `states` are
+// the optimizer's.
 struct Bucket {
   std::vector<BucketEntry> entries;
   std::int64_t elements = 0;
-  AlignedBuffer values;
-  std::vector<AlignedBuffer> gradients, states;
+  std::byte* values = nullptr;
+  std::vector<std::byte*> gradients = {}, states = {};
 };
 
 struct ParameterStoreOptions {
@@ -37,6 +39,10 @@ struct ParameterStoreOptions {
   int gradient_slots = 1;
   int optimizer_states = 0;
   std::int64_t bucket_bytes = 8 << 20;
+  // Where buckets and the copies derived by the first plan lie; outlives the store. Null: the store's own heap.
+  ParameterMemory* memory = nullptr;
+  // Optimizer state lies in pages of this rank that become memory when they are written: for owners of a part.
+  bool states_by_owner = false;
 };
 
 class ParameterStore {
@@ -45,6 +51,7 @@ class ParameterStore {
   ~ParameterStore();
 
   const ParameterStoreOptions& options() const { return options_; }
+  ParameterMemory& memory() { return *memory_; }
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const std::string& name(const Parameter* parameter) const { return record(parameter).name; }
 
@@ -61,15 +68,24 @@ class ParameterStore {
   // This, like what else reads or writes gradients and states, throws Error for a parameter without gradient.
   void* gradient(const Parameter* parameter, int slot) const;
   std::vector<Bucket>& buckets() { return buckets_; }
+  // Of all buckets: they lie one after the other, and so do their slots.
+  std::size_t bucket_bytes() const { return bucket_bytes_; }
+  LazyPages& owned_states() { return states_; }  // with states_by_owner
 
-  // A copy of the parameter in another form; the same form gives the same copy. Its padding is zero.
+  // A copy of the parameter in another form; the same form gives the same copy. Its padding is zero. It has memory, and
+  // the values, after make_copies().
   int derive(const Parameter* parameter, const Layout& layout, DType dtype);
-  void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data.get(); }
+  void make_copies();
+  void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data; }
   // Carry changed values over to the copies: of all parameters, on several threads; of one; of elements `range` of a
   // bucket, which any thread may do while others do the same for other ranges.
   void refresh();
   void refresh(const Parameter* parameter);
   void refresh(const Bucket& bucket, Range range);
+  // Copies that this rank has for itself beside shared values (a later plan's) are left out by the last one: whoever
+  // reads them asks first, and refreshes them once nobody writes values.
+  bool own_copies_stale() const { return has_own_copies_ && own_copies_version_ != version_; }
+  void refresh_own_copies();
   // Rises with every change of values, from 1; who changes them in place says so.
   std::uint64_t version() const { return version_; }
   void values_changed() { ++version_; }
@@ -91,23 +107,26 @@ class ParameterStore {
     void* value = nullptr;
     int bucket = -1;
     std::int64_t offset = 0;
-    AlignedBuffer own;  // those without gradient
+    AlignedBuffer own = {};  // those without gradient
   };
   struct Derived {
     const Parameter* parameter;
     Layout layout;
     DType dtype;
-    AlignedBuffer data;
     DerivedCopy copy;
+    bool common = true;         // in shared memory, if there is any
+    std::byte* data = nullptr;  // null until make_copies()
   };
   void refresh(Derived& derived);
+  std::size_t bytes(const Derived& derived) const;
   Record& record(const Parameter* parameter);
   const Record& record(const Parameter* parameter) const;
   void initialize(const Parameter* parameter);
   Tensor to_tensor(const Parameter* parameter, const void* data) const;
   void from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const;
   const Bucket& bucket_with(const Parameter* parameter) const;  // throws Error for one without gradient
-  std::byte* in_bucket(const Parameter* parameter, const AlignedBuffer& memory) const;
+  std::byte* in_bucket(const Parameter* parameter, std::byte* memory) const;
+  void allocate_buckets();
 
   std::vector<NamedParameter> parameters_;
   ParameterStoreOptions options_;
@@ -115,8 +134,12 @@ class ParameterStore {
   std::map<std::string, const Parameter*> by_name_;
   std::vector<Bucket> buckets_;
   std::vector<Derived> derived_;
-  bool allocated_ = false;
-  std::uint64_t version_ = 1;
+  ParameterMemory heap_;
+  ParameterMemory* memory_;
+  LazyPages states_;
+  std::size_t bucket_bytes_ = 0;  // of all
+  bool allocated_ = false, has_common_copies_ = false, has_own_copies_ = false;
+  std::uint64_t version_ = 1, own_copies_version_ = 1;
 };
 
 }  // namespace lockstep

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "lockstep/core/error.h"
 
@@ -109,8 +111,38 @@ void Plan::lay_out() {
   for (const PlanBuffer& b : assembly_.buffers) {
     if (b.kind == PlanBuffer::Kind::Derived) store_.derive(b.parameter, b.layout, b.type.dtype);
   }
+  store_.make_copies();
   arena_bytes_ = assign_offsets(std::move(lifetimes));
   arena_.reserve(arena_bytes_);
+  find_parameter_uses();
+}
+
+// A parameter retires when its gradient is final and its value was read for the last time: another rank may then write
+// a value that is shared.
+void Plan::find_parameter_uses() {
+  std::map<const Parameter*, std::size_t> last_use;
+  std::set<int> needed;
+  needs_.resize(assembly_.steps.size());
+  retired_.resize(assembly_.steps.size());
+  const auto reads = [&](std::size_t s, int buffer) {
+    const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(assembly_.root(buffer))];
+    if (b.kind != PlanBuffer::Kind::Parameter && b.kind != PlanBuffer::Kind::Derived) return;
+    last_use[b.parameter] = s;
+    if (const int bucket = store_.bucket_of(b.parameter); bucket >= 0 && needed.insert(bucket).second)
+      needs_[s].push_back(bucket);
+  };
+  for (std::size_t s = 0; s < assembly_.steps.size(); ++s) {
+    has_constants_ = has_constants_ || assembly_.steps[s].constant;
+    if (assembly_.steps[s].constant) continue;
+    for (int b : assembly_.steps[s].inputs) reads(s, b);
+  }
+  for (std::size_t s = 0; s < assembly_.steps.size(); ++s) {
+    for (int sink : assembly_.steps[s].sinks) {
+      const Parameter* parameter = assembly_.buffers[static_cast<std::size_t>(sink)].parameter;
+      const auto last = last_use.find(parameter);
+      retired_[last == last_use.end() ? s : std::max(s, last->second)].push_back(parameter);
+    }
+  }
 }
 
 void* Plan::address(int buffer) const {
@@ -180,22 +212,35 @@ void Plan::refresh_constants() {
   constants_version_ = store_.version();
 }
 
-void Plan::run(GradientTarget target, const GradientHook& hook) {
+// What is made of all parameters at once waits for all of them.
+void Plan::read_parameters(PlanHooks& hooks) {
+  const bool constants_stale = has_constants_ && constants_version_ != store_.version();
+  if (!constants_stale && !store_.own_copies_stale()) return;
+  for (std::size_t b = 0; b < store_.buckets().size(); ++b) hooks.needs(static_cast<int>(b));
+  if (store_.own_copies_stale()) store_.refresh_own_copies();
+  refresh_constants();
+}
+
+void Plan::add_to_slot(int sink, int slot) const {
+  const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(sink)];
+  const std::int64_t n = b.layout.storage_elements(b.type.shape);
+  void* target = store_.gradient(b.parameter, slot);
+  b.type.dtype == DType::F64 ? add_to<double>(target, address(sink), n) : add_to<float>(target, address(sink), n);
+}
+
+void Plan::run(GradientTarget target, PlanHooks& hooks) {
   if (bound_generation_ != arena_.generation()) bind();
   aim(target);
-  refresh_constants();
+  read_parameters(hooks);
   for (std::size_t s = 0; s < kernels_.size(); ++s) {
     if (assembly_.steps[s].constant) continue;
+    for (int bucket : needs_[s]) hooks.needs(bucket);
     run_step(s);
     for (int sink : assembly_.steps[s].sinks) {
-      const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(sink)];
-      if (target.accumulate) {
-        const std::int64_t n = b.layout.storage_elements(b.type.shape);
-        void* slot = store_.gradient(b.parameter, target.slot);
-        b.type.dtype == DType::F64 ? add_to<double>(slot, address(sink), n) : add_to<float>(slot, address(sink), n);
-      }
-      if (hook) hook(b.parameter);
+      if (target.accumulate) add_to_slot(sink, target.slot);
     }
+    for (const Parameter* parameter : retired_[s]) hooks.retired(parameter);
+    hooks.poll();
   }
 }
 

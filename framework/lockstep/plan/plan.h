@@ -18,6 +18,18 @@ struct GradientTarget {
   bool accumulate = false;
 };
 
+// What a run tells whoever reduces its gradients and updates its parameters meanwhile.
+class PlanHooks {
+ public:
+  virtual ~PlanHooks() = default;
+  // Before the first step that reads values of this bucket: returns once they may be read.
+  virtual void needs(int bucket) { (void)bucket; }
+  // The parameter's gradient is final in its slot, and this run reads its value no more.
+  virtual void retired(const Parameter* parameter) { (void)parameter; }
+  // Between two steps.
+  virtual void poll() {}
+};
+
 class Plan {
  public:
   // What is run: a graph as it is, for `batch` samples (training graphs with their gradient appended).
@@ -31,9 +43,11 @@ class Plan {
        const KernelChooser& choose = {});
   ~Plan();
 
-  // Called after a step of the plan when a parameter's gradient is final in its slot.
-  using GradientHook = std::function<void(const Parameter*)>;
-  void run(GradientTarget target = {}, const GradientHook& hook = {});
+  void run(GradientTarget target = {}) {
+    PlanHooks none;
+    run(target, none);
+  }
+  void run(GradientTarget target, PlanHooks& hooks);
 
   // An input's memory, plain layout, to be filled before run(); its type. Null if the plan does not read that input.
   void* input(const std::string& name);
@@ -67,6 +81,9 @@ class Plan {
   void lay_out();
   void run_step(std::size_t step);
   void refresh_constants();
+  void find_parameter_uses();
+  void read_parameters(PlanHooks& hooks);
+  void add_to_slot(int sink, int slot) const;
   void bind();
   void aim(GradientTarget target);
   void* address(int buffer) const;
@@ -79,7 +96,10 @@ class Plan {
   Arena& arena_;
   Assembly assembly_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<Lifetime> workspaces_;  // by step
+  std::vector<Lifetime> workspaces_;                    // by step
+  std::vector<std::vector<int>> needs_;                 // by step: buckets that are read for the first time
+  std::vector<std::vector<const Parameter*>> retired_;  // by step: after it
+  bool has_constants_ = false;
   std::size_t arena_bytes_ = 0, constant_bytes_ = 0;
   AlignedBuffer constants_;
   std::uint64_t constants_version_ = 0;  // of the parameters that they were computed from

@@ -12,18 +12,21 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/parallel_choice.h"
 
 namespace lockstep::train {
 namespace {
 
 using Part = StepProfile::Part;
 
-ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world) {
+ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world, NodeMemory* memory) {
   return {.dtype = o.precision,
           .seed = o.seed,
           .gradient_slots = world.my_slots(),
           .optimizer_states = static_cast<int>(o.rule->states().size()),
-          .bucket_bytes = o.bucket_bytes};
+          .bucket_bytes = o.bucket_bytes,
+          .memory = memory,
+          .states_by_owner = memory != nullptr && o.parallel.shard_optimizer && memory->domains().count() > 1};
 }
 
 TrainerOptions prepared(TrainerOptions options) {
@@ -56,11 +59,12 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 
 // What fails on one rank in the middle of `work` leaves it out of step with the others.
 template <class Work>
-void or_poison(const comm::Communicator& comm, const Work& work) {
+void or_poison(const comm::Communicator& comm, GradientEngine& engine, const Work& work) {
   try {
     work();
   } catch (...) {
     comm.poison(comm::current_error());
+    engine.fail();
     throw;
   }
 }
@@ -79,7 +83,8 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
       options_(prepared(std::move(options))),
-      model_(module.named_parameters(), model, store_options(options_, world_), tuned(module, model)) {
+      memory_(comm_, choose_domains(comm_, module, options_, world_).domains, options_.parallel.share_weights),
+      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
   std::size_t doubles = 0;
@@ -92,7 +97,13 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, Model
   });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
-  engine_ = std::make_unique<GradientEngine>(comm_, world_, model_.parameters(), doubles, counts_.size());
+  engine_ = std::make_unique<GradientEngine>(comm_, world_, memory_, model_.parameters(), *updater_,
+                                             EngineOptions{.statistics = doubles,
+                                                           .counts = counts_.size(),
+                                                           .clip_norm = options_.clip_norm,
+                                                           .shard_optimizer = options_.parallel.shard_optimizer,
+                                                           .thread = options_.parallel.thread && world_.size > 1,
+                                                           .reduction = {.wire = options_.parallel.wire}});
   broadcast_weights();
 }
 
@@ -105,7 +116,7 @@ CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& mod
   const auto compile_with = [&](const KernelChooser& choose) {
     CompileOptions measuring = compile;
     measuring.choose = choose;
-    CompiledModel(module.named_parameters(), model, store_options(options_, world_), measuring)
+    CompiledModel(module.named_parameters(), model, store_options(options_, world_, nullptr), measuring)
         .plan(Mode::Train, types_of(fields_, nominal_samples(options_, world_)));
   };
   const Autotuned tuned = autotune(comm_, options_.autotune_cache, compile_with);
@@ -155,6 +166,50 @@ void Trainer::add_sums(const Plan& plan, std::span<double> sums, std::int64_t sa
   for (std::size_t c = 0; c < counts_.size(); ++c) sums[kFirstCount + c] += plan.count(counts_[c]);
 }
 
+// What the last plan of a leaf tells the engine; the first gradient brings what forward left before it.
+class Trainer::LeafHooks : public PlanHooks {
+ public:
+  LeafHooks(Trainer& trainer, const Plan& plan, std::int64_t samples, bool last)
+      : trainer_(trainer), plan_(plan), samples_(samples), last_(last) {}
+
+  void needs(int bucket) override {
+    const StepProfile::Timer timer(trainer_.profile_.get(), Part::Wait);
+    trainer_.engine_->needs(bucket);
+  }
+  void retired(const Parameter* parameter) override {
+    if (!last_) return;
+    const StepProfile::Timer timer(trainer_.profile_.get(), Part::Communication);
+    forward_done();
+    trainer_.engine_->retired(parameter);
+  }
+  void poll() override {
+    if (!forward_known_) return;
+    const StepProfile::Timer timer(trainer_.profile_.get(), Part::Communication);
+    trainer_.engine_->poll();
+  }
+  void forward_done() {
+    if (std::exchange(forward_known_, true)) return;
+    trainer_.add_forward(plan_, samples_);
+    if (last_) trainer_.engine_->sums_ready();
+  }
+
+ private:
+  Trainer& trainer_;
+  const Plan& plan_;
+  std::int64_t samples_;
+  bool last_, forward_known_ = false;
+};
+
+void Trainer::add_forward(const Plan& plan, std::int64_t samples) {
+  add_sums(plan, engine_->leaf_sums(), samples);
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < statistics_.size(); ++s) {
+    const double* sums = plan.statistic_sums(s);
+    const auto n = static_cast<std::size_t>(2 * statistics_[s].mean->shape.elements());
+    for (std::size_t i = 0; i < n; ++i) engine_->leaf_statistics()[at++] += sums[i];
+  }
+}
+
 // The leaf's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is
 // through.
 void Trainer::run_leaf(const Local& local, Range leaf) {
@@ -172,35 +227,9 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
     Plan& plan = fill(Mode::Train, *local.batch, rows, static_cast<std::uint64_t>(updates_));
     last_plan_ = &plan;
     if (profile_) profile_->begin_run(plan);
-    bool forward_known = false;
-    const auto forward_done = [&] {
-      add_sums(plan, engine_->leaf_sums(), rows.size());
-      std::size_t at = 0;
-      for (std::size_t s = 0; s < statistics_.size(); ++s) {
-        const double* sums = plan.statistic_sums(s);
-        const auto n = static_cast<std::size_t>(2 * statistics_[s].mean->shape.elements());
-        for (std::size_t i = 0; i < n; ++i) engine_->leaf_statistics()[at++] += sums[i];
-      }
-    };
-    const GradientTarget target{engine_->slot(), micro > 0};
-    if (micro < last) {
-      plan.run(target);
-      forward_done();
-      continue;
-    }
-    const auto gradient_done = [&](const Parameter* parameter) {
-      const StepProfile::Timer timer(profile_.get(), Part::Communication);
-      if (!std::exchange(forward_known, true)) {
-        forward_done();
-        engine_->sums_ready();
-      }
-      engine_->gradient_ready(parameter);
-    };
-    plan.run(target, std::ref(gradient_done));  // by reference: the function then fits without memory of its own
-    if (!forward_known) {                       // everything is frozen
-      forward_done();
-      engine_->sums_ready();
-    }
+    LeafHooks hooks(*this, plan, rows.size(), micro == last);
+    plan.run({engine_->slot(), micro > 0}, hooks);
+    hooks.forward_done();  // before, unless everything is frozen or more micro-batches follow
   }
   engine_->end_leaf();
 }
@@ -208,8 +237,9 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                                 std::uint64_t position_word) {
   if (profile_) profile_->begin_step();
-  or_poison(comm_, [&] {
-    engine_->begin_step(static_cast<std::uint64_t>(updates_), samples_word, position_word);
+  or_poison(comm_, *engine_, [&] {
+    engine_->begin_step(
+        {.samples = samples_word, .position = position_word, .learning_rate = learning_rate, .update = updates_ + 1});
     const Range mine = world_.my_leaves();
     for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
       const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
@@ -221,12 +251,9 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   });
   set_totals(engine_->sums(), totals_);
   if (totals_.samples == 0) return totals_;
-  check(totals_.weight > 0, "trainer", "step {}: the weights of {} samples add up to {}", updates_, totals_.samples,
-        totals_.weight);
   ++updates_;
   {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
-    updater_->update(learning_rate, totals_.weight, updates_);
     move_statistics();
   }
   last_weight_ = totals_.weight;
@@ -258,7 +285,8 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
   last_plan_ = nullptr;  // its memory is the evaluation's now
-  or_poison(comm_, [&] {
+  or_poison(comm_, *engine_, [&] {
+    engine_->fence();
     for (const data::Batch& batch : loader.epoch()) {
       const std::int64_t first = batch.step.local.begin;
       for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
@@ -270,16 +298,15 @@ Totals Trainer::evaluate(data::Loader& loader) {
       }
     }
   });
-  const comm::Communicator channel = comm_.duplicate();
-  ControlBlock control(channel, world_, width, kControlWords);
-  control.begin();
+  MessageControl control(comm_, world_, {width, kControlWords});
+  control.block().begin();
   for (const auto& leaf : sums) {
-    std::ranges::copy(leaf, control.leaf().begin());
-    control.end_leaf();
+    std::ranges::copy(leaf, control.block().leaf().begin());
+    control.block().end_leaf();
   }
   control.finish();
   Totals result;
-  set_totals(control.sums(), result);
+  set_totals(control.block().sums(), result);
   return result;
 }
 
@@ -322,7 +349,9 @@ std::string Trainer::kernels() const {
 
 std::size_t Trainer::bytes() const { return model_.bytes() + (world_.size > 1 ? engine_->bytes() : 0); }
 
-Tensor Trainer::gradient(const std::string& parameter) const {
+Tensor Trainer::gradient(const std::string& parameter) {
+  model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw
+  engine_->collect_gradients();
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {
     for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / last_weight_);
@@ -337,21 +366,28 @@ Tensor Trainer::observed(const std::string& name) const {
   return last_plan_->observed(name);
 }
 
-std::vector<checkpoint::NamedTensor> Trainer::state() const {
+std::vector<checkpoint::NamedTensor> Trainer::state() {
+  engine_->fence();
+  engine_->collect_states();
   std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);
   for (checkpoint::NamedTensor& t : optimizer_state(model_.parameters(), updater_->rule(), kOptimizer))
     tensors.push_back(std::move(t));
+  engine_->drop_foreign_states();
   return tensors;
 }
 
 void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+  engine_->fence();
   train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
   if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
+  engine_->drop_foreign_states();
+  engine_->fence();
   updates_ = updates;
 }
 
 LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
   LoadReport report;
+  engine_->fence();
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) report = train::load_weights(model_.parameters(), file, options);
   });
@@ -361,7 +397,8 @@ LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOp
   return report;
 }
 
-std::uint64_t Trainer::weights_hash() const {
+std::uint64_t Trainer::weights_hash() {
+  engine_->fence();
   std::uint64_t hash = 0;
   for (const NamedParameter& p : model_.parameters().parameters()) {
     const Tensor tensor = model_.parameters().read(p.name);
@@ -375,9 +412,12 @@ void Trainer::broadcast_weights() {
   for (const NamedParameter& p : store.parameters()) {
     const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
     const auto bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
-    comm_.broadcast(std::span(static_cast<std::byte*>(store.value(p.parameter)), bytes));
+    const bool common = store.bucket_of(p.parameter) >= 0 && store.memory().shares();
+    auto* value = static_cast<std::byte*>(store.value(p.parameter));
+    common ? memory_.broadcast_common({value, bytes}) : comm_.broadcast(std::span(value, bytes));
   }
   store.refresh();
+  engine_->fence();
 }
 
 }  // namespace lockstep::train

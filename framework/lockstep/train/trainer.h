@@ -20,6 +20,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/parallel_options.h"
 #include "lockstep/train/state.h"
 #include "lockstep/train/step_profile.h"
 
@@ -35,6 +36,8 @@ struct TrainerOptions {
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
   std::int64_t bucket_bytes = 8 << 20;
+  double clip_norm = 0;  // largest norm of the gradient, all parameters together; 0: any
+  ParallelOptions parallel = {};
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
@@ -96,19 +99,19 @@ class Trainer {
 
   // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model
   // function observed (of the last micro-batch of this rank; throws Error before the first one and after an
-  // evaluation).
-  Tensor gradient(const std::string& parameter) const;
+  // evaluation). gradient() is collective.
+  Tensor gradient(const std::string& parameter);
   Tensor observed(const std::string& name) const;
 
   // Weights to start from, out of a file of save_weights(), a checkpoint, or torchvision's as h5py wrote them: rank 0
   // reads, all ranks get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
   LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
 
-  // "model/NAME", "optimizer/STATE/NAME". load() is strict (see state.h) and broadcasts nothing; it leaves the
-  // optimizer's state alone if `weights_only`.
-  std::vector<checkpoint::NamedTensor> state() const;
+  // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete. load() is strict (see state.h) and
+  // broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
+  std::vector<checkpoint::NamedTensor> state();
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
-  std::uint64_t weights_hash() const;  // of values in logical order
+  std::uint64_t weights_hash();  // of values in logical order
 
  private:
   struct Local {  // this rank's samples of a step
@@ -117,7 +120,9 @@ class Trainer {
   };
   CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
+  class LeafHooks;
   void run_leaf(const Local& local, Range leaf);
+  void add_forward(const Plan& plan, std::int64_t samples);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word);
@@ -129,6 +134,7 @@ class Trainer {
   WorldLayout world_;
   std::vector<data::Field> fields_;
   TrainerOptions options_;
+  NodeMemory memory_;
   std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
   CompiledModel model_;
   std::vector<std::string> counts_;
