@@ -174,10 +174,13 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 }
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.inputs[1].dtype != DType::U8 || !offered[1].plain()) return std::nullopt;
-  const auto g = generic::pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  if (!supported(r) || r.inputs[1].dtype != DType::U8) return std::nullopt;
+  generic::PoolGeometry g = generic::pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  g.block = generic::known_block(r.inputs[1].shape, offered[1]);
   if (!supports_max_pool_backward(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
+  std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
+  offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
   offer.build = build_for(r.dtype(), [g]<class T>(T) {
     return make_kernel(
         [g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<std::uint8_t>(1), a.out<T>(0)); });

@@ -70,7 +70,7 @@ struct MaxPoolShape {
 template <class T>
 struct MaxPoolTable {
   void (*forward)(const MaxPoolShape&, const T* x, T* y, std::uint8_t* index);
-  // Block 1 and windows of 2 x 2 side by side, without padding.
+  // Block 1 takes windows of 2 x 2 side by side without padding; 8 and 16 take 3 x 3 at every other position.
   void (*backward)(const MaxPoolShape&, const T* dy, const std::uint8_t* index, T* dx);
 };
 
