@@ -101,15 +101,16 @@ std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::spa
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
   auto [offer, view] = channel_offer(r, offered);
-  const bool relu = r.as<BatchNorm2dGradientOp>().epilogue().relu;
-  const bool masks = relu && r.as<BatchNorm2dGradientOp>().epilogue().residual;
+  const auto& op = r.as<BatchNorm2dGradientOp>();
+  const bool relu = op.epilogue().relu, masks = op.masks(), adds = op.adds();
   offer.in_place_input = 1;
   offer.in_place_output = masks ? 3 : 0;
-  offer.build = build_for(r.dtype(), [view = view, relu, masks]<class T>(T) {
+  offer.build = build_for(r.dtype(), [view = view, relu, masks, adds]<class T>(T) {
     const auto run = [=](const Arguments& a) {
       batch_norm_backward<T>({.view = view,
                               .x = a.in<T>(0),
                               .dy = a.in<T>(1),
+                              .addend = input_if<T>(adds, a, 6),
                               .y = input_if<T>(masks, a, 5),
                               .gamma = a.in<float>(2),
                               .beta = input_if<float>(relu && !masks, a, 5),
