@@ -3,6 +3,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/vector/batch_norm.h"
+#include "lockstep/kernels/vector/elementwise.h"
 #include "tests/kernels/vector_support.h"
 
 namespace lockstep::vector {
@@ -298,6 +299,29 @@ TYPED_TEST(VectorBatchNorm, WorksInPlace) {
   });
 }
 
+TYPED_TEST(VectorBatchNorm, AddsAsAPassOfItsOwnWould) {
+  using T = TypeParam;
+  for_levels([](const VectorKernels& kernels) {
+    for (const BatchNormView& v : views()) {
+      SCOPED_TRACE(fmt::format("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
+      auto addend = activations<T>(v, 6, -0.2);
+      Layer<T> want(v), got(v), onto_addend(v);
+      for (Layer<T>* layer : {&want, &got, &onto_addend}) batch_norm_forward<T>(layer->forward(true, true), kernels);
+      add(v.elements(), want.dy.data(), addend.data(), want.dy.data(), kernels);
+      batch_norm_backward<T>(want.backward(true, true), kernels);
+      for (Layer<T>* layer : {&got, &onto_addend}) {
+        auto options = layer->backward(true, true);
+        options.addend = addend.data();
+        if (layer == &onto_addend) options.dresidual = addend.data();
+        batch_norm_backward<T>(options, kernels);
+        EXPECT_TRUE(same_bits(layer->dx, want.dx) && same_bits(layer->dgamma, want.dgamma) &&
+                    same_bits(layer->dbeta, want.dbeta));
+      }
+      EXPECT_TRUE(same_bits(got.dresidual, want.dresidual) && same_bits(addend, want.dresidual));
+    }
+  });
+}
+
 TYPED_TEST(VectorBatchNorm, DoesNotDependOnThreadsOrLevel) {
   using T = TypeParam;
   for (const std::int64_t block : {1, 8, 16}) {
@@ -331,6 +355,9 @@ TEST(VectorBatchNormErrors, WrongArgumentsAreNamed) {
   EXPECT_THROW(batch_norm_forward<float>(forward), Error);
   auto backward = layer.backward(true, false);
   backward.dresidual = layer.dresidual.data();
+  EXPECT_THROW(batch_norm_backward<float>(backward), Error);
+  backward = layer.backward(true, false);
+  backward.addend = layer.dy.data();
   EXPECT_THROW(batch_norm_backward<float>(backward), Error);
   auto apply = layer.apply(false, false, layer.y.data());
   apply.inv_std = nullptr;

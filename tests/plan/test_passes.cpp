@@ -254,6 +254,13 @@ TEST(Passes, EveryReluJoinsWhatIsBeforeIt) {
   EXPECT_EQ(plan.count("batch_norm2d_normalise", "+ residual + relu"), 2) << "each a pass away from what is kept";
 }
 
+TEST(Passes, BatchNormAddsTheGradientsOfABlocksBranches) {
+  const PlanOf fused(Mode::Train), plain(Mode::Train, {.fuse = false});
+  EXPECT_EQ(fused.count("batch_norm2d_gradient", "of a sum"), 1) << "the first block's, which the second branches from";
+  EXPECT_EQ(plain.count("batch_norm2d_gradient", "of a sum"), 0);
+  EXPECT_EQ(fused.count("binary"), 1) << "the gradients of the first block's input";
+}
+
 TEST(Passes, InferenceHasNoBatchNormAfterAConvolution) {
   PlanOf plan(Mode::Eval);
   EXPECT_EQ(plan.count("batch_norm2d_inference"), 1) << "the frozen one follows a block's sum";

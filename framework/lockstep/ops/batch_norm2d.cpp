@@ -24,6 +24,12 @@ double per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
 }
 
+// Such as the gradient of what a residual block branches from. Its node is dead if nobody else reads it.
+bool is_sum(Value v) {
+  const auto* op = dynamic_cast<const BinaryOp*>(v.graph().node(v).op.get());
+  return op != nullptr && op->kind() == Binary::Add;
+}
+
 }  // namespace
 
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
@@ -38,7 +44,13 @@ std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], gamma = r.inputs[1], dy = r.gradients[0];
   std::vector<Value> inputs{x, dy, gamma, r.outputs[1], r.outputs[2]};
   if (epilogue_.relu) inputs.push_back(epilogue_.residual ? r.outputs[0] : r.inputs[2]);
-  std::vector<Value> result = x.graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_), std::move(inputs));
+  const bool masks = epilogue_.relu && epilogue_.residual, adds = masks && is_sum(dy);
+  if (adds) {
+    inputs[1] = x.graph().node(dy).inputs[0];
+    inputs.push_back(x.graph().node(dy).inputs[1]);
+  }
+  std::vector<Value> result =
+      x.graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_, adds), std::move(inputs));
   if (epilogue_.residual && !epilogue_.relu) result.push_back(dy);
   return result;  // x, gamma, beta, [residual]
 }
@@ -53,12 +65,16 @@ double BatchNorm2dNormaliseOp::flops(std::span<const Type> inputs, std::span<con
 
 std::vector<Type> BatchNorm2dGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
   std::vector<Type> outputs{inputs[0], inputs[2], inputs[2]};
-  if (epilogue_.relu && epilogue_.residual) outputs.push_back(inputs[1]);
+  if (masks()) outputs.push_back(inputs[1]);
   return outputs;
 }
 
+std::string BatchNorm2dGradientOp::attributes() const {
+  return std::string(epilogue_.str()) + (adds_ ? ", of a sum" : "");
+}
+
 double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 7);
+  return per_element(inputs, adds_ ? 8 : 7);
 }
 
 std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::span<const Type> inputs) const {

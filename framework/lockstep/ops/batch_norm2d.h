@@ -41,18 +41,22 @@ class BatchNorm2dNormaliseOp : public Op {
 };
 
 // (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta). With ReLU, a last input tells where it let through:
-// beta, from which y follows, or with a residual y itself, and then dresidual is a last output.
+// beta, from which y follows, or with a residual y itself, and then dresidual is a last output. Where it is, dy may
+// come as the sum of input 1 and a seventh one.
 class BatchNorm2dGradientOp : public Op {
  public:
-  explicit BatchNorm2dGradientOp(Epilogue epilogue) : epilogue_(epilogue) {}
+  explicit BatchNorm2dGradientOp(Epilogue epilogue, bool adds = false) : epilogue_(epilogue), adds_(adds) {}
   const Epilogue& epilogue() const { return epilogue_; }
+  bool masks() const { return epilogue_.relu && epilogue_.residual; }  // dy, and returns it as dresidual
+  bool adds() const { return adds_; }
   std::string_view name() const override { return "batch_norm2d_gradient"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
-  std::string attributes() const override { return epilogue_.str(); }
+  std::string attributes() const override;
 
  private:
   Epilogue epilogue_;
+  bool adds_;
 };
 
 // (x, gamma, beta, running mean, running variance, [residual]) -> y.

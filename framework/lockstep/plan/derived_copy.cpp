@@ -16,27 +16,27 @@ constexpr std::int64_t kLargestTile = 1024;  // with a table or a pattern: tile,
 constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a copy of its own
 constexpr int kMaxRank = 8;
 
-typedef float Float4 __attribute__((vector_size(16)));
-typedef std::uint16_t Half4 __attribute__((vector_size(8)));
+typedef std::uint32_t Word4 __attribute__((vector_size(16)));
+typedef std::uint16_t Half8 __attribute__((vector_size(16)));
 
-Float4 load(const float* p) {
-  Float4 v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-void store(float* p, Float4 v) { std::memcpy(p, &v, sizeof v); }
-
-// [rows][columns] as [columns][rows], both multiples of 4.
-void transpose(std::int64_t rows, std::int64_t columns, const float* source, float* result) {
+// [rows][columns] as [columns][rows], both multiples of 4, of words: floats, or pairs of halves.
+template <class T>
+void transpose(std::int64_t rows, std::int64_t columns, const T* source, T* result) {
+  constexpr auto kWord = static_cast<std::int64_t>(4 / sizeof(T));
+  const auto load = [&](std::int64_t at) {
+    Word4 v;
+    std::memcpy(&v, source + at * kWord, sizeof v);
+    return v;
+  };
+  const auto store = [&](std::int64_t at, Word4 v) { std::memcpy(result + at * kWord, &v, sizeof v); };
   for (std::int64_t c = 0; c < columns; c += 4) {
     for (std::int64_t r = 0; r < rows; r += 4) {
-      const float* s = source + r * columns + c;
-      const Float4 a = load(s), b = load(s + columns), d = load(s + 2 * columns), e = load(s + 3 * columns);
-      const Float4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-                   ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-      const Float4 de_low = __builtin_shufflevector(d, e, 0, 4, 1, 5),
-                   de_high = __builtin_shufflevector(d, e, 2, 6, 3, 7);
-      float* t = result + c * rows + r;
+      const std::int64_t s = r * columns + c, t = c * rows + r;
+      const Word4 a = load(s), b = load(s + columns), d = load(s + 2 * columns), e = load(s + 3 * columns);
+      const Word4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                  ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Word4 de_low = __builtin_shufflevector(d, e, 0, 4, 1, 5),
+                  de_high = __builtin_shufflevector(d, e, 2, 6, 3, 7);
       store(t, __builtin_shufflevector(ab_low, de_low, 0, 1, 4, 5));
       store(t + rows, __builtin_shufflevector(ab_low, de_low, 2, 3, 6, 7));
       store(t + 2 * rows, __builtin_shufflevector(ab_high, de_high, 0, 1, 4, 5));
@@ -45,16 +45,17 @@ void transpose(std::int64_t rows, std::int64_t columns, const float* source, flo
   }
 }
 
-// [rows][columns] as [rows / 2][columns][2]; columns a multiple of 4.
+// [rows][columns] as [rows / 2][columns][2]; columns a multiple of 8.
 void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_t* source, std::uint16_t* result) {
   for (std::int64_t r = 0; r < rows; r += 2) {
-    for (std::int64_t c = 0; c < columns; c += 4) {
+    for (std::int64_t c = 0; c < columns; c += 8) {
       const std::uint16_t* s = source + r * columns + c;
-      Half4 first, second;
+      Half8 first, second;
       std::memcpy(&first, s, sizeof first);
       std::memcpy(&second, s + columns, sizeof second);
-      const auto pairs = __builtin_shufflevector(first, second, 0, 4, 1, 5, 2, 6, 3, 7);
-      std::memcpy(result + r * columns + 2 * c, &pairs, sizeof pairs);
+      const Half8 pairs[2] = {__builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11),
+                              __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15)};
+      std::memcpy(result + r * columns + 2 * c, pairs, sizeof pairs);
     }
   }
 }
@@ -260,7 +261,7 @@ DerivedCopy::Pattern DerivedCopy::pattern_of(const std::vector<std::int64_t>& in
   };
   if (from_ != DType::F32 || rows % 4 != 0 || columns % 4 != 0) return Pattern::Any;
   if (is([&](std::int64_t r, std::int64_t c) { return c * rows + r; })) return Pattern::Transposed;
-  if (to_ != DType::BF16) return Pattern::Any;
+  if (to_ != DType::BF16 || columns % 8 != 0) return Pattern::Any;
   if (is([&](std::int64_t r, std::int64_t c) { return r / 2 * 2 * columns + 2 * c + r % 2; })) return Pattern::Pairs;
   if (is([&](std::int64_t r, std::int64_t c) { return c / 2 * 2 * rows + 2 * r + c % 2; }))
     return Pattern::TransposedPairs;
@@ -288,9 +289,8 @@ void DerivedCopy::write_tile(const float* source, BFloat16* copy) const {
       transpose(rows_, columns_, source, turned);
       return round_to_bf16(tile_, turned, to);
     case Pattern::TransposedPairs:
-      transpose(rows_, columns_, source, turned);
-      round_to_bf16(tile_, turned, rounded);
-      return interleave_rows(columns_, rows_, rounded, to);
+      round_to_bf16(tile_, source, rounded);
+      return transpose(rows_, columns_ / 2, rounded, to);
     case Pattern::Pairs:
       round_to_bf16(tile_, source, rounded);
       return interleave_rows(rows_, columns_, rounded, to);

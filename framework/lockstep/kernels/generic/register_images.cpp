@@ -52,19 +52,24 @@ std::optional<KernelOffer> batch_norm_normalise_kernel(const KernelRequest& r, s
 
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
-  const Epilogue epilogue = r.as<BatchNorm2dGradientOp>().epilogue();
-  const bool masked = epilogue.relu && epilogue.residual;
+  const auto& op = r.as<BatchNorm2dGradientOp>();
+  const bool relu = op.epilogue().relu, masked = op.masks(), adds = op.adds();
   if (!masked) offer.in_place_input = 1;
-  offer.build = [view = view, epilogue, masked, dtype = r.dtype()] {
+  offer.build = [view = view, relu, masked, adds, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([=](const Arguments& a) {
         const T *x = a.in<T>(0), *dy = a.in<T>(1), *gamma = a.in<T>(2), *mean = a.in<T>(3), *inverse = a.in<T>(4);
         T* dx = a.out<T>(0);
         if (masked) {
-          relu_backward(view.elements(), a.in<T>(5), dy, a.out<T>(3));
-          dy = a.out<T>(3);
-        } else if (epilogue.relu) {
+          T* const dresidual = a.out<T>(3);
+          if (adds) {
+            add(view.elements(), dy, a.in<T>(6), dresidual);
+            dy = dresidual;
+          }
+          relu_backward(view.elements(), a.in<T>(5), dy, dresidual);
+          dy = dresidual;
+        } else if (relu) {
           batch_norm_mask(view, x, dy, gamma, a.in<T>(5), mean, inverse, dx);
           dy = dx;
         }

@@ -230,6 +230,7 @@ void batch_norm_apply(const BatchNormApply<T>& o, const VectorKernels& kernels) 
 template <class T>
 void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& kernels) {
   check(!o.dresidual || (o.relu && o.y), "batch_norm", "dresidual is given, expected relu and y beside it");
+  check(!o.addend || o.dresidual, "batch_norm", "addend is given, expected dresidual beside it");
   const Cuts cuts(o.view);
   const auto& level = table<T>(kernels);
   auto* partials = reinterpret_cast<Partial*>(o.workspace);
@@ -244,6 +245,7 @@ void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& ker
     return typename BatchNormTable<T>::Gradient{.x = o.x + at,
                                                 .dy = o.dy + at,
                                                 .y = o.y ? o.y + at : nullptr,
+                                                .addend = o.addend ? o.addend + at : nullptr,
                                                 .dx = o.dx + at,
                                                 .masked = o.dresidual ? o.dresidual + at : nullptr,
                                                 .relu = o.relu};

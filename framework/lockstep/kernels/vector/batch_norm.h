@@ -56,11 +56,13 @@ void batch_norm_apply(const BatchNormApply<T>& options, const VectorKernels& ker
 
 // With relu, dy counts where the output is positive: read from y if it is given, else computed again from x, gamma and
 // beta as forward did, which only holds without a residual. dresidual gets the masked dy; it needs relu (else it is dy)
-// and y, and may be dy. dx may be x, dy or y, but not dresidual.
+// and y, and may be dy or addend, which is added to dy as a pass of its own would. dx may be x, dy or y, but not
+// dresidual.
 template <class T>
 struct BatchNormBackward {
   BatchNormView view;
   const T *x = nullptr, *dy = nullptr;
+  const T* addend = nullptr;  // null: none; needs dresidual
   const T* y = nullptr;
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *inv_std = nullptr;
   bool relu = false;

@@ -52,8 +52,10 @@ bool supports_max_pool_forward(const generic::PoolGeometry& g) {
 }
 
 bool supports_max_pool_backward(const generic::PoolGeometry& g) {
-  return g.block == 1 && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.padding_h == 0 &&
-         g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1;
+  const std::int64_t kernel = g.block == 1 ? 2 : 3, padding = g.block == 1 ? 0 : 1;
+  if (g.block != 1 && g.block != 8 && g.block != 16) return false;
+  return g.kernel_h == kernel && g.kernel_w == kernel && g.stride_h == 2 && g.stride_w == 2 && g.padding_h <= padding &&
+         g.padding_w <= padding && g.dilation_h == 1 && g.dilation_w == 1;
 }
 
 template <class T>
@@ -68,7 +70,7 @@ void max_pool_forward(const generic::PoolGeometry& g, const T* x, T* y, std::uin
 template <class T>
 void max_pool_backward(const generic::PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
                        const VectorKernels& kernels) {
-  const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
+  const std::int64_t in = g.in_h * g.in_w * g.block, out = g.out_h() * g.out_w() * g.block;
   for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
     table<T>(kernels).backward(shape, dy + p * out, index + p * out, dx + p * in);
   });

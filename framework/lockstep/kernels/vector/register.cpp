@@ -101,15 +101,16 @@ std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::spa
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
   auto [offer, view] = channel_offer(r, offered);
-  const bool relu = r.as<BatchNorm2dGradientOp>().epilogue().relu;
-  const bool masks = relu && r.as<BatchNorm2dGradientOp>().epilogue().residual;
+  const auto& op = r.as<BatchNorm2dGradientOp>();
+  const bool relu = op.epilogue().relu, masks = op.masks(), adds = op.adds();
   offer.in_place_input = 1;
   offer.in_place_output = masks ? 3 : 0;
-  offer.build = build_for(r.dtype(), [view = view, relu, masks]<class T>(T) {
+  offer.build = build_for(r.dtype(), [view = view, relu, masks, adds]<class T>(T) {
     const auto run = [=](const Arguments& a) {
       batch_norm_backward<T>({.view = view,
                               .x = a.in<T>(0),
                               .dy = a.in<T>(1),
+                              .addend = input_if<T>(adds, a, 6),
                               .y = input_if<T>(masks, a, 5),
                               .gamma = a.in<float>(2),
                               .beta = input_if<float>(relu && !masks, a, 5),
@@ -174,10 +175,13 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 }
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.inputs[1].dtype != DType::U8 || !offered[1].plain()) return std::nullopt;
-  const auto g = generic::pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  if (!supported(r) || r.inputs[1].dtype != DType::U8) return std::nullopt;
+  generic::PoolGeometry g = generic::pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  g.block = generic::known_block(r.inputs[1].shape, offered[1]);
   if (!supports_max_pool_backward(g)) return std::nullopt;
   KernelOffer offer = generic::plain_offer(r);
+  std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
+  offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
   offer.build = build_for(r.dtype(), [g]<class T>(T) {
     return make_kernel(
         [g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<std::uint8_t>(1), a.out<T>(0)); });

@@ -46,6 +46,7 @@ struct BatchNormTable {
   // The ReLU's gradient is masked by y where it is given, else by what normalising x gives, without relu not at all.
   struct Gradient {
     const T *x, *dy, *y;
+    const T* addend;  // null, or with `masked` added to dy
     T* dx;
     T* masked;  // null, or gets the masked dy, and then dx is made from it
     bool relu;
@@ -54,7 +55,7 @@ struct BatchNormTable {
   void (*moments)(const Strip&, const T* x, const float* pivot, double* sums);
   // y = [relu]((x - mean) * scale + shift [+ residual])
   void (*normalise)(const Strip&, const Normalise&, const NormaliseLanes&);
-  // Adds to sums [2][16]: g and g * (x - mean), where g is the masked dy.
+  // Adds to sums [2][16]: g and g * (x - mean), where g is the masked dy, as stored.
   void (*gradient_sums)(const Strip&, const Gradient&, const NormaliseLanes&, double* sums);
   // dx = g * lanes.dy + ((x - mean) * lanes.x + lanes.constant); `masked` was written by gradient_sums.
   void (*gradient)(const Strip&, const Gradient&, const NormaliseLanes&, const GradientLanes&);
@@ -70,7 +71,7 @@ struct MaxPoolShape {
 template <class T>
 struct MaxPoolTable {
   void (*forward)(const MaxPoolShape&, const T* x, T* y, std::uint8_t* index);
-  // Block 1 and windows of 2 x 2 side by side, without padding.
+  // Block 1 takes windows of 2 x 2 side by side without padding; 8 and 16 take 3 x 3 at every other position.
   void (*backward)(const MaxPoolShape&, const T* dy, const std::uint8_t* index, T* dx);
 };
 

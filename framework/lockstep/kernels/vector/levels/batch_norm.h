@@ -109,26 +109,38 @@ struct BatchNorm {
     return dy;
   }
 
-  template <Mask kMask, bool kStore>
+  template <Mask kMask>
   LOCKSTEP_INLINE static void sums_as(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes,
                                       double* sums) {
     const Lanes mean = load(lanes.mean), scale = load(lanes.scale), shift = load(lanes.shift);
     two_sums(strip, sums, [=](auto place) {
       const Lanes centred = place.load(g.x) - mean;
       const Lanes d = masked<kMask>(g, place, centred, scale, shift);
-      if constexpr (kStore) place.store(g.masked, d);
       return Pair{d, d * centred};
+    });
+  }
+  // Sums what is stored: the bits are those of an addition before this function.
+  template <bool kAdd>
+  LOCKSTEP_INLINE static void stored_sums(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes,
+                                          double* sums) {
+    const Lanes mean = load(lanes.mean);
+    two_sums(strip, sums, [=](auto place) {
+      Lanes d = place.load(g.dy);
+      if constexpr (kAdd) d = d + place.load(g.addend);
+      place.store(g.masked, gate(place.load(g.y), d));
+      d = place.load(g.masked);
+      return Pair{d, d * (place.load(g.x) - mean)};
     });
   }
   static void gradient_sums(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes, double* sums) {
     if (!g.relu) {
-      sums_as<Mask::None, false>(strip, g, lanes, sums);
+      sums_as<Mask::None>(strip, g, lanes, sums);
     } else if (!g.y) {
-      sums_as<Mask::FromX, false>(strip, g, lanes, sums);
+      sums_as<Mask::FromX>(strip, g, lanes, sums);
     } else if (!g.masked) {
-      sums_as<Mask::FromY, false>(strip, g, lanes, sums);
+      sums_as<Mask::FromY>(strip, g, lanes, sums);
     } else {
-      sums_as<Mask::FromY, true>(strip, g, lanes, sums);
+      g.addend ? stored_sums<true>(strip, g, lanes, sums) : stored_sums<false>(strip, g, lanes, sums);
     }
   }
 

@@ -68,7 +68,8 @@ LOCKSTEP_INLINE Vector<N> each(F f, Vector<N> a, Vector<N> b, Vector<N> c) {
   }
 }
 
-LOCKSTEP_INLINE Lanes operator+(Lanes a, Lanes b) {
+template <int N>
+LOCKSTEP_INLINE Vector<N> operator+(Vector<N> a, Vector<N> b) {
   return each([](NativeF32 u, NativeF32 v) { return u + v; }, a, b);
 }
 LOCKSTEP_INLINE Lanes operator-(Lanes a, Lanes b) {
@@ -151,7 +152,12 @@ LOCKSTEP_INLINE void store_native(Bf16* p, NativeF32 v) {
 LOCKSTEP_INLINE NativeF32 load_native(const std::uint8_t* p) {
   NativeU8 bytes;
   __builtin_memcpy(&bytes, p, sizeof bytes);
-  return __builtin_convertvector(__builtin_convertvector(bytes, NativeU32), NativeF32);
+#if defined(__AVX512F__)
+  const auto numbers = (NativeU32)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)bytes);
+#else
+  const NativeU32 numbers = __builtin_convertvector(bytes, NativeU32);
+#endif
+  return __builtin_convertvector(numbers, NativeF32);
 }
 // Of whole numbers below 256.
 LOCKSTEP_INLINE void store_native(std::uint8_t* p, NativeF32 v) {

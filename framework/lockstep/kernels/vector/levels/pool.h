@@ -11,10 +11,10 @@ constexpr float kLowest = -__builtin_inff();
 
 LOCKSTEP_INLINE void take_larger(NativeF32& best, NativeF32& at, NativeF32 v, NativeF32 position) {
 #if defined(__AVX512F__)
-  const auto larger = static_cast<__mmask16>(_mm512_cmp_ps_mask((__m512)v, (__m512)best, _CMP_GT_OQ) |
-                                             _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q));
-  best = (NativeF32)_mm512_mask_mov_ps((__m512)best, larger, (__m512)v);
-  at = (NativeF32)_mm512_mask_mov_ps((__m512)at, larger, (__m512)position);
+  const __mmask16 number = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_ORD_Q);
+  const __mmask16 stay = _mm512_mask_cmp_ps_mask(number, (__m512)v, (__m512)best, _CMP_NGT_UQ);
+  best = (NativeF32)_mm512_mask_mov_ps((__m512)v, stay, (__m512)best);
+  at = (NativeF32)_mm512_mask_mov_ps((__m512)position, stay, (__m512)at);
 #else
   const auto larger = (v > best) | (v != v);
   best = larger ? v : best;
@@ -117,6 +117,7 @@ struct MaxPool {
     const auto keep = [=](Vector<kWidth> v) {
       return each([](NativeF32 c, NativeF32 u) { return c != 0 ? u : NativeF32{}; }, counts, v);
     };
+    const bool three = s.kernel_h == 3 && s.kernel_w == 3 && s.dilation_h == 1 && s.dilation_w == 1;
     for (std::int64_t oh = 0; oh < s.out_h; ++oh) {
       const std::int64_t top = oh * s.stride_h - s.padding_h;
       const Taps rows = taps_inside(top, s.in_h, s.kernel_h, s.dilation_h);
@@ -126,10 +127,20 @@ struct MaxPool {
         const bool empty = rows.begin == rows.end || cols.begin == cols.end;
         const float first = empty ? 0 : static_cast<float>(rows.begin * s.kernel_w + cols.begin);
         Maxima<kWidth> best{broadcast<kWidth>(kLowest), broadcast<kWidth>(first)};
-        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-          const T* from = x + ((top + r * s.dilation_h) * s.in_w + left) * Block;
-          for (std::int64_t c = cols.begin; c < cols.end; ++c)
-            best.take(L::load(from + c * s.dilation_w * Block), static_cast<float>(r * s.kernel_w + c));
+        const T* from = x + (top * s.in_w + left) * Block;
+        if (three && rows.end - rows.begin == 3 && cols.end - cols.begin == 3) {
+#pragma GCC unroll 3
+          for (int r = 0; r < 3; ++r) {
+#pragma GCC unroll 3
+            for (int c = 0; c < 3; ++c)
+              best.take(L::load(from + (r * s.in_w + c) * Block), static_cast<float>(r * 3 + c));
+          }
+        } else {
+          for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+            for (std::int64_t c = cols.begin; c < cols.end; ++c)
+              best.take(L::load(from + (r * s.dilation_h * s.in_w + c * s.dilation_w) * Block),
+                        static_cast<float>(r * s.kernel_w + c));
+          }
         }
         L::store(y, keep(best.value));
         L::store(index, keep(best.at));
@@ -212,8 +223,58 @@ struct MaxPool {
     blocked<16>(s, x, y, index);
   }
 
+  // A row of the image from the `Rows` rows of windows of 3 x 3 at every other position that reach it; of the first
+  // row's windows its positions begin at `position`. Sums are taken along rows, then down, as generic/pool.cpp does.
+  template <int Block, int Rows>
+  static void row_of_threes(const MaxPoolShape& s, float position, const T* dy, const std::uint8_t* index, T* dx) {
+    using L = BlockLanes<Block>;
+    using V = Vector<L::kWidth>;
+    const auto won = [](V at, float p, V d) {
+      return each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, at, d);
+    };
+    const auto put = [&s, dx](std::int64_t w, V v) {
+      if (w >= 0 && w < s.in_w) L::store(dx + w * Block, v);
+    };
+    const V zero = broadcast<L::kWidth>(0);
+    V third[Rows + 1];  // what the window before gives the position that it shares with this one
+    for (V& v : third) v = zero;
+    std::int64_t w = -s.padding_w;
+    for (std::int64_t o = 0; o < s.out_w; ++o, w += 2) {
+      V shared = zero, own = zero;
+#pragma GCC unroll 2
+      for (int r = 0; r < Rows; ++r) {
+        const V at = L::load(index + (r * s.out_w + o) * Block), d = L::load(dy + (r * s.out_w + o) * Block);
+        const float p = position - static_cast<float>(r * 6);
+        shared = shared + third[r] + won(at, p, d);
+        own = own + won(at, p + 1, d);
+        third[r] = won(at, p + 2, d);
+      }
+      put(w, shared);
+      put(w + 1, own);
+    }
+    V last = zero;
+    for (int r = 0; r < Rows; ++r) last = last + third[r];
+    for (; w < s.in_w; ++w, last = zero) put(w, last);
+  }
+
+  template <int Block>
+  static void blocked_backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+    for (std::int64_t h = 0; h < s.in_h; ++h, dx += s.in_w * Block) {
+      const std::int64_t down = h + s.padding_h, first = down < 2 ? 0 : (down - 1) / 2;
+      const std::int64_t rows = (down / 2 < s.out_h ? down / 2 + 1 : s.out_h) - first, at = first * s.out_w * Block;
+      const auto position = static_cast<float>((down - 2 * first) * 3);
+      if (rows == 2) {
+        row_of_threes<Block, 2>(s, position, dy + at, index + at, dx);
+      } else if (rows == 1) {
+        row_of_threes<Block, 1>(s, position, dy + at, index + at, dx);
+      } else {
+        row_of_threes<Block, 0>(s, 0, nullptr, nullptr, dx);
+      }
+    }
+  }
+
   // Row h of the image takes from row h / 2 of the windows where their position is in row h % 2.
-  static void backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+  static void plain_backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
     for (std::int64_t h = 0; h < s.in_h; ++h, dx += s.in_w) {
       const std::int64_t columns = h / 2 < s.out_h ? s.in_w : 0;
       const T* d = dy + h / 2 * s.out_w;
@@ -232,6 +293,12 @@ struct MaxPool {
         if (room > kLanes) store(dx + w + kLanes, both.second, room < 2 * kLanes ? room - kLanes : kLanes);
       }
     }
+  }
+
+  static void backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+    if (s.block == 1) return plain_backward(s, dy, index, dx);
+    if (s.block == 8) return blocked_backward<8>(s, dy, index, dx);
+    blocked_backward<16>(s, dy, index, dx);
   }
 
   static constexpr MaxPoolTable<T> table{forward, backward};
