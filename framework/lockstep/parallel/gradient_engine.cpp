@@ -229,10 +229,15 @@ bool GradientEngine::drive() {
 
 bool GradientEngine::advance() {
   bool moved = false;
-  if (thread_) {
-    thread_->rethrow();
-  } else {
-    moved = drive();
+  try {
+    if (thread_) {
+      thread_->rethrow();
+    } else {
+      moved = drive();
+    }
+  } catch (const Error&) {
+    if (!sums_known_) sums_arrived();  // what is wrong for all ranks is told by each, not as another's failure
+    throw;
   }
   if (!sums_known_ && !sums_arrived()) return moved;
   if (!decided_ && !decide()) return moved;
@@ -387,8 +392,12 @@ void GradientEngine::drop_foreign_states() {
   });
 }
 
-void GradientEngine::fence() {
+void GradientEngine::settle() {
   for (std::size_t b = 0; b < updates_.size(); ++b) needs(static_cast<int>(b));
+}
+
+void GradientEngine::fence() {
+  settle();
   memory_.fence();
 }
 

@@ -59,9 +59,10 @@ class GradientEngine : public PlanHooks {
   void poll() override;
 
   // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
-  // sample. sums() and statistics() are then global. Values are this rank's to read bucket by bucket after needs(),
-  // or all of them after fence().
+  // sample. sums() and statistics() are then global. Values may be read bucket by bucket after needs(), all of them
+  // after settle(); fence() is collective and also waits for what a rank of the node wrote by itself.
   void finish_step();
+  void settle();
   void fence();
   std::span<const double> sums() const { return control_->sums(); }
   std::span<const double> statistics() const { return statistics_[0]; }

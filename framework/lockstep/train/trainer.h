@@ -94,7 +94,10 @@ class Trainer {
   // MPI come on top.
   std::size_t bytes() const;
   const WorldLayout& world() const { return world_; }
-  CompiledModel& model() { return model_; }
+  CompiledModel& model() {  // with the last step's weights
+    engine_->settle();
+    return model_;
+  }
   const TrainerOptions& options() const { return options_; }
 
   // By full name, in logical order, as of the last step: the gradient of the mean loss, and values that the model

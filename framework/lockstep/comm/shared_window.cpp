@@ -1,0 +1,107 @@
+#include "lockstep/comm/shared_window.h"
+
+#include <sys/statvfs.h>
+
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "lockstep/comm/communicator_state.h"
+#include "lockstep/core/backoff.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/tensor.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Windows are mapped at pages, so a segment's place within its page is the same in every process.
+std::byte* page_within(void* base) {
+  return reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uintptr_t>(base)));
+}
+
+}  // namespace
+
+struct SharedWindow::Handle {
+  enum State : int { InUse, Leaving, Failing };
+  std::shared_ptr<CommunicatorState> comm;
+  MPI_Win window = MPI_WIN_NULL;
+  int exceptions = std::uncaught_exceptions();
+  std::vector<std::atomic<int>*> states = {};  // by rank, in the page before its segment
+
+  // Freeing is collective. A rank that is failing says so and goes on, and nobody waits for it in MPI: the window is
+  // then left to the job's end.
+  ~Handle() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (window == MPI_WIN_NULL || finalized != 0 || states.empty()) return;
+    const bool failing = comm->poison->set || std::uncaught_exceptions() > exceptions;
+    *states[static_cast<std::size_t>(comm->rank)] = failing ? Failing : Leaving;
+    if (failing) return;
+    for (const std::atomic<int>* state : states) {
+      for (Backoff wait; *state == InUse;) wait.pause();
+      if (*state == Failing) return;
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+  }
+};
+
+std::size_t shared_memory_room() {
+  struct statvfs status {};
+  if (statvfs("/dev/shm", &status) != 0) return std::numeric_limits<std::size_t>::max();
+  return static_cast<std::size_t>(status.f_bavail) * static_cast<std::size_t>(status.f_frsize);
+}
+
+SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
+  if (node.size() == 1) {
+    alone_ = std::shared_ptr<std::byte[]>(allocate_aligned(bytes));
+    segments_.emplace_back(alone_.get(), bytes);
+    return;
+  }
+  const std::vector<std::int64_t> sizes = node.allgather(static_cast<std::int64_t>(bytes));
+  std::size_t total = 0;
+  for (std::int64_t size : sizes) total += whole_pages(static_cast<std::size_t>(size)) + 2 * kPage;
+  const auto room =
+      static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(shared_memory_room()), ReduceOp::Min));
+  check(
+      total <= room, "shared memory",
+      "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size), or use "
+      "--allreduce messages",
+      node.size(), node.host(), (total >> 20) + 1, room >> 20);
+  handle_ = std::make_unique<Handle>();
+  handle_->comm = node.state_;
+  void* base = nullptr;
+  std::vector<std::atomic<int>*> states;
+  CommunicatorState& state = *handle_->comm;
+  state.begin("shared window");
+  state.verify(MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole_pages(bytes) + 2 * kPage), 1, MPI_INFO_NULL,
+                                       state.handle(), static_cast<void*>(&base), &handle_->window),
+               "shared window", "{} bytes", bytes);
+  state.verify(MPI_Win_lock_all(MPI_MODE_NOCHECK, handle_->window), "shared window", "locking");
+  for (int r = 0; r < node.size(); ++r) {
+    MPI_Aint size = 0;
+    int unit = 0;
+    state.verify(MPI_Win_shared_query(handle_->window, r, &size, &unit, static_cast<void*>(&base)), "shared window",
+                 "segment of rank {}", r);
+    std::byte* page = page_within(base);
+    segments_.emplace_back(page + kPage, static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
+    states.push_back(reinterpret_cast<std::atomic<int>*>(page));
+  }
+  new (states[static_cast<std::size_t>(node.rank())]) std::atomic<int>(Handle::InUse);
+  // Touched now and here: pages lie near the rank that brings them, and a node without memory says so at the start.
+  std::memset(segment(node.rank()).data(), 0, bytes);
+  node.barrier();
+  handle_->states = std::move(states);
+}
+
+SharedWindow::~SharedWindow() = default;
+SharedWindow::SharedWindow(SharedWindow&&) noexcept = default;
+SharedWindow& SharedWindow::operator=(SharedWindow&&) noexcept = default;
+
+}  // namespace lockstep::comm

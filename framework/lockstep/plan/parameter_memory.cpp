@@ -1,0 +1,32 @@
+#include "lockstep/plan/parameter_memory.h"
+
+#include <sys/mman.h>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+LazyPages::LazyPages(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(memory != MAP_FAILED, "memory", "no address space for {} MiB", bytes >> 20);
+  madvise(memory, bytes, MADV_NOHUGEPAGE);  // a huge page would bring in neighbours that nobody writes
+  data_ = static_cast<std::byte*>(memory);
+}
+
+LazyPages::~LazyPages() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void LazyPages::drop(std::size_t begin, std::size_t end) {
+  begin = (begin + kPage - 1) / kPage * kPage;
+  end = end / kPage * kPage;
+  if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
+}  // namespace lockstep

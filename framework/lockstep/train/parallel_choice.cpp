@@ -1,0 +1,57 @@
+#include "lockstep/train/parallel_choice.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/comm/shared_window.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using Path = ParallelOptions::Path;
+
+// About what the ranks of this node want of its shared memory: gradients of each, and once values, optimizer state and
+// up to two derived copies; a quarter more for padding and what is small.
+std::size_t shared_bytes(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
+                         const WorldLayout& world) {
+  std::int64_t elements = 0;
+  for (const NamedParameter& p : module.named_parameters()) elements += p.parameter->shape.elements();
+  const auto states = static_cast<std::int64_t>(options.rule->states().size());
+  const std::int64_t copies = world.my_slots() * comm.local_size() + (options.parallel.share_weights ? 3 + states : 0);
+  return static_cast<std::size_t>(elements * copies) * size_of(options.precision) * 5 / 4;
+}
+
+}  // namespace
+
+DomainChoice choose_domains(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
+                            const WorldLayout& world) {
+  const int rank = comm.rank(), size = comm.size(), nodes = comm.topology().node_count();
+  const DomainChoice messages{Domains::single_ranks(rank, size), ""};
+  const ParallelOptions& parallel = options.parallel;
+  const auto because = [](DomainChoice choice, std::string reason) {
+    choice.reason = std::move(reason);
+    return choice;
+  };
+  if (size == 1) return because(messages, "one rank: nothing is exchanged");
+  if (parallel.path == Path::Messages) return because(messages, "messages between all ranks, as asked for");
+  check(parallel.path != Path::Shared || nodes == 1, "allreduce",
+        "the path 'shared' is for one node, this job has {}: take hierarchical or auto", nodes);
+  if (nodes == size) return because(messages, "messages: every rank is on a node of its own");
+  if (parallel.shard_optimizer && !parallel.share_weights) {
+    check(parallel.path == Path::Auto, "allreduce",
+          "sharding the optimizer without sharing weights in a node needs the path 'messages' or 'auto'");
+    return because(messages, "messages: each rank keeps its own weights and a part of the optimizer's state");
+  }
+  const std::size_t wanted = shared_bytes(comm, module, options, world), room = comm::shared_memory_room();
+  const bool fits = comm.allreduce(std::int64_t{wanted <= room}, comm::ReduceOp::Min) == 1;
+  if (!fits && parallel.path == Path::Auto) {
+    return because(messages, fmt::format("messages: a node's /dev/shm has no room for the {} MiB that a shared path "
+                                         "wants (containers: --shm-size)",
+                                         wanted >> 20));
+  }
+  const std::string path =
+      nodes == 1 ? "shared: all ranks are on one node" : fmt::format("hierarchical: {} ranks on {} nodes", size, nodes);
+  return because({Domains::nodes(comm.topology(), rank, size), ""}, path);
+}
+
+}  // namespace lockstep::train
