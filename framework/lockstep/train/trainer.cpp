@@ -322,6 +322,16 @@ std::string Trainer::kernels() const {
 
 std::size_t Trainer::bytes() const { return model_.bytes() + (world_.size > 1 ? engine_->bytes() : 0); }
 
+std::size_t Trainer::state_bytes() const {
+  const ParameterStore& store = model_.parameters();
+  std::size_t total = 0;
+  for (const NamedParameter& p : store.parameters()) {
+    const std::size_t copies = store.has_gradient(p.parameter) ? 1 + updater_->rule().states().size() : 1;
+    total += copies * static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
+  }
+  return total;
+}
+
 Tensor Trainer::gradient(const std::string& parameter) const {
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {

@@ -90,6 +90,7 @@ class Trainer {
   // What this rank allocates for training: the model, and what gradients are received into. Batches, libraries and
   // MPI come on top.
   std::size_t bytes() const;
+  std::size_t state_bytes() const;  // of the tensors that state() makes
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() { return model_; }
   const TrainerOptions& options() const { return options_; }
