@@ -13,13 +13,13 @@ AlignedBuffer allocate_aligned(std::size_t bytes) {
   // the page faults at the start. The rest stays on small pages, of which only those in use become resident.
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const bool large = bytes >= 2 * kHugePage;
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(large ? kHugePage : kAlignment, rounded));
-  check(memory != nullptr, "memory", "{} bytes could not be allocated", rounded);
+  void* memory = nullptr;  // by posix_memalign: aligned_alloc wants sizes that are multiples of the alignment
+  const int status = posix_memalign(&memory, large ? kHugePage : kAlignment, bytes);
+  check(status == 0, "memory", "{} bytes could not be allocated", bytes);
   // A wish: without it everything works as before.
   if (large) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);
-  return AlignedBuffer(memory);
+  return AlignedBuffer(static_cast<std::byte*>(memory));
 }
 
 Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {
