@@ -16,8 +16,8 @@ constexpr std::int64_t kLargestTile = 1024;  // with a table or a pattern: tile,
 constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a copy of its own
 constexpr int kMaxRank = 8;
 
-typedef float Float4 __attribute__((vector_size(16)));
-typedef std::uint16_t Half4 __attribute__((vector_size(8)));
+using Float4 [[gnu::vector_size(16)]] = float;
+using Half4 [[gnu::vector_size(8)]] = std::uint16_t;
 
 Float4 load(const float* p) {
   Float4 v;

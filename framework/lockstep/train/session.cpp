@@ -63,14 +63,14 @@ void Session::open_loaders() {
       image_transforms(options_, data_, dtype_, false), data::LoaderOptions{.threads = threads_.loaders});
 }
 
-Trainer& Session::build(const nn::Module& module, ModelFunction model) {
+Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   memory_.before = process_memory().resident;
   std::vector<data::Field> fields = data_.train->fields();
   for (data::Field& f : fields) {
     if (f.name == "image") f.dtype = dtype_;
   }
   trainer_ = std::make_unique<Trainer>(
-      comm_, module, std::move(model), std::move(fields),
+      comm_, module, model, std::move(fields),
       TrainerOptions{
           .global_batch = global_batch(options_, comm_.size()),
           .shards = options_.shards,

@@ -39,7 +39,7 @@ class Session {
   const data::DatasetPair& data() const { return data_; }
 
   // Compiles the model and loads the checkpoint that --resume asks for. The inputs of `model` are "image" and "label".
-  Trainer& build(const nn::Module& module, ModelFunction model);
+  Trainer& build(const nn::Module& module, const ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
   // False when the epochs or steps asked for are done. A resumed run begins in mid-epoch.

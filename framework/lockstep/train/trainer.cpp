@@ -73,7 +73,7 @@ std::string form_of(ParameterStore& store) {
 
 }  // namespace
 
-Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
                  std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),

@@ -62,7 +62,7 @@ struct SamplingOptions {
 class Trainer {
  public:
   // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
-  Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+  Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
           std::vector<data::Field> fields, TrainerOptions options);
   ~Trainer();
 
