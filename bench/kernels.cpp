@@ -145,7 +145,7 @@ Measured measure(const Layer& layer, const KernelOffer& offer, double seconds) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   std::int64_t bytes = 0;
-  const auto add = [&](Type type, const Layout& layout) {
+  const auto add = [&](const Type& type, const Layout& layout) {
     memory.push_back(make_buffer(type, layout));
     bytes += layout.storage_elements(type.shape) * static_cast<std::int64_t>(size_of(type.dtype));
     return memory.back().get();

@@ -37,7 +37,8 @@ Tensor positive(const Shape& shape, std::uint64_t key) {
 // the cancellation of the mean cost a few roundings per sample of a channel.
 Case make_case(std::string name, std::shared_ptr<const Op> op, std::vector<Tensor> inputs, std::size_t images) {
   const Shape& x = inputs[0].shape();
-  Case c{.name = std::move(name) + " " + x.str() + " " + op->attributes(),
+  name += " " + x.str() + " " + op->attributes();
+  Case c{.name = std::move(name),
          .op = std::move(op),
          .inputs = std::move(inputs),
          .activation = {},

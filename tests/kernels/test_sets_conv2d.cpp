@@ -43,11 +43,12 @@ std::vector<std::string> expect_convolution(const Convolution& c) {
   const auto more = [&](const Case& direction) {
     std::ranges::copy(expect_offers_agree(direction, winograd_factor), std::back_inserter(seen));
   };
+  const std::int64_t filters_per_group = c.out / o.groups;
   more({.name = "conv2d_backward_data " + name,
         .op = std::make_shared<Conv2dBackwardDataOp>(o, x),
         .inputs = list(random_values(y, 5), random_values(w, 2)),
         .activation = {true, false},
-        .tolerance = {static_cast<double>(c.out / o.groups) * window + 2}});
+        .tolerance = {static_cast<double>(filters_per_group) * window + 2}});
   more({.name = "conv2d_backward_weights " + name,
         .op = std::make_shared<Conv2dBackwardWeightsOp>(o, w, c.bias),
         .inputs = list(random_values(x, 1), random_values(y, 5)),

@@ -14,23 +14,30 @@ MLP = ["--model", "mlp", "--limit-train", 1000, "--limit-eval", 200, "--batch-si
 
 
 class AnyNumberOfRanks(support.SystemTest):
-    def test_resnet_with_batch_norm_and_shards(self):
+    def expect_the_same_bits(self, sizes, *options, kernels):
         reference = None
-        for size in (1, 2, 3, 4):
+        for size in sizes:
             output = self.scratch / f"ranks{size}"
-            self.succeed(ranks(size, program("train_resnet", *RESNET, "--shards", 4, "--output", output)), limit=160)
+            self.succeed(ranks(size, program("train_resnet", *RESNET, *options, "--output", output)), limit=160)
             losses, evaluations = metrics(output), metrics(output, "eval")
             self.assertEqual([step for step, _ in losses], list(range(1, 13)))
             self.assertEqual(len(evaluations), 2)
             state = self.state(checkpoints(output)[-1])
             self.assertEqual(state["metadata"]["ranks"], size)
             self.assertEqual(state["metadata"]["step"], 12)
+            self.assertIn(f" {kernels} ", state["metadata"]["kernels"])
             self.assertTrue(any("running_var" in name for name in state["tensors"]))
             found = (losses, evaluations, state["tensors"])
             reference = reference or found
             for mine, theirs in zip(found, reference):
                 self.assertEqual(mine, theirs, f"{size} ranks")
 
+    def test_resnet_with_batch_norm_and_shards(self):
+        self.expect_the_same_bits((1, 2, 3, 4), "--shards", 4, kernels="f32")
+
+    def test_resnet_in_bf16(self):
+        # What --precision bf16 computes, and without falling back to f32 where the processor has no such instructions.
+        self.expect_the_same_bits((1, 2, 3), "--shards", 3, "--precision", "bf16-emulated", kernels="bf16")
 
     def test_convnet_with_dropout_augmentation_and_adam(self):
         found = []

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -39,10 +38,10 @@ std::optional<std::string> damage_of(const fs::path& path) {
 
 // The last of `entries` that verifies.
 std::optional<Entry> last_whole(std::span<const Entry> entries, const DamageReport& report) {
-  for (const Entry& entry : entries | std::views::reverse) {
-    const auto damage = damage_of(entry.path);
-    if (!damage) return entry;
-    if (report) report(entry, *damage);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    const auto damage = damage_of(entry->path);
+    if (!damage) return *entry;
+    if (report) report(*entry, *damage);
   }
   return std::nullopt;
 }

@@ -68,7 +68,7 @@ Topology::Topology(std::span<const NodeIdentity> ranks) {
     hosts.push_back(rank.host);
     nodes.push_back(known.try_emplace(rank.key, static_cast<int>(known.size())).first->second);
   }
-  *this = Topology(std::move(hosts), std::move(nodes));
+  *this = Topology(std::move(hosts), nodes);
 }
 
 Topology Topology::restricted_to(std::span<const int> ranks) const {
@@ -78,7 +78,7 @@ Topology Topology::restricted_to(std::span<const int> ranks) const {
     hosts.push_back(host(rank));
     nodes.push_back(node_of(rank));
   }
-  return {std::move(hosts), std::move(nodes)};
+  return {std::move(hosts), nodes};
 }
 
 std::vector<std::string> Topology::notes() const {

@@ -1,5 +1,7 @@
 #include "lockstep/core/process_memory.h"
 
+#include <malloc.h>
+
 #include <fstream>
 #include <string>
 
@@ -14,6 +16,12 @@ ProcessMemory process_memory() {
     if (line.starts_with("VmHWM:")) memory.peak = bytes();
   }
   return memory;
+}
+
+void release_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace lockstep

@@ -9,18 +9,17 @@ namespace lockstep {
 
 AlignedBuffer allocate_aligned(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  // Large blocks on huge pages where the kernel grants them on request: fewer misses of the address cache, and a
-  // fraction of the page faults at the start. Below, rounding up to whole pages would cost more memory than it is
-  // worth.
+  // The whole huge pages of large blocks are asked for as such: fewer misses of the address cache, and a fraction of
+  // the page faults at the start. The rest stays on small pages, of which only those in use become resident.
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const bool large = bytes >= 2 * kHugePage;
-  const std::size_t alignment = large ? kHugePage : kAlignment;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  check(memory != nullptr, "memory", "{} bytes could not be allocated", rounded);
-  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: without it everything works as before
+  void* memory = nullptr;  // by posix_memalign: aligned_alloc wants sizes that are multiples of the alignment
+  const int status = posix_memalign(&memory, large ? kHugePage : kAlignment, bytes);
+  check(status == 0, "memory", "{} bytes could not be allocated", bytes);
+  // A wish: without it everything works as before.
+  if (large) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);
-  return AlignedBuffer(memory);
+  return AlignedBuffer(static_cast<std::byte*>(memory));
 }
 
 Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {

@@ -71,6 +71,17 @@ void Loader::seek(SamplerPosition position) {
   position_ = sampler_.position();
 }
 
+std::size_t Loader::bytes() const {
+  const SamplerOptions& o = sampler_.options();
+  std::int64_t samples = 0;
+  for (std::int64_t leaf = o.my_leaves.begin; leaf < o.my_leaves.end; ++leaf)
+    samples += part_of(std::min(o.global_batch, o.size), o.leaves, leaf).size();
+  std::size_t sample_bytes = 0;
+  for (const Field& field : pipeline_.fields()) sample_bytes += field.bytes();
+  const std::int64_t batches = options_.threads > 0 ? options_.prefetch + 1 : 1;
+  return static_cast<std::size_t>(batches * samples) * sample_bytes;
+}
+
 Loader::Epoch Loader::epoch() { return Epoch(*this); }
 
 void Loader::Epoch::advance() {

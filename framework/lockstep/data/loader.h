@@ -34,6 +34,9 @@ class Loader {
   SamplerPosition position() const { return position_; }
   void seek(SamplerPosition position);
 
+  // What its batches take at most: those read ahead, and one in use.
+  std::size_t bytes() const;
+
   const DistributedSampler& sampler() const { return sampler_; }  // for its options and steps_per_epoch() alone
   const std::vector<Field>& fields() const { return pipeline_.fields(); }
 

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-void KernelRegistry::insert(std::string_view set, std::string op, KernelFactory factory) {
-  entries_[std::move(op)].push_back({std::string(set), std::move(factory)});
+void KernelRegistry::insert(std::string_view set, std::string_view op, KernelFactory factory) {
+  entries_[std::string(op)].push_back({std::string(set), std::move(factory)});
 }
 
 std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, std::span<const Layout> offered) const {
@@ -65,9 +65,9 @@ KernelRegistry& kernel_registry() {
   return registry;
 }
 
-void register_plain_kernel(std::string op, std::function<void(const KernelRequest&, const Arguments&)> run) {
+void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run) {
   kernel_registry().add(
-      "custom", std::move(op),
+      "custom", op,
       [run = std::move(run)](const KernelRequest& request, std::span<const Layout>) -> std::optional<KernelOffer> {
         if (request.has_bf16()) return std::nullopt;  // the plan goes through f32
         KernelOffer offer;

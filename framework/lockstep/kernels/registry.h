@@ -16,11 +16,11 @@ class KernelRegistry {
   // `factory` answers as a KernelFactory does, or with an optional offer. The set's name begins the implementation's in
   // printed plans.
   template <class Factory>
-  void add(std::string_view set, std::string op, Factory factory) {
+  void add(std::string_view set, std::string_view op, Factory factory) {
     if constexpr (std::is_convertible_v<Factory, KernelFactory>) {
-      insert(set, std::move(op), std::move(factory));
+      insert(set, op, std::move(factory));
     } else {
-      insert(set, std::move(op), [factory](const KernelRequest& request, std::span<const Layout> offered) {
+      insert(set, op, [factory](const KernelRequest& request, std::span<const Layout> offered) {
         std::vector<KernelOffer> offers;
         if (auto offer = factory(request, offered)) offers.push_back(std::move(*offer));
         return offers;
@@ -39,7 +39,7 @@ class KernelRegistry {
     std::string set;
     KernelFactory factory;
   };
-  void insert(std::string_view set, std::string op, KernelFactory factory);
+  void insert(std::string_view set, std::string_view op, KernelFactory factory);
   std::map<std::string, std::vector<Entry>, std::less<>> entries_;
 };
 
@@ -48,7 +48,7 @@ KernelRegistry& kernel_registry();
 
 // For custom ops: a kernel on plain f32 or f64 memory, `run(request, arguments)`; the plan inserts what reorders that
 // takes.
-void register_plain_kernel(std::string op, std::function<void(const KernelRequest&, const Arguments&)> run);
+void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run);
 
 [[noreturn]] void fail_without_kernel(const KernelRequest& request);
 

@@ -34,7 +34,7 @@ bool is_sum(Value v) {
 
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
   require_images(name(), place, inputs, epilogue_.residual);
-  const Type per_channel = inputs[1];
+  const Type& per_channel = inputs[1];
   return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }
 

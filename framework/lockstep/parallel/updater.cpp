@@ -63,11 +63,12 @@ void Updater::update(double learning_rate, double weight, std::int64_t step) {
 }
 
 void Updater::update(std::size_t bucket, Range range, const UpdateStep& step) {
-  const auto of_bucket = std::ranges::equal_range(chunks_, bucket, {}, &Chunk::bucket);
-  const auto first =
-      std::ranges::partition_point(of_bucket, [&](const Chunk& c) { return c.range.end <= range.begin; });
-  const auto last =
-      std::ranges::partition_point(first, of_bucket.end(), [&](const Chunk& c) { return c.range.begin < range.end; });
+  const auto is_before = [&](const Chunk& c) {
+    return c.bucket < bucket || (c.bucket == bucket && c.range.end <= range.begin);
+  };
+  const auto is_within = [&](const Chunk& c) { return c.bucket == bucket && c.range.begin < range.end; };
+  const auto first = std::ranges::partition_point(chunks_, is_before);
+  const auto last = std::ranges::partition_point(first, chunks_.end(), is_within);
   run({first, last}, range, step);
 }
 

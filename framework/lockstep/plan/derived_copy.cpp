@@ -16,8 +16,8 @@ constexpr std::int64_t kLargestTile = 1024;  // with a table or a pattern: tile,
 constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a copy of its own
 constexpr int kMaxRank = 8;
 
-typedef std::uint32_t Word4 __attribute__((vector_size(16)));
-typedef std::uint16_t Half8 __attribute__((vector_size(16)));
+using Word4 [[gnu::vector_size(16)]] = std::uint32_t;
+using Half8 [[gnu::vector_size(16)]] = std::uint16_t;
 
 // [rows][columns] as [columns][rows], both multiples of 4, of words: floats, or pairs of halves.
 template <class T>

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/core/process_memory.h"
 
 namespace lockstep {
 namespace {
@@ -67,6 +68,7 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
   }
   allocated_ = true;
   for (const auto& [parameter, r] : records_) initialize(parameter);
+  release_freed_memory();  // drawing initial values takes a multiple of the largest parameter
 }
 
 // Of each kind of memory one block, buckets one after the other.
@@ -93,7 +95,8 @@ void ParameterStore::allocate_buckets() {
 void ParameterStore::initialize(const Parameter* parameter) {
   Record& r = record(parameter);
   if (r.bucket >= 0 && !memory_->fills_common()) return;
-  std::vector<double> values(static_cast<std::size_t>(parameter->shape.elements()));
+  Tensor drawn(parameter->shape, DType::F64);
+  const std::span<double> values = drawn.data<double>();
   RandomStream random(options_.seed, hash_name(r.name));
   parameter->initialize(parameter->shape, values, random);
   if (parameter->is_integer) {
@@ -101,7 +104,7 @@ void ParameterStore::initialize(const Parameter* parameter) {
     std::ranges::transform(values, tensor.data<std::int64_t>().begin(), [](double v) { return std::llround(v); });
     from_tensor(parameter, tensor, r.value);
   } else {
-    from_tensor(parameter, Tensor::from<double>(parameter->shape, values), r.value);
+    from_tensor(parameter, drawn, r.value);
   }
 }
 

@@ -63,14 +63,14 @@ void Session::open_loaders() {
       image_transforms(options_, data_, dtype_, false), data::LoaderOptions{.threads = threads_.loaders});
 }
 
-Trainer& Session::build(const nn::Module& module, ModelFunction model) {
-  before_model_ = process_memory().resident;
+Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
+  memory_.before = process_memory().resident;
   std::vector<data::Field> fields = data_.train->fields();
   for (data::Field& f : fields) {
     if (f.name == "image") f.dtype = dtype_;
   }
   trainer_ = std::make_unique<Trainer>(
-      comm_, module, std::move(model), std::move(fields),
+      comm_, module, model, std::move(fields),
       TrainerOptions{
           .global_batch = global_batch(options_, comm_.size()),
           .shards = options_.shards,
@@ -83,6 +83,7 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
           .autotune = options_.autotune,
           .autotune_cache = autotune_cache()});
   comm::collectively(comm_, [&] { open_loaders(); });
+  forecast_memory();
   announce();
   resume();
   if (!options_.weights.empty() && !resumed_step_) load_weights();
@@ -106,6 +107,17 @@ Trainer& Session::build(const nn::Module& module, ModelFunction model) {
   return *trainer_;
 }
 
+void Session::forecast_memory() {
+  memory_.model = trainer_->bytes();
+  memory_.plan = trainer_->model().arena().bytes();
+  const std::size_t known = memory_.before + trainer_->model().bytes(), resident = process_memory().resident;
+  memory_.kernels = resident > known ? resident - known : 0;
+  memory_.batches = train_loader_->bytes() + eval_loader_->bytes();
+  const bool saves = comm_.is_root() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0);
+  // The tensors, and the file's image.
+  if (saves || !options_.resume.empty()) memory_.checkpoint = 2 * trainer_->state_bytes();
+}
+
 void Session::announce() const {
   std::int64_t elements = 0;
   for (const NamedParameter& p : trainer_->model().parameters().parameters()) {
@@ -126,10 +138,7 @@ void Session::announce() const {
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
                trainer_->model().options().bf16 ? "bf16" : name_of(dtype_), global_batch(options_, comm_.size()),
                shards, train_loader_->sampler().steps_per_epoch());
-  const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
-  logger->info("memory: {:.0f} MiB expected on this rank: {:.0f} for the model, its plan {:.0f} of them; {:.0f} before",
-               mebibytes(before_model_ + trainer_->bytes()), mebibytes(trainer_->bytes()),
-               mebibytes(trainer_->model().arena().bytes()), mebibytes(before_model_));
+  logger->info("memory: {}", memory_.str());
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
                data_.eval->size(), data_.classes);
 }
@@ -155,6 +164,8 @@ bool Session::next_epoch() {
       log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
     if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
       save_checkpoint();
+    log()->info("memory: at most {:.0f} MiB resident on this rank",
+                static_cast<double>(process_memory().peak) / 1048576);
     if (comm_.is_root() && trainer_->profile() != nullptr)
       log()->info("{}", profile_table(trainer_->profile()->result()));
     return false;
@@ -221,9 +232,6 @@ void Session::finish_epoch() {
         epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
         100 * epoch_totals_.fraction("correct"), totals.loss, 100 * totals.fraction("correct"), totals.samples);
   }
-  if (done())
-    log()->info("memory: at most {:.0f} MiB resident on this rank",
-                static_cast<double>(process_memory().peak) / 1048576);
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
   if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
 }

@@ -20,6 +20,7 @@
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
 #include "lockstep/train/log.h"
+#include "lockstep/train/memory_forecast.h"
 #include "lockstep/train/metrics.h"
 #include "lockstep/train/options.h"
 #include "lockstep/train/progress.h"
@@ -38,7 +39,7 @@ class Session {
   const data::DatasetPair& data() const { return data_; }
 
   // Compiles the model and loads the checkpoint that --resume asks for. The inputs of `model` are "image" and "label".
-  Trainer& build(const nn::Module& module, ModelFunction model);
+  Trainer& build(const nn::Module& module, const ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
   // False when the epochs or steps asked for are done. A resumed run begins in mid-epoch.
@@ -55,6 +56,7 @@ class Session {
   bool done() const;
   void open_output();
   void open_loaders();
+  void forecast_memory();
   void announce() const;
   void load_weights();
   void resume();
@@ -75,7 +77,7 @@ class Session {
   data::DatasetPair data_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
-  std::size_t before_model_ = 0;  // bytes that were resident before the model was compiled
+  MemoryForecast memory_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;

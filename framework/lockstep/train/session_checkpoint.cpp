@@ -6,6 +6,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/process_memory.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_setup.h"
 
@@ -80,6 +81,7 @@ void Session::save_checkpoint() {
       log()->warn("older checkpoints stay: {}", error.what());
     }
   });
+  release_freed_memory();
   saved_step_ = trainer_->updates();
 }
 

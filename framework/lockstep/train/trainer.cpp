@@ -77,7 +77,7 @@ std::string form_of(ParameterStore& store) {
 
 }  // namespace
 
-Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
                  std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
@@ -348,6 +348,16 @@ std::string Trainer::kernels() const {
 }
 
 std::size_t Trainer::bytes() const { return model_.bytes() + (world_.size > 1 ? engine_->bytes() : 0); }
+
+std::size_t Trainer::state_bytes() const {
+  const ParameterStore& store = model_.parameters();
+  std::size_t total = 0;
+  for (const NamedParameter& p : store.parameters()) {
+    const std::size_t copies = store.has_gradient(p.parameter) ? 1 + updater_->rule().states().size() : 1;
+    total += copies * static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
+  }
+  return total;
+}
 
 Tensor Trainer::gradient(const std::string& parameter) {
   model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw

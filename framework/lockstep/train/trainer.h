@@ -65,7 +65,7 @@ struct SamplingOptions {
 class Trainer {
  public:
   // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
-  Trainer(const comm::Communicator& comm, const nn::Module& module, ModelFunction model,
+  Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
           std::vector<data::Field> fields, TrainerOptions options);
   ~Trainer();
 
@@ -93,6 +93,7 @@ class Trainer {
   // What this rank allocates for training: the model, and what gradients are received into. Batches, libraries and
   // MPI come on top.
   std::size_t bytes() const;
+  std::size_t state_bytes() const;  // of the tensors that state() makes
   const WorldLayout& world() const { return world_; }
   CompiledModel& model() {  // with the last step's weights
     engine_->settle();

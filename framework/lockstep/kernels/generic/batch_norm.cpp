@@ -65,7 +65,7 @@ struct Sums {
 // positions, a width that is fixed so that the order does not follow the machine's vectors.
 template <int B, class Term>
 Sums<B> two_sums(const BatchNormView& v, std::int64_t cb, const Term& term) {
-  constexpr std::int64_t kWidth = B == 1 ? 8 : B;
+  constexpr std::int64_t kWidth = std::max(B, 8);
   const auto lane = [](std::int64_t l) { return static_cast<std::size_t>(B == 1 ? 0 : l); };
   double first[kWidth] = {}, second[kWidth] = {};
   for (std::int64_t n = 0; n < v.batch; ++n) {

@@ -47,7 +47,8 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
                                 {DNNL_ARG_VARIANCE, 2, true, per_channel}});
   if (!offer) return std::nullopt;
   const std::int64_t channels = shape[1];
-  const double count = static_cast<double>(shape.elements() / channels);
+  const std::int64_t per_channel_values = shape.elements() / channels;
+  const auto count = static_cast<double>(per_channel_values);
   offer->build = [build = std::move(offer->build), channels, count, epsilon = op.epsilon()] {
     auto normalise = build();
     const std::size_t workspace = normalise->workspace_bytes();

@@ -4,17 +4,23 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
+#include "lockstep/kernels/onednn/small_work.h"
 #include "lockstep/kernels/vector/elementwise.h"
 
 namespace lockstep::onednn {
 namespace {
 
+struct KernelSettings {
+  int residual;  // index of the input that the primitive adds to; -1: none
+  bool relu;
+  bool serial;  // on one thread
+};
+
 class PrimitiveKernel final : public Kernel {
  public:
-  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings, int residual,
-                  bool relu)
-      : residual_(residual),
-        relu_(relu),
+  PrimitiveKernel(const dnnl::primitive_desc_base& description, const std::vector<Binding>& bindings,
+                  const KernelSettings& settings)
+      : settings_(settings),
         name_(description.impl_info_str()),
         primitive_(description.get()),
         workspace_bytes_(description.scratchpad_desc().get_size()) {
@@ -30,7 +36,8 @@ class PrimitiveKernel final : public Kernel {
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
   void run(const Arguments& a) override {
-    if (residual_ >= 0) copy_residual(a);
+    const SerialScope scope(settings_.serial);
+    if (settings_.residual >= 0) copy_residual(a);
     for (Slot& slot : slots_) {
       void* const handle = pointer(slot, a);
       if (handle == slot.handle) continue;
@@ -40,7 +47,7 @@ class PrimitiveKernel final : public Kernel {
     const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream().get(),
                                                         static_cast<int>(arguments_.size()), arguments_.data());
     check(status == dnnl_success, "onednn", "running {} failed with status {}", name_, static_cast<int>(status));
-    if (relu_) relu_in_place(a.outputs[0]);
+    if (settings_.relu) relu_in_place(a.outputs[0]);
   }
 
  private:
@@ -59,7 +66,7 @@ class PrimitiveKernel final : public Kernel {
   }
 
   void copy_residual(const Arguments& a) const {
-    const void* const from = a.inputs[residual_];
+    const void* const from = a.inputs[settings_.residual];
     if (from != a.outputs[0]) std::memcpy(a.outputs[0], from, output_bytes_);
   }
 
@@ -85,8 +92,8 @@ class PrimitiveKernel final : public Kernel {
     return a.workspace;
   }
 
-  int residual_;
-  bool relu_, output_is_bf16_ = false;
+  KernelSettings settings_;
+  bool output_is_bf16_ = false;
   std::size_t output_bytes_ = 0;
   std::string name_;
   dnnl::primitive primitive_;
@@ -139,8 +146,11 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
     offer.in_place_input = static_cast<int>(request.inputs.size()) - 1;
     offer.inputs.back() = offer.outputs[0];
   }
-  offer.build = [primitive, bindings = std::move(bindings), residual = offer.in_place_input, relu = epilogue.relu] {
-    return std::make_unique<PrimitiveKernel>(primitive, bindings, residual, relu);
+  const KernelSettings settings{
+      .residual = offer.in_place_input, .relu = epilogue.relu, .serial = is_small_work(request)};
+  offer.build = [primitive, bindings = std::move(bindings), settings] {
+    const SerialScope scope(settings.serial);
+    return std::make_unique<PrimitiveKernel>(primitive, bindings, settings);
   };
   return offer;
 }

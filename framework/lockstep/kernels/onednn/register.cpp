@@ -10,6 +10,7 @@
 #include "lockstep/kernels/onednn/inner_product.h"
 #include "lockstep/kernels/onednn/pooling.h"
 #include "lockstep/kernels/onednn/reorder.h"
+#include "lockstep/kernels/onednn/small_work.h"
 #include "lockstep/kernels/onednn/softmax.h"
 #include "lockstep/kernels/registry.h"
 
@@ -21,6 +22,7 @@ template <class Factory>
 auto guarded(Factory factory) {
   return
       [factory](const KernelRequest& request, std::span<const Layout> offered) -> decltype(factory(request, offered)) {
+        const onednn::SerialScope scope(onednn::is_small_work(request));
         try {
           return factory(request, offered);
         } catch (const dnnl::error& e) {

@@ -15,8 +15,7 @@ extern const VectorKernels kernels;
 std::span<const Level> levels() {
   static const Level all[] = {
       {"baseline", true, &baseline::kernels},
-      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"),
-       &avx2::kernels},
+      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), &avx2::kernels},
       {"avx512",
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma"),

@@ -1,0 +1,93 @@
+// Small nodes run on the thread that calls them, so their bits do not depend on how many there are, and OpenMP's
+// settings are afterwards what they were.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/linear.h"
+#include "tests/kernels/sweep.h"
+
+namespace lockstep {
+namespace {
+
+const Conv2dOptions kPadded{.padding_h = 1, .padding_w = 1};
+
+struct Ran {
+  std::vector<sweep::Made> made;  // by offer
+  std::ptrdiff_t started = 0;     // threads
+  int allowed = 0;                // threads, afterwards
+};
+
+std::ptrdiff_t threads_of_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+// All of oneDNN's offers, on a thread of its own that may use `threads`: what it starts is then not there already.
+Ran run_with(int threads, const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types) {
+  KernelRegistry registry;
+  register_onednn_kernels(registry);
+  KernelRequest request{.op = &op, .inputs = {}, .outputs = {}, .place = "test"};
+  for (std::size_t i = 0; i < inputs.size(); ++i) request.inputs.push_back({inputs[i].shape(), types[i]});
+  request.outputs = op.infer("test", request.inputs);
+  const std::vector<Layout> offered(inputs.size());
+  Ran ran;
+  std::thread([&] {
+    omp_set_num_threads(threads);
+    const std::ptrdiff_t before = threads_of_process();
+    for (const KernelOffer& offer : registry.offers(request, offered))
+      ran.made.push_back(sweep::run_offer(request, offer, inputs));
+    ran.started = threads_of_process() - before;
+    ran.allowed = omp_get_max_threads();
+  }).join();
+  return ran;
+}
+
+void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types) {
+  const Ran alone = run_with(1, op, inputs, types), together = run_with(3, op, inputs, types);
+  EXPECT_EQ(together.started, 0);
+  EXPECT_EQ(together.allowed, 3);
+  ASSERT_GT(alone.made.size(), 0U);
+  ASSERT_EQ(together.made.size(), alone.made.size());
+  for (std::size_t i = 0; i < alone.made.size(); ++i) {
+    EXPECT_EQ(together.made[i].implementation, alone.made[i].implementation);
+    for (std::size_t o = 0; o < alone.made[i].outputs.size(); ++o) {
+      const std::span<const double> mine = together.made[i].outputs[o].data<double>();
+      const std::span<const double> theirs = alone.made[i].outputs[o].data<double>();
+      for (std::size_t e = 0; e < mine.size(); ++e) ASSERT_EQ(mine[e], theirs[e]) << alone.made[i].implementation;
+    }
+  }
+}
+
+TEST(SmallWork, RunsOnOneThread) {
+  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const Tensor image = sweep::random_values({4, 16, 6, 6}, 1), filters = sweep::random_values({16, 16, 3, 3}, 2);
+    const Tensor rows = sweep::random_values({24, 60}, 3), other_rows = sweep::random_values({24, 40}, 4);
+    const std::vector<DType> weighted{dtype, DType::F32}, activations{dtype, dtype};
+    expect_serial(Conv2dOp(kPadded), sweep::list(image.clone(), filters.clone()), weighted);
+    expect_serial(Conv2dBackwardDataOp(kPadded, image.shape()), sweep::list(image.clone(), filters.clone()), weighted);
+    expect_serial(Conv2dBackwardWeightsOp(kPadded, filters.shape(), false), sweep::list(image.clone(), image.clone()),
+                  activations);
+    expect_serial(LinearOp(), sweep::list(rows.clone(), sweep::random_values({40, 60}, 5)), weighted);
+    expect_serial(LinearBackwardWeightsOp(true), sweep::list(rows.clone(), other_rows.clone()), activations);
+    expect_serial(MatmulOp(true, false), sweep::list(rows.clone(), other_rows.clone()), activations);
+  }
+}
+
+// Or the test above sees nothing.
+TEST(SmallWork, LargeWorkTakesAllThreads) {
+  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  const Ran ran =
+      run_with(3, Conv2dOp(kPadded),
+               sweep::list(sweep::random_values({6, 16, 32, 32}, 1), sweep::random_values({16, 16, 3, 3}, 2)),
+               {DType::F32, DType::F32});
+  EXPECT_EQ(ran.started, 2);
+}
+
+}  // namespace
+}  // namespace lockstep

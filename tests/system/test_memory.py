@@ -1,0 +1,49 @@
+"""What a program says it will take at most, before the first step, is what it takes."""
+
+import re
+import unittest
+
+import support
+from support import program, ranks
+
+EXPECTED = re.compile(r"memory: (\d+) MiB expected on this rank: (\d+) for the model, its plan (\d+) of them; (\d+) for kernels, (\d+) for "
+                      r"batches, (\d+) for checkpoints; (\d+) before")
+MEASURED = re.compile(r"memory: at most (\d+) MiB resident on this rank")
+# Two epochs: training, evaluation and a checkpoint are over, and training goes on.
+RUN = ["--dataset", "digits", "--limit-train", 256, "--limit-eval", 128, "--epochs", 2, "--threads", 1]
+
+
+class Forecast(support.SystemTest):
+    def expect_close(self, size, *options):
+        output = self.scratch / "-".join(map(str, (size, *options)))
+        self.succeed(ranks(size, program("train_resnet", *RUN, *options, "--output", output)))
+        logs = sorted((output / "logs").iterdir())
+        self.assertEqual(len(logs), size)
+        for log in logs:
+            text = log.read_text()
+            expected = [list(map(int, found)) for found in EXPECTED.findall(text)]
+            measured = list(map(int, MEASURED.findall(text)))
+            self.assertEqual((len(expected), len(measured)), (1, 1), text)
+            total, model, plan, kernels, batches, checkpoint, before = expected[0]
+            with self.subTest(options=options, log=log.name, expected=expected[0], measured=measured[0]):
+                self.assertLessEqual(abs(total - measured[0]), 0.1 * measured[0])
+                self.assertLessEqual(abs(total - (model + kernels + batches + checkpoint + before)), 3, "rounded parts")
+                self.assertLess(plan, model)
+                self.assertLess(kernels, 24, "they are seen, not planned, so they must not hide that the plan's figure is wrong")
+
+    def test_resnet20(self):
+        for size in (1, 2):
+            for precision in ("f32", "bf16"):
+                self.expect_close(size, "--depth", 20, "--global-batch", 128, "--precision", precision)
+
+    def test_resnet18_whose_parameters_are_most_of_it(self):
+        self.expect_close(1, "--depth", 18, "--stem", "cifar", "--global-batch", 32)
+        self.expect_close(2, "--depth", 18, "--stem", "cifar", "--global-batch", 32, "--checkpoint-every", 0)
+
+    def test_more_is_kept_without_recomputation_and_with_shards(self):
+        self.expect_close(1, "--depth", 20, "--global-batch", 128, "--recompute", "none")
+        self.expect_close(2, "--depth", 20, "--global-batch", 128, "--recompute", "blocks", "--shards", 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
