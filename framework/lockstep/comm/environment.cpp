@@ -70,6 +70,12 @@ void Environment::start(ThreadLevel wanted) {
   thread_level_ = from_mpi(provided);
 }
 
+ThreadLevel Environment::current_thread_level() {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  return from_mpi(provided);
+}
+
 void Environment::refuse_scattered_singletons() {
   int size = 1;
   const int code = MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -26,6 +26,9 @@ class Environment {
   // The level that is in force, which a caller that initialised MPI may have set lower than wanted.
   ThreadLevel thread_level() const { return thread_level_; }
 
+  // The same for whoever has no Environment at hand, as the caller may have initialised MPI.
+  static ThreadLevel current_thread_level();
+
   // Whether MPI calls are legal now: initialised and not yet finalised.
   static bool active();
   // First line of the MPI library's description, such as "Open MPI v4.1.4, package: ...".

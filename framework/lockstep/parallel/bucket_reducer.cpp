@@ -86,13 +86,19 @@ int BucketReducer::add_bucket(BucketMemory memory) {
   b.number = number;
   b.memory = std::move(memory);
   make_pieces(b);
-  b.owned = owned_by(number, domains_.rank);
+  b.owned = b.memory.hooked >= 0 ? std::vector<Range>{{0, b.memory.elements}} : owned_by(number, domains_.rank);
   unfinished_ = number + 1;
   b.left = b.pieces.size();
   return number;
 }
 
 void BucketReducer::make_pieces(Bucket& b) {
+  if (b.memory.hooked >= 0) {
+    check(options_.hook != nullptr && domains_.local_size() == 1 && b.memory.values == nullptr, "reduction",
+          "bucket {} is a hook's, which needs a hook and ranks that are domains of their own", b.number);
+    b.pieces = {std::ssize(pieces_), std::ssize(pieces_)};
+    return;
+  }
   const auto chunk = options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype));
   b.pieces.begin = std::ssize(pieces_);
   for (int s = 0; s < domains_.slices(); ++s) {
@@ -229,7 +235,11 @@ bool BucketReducer::admit() {
       sum_in_domain(piece);
       exchange(*lane);
     }
-    if (b.pieces.size() == 0) sums_done(b);
+    if (b.memory.hooked >= 0) {
+      start_hook(b);
+    } else if (b.pieces.size() == 0) {
+      sums_done(b);
+    }
     ++bucket_;
     moved = true;
   }
@@ -262,19 +272,21 @@ void BucketReducer::exchange(Lane& lane) {
     const int domain = (domains_.mine() + step) % domains_.count();
     const Range theirs = part(piece, domain);
     for (int i = 0; std::cmp_less(i, tree_.sums.size()); ++i) {
-      send(lane, element(open_sum(i), b.memory.dtype, theirs.begin), theirs.size(), domain);
+      send(lane, message(lane, element(open_sum(i), b.memory.dtype, theirs.begin), theirs.size()), domain);
     }
   }
 }
 
-void BucketReducer::send(Lane& lane, void* data, std::int64_t count, int domain) {
+// What is sent for `count` elements: themselves, or in the lane's memory what they are rounded to.
+comm::ConstBuffer BucketReducer::message(Lane& lane, const void* data, std::int64_t count) {
   const Bucket& b = at(lane.piece->bucket);
-  comm::ConstBuffer message{data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
-  if (narrow(b)) {
-    auto* words = reinterpret_cast<std::uint16_t*>(lane.take(static_cast<std::size_t>(count) * 2));
-    lockstep::narrow(count, static_cast<const float*>(data), options_.wire, words);
-    message = {words, 2 * count, comm::Element::U8};
-  }
+  if (!narrow(b)) return {data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
+  auto* words = reinterpret_cast<std::uint16_t*>(lane.take(static_cast<std::size_t>(count) * 2));
+  lockstep::narrow(count, static_cast<const float*>(data), options_.wire, words);
+  return {words, 2 * count, comm::Element::U8};
+}
+
+void BucketReducer::send(Lane& lane, comm::ConstBuffer message, int domain) {
   bytes_sent_ += message.bytes();
   lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
@@ -308,16 +320,17 @@ void BucketReducer::gather(Lane& lane) {
   lane.gathered.clear();
   void* sums = b.memory.slots[static_cast<std::size_t>(domains_.local_rank())][0];
   for (int domain = 0; domain < domains_.count(); ++domain) {
+    lane.gathered.push_back(nullptr);
+    if (domain == domains_.mine()) continue;
     const Range theirs = part(piece, domain);
     void* into = element(sums, b.memory.dtype, theirs.begin);
     if (narrow(b)) into = lane.take(static_cast<std::size_t>(theirs.size()) * 2);
-    lane.gathered.push_back(into);
-    if (domain != domains_.mine()) receive(lane, into, theirs.size(), domain);
+    lane.gathered.back() = into;
+    receive(lane, into, theirs.size(), domain);
   }
   const Range mine = part(piece, domains_.mine());
-  for (int step = 1; step < domains_.count(); ++step) {
-    send(lane, element(sums, b.memory.dtype, mine.begin), mine.size(), (domains_.mine() + step) % domains_.count());
-  }
+  const comm::ConstBuffer sum = message(lane, element(sums, b.memory.dtype, mine.begin), mine.size());
+  for (int step = 1; step < domains_.count(); ++step) send(lane, sum, (domains_.mine() + step) % domains_.count());
 }
 
 void BucketReducer::finish_gather(Lane& lane) {
@@ -398,8 +411,39 @@ bool BucketReducer::advance_values(Bucket& b) {
   return true;
 }
 
+// The hook gets one sum of all that this rank holds.
+void BucketReducer::start_hook(Bucket& b) {
+  const auto all = [&]<class T>(T*) {
+    auto* sum = static_cast<T*>(operand(b, 0));
+    for (std::size_t i = 1; i < tree_.operands.size(); ++i)
+      add_into<T>(b.memory.elements, static_cast<const T*>(operand(b, static_cast<int>(i))), sum);
+    options_.hook->start(b.memory.hooked, std::span<T>(sum, static_cast<std::size_t>(b.memory.elements)));
+  };
+  b.memory.dtype == DType::F64 ? all(static_cast<double*>(nullptr)) : all(static_cast<float*>(nullptr));
+  b.sending = true;
+}
+
+bool BucketReducer::advance_hook(Bucket& b) {
+  if (b.memory.hooked < 0 || !b.sending || !options_.hook->done(b.memory.hooked)) return false;
+  b.sending = false;
+  const auto add_squares = [&]<class T>(const T* sum) {
+    for (std::int64_t begin = 0; begin < b.memory.elements; begin += kBlock) {
+      b.memory.squares[static_cast<std::size_t>(begin / kBlock)] =
+          sum_of_squares(sum + begin, std::min(kBlock, b.memory.elements - begin));
+    }
+  };
+  // Each rank has the whole sum: one of them brings its squares.
+  if (!b.memory.squares.empty() && domains_.rank == 0) {
+    b.memory.dtype == DType::F64 ? add_squares(static_cast<const double*>(operand(b, 0)))
+                                 : add_squares(static_cast<const float*>(operand(b, 0)));
+  }
+  sums_done(b);
+  return true;
+}
+
 bool BucketReducer::progress() {
   bool moved = admit();
+  for (Bucket& b : buckets_) moved = advance_hook(b) || moved;
   if (domains_.count() > 1) {
     for (Lane& lane : lanes_) moved = advance(lane) || moved;
     for (Bucket& b : buckets_) moved = advance_values(b) || moved;

@@ -15,6 +15,7 @@
 
 #include "lockstep/core/tensor.h"
 #include "lockstep/parallel/board.h"
+#include "lockstep/parallel/bucket_hook.h"
 #include "lockstep/parallel/domain_tree.h"
 #include "lockstep/parallel/transport.h"
 
@@ -27,6 +28,7 @@ struct BucketMemory {
   // Where the sum is left: in slot 0 of every local rank, or of each element's owner alone.
   bool everywhere = true;
   void* values = nullptr;          // in place of sums, owners in other domains send these: the updated parameters
+  int hooked = -1;                 // its number for the hook
   std::span<double> squares = {};  // by block of kBlock elements: this rank's receive sums of squares, if any
 };
 
@@ -34,6 +36,8 @@ struct ReducerOptions {
   Wire wire = Wire::Exact;  // of f32 buckets
   bool threads = true;      // progress() may use OpenMP
   std::int64_t piece_bytes = 1 << 20;
+  // Reduces buckets with `hooked` in the tree's place; each rank must be a domain of its own.
+  BucketHook* hook = nullptr;
 };
 
 class BucketReducer {
@@ -81,11 +85,11 @@ class BucketReducer {
     Range pieces = {};                            // of pieces_
     std::int64_t left = 0;                        // pieces whose sums are not there, in this step
     std::vector<Transport::Ticket> tickets = {};  // of values under way
-    bool sending = false;
-    std::uint32_t started = 0;              // steps; of the thread that computes
-    std::atomic<std::uint32_t> summed{0};   // steps whose owned sums are there
-    std::atomic<std::uint32_t> updated{0};  // steps whose values may be sent
-    std::atomic<std::uint32_t> arrived{0};  // steps whose values have come from other domains
+    bool sending = false;                         // values, or the hook is at work
+    std::uint32_t started = 0;                    // steps; of the thread that computes
+    std::atomic<std::uint32_t> summed{0};         // steps whose owned sums are there
+    std::atomic<std::uint32_t> updated{0};        // steps whose values may be sent
+    std::atomic<std::uint32_t> arrived{0};        // steps whose values have come from other domains
   };
   // One of `count` pieces of a slice: of each domain's part of the slice its share, so that what a domain owns is one
   // range.
@@ -122,7 +126,8 @@ class BucketReducer {
   void sum_in_domain(const Piece& piece);
   void* operand(const Bucket& bucket, int operand) const;
   void exchange(Lane& lane);
-  void send(Lane& lane, void* data, std::int64_t count, int domain);
+  comm::ConstBuffer message(Lane& lane, const void* data, std::int64_t count);
+  void send(Lane& lane, comm::ConstBuffer message, int domain);
   void receive(Lane& lane, void* data, std::int64_t count, int domain);
   void sum_parts(Lane& lane);
   void gather(Lane& lane);
@@ -130,6 +135,8 @@ class BucketReducer {
   void piece_done(const Piece& piece);
   void sums_done(Bucket& bucket);
   bool advance_values(Bucket& bucket);
+  void start_hook(Bucket& bucket);
+  bool advance_hook(Bucket& bucket);
   template <class T>
   void sum(const Bucket& bucket, std::span<const TreeMerge> merges, Range range, bool root);  // of operands_
 

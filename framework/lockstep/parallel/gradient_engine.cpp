@@ -119,10 +119,12 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   awaited_.resize(buckets.size());
   complete_.resize(buckets.size());
   updates_.resize(buckets.size(), Update::Done);
-  if (options_.thread) {
-    reducer_->allow_threads(false);
-    thread_ = std::make_unique<ProgressThread>([this] { return drive(); });
+  if (BucketHook* hook = options.reduction.hook) {
+    std::vector<std::int64_t> elements;
+    for (const Bucket& b : buckets) elements.push_back(b.elements);
+    hook->begin(comm, elements);
   }
+  drive_by_thread(options.thread);
 }
 
 GradientEngine::~GradientEngine() = default;
@@ -140,9 +142,11 @@ void GradientEngine::begin_step(const StepStart& start) {
   control_->words()[kStepWord] = static_cast<std::uint64_t>(start.update);
   control_->words()[kSamplesWord] = start.samples;
   control_->words()[kPositionWord] = start.position;
+  control_->words()[kDriverWord] = start.driver;
   control_->begin();
   walk_.begin();
   update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
+  local_weight_ = 0;
   posted_ = sums_known_ = squares_started_ = decided_ = false;
   std::ranges::fill(updates_, Update::Due);
   updated_ = 0;
@@ -162,6 +166,7 @@ void GradientEngine::end_leaf() {
 }
 
 void GradientEngine::sums_ready() {
+  local_weight_ += control_->leaf()[kWeightSum];
   control_->end_leaf();
   walk_.join([this](int from, int into) {
     add_into<double>(static_cast<std::int64_t>(options_.statistics), statistics_[static_cast<std::size_t>(from)].data(),
@@ -254,6 +259,7 @@ bool GradientEngine::sums_arrived() {
   check(samples == 0 || weight > 0, "step", "update {}: the weights of {} samples add up to {}", update_.count, samples,
         weight);
   update_.gradient_scale = samples > 0 ? 1 / weight : 0;
+  if (keeps_gradients_local()) update_.gradient_scale = local_weight_ > 0 ? 1 / local_weight_ : 0;
   return sums_known_ = true;
 }
 
@@ -329,6 +335,27 @@ void GradientEngine::finish_step() {
   wait_until([this] { return updated_ == updates_.size() && sums_known_ && reducer_->reduced(kStatisticsBucket); });
   if (thread_) thread_->sleep();
   store_.values_changed();
+  if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
+}
+
+void GradientEngine::drive_by_thread(bool thread) {
+  if (thread == (thread_ != nullptr)) return;
+  thread_.reset();
+  reducer_->allow_threads(!thread);
+  if (thread) thread_ = std::make_unique<ProgressThread>([this] { return drive(); });
+}
+
+void GradientEngine::average_values() {
+  for (Bucket& b : store_.buckets()) {
+    const auto average = [&]<class T>(T* values) {
+      const std::span<T> all(values, static_cast<std::size_t>(b.elements));
+      gradient_comm_.allreduce(all, comm::ReduceOp::Sum);
+      for (T& v : all) v /= static_cast<T>(world_.size);
+    };
+    store_.options().dtype == DType::F64 ? average(reinterpret_cast<double*>(b.values))
+                                         : average(reinterpret_cast<float*>(b.values));
+  }
+  store_.refresh();
 }
 
 std::byte* GradientEngine::gradient_of(std::size_t bucket, int local_rank) const {

@@ -20,19 +20,21 @@ namespace lockstep {
 // Sums of the control block: these, then the counts of the model function.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
 // Words of the control block, equal on all ranks that agree on what they do.
-enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kControlWords };
+enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kDriverWord, kControlWords };
 
 struct EngineOptions {
   std::size_t statistics = 0, counts = 0;  // doubles per leaf (batch statistics), and counts, added up beside
   double clip_norm = 0;                    // largest norm of the whole mean gradient; 0: any
   bool shard_optimizer = false;            // a part of the parameters is updated by one rank of the job alone
   bool thread = false;                     // a thread drives communication: needs MPI_THREAD_MULTIPLE
+  int local_steps = 1;                     // steps between averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
 };
 
 // What is the same for all ranks in a step.
 struct StepStart {
   std::uint64_t samples = 0, position = 0;
+  std::uint64_t driver = 0;  // rank 0's word about who drives, which all ranks read
   double learning_rate = 0;
   std::int64_t update = 1;  // its number, from 1
 };
@@ -62,10 +64,13 @@ class GradientEngine : public PlanHooks {
   // sample. sums() and statistics() are then global. Values may be read bucket by bucket after needs(), all of them
   // after settle(); fence() is collective and also waits for what a rank of the node wrote by itself.
   void finish_step();
+  // Who drives communication from the next step on. Alike on all ranks; between steps.
+  void drive_by_thread(bool thread);
   void settle();
   void fence();
   std::span<const double> sums() const { return control_->sums(); }
   std::span<const double> statistics() const { return statistics_[0]; }
+  std::uint64_t root_driver() const { return control_->word(0, kDriverWord); }
   double gradient_norm() const { return gradient_norm_; }  // of the last step, before clipping; with clip_norm
 
   // Collective: slot 0 of every bucket becomes the whole sum of the last step, on every rank.
@@ -95,6 +100,10 @@ class GradientEngine : public PlanHooks {
   void join(int bucket);
   void start_in_order(int bucket);
   void begin_leaf();
+  bool keeps_gradients_local() const {
+    return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
+  }
+  void average_values();
   bool shards_optimizer() const { return options_.shard_optimizer && memory_.domains().count() > 1; }
   std::byte* gradient_of(std::size_t bucket, int local_rank) const;
   template <class Visit>
@@ -123,7 +132,8 @@ class GradientEngine : public PlanHooks {
   std::function<double()> inspect_;
 
   UpdateStep update_;
-  bool posted_ = false;  // the control block of this step
+  double local_weight_ = 0;  // of this rank's samples in the step
+  bool posted_ = false;      // the control block of this step
   bool sums_known_ = false, squares_started_ = false, decided_ = false;
   double gradient_norm_ = 0;
   enum class Update : std::uint8_t { Due, ValuesSent, Done };

@@ -68,6 +68,7 @@ class ParameterStore {
   // This, like what else reads or writes gradients and states, throws Error for a parameter without gradient.
   void* gradient(const Parameter* parameter, int slot) const;
   std::vector<Bucket>& buckets() { return buckets_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
   // Of all buckets: they lie one after the other, and so do their slots.
   std::size_t bucket_bytes() const { return bucket_bytes_; }
   LazyPages& owned_states() { return states_; }  // with states_by_owner

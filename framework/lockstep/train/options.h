@@ -62,6 +62,16 @@ struct Options {
   int threads = 0;              // compute threads per rank; 0: the cores it may use
   int loaders = -1;             // threads per rank that prepare batches; -1: chosen from the cores
 
+  // Communication
+  std::string allreduce = "auto";  // auto | shared | hierarchical | messages | mpi
+  bool no_share_weights = false, shard_optimizer = false;
+  std::string wire = "f32";      // f32 | bf16 | f16
+  std::string overlap = "auto";  // auto | thread | steps
+  double bucket_mb = 0;          // MiB of gradients that are reduced together; 0: chosen
+  double clip_norm = 0;          // 0: none
+  double topk = 0;               // part of the gradient that is exchanged; 0: all, by --allreduce
+  int local_steps = 1;           // steps between averages of weights; 1: gradients are averaged
+
   // Run
   std::string output = "runs";
   std::string resume{};                                           // "", "auto", or a checkpoint file

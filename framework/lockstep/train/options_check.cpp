@@ -77,6 +77,22 @@ void check_run(const Options& o) {
   check(!o.output.empty(), kPlace, "--output is empty, expected a folder for checkpoints, logs and metrics");
 }
 
+// What replaces the reduction tree replaces it alone.
+void check_communication(const Options& o) {
+  const bool own = o.allreduce == "mpi" || o.topk > 0 || o.local_steps > 1;
+  check((o.allreduce == "mpi" ? 1 : 0) + (o.topk > 0 ? 1 : 0) + (o.local_steps > 1 ? 1 : 0) <= 1, kPlace,
+        "of --allreduce mpi, --topk and --local-steps one at most can be asked for");
+  check(!own || (!o.shard_optimizer && o.wire == "f32"), kPlace,
+        "--shard-optimizer and --wire go with Lockstep's own paths, not with --allreduce mpi, --topk or --local-steps");
+  check(!own || o.shards == 0, kPlace,
+        "--shards {}: the same bits at any number of ranks need the reduction tree, which --allreduce mpi, --topk and "
+        "--local-steps replace",
+        o.shards);
+  check(o.topk == 0 || o.precision != "f64", kPlace, "--topk is for f32 gradients, not for --precision f64");
+  check(o.local_steps == 1 || o.clip_norm == 0, kPlace,
+        "--clip-norm {}: with --local-steps no rank knows the whole gradient", o.clip_norm);
+}
+
 }  // namespace
 
 void validate(const Options& options, int world_size) {
@@ -84,6 +100,7 @@ void validate(const Options& options, int world_size) {
   visit_options(options, CheckRanges{});
   check_batch(options, world_size);
   check_rates(options);
+  check_communication(options);
   check_run(options);
 }
 

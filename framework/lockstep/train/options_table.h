@@ -184,6 +184,59 @@ void visit_ranks(O& o, Visit& visit) {
 }
 
 template <class O, class Visit>
+void visit_communication(O& o, Visit& visit) {
+  visit.group("Communication");
+  visit({.name = "allreduce",
+         .value = "PATH",
+         .text = "how gradients are summed: shared (in a node's memory), hierarchical (that, and messages between "
+                 "nodes), messages (between all ranks), all of which give the same bits; mpi (MPI_Allreduce); auto "
+                 "takes the first that can be and says why",
+         .choices = {"auto", "shared", "hierarchical", "messages", "mpi"}},
+        o.allreduce);
+  visit({.name = "no-share-weights",
+         .value = "",
+         .text = "every rank keeps weights and optimizer state of its own; else ranks of a node share one copy, of "
+                 "which each updates a part"},
+        o.no_share_weights);
+  visit({.name = "shard-optimizer",
+         .value = "",
+         .text = "optimizer state once per job, a part on each rank (ZeRO stage 1)"},
+        o.shard_optimizer);
+  visit({.name = "wire",
+         .value = "TYPE",
+         .text = "what gradients are rounded to at every edge of the sum, in a node and on the network: half the bytes "
+                 "for bf16 and f16; additions stay f32",
+         .choices = {"f32", "bf16", "f16"}},
+        o.wire);
+  visit({.name = "overlap",
+         .value = "WHO",
+         .text = "who moves messages on while gradients are computed: thread, steps (the computation, between its "
+                 "steps), or auto: what is faster in the first steps",
+         .choices = {"auto", "thread", "steps"}},
+        o.overlap);
+  visit({.name = "bucket-mb",
+         .value = "X",
+         .text = "MiB of gradients that are reduced together; 0: from the network's latency and bandwidth",
+         .high = 4096},
+        o.bucket_mb);
+  visit({.name = "clip-norm", .value = "X", .text = "largest norm of the gradient, all parameters together; 0: any"},
+        o.clip_norm);
+  visit({.name = "topk",
+         .value = "X",
+         .text = "exchange only this part of the gradient, its largest elements, and keep the rest for later steps; 0: "
+                 "all",
+         .high = 1},
+        o.topk);
+  visit({.name = "local-steps",
+         .value = "K",
+         .text = "each rank trains K steps by itself, then weights are averaged (local SGD); 1: gradients are averaged "
+                 "in every step",
+         .low = 1,
+         .high = 1e6},
+        o.local_steps);
+}
+
+template <class O, class Visit>
 void visit_run(O& o, Visit& visit) {
   visit.group("Run");
   visit({.name = "output", .value = "DIR", .text = "folder for checkpoints, logs and metrics", .per_node = true},
@@ -216,6 +269,7 @@ void visit_options(O& options, Visit&& visit) {
   visit_optimiser(options, visit);
   visit_rate(options, visit);
   visit_ranks(options, visit);
+  visit_communication(options, visit);
   visit_run(options, visit);
 }
 

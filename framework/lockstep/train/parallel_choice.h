@@ -18,4 +18,8 @@ struct DomainChoice {
 DomainChoice choose_domains(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
                             const WorldLayout& world);
 
+// Bytes of a bucket: large enough that a message's latency is a small part of its time, small enough that the first
+// leave early. Measured between two domains; collective.
+std::int64_t choose_bucket_bytes(const comm::Communicator& comm, const Domains& domains);
+
 }  // namespace lockstep::train

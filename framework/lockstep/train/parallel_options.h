@@ -2,21 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "lockstep/parallel/bucket_hook.h"
 #include "lockstep/parallel/reduction_tree.h"
 
 namespace lockstep::train {
 
-// No choice here but `wire` changes a bit.
+// No choice here but `wire` and `hook` changes a bit.
 struct ParallelOptions {
   // Shared: in a node's memory, for jobs of one node. Hierarchical: that, and messages between nodes. Messages: between
-  // all ranks. Auto: the first of them that can be.
+  // all ranks. Auto: the first of them that can be. With a hook, which is its own path, messages carry what is beside.
   enum class Path : std::uint8_t { Auto, Shared, Hierarchical, Messages };
   Path path = Path::Auto;
   bool share_weights = true;     // weights and optimizer state once per node, each rank updating a part
   bool shard_optimizer = false;  // optimizer state once per job (ZeRO stage 1)
   Wire wire = Wire::Exact;       // what gradients are rounded to on their way from rank to rank
-  bool thread = false;           // a thread drives communication; needs MPI_THREAD_MULTIPLE
+  // Who moves messages on while gradients are computed: a thread (which needs MPI_THREAD_MULTIPLE), or the computation
+  // between its steps. Auto: what is faster in steps 3 to 10 of a job of several nodes.
+  enum class Overlap : std::uint8_t { Auto, Thread, Steps };
+  Overlap overlap = Overlap::Auto;
+  std::shared_ptr<BucketHook> hook = {};  // reduces in place of the above
+  int local_steps = 1;                    // with LocalHook: steps between two averages of the weights
 };
 
 }  // namespace lockstep::train

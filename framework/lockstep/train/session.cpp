@@ -79,6 +79,9 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
           .seed = options_.seed,
           .rule = update_rule(options_),
           .update = {.weight_decay = options_.weight_decay, .decay_biases_and_norms = !options_.no_decay_norm_bias},
+          .bucket_bytes = static_cast<std::int64_t>(options_.bucket_mb * 1048576),
+          .clip_norm = options_.clip_norm,
+          .parallel = parallel_options(options_),
           .compile = compile_options(comm_, options_),
           .autotune = options_.autotune,
           .autotune_cache = autotune_cache()});

@@ -70,10 +70,11 @@ nlohmann::json Session::metadata() const {
 
 void Session::save_checkpoint() {
   progress_->pause();
+  std::vector<checkpoint::NamedTensor> state = trainer_->state(comm_.is_root());
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
     const auto path = checkpoint::path_for(checkpoint_directory(options_), trainer_->updates());
-    checkpoint::save(path, {.tensors = trainer_->state(), .metadata = metadata().dump()});
+    checkpoint::save(path, {.tensors = std::move(state), .metadata = metadata().dump()});
     log_->to_file(fmt::format("saved {}", path.string()));
     try {
       if (options_.keep > 0) checkpoint::prune(checkpoint_directory(options_), options_.keep);

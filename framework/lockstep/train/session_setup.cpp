@@ -75,6 +75,28 @@ std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
   return optim::adam({.beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.eps, .decoupled_decay = o.optimizer == "adamw"});
 }
 
+ParallelOptions parallel_options(const Options& o) {
+  using Path = ParallelOptions::Path;
+  using Overlap = ParallelOptions::Overlap;
+  ParallelOptions parallel{.path = o.allreduce == "shared"         ? Path::Shared
+                                   : o.allreduce == "hierarchical" ? Path::Hierarchical
+                                   : o.allreduce == "messages"     ? Path::Messages
+                                                                   : Path::Auto,
+                           .share_weights = !o.no_share_weights,
+                           .shard_optimizer = o.shard_optimizer,
+                           .wire = o.wire == "bf16"  ? Wire::BF16
+                                   : o.wire == "f16" ? Wire::F16
+                                                     : Wire::Exact,
+                           .overlap = o.overlap == "thread"  ? Overlap::Thread
+                                      : o.overlap == "steps" ? Overlap::Steps
+                                                             : Overlap::Auto,
+                           .local_steps = o.local_steps};
+  if (o.allreduce == "mpi") parallel.hook = std::make_shared<MpiAllreduceHook>();
+  if (o.topk > 0) parallel.hook = std::make_shared<TopKHook>(o.topk);
+  if (o.local_steps > 1) parallel.hook = std::make_shared<LocalHook>();
+  return parallel;
+}
+
 CompileOptions compile_options(const comm::Communicator& comm, const Options& o) {
   CompileOptions compile;
   compile.recompute = o.recompute == "none"     ? Recompute::None

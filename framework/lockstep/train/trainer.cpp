@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
 #include "lockstep/train/autotune.h"
@@ -83,7 +86,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
       options_(prepared(std::move(options))),
-      memory_(comm_, choose_domains(comm_, module, options_, world_).domains, options_.parallel.share_weights),
+      memory_(comm_, domains(module), options_.parallel.share_weights),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
@@ -97,17 +100,60 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
   });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
-  engine_ = std::make_unique<GradientEngine>(comm_, world_, memory_, model_.parameters(), *updater_,
-                                             EngineOptions{.statistics = doubles,
-                                                           .counts = counts_.size(),
-                                                           .clip_norm = options_.clip_norm,
-                                                           .shard_optimizer = options_.parallel.shard_optimizer,
-                                                           .thread = options_.parallel.thread && world_.size > 1,
-                                                           .reduction = {.wire = options_.parallel.wire}});
+  engine_ = std::make_unique<GradientEngine>(
+      comm_, world_, memory_, model_.parameters(), *updater_,
+      EngineOptions{.statistics = doubles,
+                    .counts = counts_.size(),
+                    .clip_norm = options_.clip_norm,
+                    .shard_optimizer = options_.parallel.shard_optimizer,
+                    .thread = drives_by_thread(),
+                    .local_steps = options_.parallel.local_steps,
+                    .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()}});
   broadcast_weights();
 }
 
 Trainer::~Trainer() = default;
+
+// What is to be known before memory is laid out.
+Domains Trainer::domains(const nn::Module& module) {
+  const DomainChoice choice = choose_domains(comm_, module, options_, world_);
+  path_reason_ = choice.reason;
+  if (options_.bucket_bytes == 0) options_.bucket_bytes = choose_bucket_bytes(comm_, choice.domains);
+  return choice.domains;
+}
+
+// Auto begins without, and tries the thread where there are messages to move.
+bool Trainer::drives_by_thread() {
+  using Overlap = ParallelOptions::Overlap;
+  const Overlap wanted = options_.parallel.overlap;
+  const bool able = comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple;
+  check(wanted != Overlap::Thread || able, "overlap",
+        "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
+        comm::name_of(comm::Environment::current_thread_level()));
+  if (wanted == Overlap::Auto && able && memory_.domains().count() > 1) trial_ = std::make_unique<OverlapTrial>();
+  return wanted == Overlap::Thread && world_.size > 1;
+}
+
+std::string Trainer::describe_parallel() const {
+  std::int64_t largest = 0;
+  const auto& buckets = model_.parameters().buckets();
+  for (const Bucket& b : buckets) largest = std::max(largest, b.elements);
+  const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
+  std::string text = path_reason_;
+  if (world_.size == 1) return text;
+  text +=
+      fmt::format("; {} bucket{} of up to {:.1f} MiB", buckets.size(), buckets.size() == 1 ? "" : "s", bytes / 1048576);
+  text += memory_.shares() ? "; weights once per node, each rank updates a part" : "; each rank has its own weights";
+  if (options_.parallel.shard_optimizer && memory_.domains().count() > 1) text += "; optimizer state once per job";
+  if (options_.parallel.wire != Wire::Exact)
+    text += options_.parallel.wire == Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
+  if (memory_.domains().count() > 1) {
+    text += trial_                                                          ? "; driven as the first steps show"
+            : options_.parallel.overlap == ParallelOptions::Overlap::Thread ? "; driven by a thread"
+                                                                            : "; driven between the plan's steps";
+  }
+  return text;
+}
 
 CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) {
   CompileOptions compile = options_.compile;
@@ -237,6 +283,10 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                                 std::uint64_t position_word) {
   if (profile_) profile_->begin_step();
+  if (trial_) {
+    engine_->drive_by_thread(trial_->tries_thread());
+    trial_->begin_step();
+  }
   or_poison(comm_, *engine_, [&] {
     engine_->begin_step(
         {.samples = samples_word, .position = position_word, .learning_rate = learning_rate, .update = updates_ + 1});
@@ -249,6 +299,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     const StepProfile::Timer timer(profile_.get(), Part::Wait);
     engine_->finish_step();
   });
+  if (trial_) end_trial_step();
   set_totals(engine_->sums(), totals_);
   if (totals_.samples == 0) return totals_;
   ++updates_;
@@ -259,6 +310,19 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   last_weight_ = totals_.weight;
   if (profile_) profile_->end_step();
   return totals_;
+}
+
+void Trainer::end_trial_step() {
+  trial_->end_step();
+  const std::uint64_t decided = engine_->root_driver();
+  if (decided == OverlapTrial::kUndecided) return;
+  engine_->drive_by_thread(decided == OverlapTrial::kThread);
+  if (comm_.is_root()) {
+    log()->info("communication: driven {}: a step takes {:.1f} ms with a thread for it, {:.1f} ms without",
+                decided == OverlapTrial::kThread ? "by a thread" : "between the plan's steps", 1e3 * trial_->with(),
+                1e3 * trial_->without());
+  }
+  trial_.reset();
 }
 
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
@@ -376,12 +440,14 @@ Tensor Trainer::observed(const std::string& name) const {
   return last_plan_->observed(name);
 }
 
-std::vector<checkpoint::NamedTensor> Trainer::state() {
+std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   engine_->fence();
   engine_->collect_states();
-  std::vector<checkpoint::NamedTensor> tensors = weights(model_.parameters(), kModel);
-  for (checkpoint::NamedTensor& t : optimizer_state(model_.parameters(), updater_->rule(), kOptimizer))
-    tensors.push_back(std::move(t));
+  std::vector<checkpoint::NamedTensor> tensors;
+  if (wanted) {
+    tensors = weights(model_.parameters(), kModel);
+    std::ranges::move(optimizer_state(model_.parameters(), updater_->rule(), kOptimizer), std::back_inserter(tensors));
+  }
   engine_->drop_foreign_states();
   return tensors;
 }

@@ -20,6 +20,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/overlap_trial.h"
 #include "lockstep/train/parallel_options.h"
 #include "lockstep/train/state.h"
 #include "lockstep/train/step_profile.h"
@@ -35,8 +36,8 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 8 << 20;
-  double clip_norm = 0;  // largest norm of the gradient, all parameters together; 0: any
+  std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
+  double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
   ParallelOptions parallel = {};
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
@@ -95,6 +96,8 @@ class Trainer {
   std::size_t bytes() const;
   std::size_t state_bytes() const;  // of the tensors that state() makes
   const WorldLayout& world() const { return world_; }
+  // How gradients travel and who updates what, and why; for the log.
+  std::string describe_parallel() const;
   CompiledModel& model() {  // with the last step's weights
     engine_->settle();
     return model_;
@@ -111,9 +114,9 @@ class Trainer {
   // reads, all ranks get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
   LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
 
-  // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete. load() is strict (see state.h) and
-  // broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
-  std::vector<checkpoint::NamedTensor> state();
+  // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
+  // load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
+  std::vector<checkpoint::NamedTensor> state(bool wanted = true);
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash();  // of values in logical order
 
@@ -124,6 +127,9 @@ class Trainer {
   };
   CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
+  Domains domains(const nn::Module& module);
+  bool drives_by_thread();
+  void end_trial_step();
   class LeafHooks;
   void run_leaf(const Local& local, Range leaf);
   void add_forward(const Plan& plan, std::int64_t samples);
@@ -138,6 +144,7 @@ class Trainer {
   WorldLayout world_;
   std::vector<data::Field> fields_;
   TrainerOptions options_;
+  std::string path_reason_;
   NodeMemory memory_;
   std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
   CompiledModel model_;
@@ -149,6 +156,7 @@ class Trainer {
   Totals totals_;                                         // of the last step
   Plan* last_plan_ = nullptr;                             // whose values are in memory: of training, null without
   double last_weight_ = 1;
+  std::unique_ptr<OverlapTrial> trial_;  // null: decided
   std::unique_ptr<StepProfile> profile_;
   std::int64_t updates_ = 0;
 };
