@@ -1,5 +1,7 @@
 #include "lockstep/parallel/bucket_reducer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,6 +10,10 @@
 
 namespace lockstep {
 namespace {
+
+std::int64_t nanoseconds_since(Trace::Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Trace::Clock::now() - begin).count();
+}
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -202,6 +208,7 @@ void BucketReducer::sum(const Bucket& b, std::span<const TreeMerge> merges, Rang
 void BucketReducer::sum_in_domain(const Piece& piece) {
   const Bucket& b = at(piece.bucket);
   const bool root = domains_.count() == 1;
+  const auto since = Trace::Clock::now();
   for (int d = 0; d < domains_.count(); ++d) {
     const Range range = part(piece, d);
     for (const DomainTree::Sum& s : tree_.sums) {
@@ -210,6 +217,21 @@ void BucketReducer::sum_in_domain(const Piece& piece) {
       b.memory.dtype == DType::F64 ? sum<double>(b, s.merges, range, root) : sum<float>(b, s.merges, range, root);
     }
   }
+  // Each operand is read once; the sum is written to one place, or to every local rank's.
+  std::int64_t bytes = 0;
+  for (int d = 0; d < domains_.count(); ++d)
+    bytes += part(piece, d).size() * static_cast<std::int64_t>(size_of(b.memory.dtype));
+  const auto outs =
+      static_cast<std::int64_t>(root && b.memory.everywhere ? domains_.local_size() : std::ssize(tree_.sums));
+  summed_ += bytes * (std::ssize(tree_.operands) + outs);
+  summing_ns_ += nanoseconds_since(since);
+  note(Trace::Track::Memory, "sum", piece, since);
+}
+
+void BucketReducer::note(Trace::Track track, std::string_view what, const Piece& piece,
+                         Trace::Clock::time_point since) {
+  if (Trace* trace = trace_)
+    trace->add(track, fmt::format("{} bucket {} piece {}", what, piece.bucket, piece.tag), since);
 }
 
 // Base of the slot of an open partial sum of this domain.
@@ -251,6 +273,7 @@ void BucketReducer::exchange(Lane& lane) {
   const Piece& piece = *lane.piece;
   const Bucket& b = at(piece.bucket);
   const Range mine = part(piece, domains_.mine());
+  lane.since = Trace::Clock::now();
   if (!lane.memory) lane.memory = allocate_aligned(lane_bytes_);
   lane.next = lane.memory.get();
   lane.phase = Phase::Exchange;
@@ -287,7 +310,7 @@ comm::ConstBuffer BucketReducer::message(Lane& lane, const void* data, std::int6
 }
 
 void BucketReducer::send(Lane& lane, comm::ConstBuffer message, int domain) {
-  bytes_sent_ += message.bytes();
+  sent_ += message.bytes();
   lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
 
@@ -317,6 +340,7 @@ void BucketReducer::gather(Lane& lane) {
   const Piece& piece = *lane.piece;
   const Bucket& b = at(piece.bucket);
   lane.phase = Phase::Gather;
+  lane.since = Trace::Clock::now();
   lane.gathered.clear();
   void* sums = b.memory.slots[static_cast<std::size_t>(domains_.local_rank())][0];
   for (int domain = 0; domain < domains_.count(); ++domain) {
@@ -357,6 +381,7 @@ void BucketReducer::finish_gather(Lane& lane) {
 bool BucketReducer::advance(Lane& lane) {
   if (lane.piece == nullptr || !transport_.all_done(lane.tickets)) return false;
   const bool sends_values = at(lane.piece->bucket).memory.values != nullptr;
+  note(Trace::Track::Network, lane.phase == Phase::Exchange ? "exchange" : "gather", *lane.piece, lane.since);
   if (lane.phase == Phase::Exchange) {
     sum_parts(lane);
     if (!sends_values) {
@@ -399,7 +424,7 @@ bool BucketReducer::advance_values(Bucket& b) {
         const int rank = domains_.driver(domain, piece.slice_number);
         b.tickets.push_back(transport_.receive(message(domain), rank, piece.tag));
         b.tickets.push_back(transport_.send(message(domains_.mine()), rank, piece.tag));
-        bytes_sent_ += message(domains_.mine()).bytes();
+        sent_ += message(domains_.mine()).bytes();
       }
     }
     b.sending = true;
@@ -441,12 +466,21 @@ bool BucketReducer::advance_hook(Bucket& b) {
   return true;
 }
 
+void BucketReducer::time_network() {
+  const bool busy = std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.piece != nullptr; });
+  const bool was_busy = network_since_ != Trace::Clock::time_point{};
+  if (busy == was_busy) return;
+  if (was_busy) network_ns_ += nanoseconds_since(network_since_);
+  network_since_ = busy ? Trace::Clock::now() : Trace::Clock::time_point{};
+}
+
 bool BucketReducer::progress() {
   bool moved = admit();
   for (Bucket& b : buckets_) moved = advance_hook(b) || moved;
   if (domains_.count() > 1) {
     for (Lane& lane : lanes_) moved = advance(lane) || moved;
     for (Bucket& b : buckets_) moved = advance_values(b) || moved;
+    time_network();
   }
   if (unfinished_ == 0) {
     ++step_;

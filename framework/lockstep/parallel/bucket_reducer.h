@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/core/tensor.h"
+#include "lockstep/core/trace.h"
 #include "lockstep/parallel/board.h"
 #include "lockstep/parallel/bucket_hook.h"
 #include "lockstep/parallel/domain_tree.h"
@@ -69,12 +70,22 @@ class BucketReducer {
   // there.
   bool available(int bucket) const;
   void allow_threads(bool allowed) { threads_ = allowed; }
+  // Where sums and messages are noted from now on; null: nowhere.
+  void note_in(Trace* trace) { trace_ = trace; }
 
   // --- of the thread that drives
   bool progress();  // whether something moved
 
   std::size_t bytes() const { return domains_.count() > 1 ? kLanes * lane_bytes_ : 0; }  // that it allocates itself
-  std::int64_t bytes_sent() const { return bytes_sent_; }                                // to other domains, so far
+
+  // Since the reducer was made, on this rank: what it moved, and for how long it was at it.
+  struct Traffic {
+    std::int64_t sent = 0;        // bytes to other domains
+    std::int64_t network_ns = 0;  // during which some piece was on its way between domains
+    std::int64_t summed = 0;      // bytes read and written by sums in the domain
+    std::int64_t summing_ns = 0;
+  };
+  Traffic traffic() const { return {sent_, network_ns_, summed_, summing_ns_}; }
 
  private:
   enum class Phase : std::uint8_t { Exchange, Gather };
@@ -105,6 +116,7 @@ class BucketReducer {
     const Piece* piece = nullptr;
     Phase phase = Phase::Exchange;
     std::vector<Transport::Ticket> tickets = {};
+    Trace::Clock::time_point since = {};              // of the phase
     std::byte* next = nullptr;                        // memory not yet given out to this piece
     std::vector<void*> messages = {}, operands = {};  // by open sum of the tree: as it arrives, and as it is added
     std::vector<void*> gathered = {};                 // by domain: its part of a narrow message
@@ -124,6 +136,7 @@ class BucketReducer {
   bool admit();
   bool advance(Lane& lane);
   void sum_in_domain(const Piece& piece);
+  void note(Trace::Track track, std::string_view what, const Piece& piece, Trace::Clock::time_point since);
   void* operand(const Bucket& bucket, int operand) const;
   void exchange(Lane& lane);
   comm::ConstBuffer message(Lane& lane, const void* data, std::int64_t count);
@@ -136,6 +149,7 @@ class BucketReducer {
   void sums_done(Bucket& bucket);
   bool advance_values(Bucket& bucket);
   void start_hook(Bucket& bucket);
+  void time_network();
   bool advance_hook(Bucket& bucket);
   template <class T>
   void sum(const Bucket& bucket, std::span<const TreeMerge> merges, Range range, bool root);  // of operands_
@@ -155,7 +169,9 @@ class BucketReducer {
   int bucket_ = 0;          // the next one to be admitted
   std::int64_t piece_ = 0;  // its next piece, of pieces_
   int unfinished_ = 0;      // buckets of the step
-  std::atomic<std::int64_t> bytes_sent_{0};
+  std::atomic<std::int64_t> sent_{0}, network_ns_{0}, summed_{0}, summing_ns_{0};
+  Trace::Clock::time_point network_since_{};  // some lane is taken; zero: none
+  std::atomic<Trace*> trace_{nullptr};
   std::vector<const void*> operands_;
   template <class T>
   struct Pointers {

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,6 +12,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kStatisticsBucket = 0;
+
+double seconds_since(Trace::Clock::time_point begin) {
+  return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+}
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -145,6 +151,9 @@ void GradientEngine::begin_step(const StepStart& start) {
   control_->words()[kDriverWord] = start.driver;
   control_->begin();
   walk_.begin();
+  begun_ = Trace::Clock::now();
+  times_ = {};
+  traffic_before_ = reducer_->traffic();
   update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
   local_weight_ = 0;
   posted_ = sums_known_ = squares_started_ = decided_ = false;
@@ -167,6 +176,7 @@ void GradientEngine::end_leaf() {
 
 void GradientEngine::sums_ready() {
   local_weight_ += control_->leaf()[kWeightSum];
+  control_->words()[kTimeWord] = static_cast<std::uint64_t>(1e9 * seconds_since(begun_));
   control_->end_leaf();
   walk_.join([this](int from, int into) {
     add_into<double>(static_cast<std::int64_t>(options_.statistics), statistics_[static_cast<std::size_t>(from)].data(),
@@ -182,7 +192,11 @@ void GradientEngine::sums_ready() {
 void GradientEngine::needs(int bucket) {
   const int reduction = reduction_of(static_cast<std::size_t>(bucket));
   if (reducer_->available(reduction)) return;
+  const auto since = Trace::Clock::now();
   wait_until([&] { return reducer_->available(reduction); });
+  times_.earlier += seconds_since(since);
+  if (trace_ != nullptr)
+    trace_->add(Trace::Track::Wait, fmt::format("for bucket {} of the step before", bucket), since);
 }
 
 void GradientEngine::poll() {
@@ -301,6 +315,7 @@ bool GradientEngine::update_bucket(std::size_t b) {
     reducer_->release(reduction);
   } else {
     if (!reducer_->reduced(reduction)) return false;
+    const auto since = Trace::Clock::now();
     if (sums()[kSampleSum] > 0) {
       if (owners_update_) {
         for (Range range : reducer_->owned(reduction)) updater_.update(b, range, update_);
@@ -308,6 +323,7 @@ bool GradientEngine::update_bucket(std::size_t b) {
         updater_.update(b, {0, bucket.elements}, update_);
       }
     }
+    if (trace_ != nullptr) trace_->add(Trace::Track::Compute, fmt::format("update bucket {}", b), since);
     if (shards_optimizer()) {
       reducer_->send_values(reduction);
       updates_[b] = Update::ValuesSent;
@@ -331,9 +347,37 @@ void GradientEngine::wait_until(const Done& done) {
   }
 }
 
+void GradientEngine::note_in(Trace* trace) {
+  trace_ = trace;
+  reducer_->note_in(trace);
+}
+
+void GradientEngine::take_times(Trace::Clock::time_point since) {
+  times_.compute = std::chrono::duration<double>(since - begun_).count() - times_.earlier;
+  times_.waiting = seconds_since(since);
+  const BucketReducer::Traffic now = reducer_->traffic();
+  times_.traffic = {.sent = now.sent - traffic_before_.sent,
+                    .network_ns = now.network_ns - traffic_before_.network_ns,
+                    .summed = now.summed - traffic_before_.summed,
+                    .summing_ns = now.summing_ns - traffic_before_.summing_ns};
+  std::uint64_t least = control_->word(0, kTimeWord), most = least;
+  for (int r = 1; r < world_.size; ++r) {
+    const std::uint64_t time = control_->word(r, kTimeWord);
+    least = std::min(least, time);
+    if (time > most) {
+      most = time;
+      times_.slowest = r;
+    }
+  }
+  times_.slowest_lead = 1e-9 * static_cast<double>(most - least);
+  if (trace_ != nullptr) trace_->add(Trace::Track::Wait, "for the other ranks", since);
+}
+
 void GradientEngine::finish_step() {
+  const auto since = Trace::Clock::now();
   wait_until([this] { return updated_ == updates_.size() && sums_known_ && reducer_->reduced(kStatisticsBucket); });
   if (thread_) thread_->sleep();
+  take_times(since);
   store_.values_changed();
   if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
 }

@@ -20,7 +20,7 @@ namespace lockstep {
 // Sums of the control block: these, then the counts of the model function.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
 // Words of the control block, equal on all ranks that agree on what they do.
-enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kDriverWord, kControlWords };
+enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kDriverWord, kTimeWord, kControlWords };
 
 struct EngineOptions {
   std::size_t statistics = 0, counts = 0;  // doubles per leaf (batch statistics), and counts, added up beside
@@ -88,6 +88,17 @@ class GradientEngine : public PlanHooks {
   void fail();
   std::size_t bytes() const;  // of memory that is not the store's
   const BucketReducer& reducer() const { return *reducer_; }
+  void note_in(Trace* trace);  // between steps; null: nowhere
+
+  // Of the last step. A rank's compute time ends when it has the sums of its last forward pass.
+  struct StepTimes {
+    double compute = 0, waiting = 0;  // seconds of this rank: to its last gradient, and after that
+    double earlier = 0;               // of waiting for the step before, in this one's forward pass
+    int slowest = 0;                  // the rank whose forward pass ended last, counted from its begin
+    double slowest_lead = 0;          // seconds by which it was slower than the fastest
+    BucketReducer::Traffic traffic;   // of the gradients
+  };
+  const StepTimes& times() const { return times_; }
 
  private:
   struct Placement;
@@ -104,6 +115,7 @@ class GradientEngine : public PlanHooks {
     return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
   }
   void average_values();
+  void take_times(Trace::Clock::time_point since);
   bool shards_optimizer() const { return options_.shard_optimizer && memory_.domains().count() > 1; }
   std::byte* gradient_of(std::size_t bucket, int local_rank) const;
   template <class Visit>
@@ -130,6 +142,11 @@ class GradientEngine : public PlanHooks {
   std::size_t own_bytes_ = 0;
   int squares_bucket_ = -1;
   std::function<double()> inspect_;
+
+  StepTimes times_;
+  Trace::Clock::time_point begun_;
+  BucketReducer::Traffic traffic_before_;
+  Trace* trace_ = nullptr;
 
   UpdateStep update_;
   double local_weight_ = 0;  // of this rank's samples in the step

@@ -81,6 +81,8 @@ struct Options {
   std::int64_t log_every = 50;                                    // updates; 0: ends of epochs only
   bool quiet = false;
   bool profile = false;
+  std::string trace{};           // file; "": none
+  std::int64_t trace_steps = 5;  // updates in it
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

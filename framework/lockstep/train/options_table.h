@@ -260,6 +260,13 @@ void visit_run(O& o, Visit& visit) {
          .text = "at the end, a table of where the steps' time went, against what the machine can do",
          .per_node = true},
         o.profile);
+  visit({.name = "trace",
+         .value = "FILE",
+         .text = "write what every rank computes, waits for and sends in some steps as one file for Perfetto"},
+        o.trace);
+  visit(
+      {.name = "trace-steps", .value = "N", .text = "updates in --trace, after the first three", .low = 1, .high = 1e4},
+      o.trace_steps);
 }
 
 template <class O, class Visit>

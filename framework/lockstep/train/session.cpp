@@ -9,6 +9,7 @@
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
 #include "lockstep/train/session_setup.h"
+#include "lockstep/train/trace_file.h"
 
 namespace lockstep::train {
 
@@ -121,6 +122,24 @@ void Session::forecast_memory() {
   if (saves || !options_.resume.empty()) memory_.checkpoint = 2 * trainer_->state_bytes();
 }
 
+namespace {
+
+// Rank 0's last step. Network time that ends before this rank waits is hidden behind its computing.
+nlohmann::ordered_json communication(const GradientEngine::StepTimes& t) {
+  const auto per_second = [](std::int64_t bytes, std::int64_t ns) {
+    return ns > 0 ? static_cast<double>(bytes) / static_cast<double>(ns) : 0;  // bytes per ns are GB/s
+  };
+  const double network = 1e-9 * static_cast<double>(t.traffic.network_ns), exposed = t.waiting + t.earlier;
+  return {
+      {"compute_seconds", t.compute},    {"waiting_seconds", exposed},
+      {"network_seconds", network},      {"network_hidden_seconds", std::max(0.0, network - t.waiting)},
+      {"network_bytes", t.traffic.sent}, {"network_gb_per_second", per_second(t.traffic.sent, t.traffic.network_ns)},
+      {"node_bytes", t.traffic.summed},  {"node_gb_per_second", per_second(t.traffic.summed, t.traffic.summing_ns)},
+      {"slowest_rank", t.slowest},       {"slowest_lead_seconds", t.slowest_lead}};
+}
+
+}  // namespace
+
 void Session::announce() const {
   std::int64_t elements = 0;
   for (const NamedParameter& p : trainer_->model().parameters().parameters()) {
@@ -142,6 +161,7 @@ void Session::announce() const {
                trainer_->model().options().bf16 ? "bf16" : name_of(dtype_), global_batch(options_, comm_.size()),
                shards, train_loader_->sampler().steps_per_epoch());
   logger->info("memory: {}", memory_.str());
+  logger->info("gradients: {}", trainer_->describe_parallel());
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
                data_.eval->size(), data_.classes);
 }
@@ -198,6 +218,7 @@ void Session::report(const Totals& step) {
   epoch_totals_.weight += step.weight;
   epoch_totals_.samples += step.samples;
   for (const auto& [name, count] : step.counts) epoch_totals_.counts[name] += count;
+  follow_trace();
   const std::int64_t now = trainer_->updates();
   state_ = {.epoch = epoch_ + 1,
             .step_in_epoch = now - first_step_of_epoch_,
@@ -253,7 +274,19 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
                    .accuracy = totals.fraction("correct"),
                    .lr = rate_,
                    .samples_per_second = samples_per_second,
-                   .seconds = seconds()});
+                   .seconds = seconds(),
+                   .extra = split == "train" ? communication(trainer_->times()) : nlohmann::ordered_json::object()});
+}
+
+void Session::follow_trace() {
+  constexpr std::int64_t kCold = 3;  // updates whose memory and caches are not warm yet
+  if (options_.trace.empty()) return;
+  const std::int64_t done = trainer_->updates() - resumed_step_.value_or(0);
+  if (done == kCold) trainer_->note_in(&trace_);
+  if (done != kCold + options_.trace_steps) return;
+  trainer_->note_in(nullptr);
+  write_trace(comm_, trace_, options_.trace);
+  log()->info("trace: {} updates of {} ranks in {}", options_.trace_steps, comm_.size(), options_.trace);
 }
 
 }  // namespace lockstep::train

@@ -66,6 +66,7 @@ class Session {
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
+  void follow_trace();
   void write_metrics(const std::string& split, const Totals& totals, double samples_per_second);
 
   const comm::Communicator& comm_;
@@ -78,6 +79,7 @@ class Session {
   std::unique_ptr<Log> log_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
+  Trace trace_;  // before the trainer, which notes in it
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;

@@ -229,9 +229,11 @@ class Trainer::LeafHooks : public PlanHooks {
     trainer_.engine_->retired(parameter);
   }
   void poll() override {
+    if (trainer_.trace_ != nullptr) note_step();
     if (!forward_known_) return;
     const StepProfile::Timer timer(trainer_.profile_.get(), Part::Communication);
     trainer_.engine_->poll();
+    since_ = trainer_.trace_ != nullptr ? Trace::Clock::now() : since_;
   }
   void forward_done() {
     if (std::exchange(forward_known_, true)) return;
@@ -240,8 +242,16 @@ class Trainer::LeafHooks : public PlanHooks {
   }
 
  private:
+  void note_step() {
+    while (plan_.steps()[at_].constant) ++at_;
+    const PlanStep& step = plan_.steps()[at_++];
+    trainer_.trace_->add(Trace::Track::Compute, fmt::format("{} {}", step.place, step.op->name()), since_);
+    since_ = Trace::Clock::now();
+  }
   Trainer& trainer_;
   const Plan& plan_;
+  Trace::Clock::time_point since_ = Trace::Clock::now();
+  std::size_t at_ = 0;  // step of the plan
   std::int64_t samples_;
   bool last_, forward_known_ = false;
 };

@@ -88,6 +88,14 @@ class Trainer {
   void start_profile() { profile_ = std::make_unique<StepProfile>(measure_peaks()); }
   const StepProfile* profile() const { return profile_.get(); }
 
+  // Notes what happens when in the steps that follow; null: nothing. The trace outlives them.
+  void note_in(Trace* trace) {
+    trace_ = trace;
+    engine_->note_in(trace);
+  }
+  // Of the last step, on this rank: computing, waiting, who was last.
+  const GradientEngine::StepTimes& times() const { return engine_->times(); }
+
   std::int64_t updates() const { return updates_; }
   // What beside threads and BLAS decides in which order kernels sum: instruction sets, oneDNN, precision, choices.
   std::string kernels() const;
@@ -156,6 +164,7 @@ class Trainer {
   Totals totals_;                                         // of the last step
   Plan* last_plan_ = nullptr;                             // whose values are in memory: of training, null without
   double last_weight_ = 1;
+  Trace* trace_ = nullptr;
   std::unique_ptr<OverlapTrial> trial_;  // null: decided
   std::unique_ptr<StepProfile> profile_;
   std::int64_t updates_ = 0;

@@ -1,0 +1,84 @@
+#include "lockstep/train/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+double microseconds(Trace::Clock::time_point time) {
+  return std::chrono::duration<double, std::micro>(time.time_since_epoch()).count();
+}
+
+// What to add to this rank's clock to have rank 0's: from the exchange with the shortest round trip (Cristian, 1989).
+double clock_offset(const comm::Communicator& comm) {
+  constexpr int kRounds = 20;
+  double offset = 0;
+  for (int r = 1; r < comm.size(); ++r) {
+    double shortest = std::numeric_limits<double>::max();
+    for (int i = 0; i < kRounds; ++i) {
+      std::array<double, 1> theirs{};
+      if (comm.rank() == 0) {
+        comm.recv(theirs, r);
+        theirs[0] = microseconds(Trace::Clock::now());
+        comm.send(theirs, r);
+      } else if (comm.rank() == r) {
+        const double begin = microseconds(Trace::Clock::now());
+        comm.send(theirs, 0);
+        comm.recv(theirs, 0);
+        const double end = microseconds(Trace::Clock::now());
+        if (end - begin < shortest) {
+          shortest = end - begin;
+          offset = theirs[0] - (begin + end) / 2;
+        }
+      }
+    }
+  }
+  return offset;
+}
+
+nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
+  constexpr std::array<const char*, 4> kTracks{"compute", "wait", "sums in the node", "network"};
+  const double offset = clock_offset(comm);
+  nlohmann::json events = nlohmann::json::array();
+  const auto name_it = [&](const char* what, std::size_t thread, const std::string& name) {
+    events.push_back({{"ph", "M"}, {"pid", comm.rank()}, {"tid", thread}, {"name", what}, {"args", {{"name", name}}}});
+  };
+  name_it("process_name", 0, fmt::format("rank {} on {}", comm.rank(), comm.host()));
+  for (std::size_t t = 0; t < kTracks.size(); ++t) name_it("thread_name", t, kTracks[t]);
+  for (const Trace::Span& span : trace.take()) {
+    events.push_back({{"ph", "X"},
+                      {"pid", comm.rank()},
+                      {"tid", static_cast<int>(span.track)},
+                      {"name", span.name},
+                      {"ts", microseconds(span.begin) + offset},
+                      {"dur", microseconds(span.end) - microseconds(span.begin)}});
+  }
+  return events;
+}
+
+}  // namespace
+
+void write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path) {
+  const std::vector<std::string> parts = comm.gather_strings(events_of(comm, trace).dump());
+  comm::collectively(comm, [&] {
+    if (!comm.is_root()) return;
+    std::ofstream file(path);
+    file << "{\"traceEvents\":[";
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      file << (r > 0 ? ",\n" : "\n") << std::string_view(parts[r]).substr(1, parts[r].size() - 2);  // without brackets
+    }
+    file << "\n]}\n";
+    file.close();
+    check(file.good(), "trace", "cannot write {}", path.string());
+  });
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,16 @@
+// Writes the traces of all ranks as one file in the Trace Event Format that Perfetto and chrome://tracing open: a
+// process per rank, a thread per track, one clock.
+#pragma once
+
+#include <filesystem>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/core/trace.h"
+
+namespace lockstep::train {
+
+// Collective; rank 0 writes. Throws Error on all ranks if it cannot. Clocks are aligned by messages to rank 0 and back,
+// to about half of the shortest round trip.
+void write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path);
+
+}  // namespace lockstep::train
