@@ -113,7 +113,8 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
                           static_cast<std::size_t>(s) * store.bucket_bytes() + offset);
       }
     }
-    if (options.shard_optimizer && domains.count() > 1) bucket.values = b.values;
+    if (options.reduction.hook != nullptr) bucket.hooked = static_cast<int>(&b - buckets.data());
+    if (shards_optimizer()) bucket.values = b.values;
     const auto bucket_blocks =
         static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
     if (blocks > 0) bucket.squares = squares_.subspan(block, bucket_blocks);
