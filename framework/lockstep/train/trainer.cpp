@@ -322,6 +322,13 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   return totals_;
 }
 
+void Trainer::before_update(std::function<double()> inspect) {
+  engine_->before_update([this, inspect = std::move(inspect)] {
+    last_weight_ = engine_->sums()[kWeightSum];
+    return inspect();
+  });
+}
+
 void Trainer::end_trial_step() {
   trial_->end_step();
   const std::uint64_t decided = engine_->root_driver();

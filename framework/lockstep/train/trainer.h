@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -88,6 +89,9 @@ class Trainer {
   void start_profile() { profile_ = std::make_unique<StepProfile>(measure_peaks()); }
   const StepProfile* profile() const { return profile_.get(); }
 
+  // From now on `inspect` is called in every step after all gradients are summed and before weights change: gradient()
+  // then is this step's. It returns a factor for the gradient (1: as it is). All ranks set it alike.
+  void before_update(std::function<double()> inspect);
   // Notes what happens when in the steps that follow; null: nothing. The trace outlives them.
   void note_in(Trace* trace) {
     trace_ = trace;
