@@ -15,9 +15,11 @@ void* element(const void* base, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
 }
 
-// Part `index` of `parts` of a range, in whole blocks counted from 0.
+// Part `index` of `parts` of a range, in whole blocks counted from 0. An empty range, which may lie at a bucket's end
+// within a block, has empty parts.
 Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index) {
   constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  if (range.size() == 0) return range;
   const Range blocks{range.begin / kBlock, (range.end + kBlock - 1) / kBlock};
   const Range chosen = part_of(blocks.size(), parts, index);
   return {std::min((blocks.begin + chosen.begin) * kBlock, range.end),
@@ -262,19 +264,20 @@ void BucketReducer::exchange(Lane& lane) {
     const int domain = (domains_.mine() + step) % domains_.count();
     const Range theirs = part(piece, domain);
     for (int i = 0; std::cmp_less(i, tree_.sums.size()); ++i) {
-      send(lane, element(open_sum(i), b.memory.dtype, theirs.begin), theirs.size(), domain);
+      void* words = narrow(b) ? lane.take(static_cast<std::size_t>(theirs.size()) * 2) : nullptr;
+      send(lane, message(b, element(open_sum(i), b.memory.dtype, theirs.begin), theirs.size(), words), domain);
     }
   }
 }
 
-void BucketReducer::send(Lane& lane, void* data, std::int64_t count, int domain) {
-  const Bucket& b = at(lane.piece->bucket);
-  comm::ConstBuffer message{data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
-  if (narrow(b)) {
-    auto* words = reinterpret_cast<std::uint16_t*>(lane.take(static_cast<std::size_t>(count) * 2));
-    lockstep::narrow(count, static_cast<const float*>(data), options_.wire, words);
-    message = {words, 2 * count, comm::Element::U8};
-  }
+// `words`, of 2 bytes an element, take what a narrow wire carries, until it is sent.
+comm::ConstBuffer BucketReducer::message(const Bucket& b, const void* data, std::int64_t count, void* words) const {
+  if (!narrow(b)) return {data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
+  lockstep::narrow(count, static_cast<const float*>(data), options_.wire, static_cast<std::uint16_t*>(words));
+  return {words, 2 * count, comm::Element::U8};
+}
+
+void BucketReducer::send(Lane& lane, comm::ConstBuffer message, int domain) {
   bytes_sent_ += message.bytes();
   lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
@@ -315,9 +318,9 @@ void BucketReducer::gather(Lane& lane) {
     if (domain != domains_.mine()) receive(lane, into, theirs.size(), domain);
   }
   const Range mine = part(piece, domains_.mine());
-  for (int step = 1; step < domains_.count(); ++step) {
-    send(lane, element(sums, b.memory.dtype, mine.begin), mine.size(), (domains_.mine() + step) % domains_.count());
-  }
+  const comm::ConstBuffer sum = message(b, element(sums, b.memory.dtype, mine.begin), mine.size(),
+                                        lane.gathered[static_cast<std::size_t>(domains_.mine())]);
+  for (int step = 1; step < domains_.count(); ++step) send(lane, sum, (domains_.mine() + step) % domains_.count());
 }
 
 void BucketReducer::finish_gather(Lane& lane) {

@@ -122,7 +122,8 @@ class BucketReducer {
   void sum_in_domain(const Piece& piece);
   void* operand(const Bucket& bucket, int operand) const;
   void exchange(Lane& lane);
-  void send(Lane& lane, void* data, std::int64_t count, int domain);
+  comm::ConstBuffer message(const Bucket& bucket, const void* data, std::int64_t count, void* words) const;
+  void send(Lane& lane, comm::ConstBuffer message, int domain);
   void receive(Lane& lane, void* data, std::int64_t count, int domain);
   void sum_parts(Lane& lane);
   void gather(Lane& lane);
