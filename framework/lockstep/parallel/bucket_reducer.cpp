@@ -95,7 +95,8 @@ int BucketReducer::add_bucket(BucketMemory memory) {
 }
 
 void BucketReducer::make_pieces(Bucket& b) {
-  const auto chunk = options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype));
+  const auto chunk =
+      std::max<std::int64_t>(1, options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype)));
   b.pieces.begin = std::ssize(pieces_);
   for (int s = 0; s < domains_.slices(); ++s) {
     const Range slice = part_in_blocks({0, b.memory.elements}, domains_.slices(), s);
