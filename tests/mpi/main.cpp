@@ -16,6 +16,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/comm/mpi_interop.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -148,7 +149,26 @@ void silence_all_but_root(testing::TestEventListeners& listeners) {
   }
 }
 
+// LOCKSTEP_TEST_MPI_INIT=single: the program initialises MPI itself, without threads, as some callers do.
+class CallersMpi {
+ public:
+  CallersMpi() {
+    const char* wanted = std::getenv("LOCKSTEP_TEST_MPI_INIT");
+    ours_ = wanted != nullptr && std::string(wanted) == "single";
+    if (ours_) MPI_Init(nullptr, nullptr);
+  }
+  ~CallersMpi() {
+    if (ours_ && std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+  CallersMpi(const CallersMpi&) = delete;
+  CallersMpi& operator=(const CallersMpi&) = delete;
+
+ private:
+  bool ours_ = false;
+};
+
 int run(int argc, char** argv) {
+  const CallersMpi callers;
   const comm::Environment environment;
   world_of_tests.emplace(comm::Communicator::world());
   testing::InitGoogleTest(&argc, argv);

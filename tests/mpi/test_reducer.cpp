@@ -1,322 +1,272 @@
-// The reduction of a step against the canonical tree written down a second time: BucketReducer, ControlBlock and
-// GradientEngine give the same bits whoever holds which leaves.
+// BucketReducer against the canonical tree: the same bits whoever holds which leaves and however ranks are grouped into
+// domains, in every mode.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <bit>
 #include <functional>
+#include <memory>
 
-#include "lockstep/core/random.h"
-#include "lockstep/nn/module.h"
-#include "lockstep/parallel/gradient_engine.h"
-#include "tests/mpi/harness.h"
+#include "lockstep/parallel/bucket_reducer.h"
+#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/progress_thread.h"
+#include "tests/mpi/reduction.h"
 
 namespace lockstep::test {
 namespace {
 
-// Numbers of very different sizes, whose sum depends on the order of additions.
-double number(std::int64_t leaf, std::int64_t element) {
-  RandomStream random(mix(7, static_cast<std::uint64_t>(leaf)), static_cast<std::uint64_t>(element));
-  return random.normal() * std::ldexp(1.0, static_cast<int>(random.below(24)) - 12);
-}
+enum class Mode : std::uint8_t { Everywhere, Owners, Values };
 
-// Node (level, index) of the tree over `leaves`, by recursion from the root.
-template <class T>
-T tree_value(std::int64_t leaves, int level, std::int64_t index, const std::function<T(std::int64_t)>& leaf) {
-  if (level == 0) return leaf(index);
-  const T left = tree_value<T>(leaves, level - 1, 2 * index, leaf);
-  if (((2 * index + 1) << (level - 1)) >= leaves) return left;
-  return left + tree_value<T>(leaves, level - 1, 2 * index + 1, leaf);
-}
-
-template <class T>
-T expected_sum(std::int64_t leaves, std::int64_t element) {
-  int levels = 0;
-  while ((std::int64_t{1} << levels) < leaves) ++levels;
-  return tree_value<T>(leaves, levels, 0, [&](std::int64_t leaf) { return static_cast<T>(number(leaf, element)); });
-}
-
-WorldLayout layout(std::int64_t shards) { return {world().rank(), world().size(), shards}; }
-
-// 0 (a leaf per rank), and every number of shards from one per rank on.
-std::vector<std::int64_t> shard_counts() {
-  std::vector<std::int64_t> counts{0};
-  for (std::int64_t s = world().size(); s <= 9; ++s) counts.push_back(s);
-  return counts;
-}
-
-// Memory of one bucket's slots, filled as a rank's backward passes would: leaf after leaf, joined where the tree says.
-template <class T>
-struct Slots {
-  std::vector<std::vector<T>> memory;
-
-  Slots(const WorldLayout& where, std::int64_t elements)
-      : memory(static_cast<std::size_t>(where.my_slots()), std::vector<T>(static_cast<std::size_t>(elements))) {}
-
-  void fill(const WorldLayout& where, std::int64_t shift) {
-    for (LeafWalk walk(where); !walk.done(); walk.next()) {
-      auto& leaf = memory[static_cast<std::size_t>(walk.slot())];
-      for (std::size_t i = 0; i < leaf.size(); ++i) {
-        leaf[i] = static_cast<T>(number(walk.leaf(), shift + static_cast<std::int64_t>(i)));
-      }
-      walk.join([&](int from, int into) {
-        add_into<T>(static_cast<std::int64_t>(leaf.size()), memory[static_cast<std::size_t>(from)].data(),
-                    memory[static_cast<std::size_t>(into)].data());
-      });
-    }
-  }
-  std::vector<void*> addresses() {
-    std::vector<void*> all;
-    for (auto& slot : memory) all.push_back(slot.data());
-    return all;
-  }
+struct Plan {
+  DType dtype;
+  std::int64_t elements;
+  Mode mode = Mode::Everywhere;
 };
 
-template <class T>
-void expect_sums(const std::vector<T>& sums, std::int64_t leaves, std::int64_t shift, const std::string& what) {
-  std::int64_t wrong = 0, first = -1;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const auto element = static_cast<std::int64_t>(i);
-    if (sums[i] == expected_sum<T>(leaves, shift + element)) continue;
-    if (wrong++ == 0) first = element;
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// A reducer with its buckets in memory that the ranks of a domain share, filled as backward passes would.
+class Rig {
+ public:
+  Rig(const Domains& domains, const WorldLayout& where, const ReducerOptions& options, std::vector<Plan> plans)
+      : comm_(world().duplicate()),
+        where_(where),
+        wire_(options.wire),
+        memory_(comm_, domains, true),
+        transport_(comm_),
+        plans_(std::move(plans)) {
+    for (int r = 0; r < where.size; ++r)
+      slots_ = std::max(slots_, where.tree.slots_needed(where.leaves_of(r)));  // alike, so that each finds the others'
+    const int flags = BucketReducer::flags_for(static_cast<int>(plans_.size()));
+    std::size_t bytes = whole_lines(Board::bytes(flags)), value_bytes = 0;
+    for (const Plan& p : plans_) {
+      offsets_.push_back(bytes);
+      bytes += static_cast<std::size_t>(slots_) * bytes_of(p);
+      value_offsets_.push_back(value_bytes);
+      value_bytes += bytes_of(p);
+    }
+    segments_ = memory_.segments(memory_.own(bytes));
+    values_ = memory_.common(value_bytes);
+    board_ = std::make_unique<Board>(segments_, domains.local_rank());
+    reducer_ = std::make_unique<BucketReducer>(transport_, *board_, domains, where, options);
+    for (std::size_t b = 0; b < plans_.size(); ++b) {
+      EXPECT_EQ(reducer_->add_bucket({.dtype = plans_[b].dtype,
+                                      .elements = plans_[b].elements,
+                                      .slots = slots_of(b),
+                                      .everywhere = plans_[b].mode == Mode::Everywhere,
+                                      .values = plans_[b].mode == Mode::Values ? value(b) : nullptr}),
+                static_cast<int>(b));
+    }
   }
-  EXPECT_EQ(wrong, 0) << what << ": of " << sums.size() << " elements, the first at " << first;
+
+  BucketReducer& reducer() { return *reducer_; }
+  Board& board() { return *board_; }
+  int buckets() const { return static_cast<int>(plans_.size()); }
+
+  // One step; `progress` is called while waiting.
+  void run_step(std::int64_t step, const std::function<bool()>& progress, const std::string& what) {
+    for (int b = 0; b < buckets(); ++b) {
+      fill(at(b), step);
+      reducer_->start(b);
+      progress();
+    }
+    for (int b = buckets(); b-- > 0;) {
+      drive(progress, [&] { return reducer_->reduced(b); });
+      with_type(at(b).dtype, [&]<class T>(T) { check_sums<T>(b, step, what); });
+      if (at(b).mode == Mode::Owners) reducer_->release(b);
+    }
+    for (int b = 0; b < buckets(); ++b) {
+      if (at(b).mode != Mode::Values) continue;
+      drive(progress, [&] { return reducer_->values_arrived(b); });
+      reducer_->release(b);
+    }
+    for (int b = 0; b < buckets(); ++b) {
+      drive(progress, [&] { return reducer_->available(b); });
+      if (at(b).mode == Mode::Values) with_type(at(b).dtype, [&]<class T>(T) { check_values<T>(b, step, what); });
+    }
+  }
+  void run_step(std::int64_t step, const std::string& what) {
+    run_step(
+        step, [this] { return reducer_->progress(); }, what);
+  }
+
+ private:
+  const Plan& at(int b) const { return plans_[static_cast<std::size_t>(b)]; }
+  std::size_t bytes_of(const Plan& p) const {
+    return whole_lines(static_cast<std::size_t>(p.elements) * size_of(p.dtype));
+  }
+  void* slot(std::size_t b, int local_rank, int s) const {
+    return segments_[static_cast<std::size_t>(local_rank)].data() + offsets_[b] +
+           static_cast<std::size_t>(s) * bytes_of(plans_[b]);
+  }
+  std::vector<std::vector<void*>> slots_of(std::size_t b) const {
+    std::vector<std::vector<void*>> all(segments_.size());
+    for (std::size_t l = 0; l < all.size(); ++l) {
+      for (int s = 0; s < slots_; ++s) all[l].push_back(slot(b, static_cast<int>(l), s));
+    }
+    return all;
+  }
+  void* value(std::size_t b) const { return values_.data() + value_offsets_[b]; }
+  template <class T>
+  std::span<T> sums(int b) const {
+    return {static_cast<T*>(slot(static_cast<std::size_t>(b), board_rank(), 0)),
+            static_cast<std::size_t>(at(b).elements)};
+  }
+  int board_rank() const { return memory_.domains().local_rank(); }
+  std::int64_t shift(int b, std::int64_t step) const { return 100'000 * step + 7 * b; }
+
+  void fill(const Plan& plan, std::int64_t step) {
+    const int b = static_cast<int>(&plan - plans_.data());
+    with_type(plan.dtype, [&]<class T>(T) {
+      const auto slot_of = [&](int s) { return static_cast<T*>(slot(static_cast<std::size_t>(b), board_rank(), s)); };
+      for (LeafWalk walk(where_); !walk.done(); walk.next()) {
+        for (std::int64_t i = 0; i < plan.elements; ++i)
+          slot_of(walk.slot())[i] = static_cast<T>(number(walk.leaf(), shift(b, step) + i));
+        walk.join([&](int from, int into) { add_into<T>(plan.elements, slot_of(from), slot_of(into), wire_); });
+      }
+    });
+  }
+  template <class T>
+  std::vector<T> expected(int b, std::int64_t step) const {
+    return expected_sums<T>(where_.tree.leaves(), wire_, shift(b, step), at(b).elements);
+  }
+  // What is there once the bucket is reduced; owners of values make theirs of it.
+  template <class T>
+  void check_sums(int b, std::int64_t step, const std::string& what) {
+    const std::vector<T> want = expected<T>(b, step);
+    const std::string where = fmt::format("{}, step {}, bucket {} of {}", what, step, b, at(b).elements);
+    if (at(b).mode == Mode::Everywhere) return expect_equal<T>(sums<T>(b), want, where);
+    for (const Range range : reducer_->owned(b)) {
+      const auto begin = static_cast<std::size_t>(range.begin), count = static_cast<std::size_t>(range.size());
+      expect_equal<T>(sums<T>(b).subspan(begin, count), std::span(want).subspan(begin, count), where);
+      for (std::size_t i = begin; at(b).mode == Mode::Values && i < begin + count; ++i)
+        static_cast<T*>(value(static_cast<std::size_t>(b)))[i] = 3 * sums<T>(b)[i];
+    }
+    if (at(b).mode == Mode::Values) reducer_->send_values(b);
+  }
+  template <class T>
+  void check_values(int b, std::int64_t step, const std::string& what) {
+    std::vector<T> want = expected<T>(b, step);
+    for (T& v : want) v *= 3;
+    const std::span<const T> got(static_cast<const T*>(value(static_cast<std::size_t>(b))), want.size());
+    expect_equal<T>(got, want, fmt::format("{}, step {}, values of bucket {}", what, step, b));
+  }
+
+  comm::Communicator comm_;
+  WorldLayout where_;
+  Wire wire_;
+  NodeMemory memory_;
+  CommTransport transport_;
+  std::vector<Plan> plans_;
+  int slots_ = 0;
+  std::vector<std::size_t> offsets_, value_offsets_;
+  std::vector<std::span<std::byte>> segments_;
+  std::span<std::byte> values_;
+  std::unique_ptr<Board> board_;
+  std::unique_ptr<BucketReducer> reducer_;
+};
+
+// 0, 1, odd, one block and a little, and many blocks in every slice; in every mode that the grouping has.
+std::vector<Plan> all_plans(const Domains& domains) {
+  std::vector<Plan> plans;
+  for (const std::int64_t n : {0, 1, 17, 1024, 1025, 9001}) {
+    plans.push_back({DType::F32, n});
+    plans.push_back({DType::F64, n, Mode::Owners});
+    plans.push_back({DType::F32, n, Mode::Owners});
+    if (domains.count() > 1) plans.push_back({n % 2 == 0 ? DType::F32 : DType::F64, n, Mode::Values});
+    if (domains.count() > 1) plans.push_back({n % 2 == 1 ? DType::F32 : DType::F64, n, Mode::Values});
+  }
+  plans.push_back({DType::F64, 5003});
+  return plans;
 }
 
-// 0, 1, odd, fewer elements than ranks have cache lines, and more than a block of tree_sum in every slice.
-const std::vector<std::int64_t> kSizes{0, 1, 17, 63, 64, 1000, 5003};
-
-template <class T>
-void check_reducer(DType dtype, std::int64_t shards) {
-  const WorldLayout where = layout(shards);
-  const comm::Communicator comm = world().duplicate();
-  BucketReducer reducer(comm, where);
-  std::vector<Slots<T>> buckets;
-  for (const std::int64_t n : kSizes) buckets.emplace_back(where, n);
-  for (std::size_t b = 0; b < buckets.size(); ++b)
-    EXPECT_EQ(reducer.add_bucket(dtype, kSizes[b], buckets[b].addresses()), static_cast<int>(b));
-  for (std::int64_t step = 0; step < 2; ++step) {  // the second step uses memory and messages of the first again
-    for (auto& bucket : buckets) bucket.fill(where, 10'000 * step);
-    for (std::size_t b = buckets.size(); b-- > 0;) {  // several under way at once, as backward ends them
-      reducer.start(static_cast<int>(b));
-      reducer.progress();
-    }
-    reducer.finish();
-    EXPECT_TRUE(reducer.progress());
-    for (std::size_t b = 0; b < buckets.size(); ++b) {
-      expect_sums(buckets[b].memory[0], where.tree.leaves(), 10'000 * step,
-                  fmt::format("{} shards, bucket {}, step {}", shards, b, step));
+void check_all(const ReducerOptions& options, const std::string& what) {
+  for (const auto& [name, domains] : groupings()) {
+    for (const std::int64_t shards : shard_counts()) {
+      Rig rig(domains, layout(shards), options, all_plans(domains));
+      for (std::int64_t step = 0; step < 3; ++step)  // later ones use memory and messages of the first again
+        rig.run_step(step, fmt::format("{}: {}, {} shards", what, name, shards));
+      EXPECT_EQ(rig.reducer().bytes() > 0, domains.count() > 1) << name;
+      EXPECT_EQ(world().allreduce(rig.reducer().bytes_sent(), comm::ReduceOp::Max) > 0, domains.count() > 1) << name;
     }
   }
 }
 
-TEST(BucketReducer, IsTheCanonicalTreeBitForBit) {
-  for (const std::int64_t shards : shard_counts()) {
-    check_reducer<float>(DType::F32, shards);
-    check_reducer<double>(DType::F64, shards);
+TEST(BucketReducer, IsTheCanonicalTreeBitForBit) { check_all({}, "exact"); }
+
+// A block of 4096 bytes a piece: more pieces than lanes, and pieces in which some domain has no part.
+TEST(BucketReducer, PiecesOutnumberLanes) { check_all({.piece_bytes = 4096}, "small pieces"); }
+
+TEST(BucketReducer, NarrowWiresRoundAtEveryEdge) {
+  check_all({.wire = Wire::BF16, .piece_bytes = 8192}, "bf16");
+  check_all({.wire = Wire::F16}, "f16");
+}
+
+TEST(BucketReducer, TheWireMatters) {  // else the test above would prove nothing
+  const std::int64_t leaves = 9;
+  const auto exact = expected_sums<float>(leaves, Wire::Exact, 0, 100);
+  EXPECT_NE(expected_sums<float>(leaves, Wire::BF16, 0, 100), exact);
+  EXPECT_NE(expected_sums<float>(leaves, Wire::F16, 0, 100), expected_sums<float>(leaves, Wire::BF16, 0, 100));
+}
+
+TEST(BucketReducer, AThreadMayDrive) {
+  for (const auto& [name, domains] : groupings()) {
+    Rig rig(domains, layout(9), {.piece_bytes = 4096}, all_plans(domains));
+    rig.reducer().allow_threads(false);
+    ProgressThread thread([&] { return rig.reducer().progress(); });
+    thread.wake();
+    const auto look = [&] {
+      thread.rethrow();
+      return false;
+    };
+    for (std::int64_t step = 0; step < 3; ++step) rig.run_step(step, look, "driven by a thread: " + name);
+  }
+}
+
+TEST(BucketReducer, EveryElementHasOneOwner) {
+  for (const auto& [name, domains] : groupings()) {
+    Rig rig(domains, layout(0), {}, all_plans(domains));
+    const std::vector<Plan> plans = all_plans(domains);
+    for (int b = 0; b < rig.buckets(); ++b) {
+      const Plan& plan = plans[static_cast<std::size_t>(b)];
+      std::vector<int> in_my_domain(static_cast<std::size_t>(plan.elements)), in_all = in_my_domain;
+      for (int r = 0; r < world().size(); ++r) {
+        for (const Range range : rig.reducer().owned_by(b, r)) {
+          EXPECT_EQ(range.begin % BucketReducer::kBlock, 0);
+          for (std::int64_t i = range.begin; i < range.end; ++i) {
+            ++in_all[static_cast<std::size_t>(i)];
+            if (domains.domain_of[static_cast<std::size_t>(r)] == domains.mine())
+              ++in_my_domain[static_cast<std::size_t>(i)];
+          }
+        }
+      }
+      const std::vector<int>& owners = plan.mode == Mode::Values ? in_all : in_my_domain;
+      EXPECT_TRUE(std::ranges::all_of(owners, [](int n) { return n == 1; })) << name << ", bucket " << b;
+    }
   }
 }
 
 TEST(BucketReducer, RefusesWhatItCannotReduce) {
-  const WorldLayout where = layout(world().size() + 2);
-  const comm::Communicator comm = world().duplicate();
-  BucketReducer reducer(comm, where);
+  Rig rig(one_domain().domains, layout(2 * world().size() + 1), {}, {});
+  BucketReducer& reducer = rig.reducer();
   EXPECT_NE(error_of([&] {
-              reducer.add_bucket(DType::I64, 1, {nullptr, nullptr, nullptr, nullptr});
+              reducer.add_bucket({.dtype = DType::I64, .elements = 1, .slots = {}});
             }).find("expected f32 or f64"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { reducer.add_bucket(DType::F32, 1, {}); }).find("has 0 slots"), std::string::npos);
-  if (world().size() == 1) return;
-  Slots<float> slots(where, 100);
-  slots.fill(where, 0);
-  reducer.add_bucket(DType::F32, 100, slots.addresses());
-  reducer.start(0);
-  EXPECT_NE(error_of([&] { reducer.start(0); }).find("bucket 0 was started twice"), std::string::npos);
-  reducer.finish();
+  const std::vector<std::vector<void*>> none(static_cast<std::size_t>(world().size()));
+  EXPECT_NE(
+      error_of([&] { reducer.add_bucket({.dtype = DType::F32, .elements = 1, .slots = none}); }).find("has 0 slots"),
+      std::string::npos);
 }
 
-TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
-  for (const std::int64_t shards : shard_counts()) {
-    const WorldLayout where = layout(shards);
-    const comm::Communicator comm = world().duplicate();
-    ControlBlock block(comm, where, 5, 2);
-    for (std::uint64_t step = 0; step < 2; ++step) {
-      const auto shift = static_cast<std::int64_t>(100 * step);
-      block.words()[0] = step;
-      block.words()[1] = ~std::uint64_t{0} - static_cast<std::uint64_t>(world().rank());
-      block.begin();
-      const Range mine = where.my_leaves();
-      for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-        for (std::int64_t i = 0; i < 5; ++i) {
-          EXPECT_EQ(block.leaf()[static_cast<std::size_t>(i)], 0.0);
-          block.leaf()[static_cast<std::size_t>(i)] += number(leaf, shift + i);
-        }
-        block.end_leaf();
-      }
-      block.finish();
-      for (std::int64_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(block.sums()[static_cast<std::size_t>(i)], expected_sum<double>(where.tree.leaves(), shift + i))
-            << shards << " shards";
-      }
-      for (int r = 0; r < world().size(); ++r)
-        EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
-      block.check_same(0, "the step");
-    }
-  }
-}
-
-TEST(ControlBlock, WordsThatDifferNameTheRanks) {
-  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+TEST(BucketReducer, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
+  Rig rig(one_domain().domains, layout(0), {}, {{DType::F32, 5000}});
   const int last = world().size() - 1;
-  const comm::Communicator comm = world().duplicate();
-  ControlBlock block(comm, layout(0), 1, 1);
-  block.words()[0] = world().rank() == last ? 41 : 40;
-  block.begin();
-  block.end_leaf();
-  block.finish();
-  const std::string error = error_of([&] { block.check_same(0, "the answer"); });
-  const int other = world().rank() == last ? 0 : last;
-  EXPECT_NE(error.find("the answer differs"), std::string::npos) << error;
-  EXPECT_NE(error.find(fmt::format("rank {} has {}", other, other == last ? 41 : 40)), std::string::npos) << error;
-  EXPECT_NE(error.find(fmt::format("rank {} has {}", world().rank(), world().rank() == last ? 41 : 40)),
-            std::string::npos)
-      << error;
-}
-
-// A store of parameters without a model: what the engine reduces.
-struct Store {
-  std::vector<Parameter> parameters;
-  std::unique_ptr<ParameterStore> store;
-
-  Store(const WorldLayout& where, DType dtype, std::int64_t bucket_bytes,
-        const std::vector<std::int64_t>& sizes = {700, 1, 33, 256, 90}) {
-    for (const std::int64_t n : sizes) {
-      parameters.push_back({.shape = Shape{n}, .initialize = [](const Shape&, std::span<double> v, RandomStream&) {
-                              std::ranges::fill(v, 0.0);
-                            }});
-    }
-    std::vector<NamedParameter> named;
-    std::map<const Parameter*, Layout> layouts;
-    std::vector<const Parameter*> order;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      named.push_back({fmt::format("p{}", i), &parameters[i]});
-      order.insert(order.begin(), &parameters[i]);
-    }
-    store = std::make_unique<ParameterStore>(
-        named, ParameterStoreOptions{.dtype = dtype, .gradient_slots = where.my_slots(), .bucket_bytes = bucket_bytes});
-    store->allocate(layouts, order);
+  if (world().rank() == last) {
+    rig.board().fail();
+  } else {
+    const std::string error = error_of([&] { rig.run_step(0, "a rank fails"); });
+    EXPECT_NE(error.find(fmt::format("local rank {} of this node has failed", last)), std::string::npos) << error;
   }
-};
-
-// The gradients of one leaf, its own numbers, become final in the order `parameters`.
-void give_gradients(GradientEngine& engine, Store& s, std::int64_t leaf, const std::vector<std::size_t>& parameters) {
-  for (const std::size_t p : parameters) {
-    auto* gradient = static_cast<float*>(s.store->gradient(&s.parameters[p], engine.slot()));
-    for (std::int64_t i = 0; i < s.parameters[p].shape.elements(); ++i)
-      gradient[i] = static_cast<float>(number(leaf, 1000 * static_cast<std::int64_t>(p + 1) + i));
-    engine.gradient_ready(&s.parameters[p]);
-  }
-}
-
-// One step in which every leaf but those of `empty` has gradients, sums and statistics of its own numbers.
-void run_engine(GradientEngine& engine, Store& s, const WorldLayout& where, std::int64_t empty, std::uint64_t step) {
-  engine.begin_step(step, 100, 7);
-  const Range mine = where.my_leaves();
-  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-    if (leaf == empty) {
-      engine.sums_ready();
-      engine.zero_gradients();
-      engine.end_leaf();
-      continue;
-    }
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i)
-      engine.leaf_sums()[static_cast<std::size_t>(i)] = number(leaf, i);
-    for (std::int64_t i = 0; i < 6; ++i) engine.leaf_statistics()[static_cast<std::size_t>(i)] = number(leaf, 50 + i);
-    engine.sums_ready();
-    give_gradients(engine, s, leaf, {4, 3, 2, 1, 0});
-    engine.end_leaf();
-  }
-  engine.finish_step();
-}
-
-TEST(GradientEngine, ReducesGradientsSumsAndStatisticsByTheTree) {
-  for (const std::int64_t bucket_bytes : {std::int64_t{1}, std::int64_t{1200}, std::int64_t{1} << 20}) {
-    for (const std::int64_t shards : shard_counts()) {
-      const WorldLayout where = layout(shards);
-      Store s(where, DType::F32, bucket_bytes);
-      GradientEngine engine(world(), where, *s.store, 6, 1);
-      const std::int64_t leaves = where.tree.leaves(), empty = leaves > 1 ? leaves - 1 : -1;
-      const auto with_gap = [&]<class T>(std::int64_t element, T) {
-        int levels = 0;
-        while ((std::int64_t{1} << levels) < leaves) ++levels;
-        return tree_value<T>(leaves, levels, 0, [&](std::int64_t leaf) {
-          return leaf == empty ? T{0} : static_cast<T>(number(leaf, element));
-        });
-      };
-      for (std::uint64_t step = 0; step < 2; ++step) {
-        run_engine(engine, s, where, empty, step);
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(kFirstCount) + 1; ++i)
-          EXPECT_EQ(engine.sums()[static_cast<std::size_t>(i)], with_gap(i, double{}));
-        for (std::int64_t i = 0; i < 6; ++i)
-          EXPECT_EQ(engine.statistics()[static_cast<std::size_t>(i)], with_gap(50 + i, double{}));
-        for (std::size_t p = 0; p < s.parameters.size(); ++p) {
-          const Tensor sum = s.store->read_gradient(fmt::format("p{}", p));
-          for (std::int64_t i = 0; i < sum.elements(); ++i) {
-            ASSERT_EQ(sum.data<float>()[static_cast<std::size_t>(i)],
-                      with_gap(1000 * static_cast<std::int64_t>(p + 1) + i, float{}))
-                << shards << " shards, p" << p << "[" << i << "], buckets of " << bucket_bytes << " bytes";
-          }
-        }
-      }
-    }
-  }
-}
-
-// Plans of different batches may finish in other orders: here every rank in its own, rank 1 in reverse of rank 0. The
-// buckets are larger than what MPI sends before it is received.
-TEST(GradientEngine, RanksMayFinishBucketsInDifferentOrders) {
-  const std::vector<std::int64_t> sizes{3000, 2500, 17, 3001, 1};
-  for (const std::int64_t shards : shard_counts()) {
-    const WorldLayout where = layout(shards);
-    Store s(where, DType::F32, 1, sizes);
-    ASSERT_EQ(s.store->buckets().size(), sizes.size());
-    GradientEngine engine(world(), where, *s.store, 0, 1);
-    for (std::uint64_t step = 0; step < 3; ++step) {
-      engine.begin_step(step, 100, 7);
-      const Range mine = where.my_leaves();
-      for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-        engine.sums_ready();
-        std::vector<std::size_t> order{0, 1, 2, 3, 4};
-        if (world().rank() % 2 == 1) std::ranges::reverse(order);
-        std::ranges::rotate(order, order.begin() + world().rank() / 2);
-        give_gradients(engine, s, leaf, order);
-        engine.end_leaf();
-      }
-      engine.finish_step();
-      for (std::size_t p = 0; p < sizes.size(); ++p) {
-        const Tensor sum = s.store->read_gradient(fmt::format("p{}", p));
-        const std::vector<float> sums(sum.data<float>().begin(), sum.data<float>().end());
-        expect_sums(sums, where.tree.leaves(), 1000 * static_cast<std::int64_t>(p + 1),
-                    fmt::format("{} shards, p{}, step {}", shards, p, step));
-      }
-    }
-  }
-}
-
-TEST(GradientEngine, RanksInDifferentStepsAreTold) {
-  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
-  const WorldLayout where = layout(0);
-  Store s(where, DType::F32, 1 << 20);
-  GradientEngine engine(world(), where, *s.store, 0, 1);
-  const std::string error = error_of([&] {
-    engine.begin_step(3, world().is_root() ? 90 : 100, 0);
-    engine.sums_ready();
-    engine.zero_gradients();
-    engine.end_leaf();
-    engine.finish_step();
-  });
-  EXPECT_NE(error.find("the number of samples in the step differs"), std::string::npos) << error;
-  EXPECT_NE(error.find("rank 0 has 90"), std::string::npos) << error;
   world().barrier();
 }
 

@@ -21,9 +21,11 @@ void* element(const void* base, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
 }
 
-// Part `index` of `parts` of a range, in whole blocks counted from 0.
+// Part `index` of `parts` of a range, in whole blocks counted from 0. An empty range, which may lie at a bucket's end
+// within a block, has empty parts.
 Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index) {
   constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  if (range.size() == 0) return range;
   const Range blocks{range.begin / kBlock, (range.end + kBlock - 1) / kBlock};
   const Range chosen = part_of(blocks.size(), parts, index);
   return {std::min((blocks.begin + chosen.begin) * kBlock, range.end),
@@ -105,7 +107,8 @@ void BucketReducer::make_pieces(Bucket& b) {
     b.pieces = {std::ssize(pieces_), std::ssize(pieces_)};
     return;
   }
-  const auto chunk = options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype));
+  const auto chunk =
+      std::max<std::int64_t>(1, options_.piece_bytes / static_cast<std::int64_t>(size_of(b.memory.dtype)));
   b.pieces.begin = std::ssize(pieces_);
   for (int s = 0; s < domains_.slices(); ++s) {
     const Range slice = part_in_blocks({0, b.memory.elements}, domains_.slices(), s);

@@ -98,6 +98,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
 
   BucketMemory squares = doubles(&Placement::squares, square_bytes);
   squares_ = {static_cast<double*>(squares.slots[static_cast<std::size_t>(domains.local_rank())][0]), blocks};
+  squares_memory_ = own.subspan(mine.squares);
   gradients_.resize(all.size());
   const std::size_t slots = static_cast<std::size_t>(world.my_slots());
   if (!buckets.empty()) gradients_ = memory.segments({buckets[0].gradients[0], slots * store.bucket_bytes()});
@@ -185,7 +186,8 @@ void GradientEngine::sums_ready() {
   });
   if (!walk_.last()) return;
   posted_ = true;
-  std::ranges::fill(squares_, 0.0);  // an owner writes its own, the sum over owners then is of one number each
+  // An owner writes its own into slot 0, so the sum is of one number each; other slots hold sums of the last step.
+  std::ranges::fill(squares_memory_, std::byte{0});
   reducer_->start(kStatisticsBucket);
   if (thread_) thread_->wake();
 }

@@ -131,14 +131,15 @@ class GradientEngine : public PlanHooks {
   ParameterStore& store_;
   Updater& updater_;
   EngineOptions options_;
-  bool owners_update_;  // else everybody updates everything
-  CommTransport gradient_transport_, control_transport_;
+  bool owners_update_;                           // else everybody updates everything
   std::vector<std::span<std::byte>> gradients_;  // all slots of all buckets, by local rank
   std::vector<std::span<double>> statistics_;    // by slot
   std::span<double> squares_;                    // by block of all buckets
+  std::span<std::byte> squares_memory_;          // of all slots
   std::unique_ptr<Board> gradient_board_, control_board_;
   std::unique_ptr<BucketReducer> reducer_;
   std::unique_ptr<ControlBlock> control_;
+  CommTransport gradient_transport_, control_transport_;  // go before what they receive into
   std::size_t own_bytes_ = 0;
   int squares_bucket_ = -1;
   std::function<double()> inspect_;

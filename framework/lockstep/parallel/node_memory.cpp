@@ -13,7 +13,7 @@ NodeMemory::NodeMemory(const comm::Communicator& comm, Domains domains, bool sha
       domains_(std::move(domains)),
       local_(comm.split(domains_.mine(), comm.rank())),
       leaders_(comm.split(domains_.local_rank() == 0 ? 0 : 1, comm.rank())),
-      share_(share && domains_.local_size() > 1) {}
+      share_(share && domains_.slices() > 1) {}
 
 const comm::SharedWindow& NodeMemory::make_window(std::size_t bytes) {
   comm::agree(comm_, std::nullopt);

@@ -1,0 +1,104 @@
+// ControlBlock against the canonical tree, for every grouping of ranks into domains.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "lockstep/parallel/control_block.h"
+#include "lockstep/parallel/node_memory.h"
+#include "tests/mpi/reduction.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr ControlSize kSize{5, 2};
+
+class Rig {
+ public:
+  Rig(const Domains& domains, const WorldLayout& where)
+      : comm_(world().duplicate()), transport_(comm_), memory_(comm_, domains, true) {
+    const std::size_t row = Board::bytes(ControlBlock::kFlags), bytes = ControlBlock::bytes(where, kSize);
+    const auto all = memory_.segments(memory_.own(row + bytes));
+    board_ = std::make_unique<Board>(all, domains.local_rank());
+    block_ = std::make_unique<ControlBlock>(transport_, *board_, all[0].subspan(row, bytes), domains, where, kSize);
+  }
+  ControlBlock& block() { return *block_; }
+  Board& board() { return *board_; }
+  void finish() {
+    drive([this] { return block_->progress(); }, [this] { return block_->complete(); });
+    block_->total();
+  }
+
+ private:
+  comm::Communicator comm_;
+  CommTransport transport_;
+  NodeMemory memory_;
+  std::unique_ptr<Board> board_;
+  std::unique_ptr<ControlBlock> block_;
+};
+
+// One step's block; finish() completes it, Rig's or MessageControl's.
+template <class Control>
+void check_step(Control& control, const WorldLayout& where, std::int64_t step, const std::string& what) {
+  ControlBlock& block = control.block();
+  block.words()[0] = static_cast<std::uint64_t>(step);
+  block.words()[1] = ~std::uint64_t{0} - static_cast<std::uint64_t>(world().rank());
+  block.begin();
+  const Range mine = where.my_leaves();
+  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+    for (std::size_t i = 0; i < kSize.sums; ++i) {
+      EXPECT_EQ(block.leaf()[i], 0.0) << what;
+      block.leaf()[i] += number(leaf, 100 * step + static_cast<std::int64_t>(i));
+    }
+    block.end_leaf();
+  }
+  control.finish();
+  expect_equal<double>(block.sums(),
+                       expected_sums<double>(where.tree.leaves(), Wire::Exact, 100 * step, std::ssize(block.sums())),
+                       what);
+  for (int r = 0; r < world().size(); ++r)
+    EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
+  block.check_same(0, "the step");
+}
+
+TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
+  for (const std::int64_t shards : shard_counts()) {
+    const WorldLayout where = layout(shards);
+    for (const auto& [name, domains] : groupings()) {
+      Rig rig(domains, where);
+      for (std::int64_t step = 0; step < 5; ++step)
+        check_step(rig, where, step, fmt::format("{}, {} shards, step {}", name, shards, step));
+    }
+    MessageControl messages(world(), where, kSize);
+    check_step(messages, where, 0, fmt::format("messages alone, {} shards", shards));
+  }
+}
+
+TEST(ControlBlock, WordsThatDifferNameTheRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+  const int last = world().size() - 1;
+  for (const auto& [name, domains] : groupings()) {
+    Rig rig(domains, layout(0));
+    rig.block().words()[0] = world().rank() == last ? 41 : 40;
+    rig.block().begin();
+    rig.block().end_leaf();
+    rig.finish();
+    const std::string error = error_of([&] { rig.block().check_same(0, "the answer"); });
+    const int other = world().rank() == last ? 0 : last;
+    EXPECT_NE(error.find("the answer differs"), std::string::npos) << name << ": " << error;
+    for (const int r : {other, world().rank()})
+      EXPECT_NE(error.find(fmt::format("rank {} has {}", r, r == last ? 41 : 40)), std::string::npos) << error;
+  }
+}
+
+TEST(ControlBlock, RefusesTooLittleMemory) {
+  Rig rig(one_domain().domains, layout(0));
+  const comm::Communicator comm = world().duplicate();
+  CommTransport transport(comm);
+  EXPECT_NE(error_of([&] {
+              ControlBlock(transport, rig.board(), {}, one_domain().domains, layout(0), kSize);
+            }).find("0 bytes of memory, expected"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::test

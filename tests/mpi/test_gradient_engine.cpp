@@ -1,0 +1,254 @@
+// GradientEngine against a step computed from the canonical tree and the update rule alone: gradients, sums, parameters
+// and optimizer state have the same bits for every grouping of ranks into domains and in every mode.
+#include <gtest/gtest.h>
+
+#include "tests/mpi/engine_rig.h"
+
+namespace lockstep::test {
+namespace {
+
+template <class T>
+void check_steps(const EngineCase& c, const std::string& what) {
+  EngineRig rig(c);
+  EngineReference<T> reference(c);
+  const std::int64_t leaves = rig.where().tree.leaves();
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const std::set<std::int64_t> empty = step == 1 && leaves > 1 ? std::set{leaves - 1} : std::set<std::int64_t>{};
+    const std::string in_step = fmt::format("{}, step {}", what, step);
+    rig.run_step(step, empty);
+    reference.run_step(step, empty);
+    reference.expect_sums(rig, in_step);
+    reference.expect_values(rig, in_step);
+    rig.engine().collect_gradients();
+    reference.expect_gradients(rig, in_step);
+  }
+  rig.engine().fence();
+  rig.engine().collect_states();
+  if (world().is_root()) reference.expect_states(rig, what);
+  rig.engine().drop_foreign_states();
+  rig.engine().fence();
+}
+
+void check_everywhere(EngineCase c, const std::string& what) {
+  for (const auto& [name, domains] : groupings()) {
+    for (const std::int64_t shards : shard_counts()) {
+      c.domains = domains;
+      c.shards = shards;
+      const std::string where = fmt::format("{}: {}, {} shards", what, name, shards);
+      c.dtype == DType::F64 ? check_steps<double>(c, where) : check_steps<float>(c, where);
+    }
+  }
+}
+
+TEST(GradientEngine, UpdatesByTheTreesSums) {
+  check_everywhere({}, "f32");
+  check_everywhere({.dtype = DType::F64, .bucket_bytes = 1 << 20, .rule = optim::adam({})}, "f64, one bucket");
+  check_everywhere({.bucket_bytes = 1, .options = {.reduction = {.piece_bytes = 4096}}}, "a bucket per parameter");
+}
+
+TEST(GradientEngine, RanksMayKeepWeightsOfTheirOwn) { check_everywhere({.share = false}, "unshared"); }
+
+TEST(GradientEngine, AThreadMayDrive) {
+  check_everywhere({.options = {.thread = true}}, "thread");
+  check_everywhere({.share = false, .options = {.thread = true}}, "thread, unshared");
+}
+
+TEST(GradientEngine, AShardedOptimizerChangesNothing) {
+  check_everywhere({.options = {.shard_optimizer = true}}, "sharded");
+  check_everywhere({.bucket_bytes = 1, .options = {.shard_optimizer = true, .thread = true}, .rule = optim::adam({})},
+                   "sharded, thread");
+}
+
+TEST(GradientEngine, NarrowWiresRoundAtEveryEdge) {
+  check_everywhere({.options = {.reduction = {.wire = Wire::BF16}}}, "bf16");
+  check_everywhere({.options = {.shard_optimizer = true, .reduction = {.wire = Wire::F16}}}, "f16");
+}
+
+// What a rank does not own takes no memory that it was given: dropped states read as zero in whole pages.
+TEST(GradientEngine, ForeignStatesAreDropped) {
+  if (world().size() == 1) GTEST_SKIP() << "all is its own";
+  EngineCase c{.domains = grouping("single ranks", [](int r) { return r; }).domains,
+               .bucket_bytes = 1 << 20,
+               .options = {.shard_optimizer = true}};
+  EngineRig rig(c);
+  const Bucket& bucket = rig.store().buckets()[0];
+  auto* state = reinterpret_cast<float*>(bucket.states[0]);
+  std::fill_n(state, bucket.elements, 1.0F);
+  rig.engine().drop_foreign_states();
+  const auto kept = std::count(state, state + bucket.elements, 1.0F);
+  std::int64_t owned = 0;
+  for (const Range range : rig.engine().reducer().owned(1)) {  // reduction 0 is the statistics'
+    owned += range.size();
+    EXPECT_TRUE(std::all_of(state + range.begin, state + range.end, [](float v) { return v == 1; }));
+  }
+  constexpr std::int64_t kPage = 1024;
+  EXPECT_LE(kept, owned + 2 * kPage);
+  EXPECT_LT(kept, bucket.elements);
+}
+
+template <class T>
+void check_clipping(const EngineCase& c, const std::string& what) {
+  EngineRig rig(c);
+  EngineReference<T> reference(c);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    rig.run_step(step);
+    EngineReference<T> unclipped = reference;
+    unclipped.run_step(step);
+    const double norm = rig.engine().gradient_norm();
+    EXPECT_NEAR(norm / unclipped.norm, 1, 1e-12) << what << ", step " << step;
+    EXPECT_GT(norm, c.options.clip_norm) << "else nothing is clipped";
+    for (const std::uint64_t bits : world().allgather(std::bit_cast<std::uint64_t>(norm)))
+      EXPECT_EQ(bits, std::bit_cast<std::uint64_t>(norm)) << what;
+    reference.run_step(step, {}, c.options.clip_norm / (norm + 1e-6));
+    reference.expect_values(rig, fmt::format("{}, step {}", what, step));
+  }
+}
+
+TEST(GradientEngine, ClipsByTheNormOfTheWholeGradient) {
+  EngineCase c{.options = {.clip_norm = 0.5}};
+  for (const auto& [name, domains] : groupings()) {
+    for (const std::int64_t shards : shard_counts()) {
+      c.domains = domains;
+      c.shards = shards;
+      for (const bool sharded : {false, true}) {
+        c.options.shard_optimizer = sharded;
+        c.share = !sharded || domains.slices() > 1;
+        check_clipping<float>(c, fmt::format("{}, {} shards, sharded optimizer {}", name, shards, sharded));
+      }
+      c.options.shard_optimizer = false;
+      c.share = false;
+      check_clipping<float>(c, fmt::format("{}, {} shards, unshared", name, shards));
+    }
+  }
+}
+
+// Written down, as it must be the same at every number of ranks.
+constexpr double kNormOfNineLeaves = 0x1.3efd1bc6fed7ep+9;
+
+TEST(GradientEngine, TheNormHasTheSameBitsInEveryGrouping) {
+  std::set<std::uint64_t> norms;
+  for (const auto& [name, domains] : groupings()) {
+    EngineRig rig({.domains = domains, .shards = 9, .options = {.clip_norm = 1e9}});
+    rig.run_step(0);
+    norms.insert(std::bit_cast<std::uint64_t>(rig.engine().gradient_norm()));
+  }
+  EXPECT_EQ(norms.size(), 1u);
+  EXPECT_EQ(std::bit_cast<double>(*norms.begin()), kNormOfNineLeaves)
+      << fmt::format("{:a}", std::bit_cast<double>(*norms.begin()));
+}
+
+TEST(GradientEngine, TheGradientMayBeInspectedBeforeTheUpdate) {
+  for (const auto& [name, domains] : groupings()) {
+    EngineCase c{.domains = domains, .shards = 9, .options = {.shard_optimizer = domains.count() > 1}};
+    EngineRig rig(c);
+    EngineReference<float> reference(c);
+    int calls = 0;
+    rig.engine().before_update([&] {
+      ++calls;
+      const WorldLayout& where = rig.where();
+      for (std::size_t b = 0; b < rig.store().buckets().size(); ++b) {
+        const Bucket& bucket = rig.store().buckets()[b];
+        for (const Range range : rig.engine().reducer().owned_by(static_cast<int>(b) + 1, where.rank)) {
+          const auto* sums = reinterpret_cast<const float*>(bucket.gradients[0]);
+          for (const BucketEntry& e : bucket.entries) {
+            const auto p = static_cast<std::size_t>(e.name[1] - '0');
+            for (std::int64_t i = 0; i < kParameters[p]; ++i) {
+              const std::int64_t at = e.offset + i;
+              if (at < range.begin || at >= range.end) continue;
+              EXPECT_EQ(sums[at], tree_sum_of<float>(9, Wire::Exact, [&](std::int64_t leaf) {
+                          return number(leaf, gradient_shift(p, calls - 1) + i);
+                        }));
+            }
+          }
+        }
+      }
+      return 0.25;
+    });
+    for (std::int64_t step = 0; step < 2; ++step) {
+      rig.run_step(step);
+      reference.run_step(step, {}, 0.25);
+      EXPECT_EQ(calls, step + 1);
+      reference.expect_values(rig, fmt::format("{}, step {}", name, step));
+    }
+  }
+}
+
+TEST(GradientEngine, AStepWithoutSamplesChangesNothing) {
+  for (const auto& [name, domains] : groupings()) {
+    for (const double clip_norm : {0.0, 0.5}) {
+      EngineCase c{.domains = domains, .options = {.clip_norm = clip_norm}};
+      EngineRig rig(c);
+      const EngineReference<float> reference(c);
+      std::set<std::int64_t> all;
+      for (std::int64_t leaf = 0; leaf < world().size(); ++leaf) all.insert(leaf);
+      int calls = 0;
+      rig.engine().before_update([&] { return ++calls; });
+      for (std::int64_t step = 0; step < 2; ++step) rig.run_step(step, all);
+      EXPECT_EQ(rig.engine().sums()[kSampleSum], 0);
+      EXPECT_EQ(calls, 0);
+      reference.expect_values(rig, name);
+      reference.expect_states(rig, name);
+    }
+  }
+}
+
+// Plans of different batches may finish in other orders: here every rank in its own, rank 1 in reverse of rank 0.
+TEST(GradientEngine, RanksMayFinishBucketsInDifferentOrders) {
+  std::vector<std::size_t> order{0, 1, 2, 3, 4, 5};
+  if (world().rank() % 2 == 1) std::ranges::reverse(order);
+  std::ranges::rotate(order, order.begin() + world().rank() / 2);
+  for (const auto& [name, domains] : groupings()) {
+    for (const bool thread : {false, true}) {
+      EngineCase c{.domains = domains, .shards = 3 * world().size(), .bucket_bytes = 1, .options = {.thread = thread}};
+      EngineRig rig(c);
+      EngineReference<float> reference(c);
+      ASSERT_EQ(rig.store().buckets().size(), kParameters.size());
+      for (std::int64_t step = 0; step < 3; ++step) {
+        rig.run_step(step, {}, order);
+        reference.run_step(step);
+        reference.expect_values(rig, fmt::format("{}, thread {}, step {}", name, thread, step));
+      }
+    }
+  }
+}
+
+TEST(GradientEngine, RanksInDifferentStepsAreTold) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+  for (const auto& [name, domains] : groupings()) {
+    for (const bool thread : {false, true}) {
+      if (thread && domains.count() > 1) continue;  // sends that nobody receives are given up after a second each
+      EngineRig rig({.domains = domains, .options = {.thread = thread}});
+      const std::string error = error_of([&] {
+        rig.engine().begin_step({.samples = world().is_root() ? 90u : 100u, .learning_rate = 0.1});
+        rig.engine().sums_ready();
+        rig.engine().zero_gradients();
+        rig.engine().end_leaf();
+        rig.engine().finish_step();
+      });
+      EXPECT_NE(error.find("the number of samples in the step differs"), std::string::npos) << name << ": " << error;
+      EXPECT_NE(error.find("rank 0 has 90"), std::string::npos) << error;
+      rig.fail();
+      world().barrier();
+    }
+  }
+}
+
+TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
+  const int last = world().size() - 1;
+  for (const bool thread : {false, true}) {
+    EngineRig rig({.domains = one_domain().domains, .options = {.thread = thread}});
+    rig.run_step(0);
+    if (world().rank() == last) {
+      rig.begin(1);
+    } else {
+      const std::string error = error_of([&] { rig.run_step(1); });
+      EXPECT_NE(error.find(fmt::format("local rank {} of this node has failed", last)), std::string::npos) << error;
+    }
+    rig.fail();
+    world().barrier();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test
