@@ -75,19 +75,17 @@ TEST(SyncBatchNorm, EachBlockMayBeRecomputed) {
   }
 }
 
-// Micro-batch m of the whole is that of all ranks together.
+// Reorders the whole batch so that its micro-batch m is what all ranks together have in theirs.
 void sort_by_micro_batch(data::Batch& batch, int ranks, std::int64_t accumulate) {
-  const data::Batch original{batch.names, {batch.fields[0].to(DType::F64), batch.fields[1].to(DType::I32)}, batch.step};
-  std::int64_t to = 0;
-  for (std::int64_t micro = 0; micro < accumulate; ++micro) {
-    for (int r = 0; r < ranks; ++r) {
-      const Range leaf = part_of(batch.samples(), ranks, r), part = part_of(leaf.size(), accumulate, micro);
-      for (std::int64_t from = leaf.begin + part.begin; from < leaf.begin + part.end; ++from, ++to) {
-        for (std::size_t f = 0; f < batch.fields.size(); ++f) {
-          const std::size_t bytes = batch.fields[f].bytes() / static_cast<std::size_t>(batch.samples());
-          std::copy_n(original.fields[f].raw() + static_cast<std::size_t>(from) * bytes, bytes,
-                      batch.fields[f].raw() + static_cast<std::size_t>(to) * bytes);
-        }
+  for (Tensor& field : batch.fields) {
+    const std::size_t bytes = field.bytes() / static_cast<std::size_t>(batch.samples());
+    const std::vector<std::byte> original(field.raw(), field.raw() + field.bytes());
+    std::byte* to = field.raw();
+    for (std::int64_t micro = 0; micro < accumulate; ++micro) {
+      for (int r = 0; r < ranks; ++r) {
+        const Range leaf = part_of(batch.samples(), ranks, r), part = part_of(leaf.size(), accumulate, micro);
+        to = std::copy_n(original.begin() + (leaf.begin + part.begin) * static_cast<std::int64_t>(bytes),
+                         part.size() * static_cast<std::int64_t>(bytes), to);
       }
     }
   }
