@@ -175,6 +175,28 @@ TEST(SyncBatchNorm, RunsWithOneShardPerRankAlone) {
   EXPECT_NE(error_of([&] { Rig(world(), task); }).find("expected as many shards as ranks"), std::string::npos);
 }
 
+TEST(SyncBatchNorm, HasTheSameBitsOnEveryPathOfTheGradients) {
+  using Path = train::ParallelOptions::Path;
+  Task task = whole_batch_task(13, DType::F32);
+  task.options.bucket_bytes = 1000;  // many, so that forward waits for buckets as well as for sums
+  const auto usual = run_task(world(), task);
+  for (const train::ParallelOptions& options : {train::ParallelOptions{.path = Path::Messages},
+                                                {.share_weights = false},
+                                                {.thread = true},
+                                                {.path = Path::Messages, .shard_optimizer = true, .thread = true}}) {
+    task.options.parallel = options;
+    expect_same_bits(*run_task(world(), task), *usual, "another path");
+  }
+}
+
+TEST(SyncBatchNorm, NobodyWaitsForARankThatFailed) {
+  const Communicator comm = Communicator::world();
+  Rig rig(comm, whole_batch_task(12));
+  data::Batch batch = rig.loader->next();
+  if (comm.rank() == comm.size() - 1) batch.names[0] = "picture";
+  EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }), "");
+}
+
 TEST(TreeCollective, SumsInTheTreesOrder) {
   const int size = world().size();
   TreeCollective collective(world());
