@@ -28,7 +28,7 @@ struct BenchOptions {
   std::string model = "resnet20", precision = "f32", conv_math = "fast", recompute = "norms", kernels;
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
-  bool json = false, profile = false, first_step = false;
+  bool json = false, profile = false, first_step = false, sync_bn = false;
 };
 
 CompileOptions compile_options(const BenchOptions& o) {
@@ -37,7 +37,8 @@ CompileOptions compile_options(const BenchOptions& o) {
   const auto math = o.conv_math == "exact" ? KernelOptions::ConvMath::Exact : KernelOptions::ConvMath::Fast;
   return {.bf16 = o.precision == "bf16",
           .recompute = recompute.at(o.recompute),
-          .kernels = {.conv_math = math, .prefer = o.kernels}};
+          .kernels = {.conv_math = math, .prefer = o.kernels},
+          .synchronisation = {.all_norms = o.sync_bn}};
 }
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
@@ -177,6 +178,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
+  app.add_flag("--sync-bn", o.sync_bn, "batch norms normalise by all ranks' samples");
   app.add_flag("--profile", o.profile, "where the steps' time went, by class and node, against the machine's peaks");
   app.add_flag("--first-step", o.first_step, "a line when the first step is done");
   app.add_flag("--json", o.json, "one JSON object instead of a line");

@@ -194,6 +194,38 @@ void expect_backward(const Layer<T>& layer, bool relu, bool with_residual) {
   if (relu && with_residual) expect_zero_padding(v, layer.dresidual);
 }
 
+// The sums alone, then each pass by given sums: forward's and backward's own bits.
+TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
+  using T = TypeParam;
+  for (const BatchNormView& v : views()) {
+    for (const auto& [relu, with_residual] : {std::pair(false, false), {true, false}, {true, true}}) {
+      Layer<T> whole(v), parts(v);
+      batch_norm_forward(whole.forward(relu, with_residual));
+      batch_norm_backward(whole.backward(relu, with_residual));
+      batch_norm_moments<T>(
+          {.view = v, .x = parts.x.data(), .sums = parts.sums.data(), .workspace = parts.workspace.data()});
+      EXPECT_TRUE(same_bits(parts.sums, whole.sums));
+      parts.mean = whole.mean;
+      parts.inv_std = whole.inv_std;
+      parts.y = whole.y;
+      BatchNormBackward<T> backward = parts.backward(relu, with_residual);
+      std::vector<double> sums(parts.sums.size());
+      batch_norm_gradient_sums(backward, sums.data());
+      if (with_residual) {
+        EXPECT_TRUE(same_bits(parts.dresidual, whole.dresidual));
+        backward.dy = parts.dresidual.data();
+        backward.y = nullptr;
+        backward.dresidual = nullptr;
+        backward.relu = false;
+      }
+      batch_norm_gradient_apply(backward, sums.data(), std::max(1.0, static_cast<double>(v.batch * v.spatial)));
+      EXPECT_TRUE(same_bits(parts.dx, whole.dx));
+      EXPECT_TRUE(same_bits(parts.dgamma, whole.dgamma));
+      EXPECT_TRUE(same_bits(parts.dbeta, whole.dbeta));
+    }
+  }
+}
+
 TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
   using T = TypeParam;
   for_levels([](const VectorKernels& kernels) {

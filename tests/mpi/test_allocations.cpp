@@ -38,5 +38,10 @@ TEST(Allocations, AStepMakesNone) {
   expect_none(mlp);
 }
 
+TEST(Allocations, AStepWithSynchronisedBatchNormMakesNone) {
+  const train::TrainerOptions options{.global_batch = 16, .compile = {.synchronisation = {.all_norms = true}}};
+  expect_none(counts_of_steps({.channels = 3, .side = 8, .options = options, .network = make_resnet}));
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -211,6 +211,31 @@ TEST(Passes, Bf16StaysNearF32) {
   EXPECT_LT(distance(half.evaluated, full.evaluated), 0.02);
 }
 
+// Without other ranks, what is cut where it sums over ranks is what it is cut from.
+class Alone : public Collective {
+ public:
+  void allreduce_sum(std::span<double>) override {}
+};
+
+TEST(Passes, SynchronisedBatchNormAloneIsBatchNorm) {
+  const Synchronisation sync{.collective = std::make_shared<Alone>(), .all_norms = true};
+  const auto expect_same = [&](DType dtype, CompileOptions options, double tolerance) {
+    const Outcome plain = outcome(dtype, options);
+    options.synchronisation = sync;
+    const Outcome cut = outcome(dtype, options);
+    EXPECT_NEAR(cut.loss, plain.loss, tolerance * plain.loss);
+    expect_near(cut.gradients, plain.gradients, tolerance);
+    expect_near(cut.sums, plain.sums, tolerance);
+  };
+  for (const Recompute what : {Recompute::None, Recompute::Norms, Recompute::Blocks}) {
+    expect_same(DType::F64, {.recompute = what}, 1e-12);
+    expect_same(DType::F32, {.recompute = what}, kF32);
+  }
+  expect_same(DType::F64, {.fuse = false}, 1e-12);
+  for (const char* prefer : kPreferred) expect_same(DType::F32, {.kernels = {.prefer = prefer}}, kF32);
+  expect_same(DType::F32, {.bf16 = true}, 0.02);
+}
+
 TEST(Passes, Bf16NeedsF32Parameters) {
   const Network network{Channels(DType::F64)};
   expect_error(
@@ -259,6 +284,18 @@ TEST(Passes, BatchNormAddsTheGradientsOfABlocksBranches) {
   EXPECT_EQ(fused.count("batch_norm2d_gradient", "of a sum"), 1) << "the first block's, which the second branches from";
   EXPECT_EQ(plain.count("batch_norm2d_gradient", "of a sum"), 0);
   EXPECT_EQ(fused.count("binary"), 1) << "the gradients of the first block's input";
+}
+
+TEST(Passes, SynchronisedBatchNormFusesLikewiseAndNeverSumsAgain) {
+  const Synchronisation sync{.collective = std::make_shared<Alone>(), .all_norms = true};
+  for (const Recompute what : {Recompute::None, Recompute::Norms, Recompute::Blocks}) {
+    const PlanOf plan(Mode::Train, {.recompute = what, .synchronisation = sync});
+    EXPECT_EQ(plan.count("unary"), 0);
+    EXPECT_EQ(plan.count("batch_norm2d_sync", "+ residual + relu"), 2);
+    EXPECT_EQ(plan.count("batch_norm2d_gradient_sums", "of a sum"), 1);
+    EXPECT_EQ(plan.count("all_reduce_sum"), 2 * 5) << "forward and backward of each";
+  }
+  EXPECT_EQ(PlanOf(Mode::Eval, {.synchronisation = sync}).count("all_reduce_sum"), 0);
 }
 
 TEST(Passes, InferenceHasNoBatchNormAfterAConvolution) {

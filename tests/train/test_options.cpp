@@ -123,6 +123,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                 "w.h5",
                                 "--precision",
                                 "f64",
+                                "--sync-bn",
                                 "--quiet",
                                 "--profile",
                                 "--depth",
@@ -136,6 +137,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"global-batch", 32},
                                    {"accumulate", 2},
                                    {"shards", 0},
+                                   {"sync-bn", true},
                                    {"optimizer", "sgd"},
                                    {"lr", 0.25},
                                    {"momentum", 0.5},
@@ -324,6 +326,10 @@ TEST(Validate, Contradictions) {
   EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
   EXPECT_EQ(validation_error({.shards = 4}, 3), "");
   EXPECT_EQ(validation_error({.accumulate = 2, .shards = 4}), "");
+  const std::string sync = validation_error({.shards = 4, .sync_bn = true}, 2);
+  EXPECT_TRUE(has(sync, "--sync-bn with --shards 4 and 2 ranks, expected as many shards as ranks")) << sync;
+  EXPECT_EQ(validation_error({.shards = 4, .sync_bn = true}, 4), "");
+  EXPECT_EQ(validation_error({.sync_bn = true}, 3), "");
   EXPECT_TRUE(has(validation_error({.momentum = 0, .nesterov = true}), "--nesterov with --momentum 0"));
   EXPECT_TRUE(has(validation_error({.optimizer = "adam", .nesterov = true}), "--nesterov with --optimizer adam"));
   EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));

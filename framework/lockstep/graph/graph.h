@@ -9,12 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/graph/collective.h"
 #include "lockstep/graph/op.h"
 #include "lockstep/graph/parameter.h"
 
 namespace lockstep {
 
 enum class Mode : std::uint8_t { Train, Eval };
+
+// The ranks that a graph's collective nodes run on; without any, batch norms have their own samples alone.
+struct Synchronisation {
+  std::shared_ptr<Collective> collective = {};
+  bool all_norms = false;  // every batch norm of the model, whatever its own options say
+};
 
 struct Node {
   enum class Kind : std::uint8_t { Op, Input, Parameter };
@@ -52,6 +59,8 @@ class Graph {
   DType dtype() const { return dtype_; }  // of parameters
   DType matrix_dtype() const { return matrix_dtype_; }
   std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
+  const Synchronisation& synchronisation() const { return synchronisation_; }
+  void bind(Synchronisation synchronisation) { synchronisation_ = std::move(synchronisation); }
 
   Value input(const std::string& name, Type type);  // the same name gives the same value; types must agree
   Value parameter(const Parameter& parameter);      // likewise by identity
@@ -113,6 +122,7 @@ class Graph {
   Mode mode_;
   DType dtype_, matrix_dtype_;
   std::uint64_t seed_;
+  Synchronisation synchronisation_;
   std::string place_;
   int block_ = 0, blocks_ = 0;
   std::vector<Node> nodes_;

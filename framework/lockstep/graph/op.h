@@ -31,6 +31,8 @@ class Op {
   virtual std::string attributes() const { return ""; }       // "3x3 stride 2", for printed plans
   // True if the one output is the first input's memory under another shape; such nodes cost nothing.
   virtual bool is_view() const { return false; }
+  // True if all ranks must run it together, so that a plan with it runs on a rank without samples too.
+  virtual bool is_collective() const { return false; }
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #include "lockstep/nn/layers.h"
 
-#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/batch_norm2d_sync.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/linear.h"
 
@@ -82,7 +82,10 @@ Value BatchNorm2d::operator()(Value x) const {
   if (!g.training() || frozen_) {
     return batch_norm2d_inference(x, gamma, beta, g.parameter(mean_), g.parameter(variance_), config_.epsilon);
   }
-  const BatchNormOutputs out = batch_norm2d(x, gamma, beta, config_.epsilon);
+  const auto& [ranks, all_norms] = g.synchronisation();
+  const bool sync = ranks != nullptr && (config_.sync || all_norms);
+  const BatchNormOutputs out = sync ? batch_norm2d_sync({x, gamma, beta}, config_.epsilon, ranks)
+                                    : batch_norm2d(x, gamma, beta, config_.epsilon);
   g.add({.mean = &mean_,
          .variance = &variance_,
          .batches = &batches_,

@@ -47,10 +47,12 @@ struct BatchNorm2dConfig {
   std::int64_t channels;
   double epsilon = 1e-5, momentum = 0.1;
   double initial_scale = 1;
+  bool sync = false;  // normalise by the statistics of all ranks' samples
 };
 
-// In training normalises by the batch's statistics (per shard) and moves running_mean and running_var towards those of
-// the global batch, once per step; at evaluation, or with frozen statistics, by the running ones.
+// In training normalises by the batch's statistics (per shard, or with sync of all ranks together) and moves
+// running_mean and running_var towards those of the global batch, once per step; at evaluation, or with frozen
+// statistics, by the running ones.
 class BatchNorm2d : public Module {
  public:
   explicit BatchNorm2d(BatchNorm2dConfig config);

@@ -7,19 +7,6 @@
 namespace lockstep {
 namespace {
 
-void require_images(std::string_view op, std::string_view place, std::span<const Type> inputs, bool residual) {
-  const Shape& x = inputs[0].shape;
-  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
-  const DType type = sum_type(inputs[0].dtype);
-  for (const Type& t : inputs.subspan(1, inputs.size() - (residual ? 2 : 1))) {
-    check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
-          name_of(type), x[1]);
-    check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
-  }
-  check(!residual || inputs.back() == inputs[0], op, "{}: residual is {}, expected {}", place, inputs.back().str(),
-        inputs[0].str());
-}
-
 double per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
 }
@@ -32,8 +19,34 @@ bool is_sum(Value v) {
 
 }  // namespace
 
+void require_batch_norm_inputs(std::string_view op, std::string_view place, std::span<const Type> inputs,
+                               bool residual) {
+  const Shape& x = inputs[0].shape;
+  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  const DType type = sum_type(inputs[0].dtype);
+  for (const Type& t : inputs.subspan(1, inputs.size() - (residual ? 2 : 1))) {
+    check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
+          name_of(type), x[1]);
+    check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
+  }
+  check(!residual || inputs.back() == inputs[0], op, "{}: residual is {}, expected {}", place, inputs.back().str(),
+        inputs[0].str());
+}
+
+BatchNormGradientInputs batch_norm_gradient_inputs(const Op::Request& r, const Epilogue& epilogue) {
+  const Value x = r.inputs[0], dy = r.gradients[0];
+  BatchNormGradientInputs result{{x, dy, r.inputs[1], r.outputs[1], r.outputs[2]}};
+  if (epilogue.relu) result.values.push_back(epilogue.residual ? r.outputs[0] : r.inputs[2]);
+  result.adds = epilogue.relu && epilogue.residual && is_sum(dy);
+  if (result.adds) {
+    result.values[1] = x.graph().node(dy).inputs[0];
+    result.values.push_back(x.graph().node(dy).inputs[1]);
+  }
+  return result;
+}
+
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_images(name(), place, inputs, epilogue_.residual);
+  require_batch_norm_inputs(name(), place, inputs, epilogue_.residual);
   const Type& per_channel = inputs[1];
   return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }
@@ -41,17 +54,10 @@ std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const T
 std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
   check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(),
         "gradients through the batch statistics are not defined");
-  const Value x = r.inputs[0], gamma = r.inputs[1], dy = r.gradients[0];
-  std::vector<Value> inputs{x, dy, gamma, r.outputs[1], r.outputs[2]};
-  if (epilogue_.relu) inputs.push_back(epilogue_.residual ? r.outputs[0] : r.inputs[2]);
-  const bool masks = epilogue_.relu && epilogue_.residual, adds = masks && is_sum(dy);
-  if (adds) {
-    inputs[1] = x.graph().node(dy).inputs[0];
-    inputs.push_back(x.graph().node(dy).inputs[1]);
-  }
+  auto [inputs, adds] = batch_norm_gradient_inputs(r, epilogue_);
   std::vector<Value> result =
-      x.graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_, adds), std::move(inputs));
-  if (epilogue_.residual && !epilogue_.relu) result.push_back(dy);
+      r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_, adds), std::move(inputs));
+  if (epilogue_.residual && !epilogue_.relu) result.push_back(r.gradients[0]);
   return result;  // x, gamma, beta, [residual]
 }
 
@@ -78,7 +84,7 @@ double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<cons
 }
 
 std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_images(name(), place, inputs, epilogue_.residual);
+  require_batch_norm_inputs(name(), place, inputs, epilogue_.residual);
   return {inputs[0]};
 }
 

@@ -1,5 +1,6 @@
 // Batch normalisation over (N, H, W) per channel (Ioffe and Szegedy 2015): with the batch's own statistics in training,
-// with given ones at evaluation. Both may have an epilogue, whose residual is their last input.
+// with given ones at evaluation. Both may have an epilogue, whose residual is their last input. Statistics of all ranks
+// together are in ops/batch_norm2d_sync.h.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -101,6 +102,20 @@ class FoldBatchNormOp : public Op {
   double epsilon_;
 };
 
+// What batch norms have in common: the checks of (x, per-channel values..., [residual]), and what the gradient of an op
+// whose inputs begin with (x, gamma, beta) and whose outputs with (y, mean, inverse deviation) reads. `adds` tells that
+// dy is taken as the two parts of a sum.
+void require_batch_norm_inputs(std::string_view op, std::string_view place, std::span<const Type> inputs,
+                               bool residual);
+struct BatchNormGradientInputs {
+  std::vector<Value> values;
+  bool adds = false;
+};
+BatchNormGradientInputs batch_norm_gradient_inputs(const Op::Request& request, const Epilogue& epilogue);
+
+struct BatchNormInputs {
+  Value x, gamma, beta;
+};
 struct BatchNormOutputs {
   Value y, sums;
 };

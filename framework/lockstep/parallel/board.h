@@ -36,6 +36,12 @@ class Board {
     }
     return true;
   }
+  // Throws Error if one has, whatever its flags say.
+  void check_alive() const {
+    for (int r = 0; r < size(); ++r) {
+      check(value(r, kFailed) == 0, "reduction", "local rank {} of this node has failed", r);
+    }
+  }
   // Tells the others not to wait for this rank.
   void fail() { raise(kFailed, 1); }
 

@@ -206,6 +206,11 @@ void GradientEngine::poll() {
   if (posted_) advance();
 }
 
+void GradientEngine::progress() {
+  gradient_board_->check_alive();
+  advance();
+}
+
 void GradientEngine::retired(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
   if (--awaited_[static_cast<std::size_t>(bucket)] > 0) return;

@@ -59,6 +59,9 @@ class GradientEngine : public PlanHooks {
   void needs(int bucket) override;
   void retired(const Parameter* parameter) override;
   void poll() override;
+  // Drives on what other ranks may wait for; whoever waits for them in the middle of a plan calls it meanwhile. Throws
+  // Error if a rank of the node has failed.
+  void progress();
 
   // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
   // sample. sums() and statistics() are then global. Values may be read bucket by bucket after needs(), all of them

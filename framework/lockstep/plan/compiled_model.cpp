@@ -48,6 +48,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
   const DType dtype = store_.options().dtype;
   Plan::Source source{
       std::make_unique<Graph>(mode, dtype, store_.options().seed, options_.bf16 ? DType::BF16 : dtype), batch, {}, {}};
+  if (mode == Mode::Train) source.graph->bind(options_.synchronisation);
   source.traced = function_(Inputs(*source.graph, inputs));
   for (Value* v : {&source.traced.loss.mean, &source.traced.loss.weight}) {
     if (*v) *v = cast(*v, sum_type(v->dtype()));

@@ -25,6 +25,7 @@ struct CompileOptions {
   KernelOptions kernels = {};
   KernelChooser choose = {};  // empty: by the kernels' static rules
   Unused unused = Unused::Error;
+  Synchronisation synchronisation = {};  // with whom nodes of training plans sum over ranks
 };
 
 class CompiledModel {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "lockstep/graph/copy.h"
-#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/batch_norm2d_sync.h"
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
@@ -74,7 +74,8 @@ class Fusion {
     for (std::size_t k = 1; k < node(v).outputs.size(); ++k) {
       if (readers(graph_.value(v.node(), static_cast<int>(k))) > 0) return false;
     }
-    return v.index() == 0 && (as<BatchNorm2dOp>(node(v)) != nullptr || as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
+    return v.index() == 0 && (as<BatchNorm2dOp>(node(v)) != nullptr || as<BatchNorm2dSyncOp>(node(v)) != nullptr ||
+                              as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
   }
   bool is_product(Value v) const { return as<Conv2dOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
   // A batch norm at inference whose input is a convolution that nobody else reads.
@@ -138,6 +139,7 @@ class Fusion {
 
   static std::shared_ptr<const Op> with_epilogue(const Node& root, const Epilogue& epilogue) {
     if (const auto* op = as<BatchNorm2dOp>(root)) return std::make_shared<BatchNorm2dOp>(op->epsilon(), epilogue);
+    if (const auto* op = as<BatchNorm2dSyncOp>(root)) return op->with(epilogue);
     if (const auto* op = as<BatchNorm2dInferenceOp>(root))
       return std::make_shared<BatchNorm2dInferenceOp>(op->epsilon(), epilogue);
     if (const auto* op = as<Conv2dOp>(root)) return std::make_shared<Conv2dOp>(op->options(), epilogue);

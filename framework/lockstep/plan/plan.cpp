@@ -298,6 +298,10 @@ const double* Plan::statistic_sums(std::size_t i) const {
   return static_cast<const double*>(address(assembly_.outputs[static_cast<std::size_t>(statistics_[i])]));
 }
 
+bool Plan::is_collective() const {
+  return std::ranges::any_of(assembly_.steps, [](const PlanStep& step) { return step.op->is_collective(); });
+}
+
 double Plan::flops() const {
   double total = 0;
   for (const PlanStep& step : assembly_.steps) total += step.flops;

@@ -65,6 +65,8 @@ class Plan {
   const std::vector<RunningStatistics>& statistics() const { return graph_->statistics(); }
   const double* statistic_sums(std::size_t i) const;
   std::int64_t batch() const { return batch_; }
+  // Has nodes that all ranks run together.
+  bool is_collective() const;
 
   // For people: a line per step with shapes, layouts, bytes, FLOPs; and the totals.
   std::string describe() const;

@@ -1,7 +1,7 @@
 #include "lockstep/plan/recompute.h"
 
 #include "lockstep/graph/copy.h"
-#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/batch_norm2d_sync.h"
 
 namespace lockstep {
 namespace {
@@ -48,10 +48,10 @@ class Recomputation {
     std::vector<int> passes(static_cast<std::size_t>(forward_nodes_), 0);  // by node: from kept values to output 0
     for (int i = 0; i < forward_nodes_; ++i) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
-      const BatchNorm2dOp* norm = as_norm(node);
+      const Epilogue* norm = as_norm(node);
       int& needed = passes[static_cast<std::size_t>(i)];
       if (norm != nullptr) {
-        const bool residual = norm->epilogue().residual;
+        const bool residual = norm->residual;
         needed = 1 + (residual ? passes[static_cast<std::size_t>(node.inputs.back().node())] : 0);
         if (!kept(graph_.value(i, 0)) && needed <= kPasses) continue;
       }
@@ -70,14 +70,19 @@ class Recomputation {
     }
   }
 
-  static const BatchNorm2dOp* as_norm(const Node& node) { return dynamic_cast<const BatchNorm2dOp*>(node.op.get()); }
+  // The epilogue of a node that normalises by statistics which it leaves as outputs 1 and 2; null for others.
+  static const Epilogue* as_norm(const Node& node) {
+    if (const auto* op = dynamic_cast<const BatchNorm2dOp*>(node.op.get())) return &op->epilogue();
+    if (const auto* op = dynamic_cast<const BatchNorm2dSyncOp*>(node.op.get())) return &op->epilogue();
+    return nullptr;
+  }
 
   // Not kept, and not computed again yet.
   bool is_dropped(Value v) {
     const Node& node = graph_.node(v);
     if (v.node() >= forward_nodes_ || node.kind != Node::Kind::Op || kept(v)) return false;
     const bool statistic = as_norm(node) != nullptr && v.index() > 0;  // a few numbers per channel
-    return !statistic && (what_ == Recompute::Norms || node.block != 0);
+    return !statistic && !node.op->is_collective() && (what_ == Recompute::Norms || node.block != 0);
   }
 
   // Appends what computes a dropped value again, and maps the value to it.
@@ -88,10 +93,12 @@ class Recomputation {
     kept(v) = true;
     const Graph::Scope scope(to, "again " + node.place);
     std::vector<Value> inputs = copy.inputs(node);
-    if (const BatchNorm2dOp* norm = as_norm(node)) {
-      const auto statistic = [&](int k) { return copy(graph_.value(v.node(), k)); };
-      inputs.insert(inputs.begin() + 3, {statistic(1), statistic(2)});
-      copy.map(v, to.apply(std::make_shared<BatchNorm2dNormaliseOp>(norm->epilogue()), std::move(inputs))[0]);
+    if (const Epilogue* norm = as_norm(node)) {
+      const Value residual = norm->residual ? inputs.back() : Value();
+      inputs.resize(3);  // x, gamma, beta
+      for (const int k : {1, 2}) inputs.push_back(copy(graph_.value(v.node(), k)));
+      if (residual) inputs.push_back(residual);
+      copy.map(v, to.apply(std::make_shared<BatchNorm2dNormaliseOp>(*norm), std::move(inputs))[0]);
       return;
     }
     const std::vector<Value> outputs = to.apply(node.op, std::move(inputs));

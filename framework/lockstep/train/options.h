@@ -59,6 +59,7 @@ struct Options {
   // Ranks
   std::int64_t accumulate = 1;  // micro-batches per rank and update
   std::int64_t shards = 0;      // leaves of the reduction tree; 0: one per rank
+  bool sync_bn = false;         // batch norms normalise by all ranks' samples
   int threads = 0;              // compute threads per rank; 0: the cores it may use
   int loaders = -1;             // threads per rank that prepare batches; -1: chosen from the cores
 

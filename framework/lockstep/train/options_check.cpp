@@ -51,6 +51,11 @@ void check_batch(const Options& o, int world_size) {
         o.global_batch, o.batch_size, world_size, o.accumulate, product);
   check(o.shards == 0 || o.shards >= world_size, kPlace,
         "--shards is {} with {} ranks, expected at least one shard per rank (or 0, for none)", o.shards, world_size);
+  check(
+      !o.sync_bn || o.shards == 0 || o.shards == world_size, kPlace,
+      "--sync-bn with --shards {} and {} ranks, expected as many shards as ranks (or 0, for none): shards of one rank "
+      "run one after the other",
+      o.shards, world_size);
   const std::int64_t batch = global_batch(o, world_size);
   check(o.limit_train == 0 || o.limit_train >= batch, kPlace,
         "--limit-train is {}, expected at least one global batch of {} samples", o.limit_train, batch);

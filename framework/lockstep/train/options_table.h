@@ -168,6 +168,10 @@ void visit_ranks(O& o, Visit& visit) {
        .text = "cut each global batch into S parts, for the same bits at any number of ranks up to S; 0: one per rank",
        .high = 1e6},
       o.shards);
+  visit({.name = "sync-bn",
+         .value = "",
+         .text = "batch norms normalise by the statistics of all ranks' samples of a micro-batch, not each rank's own"},
+        o.sync_bn);
   visit({.name = "threads",
          .value = "N",
          .text = "compute threads per rank; 0: as many as it has cores, with --shards 1, as bits depend on it",

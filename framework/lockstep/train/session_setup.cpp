@@ -102,6 +102,7 @@ CompileOptions compile_options(const comm::Communicator& comm, const Options& o)
   compile.recompute = o.recompute == "none"     ? Recompute::None
                       : o.recompute == "blocks" ? Recompute::Blocks
                                                 : Recompute::Norms;
+  compile.synchronisation.all_norms = o.sync_bn;
   if (o.conv_math == "exact") compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
   const bool here = has_bf16_instructions() && has_onednn();
   const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;

@@ -87,6 +87,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
       fields_(std::move(fields)),
       options_(prepared(std::move(options))),
       memory_(comm_, domains(module), options_.parallel.share_weights),
+      collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
@@ -95,6 +96,12 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
     Plan& nominal = model_.plan(Mode::Train, types_of(fields_, nominal_samples(options_, world_)));
     counts_ = nominal.counts();
     statistics_ = nominal.statistics();
+    plans_are_collective_ = nominal.is_collective();
+    check(
+        !plans_are_collective_ || world_.tree.leaves() == world_.size, "trainer",
+        "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
+        "run one after the other: expected as many shards as ranks, or none",
+        options_.shards, world_.size);
     for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
@@ -109,6 +116,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
                     .thread = drives_by_thread(),
                     .local_steps = options_.parallel.local_steps,
                     .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()}});
+  if (collective_) collective_->while_waiting([this] { engine_->progress(); });
   broadcast_weights();
 }
 
@@ -158,6 +166,7 @@ std::string Trainer::describe_parallel() const {
 CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) {
   CompileOptions compile = options_.compile;
   compile.fold = false;
+  compile.synchronisation.collective = collective_;
   if (!options_.autotune) return compile;
   const auto compile_with = [&](const KernelChooser& choose) {
     CompileOptions measuring = compile;
@@ -257,6 +266,7 @@ class Trainer::LeafHooks : public PlanHooks {
 };
 
 void Trainer::add_forward(const Plan& plan, std::int64_t samples) {
+  if (samples == 0) return;  // the mean of no sample is no number
   add_sums(plan, engine_->leaf_sums(), samples);
   std::size_t at = 0;
   for (std::size_t s = 0; s < statistics_.size(); ++s) {
@@ -269,9 +279,12 @@ void Trainer::add_forward(const Plan& plan, std::int64_t samples) {
 // The leaf's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is
 // through.
 void Trainer::run_leaf(const Local& local, Range leaf) {
-  std::int64_t last = options_.accumulate - 1;  // the last micro-batch with a sample in it
-  while (last > 0 && part_of(leaf.size(), options_.accumulate, last).size() == 0) --last;
-  if (leaf.size() == 0) {
+  std::int64_t last = options_.accumulate - 1;  // the last micro-batch that is run
+  const auto is_run = [&](std::int64_t micro) {
+    return plans_are_collective_ || part_of(leaf.size(), options_.accumulate, micro).size() > 0;
+  };
+  while (last > 0 && !is_run(last)) --last;
+  if (!is_run(last)) {
     engine_->sums_ready();
     engine_->zero_gradients();
     engine_->end_leaf();

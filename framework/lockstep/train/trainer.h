@@ -19,6 +19,7 @@
 #include "lockstep/nn/module.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/parallel/tree_collective.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/overlap_trial.h"
@@ -158,13 +159,15 @@ class Trainer {
   TrainerOptions options_;
   std::string path_reason_;
   NodeMemory memory_;
-  std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
+  std::shared_ptr<TreeCollective> collective_;  // that nodes of plans sum with; null for one rank
+  std::uint64_t choices_ = 0;                   // of autotuning, hashed; before the model that is compiled by them
   CompiledModel model_;
   std::vector<std::string> counts_;
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<GradientEngine> engine_;
   std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
+  bool plans_are_collective_ = false;                     // so ranks without samples run them too
   Totals totals_;                                         // of the last step
   Plan* last_plan_ = nullptr;                             // whose values are in memory: of training, null without
   double last_weight_ = 1;

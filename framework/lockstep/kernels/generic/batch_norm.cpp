@@ -133,9 +133,34 @@ PerLane<T, B> scale_of(const T* gamma, const T* inv_std, Lanes lanes) {
   return scale;
 }
 
+// dx = gamma inv_std (dy - sum dy / n - xhat sum dy xhat / n) = a dy + b (x - mean) + c, of the sums of dy and of
+// dy (x - mean) over n elements.
+template <int B, class T>
+struct GradientFactors {
+  PerLane<T, B> a{}, b{}, c{};
+  void set(std::size_t lane, double gamma, double inverse, Terms sums, double n) {
+    const double scale = gamma * inverse;
+    a[lane] = static_cast<T>(scale);
+    b[lane] = static_cast<T>(-scale * inverse * inverse * sums.b / n);
+    c[lane] = static_cast<T>(-scale * sums.a / n);
+  }
+  void apply(const BatchNormView& v, std::int64_t cb, const T* x, const T* dy, PerLane<T, B> mean, T* dx) const {
+    each<B>(v, cb, dx,
+            [=, *this](std::int64_t i, std::size_t l) { return a[l] * dy[i] + (b[l] * (x[i] - mean[l]) + c[l]); });
+  }
+};
+
 template <class T>
 void store(T* array, std::int64_t i, double value) {
   if (array) array[i] = static_cast<T>(value);
+}
+
+template <int B>
+void store_sums(const BatchNormView& v, Lanes lanes, const Sums<B>& s, double* sums) {
+  for (std::int64_t l = 0; l < lanes.count; ++l) {
+    sums[lanes.first + l] = s.first[static_cast<std::size_t>(l)];
+    sums[v.channels + lanes.first + l] = s.second[static_cast<std::size_t>(l)];
+  }
 }
 
 template <int B, class T>
@@ -207,19 +232,71 @@ void batch_norm_backward(const BatchNormView& v, const T* x, const T* dy, const 
     constexpr int B = decltype(width)::value;
     const PerLane<T, B> centre = load<B>(mean, lanes, T(0)), weight = load<B>(gamma, lanes, T(1));
     const Sums<B> s = gradient_sums<B>(v, cb, x, dy, centre);
-    // dx = gamma inv_std (dy - dbeta / n - xhat dgamma / n) = a dy + b (x - mean) + c
-    PerLane<T, B> a{}, b{}, c{};
+    GradientFactors<B, T> factors;
     for (std::size_t l = 0; l < static_cast<std::size_t>(lanes.count); ++l) {
       const std::int64_t channel = lanes.first + static_cast<std::int64_t>(l);
-      const double inverse = static_cast<double>(inv_std[channel]), scale = static_cast<double>(weight[l]) * inverse;
+      const double inverse = static_cast<double>(inv_std[channel]);
       store(dgamma, channel, s.second[l] * inverse);
       store(dbeta, channel, s.first[l]);
-      a[l] = static_cast<T>(scale);
-      b[l] = static_cast<T>(-scale * inverse * inverse * s.second[l] / count);
-      c[l] = static_cast<T>(-scale * s.first[l] / count);
+      factors.set(l, static_cast<double>(weight[l]), inverse, {s.first[l], s.second[l]}, count);
     }
-    each<B>(v, cb, dx,
-            [=](std::int64_t i, std::size_t l) { return a[l] * dy[i] + (b[l] * (x[i] - centre[l]) + c[l]); });
+    factors.apply(v, cb, x, dy, centre, dx);
+  });
+}
+
+template <class T>
+void batch_norm_moments(const BatchNormView& v, const T* x, double* moments) {
+  for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
+    const auto s = two_sums<decltype(width)::value>(v, cb, [=](std::int64_t i, std::size_t) {
+      const double value = static_cast<double>(x[i]);
+      return Terms{value, value * value};
+    });
+    store_sums(v, lanes, s, moments);
+  });
+  moments[2 * v.channels] = static_cast<double>(v.batch * v.spatial);
+}
+
+template <class T>
+void batch_norm_statistics(std::int64_t channels, const double* moments, double eps, T* mean, T* inv_std) {
+  const double count = std::max(moments[2 * channels], 1.0);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double average = moments[c] / count;
+    const double variance = std::max(moments[channels + c] / count - average * average, 0.0);
+    mean[c] = static_cast<T>(average);
+    inv_std[c] = static_cast<T>(1 / std::sqrt(variance + eps));
+  }
+}
+
+template <class T>
+void batch_norm_gradient_sums(const BatchNormView& v, const T* x, const T* dy, const T* mean, double* sums) {
+  for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
+    constexpr int B = decltype(width)::value;
+    store_sums(v, lanes, gradient_sums<B>(v, cb, x, dy, load<B>(mean, lanes, T(0))), sums);
+  });
+  sums[2 * v.channels] = static_cast<double>(v.batch * v.spatial);
+}
+
+template <class T>
+void batch_norm_parameter_gradients(std::int64_t channels, const double* sums, const T* inv_std, T* dgamma, T* dbeta) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    dgamma[c] = static_cast<T>(sums[channels + c] * static_cast<double>(inv_std[c]));
+    dbeta[c] = static_cast<T>(sums[c]);
+  }
+}
+
+template <class T>
+void batch_norm_gradient_apply(const BatchNormView& v, const T* x, const T* dy, const T* gamma, const T* mean,
+                               const T* inv_std, const double* sums, T* dx) {
+  const double count = std::max(sums[2 * v.channels], 1.0);
+  for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
+    constexpr int B = decltype(width)::value;
+    GradientFactors<B, T> factors;
+    for (std::size_t l = 0; l < static_cast<std::size_t>(lanes.count); ++l) {
+      const std::int64_t c = lanes.first + static_cast<std::int64_t>(l);
+      factors.set(l, static_cast<double>(gamma[c]), static_cast<double>(inv_std[c]), {sums[c], sums[v.channels + c]},
+                  count);
+    }
+    factors.apply(v, cb, x, dy, load<B>(mean, lanes, T(0)), dx);
   });
 }
 
@@ -280,6 +357,12 @@ void add_channel_bias(const BatchNormView& v, T* y, const T* bias) {
                                    T*);                                                                                \
   template void batch_norm_backward<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*, T*, \
                                        T*);                                                                            \
+  template void batch_norm_moments<T>(const BatchNormView&, const T*, double*);                                        \
+  template void batch_norm_statistics<T>(std::int64_t, const double*, double, T*, T*);                                 \
+  template void batch_norm_gradient_sums<T>(const BatchNormView&, const T*, const T*, const T*, double*);              \
+  template void batch_norm_parameter_gradients<T>(std::int64_t, const double*, const T*, T*, T*);                      \
+  template void batch_norm_gradient_apply<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,   \
+                                             const double*, T*);                                                       \
   template void batch_norm_inference<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,        \
                                         double, T*);                                                                   \
   template void batch_norm_inference_backward<T>(const BatchNormView&, const T*, const T*, const T*, const T*,         \

@@ -34,6 +34,22 @@ template <class T>
 void batch_norm_mask(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* beta, const T* mean,
                      const T* inv_std, T* g);
 
+// The parts of the two for statistics of more than this view's batch. moments [2 channels + 1] get the sum of x, then
+// of x^2, and the number of elements per channel; statistics makes mean and inv_std of such moments, added up. Gradient
+// sums [2 channels + 1] are those of dy, then of dy (x - mean), and the number; apply wants them added up.
+template <class T>
+void batch_norm_moments(const BatchNormView& view, const T* x, double* moments);
+template <class T>
+void batch_norm_statistics(std::int64_t channels, const double* moments, double eps, T* mean, T* inv_std);
+template <class T>
+void batch_norm_gradient_sums(const BatchNormView& view, const T* x, const T* dy, const T* mean, double* sums);
+template <class T>
+void batch_norm_gradient_apply(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* mean,
+                               const T* inv_std, const double* sums, T* dx);
+// dgamma and dbeta of a view's own gradient sums.
+template <class T>
+void batch_norm_parameter_gradients(std::int64_t channels, const double* sums, const T* inv_std, T* dgamma, T* dbeta);
+
 // The same with given statistics, which are constants to the gradient.
 template <class T>
 void batch_norm_inference(const BatchNormView& view, const T* x, const T* gamma, const T* beta, const T* running_mean,

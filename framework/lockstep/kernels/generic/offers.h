@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/conv2d.h"
@@ -70,6 +71,13 @@ inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout
   return c;
 }
 
+// The epilogue in place, in loops of its own.
+template <class T>
+void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {
+  if (epilogue.residual) add(n, y, residual, y);
+  if (epilogue.relu) relu_forward(n, y, y);
+}
+
 inline Conv2dGeometry conv2d_geometry(const Conv2dOptions& o, const Shape& x, const Shape& weight) {
   return {.batch = x[0],
           .in_channels = x[1],
@@ -118,5 +126,6 @@ void register_elementwise(KernelRegistry& registry);
 void register_products(KernelRegistry& registry);
 void register_images(KernelRegistry& registry);
 void register_losses(KernelRegistry& registry);
+void register_sync(KernelRegistry& registry);
 
 }  // namespace lockstep::generic

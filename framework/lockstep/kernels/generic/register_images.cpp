@@ -13,13 +13,6 @@
 namespace lockstep::generic {
 namespace {
 
-// The epilogue in place, in loops of its own.
-template <class T>
-void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {
-  if (epilogue.residual) add(n, y, residual, y);
-  if (epilogue.relu) relu_forward(n, y, y);
-}
-
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
   const auto& op = r.as<BatchNorm2dOp>();

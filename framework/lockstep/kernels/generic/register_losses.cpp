@@ -110,6 +110,7 @@ void register_generic_kernels(KernelRegistry& registry) {
   generic::register_elementwise(registry);
   generic::register_products(registry);
   generic::register_images(registry);
+  generic::register_sync(registry);
   generic::register_losses(registry);
 }
 

@@ -81,36 +81,47 @@ Total total(const Cuts& cuts, const Partial* partials) {
   return t;
 }
 
-// first = start(block) and, where the sums of a block are complete, second = finish(block, publish) are functions of
-// (chunk). Both are made on every thread that works on a block; finish writes the block's results in the one call where
-// publish holds.
-template <class Start, class Finish>
-void two_passes(const Cuts& cuts, const Start& start, const Finish& finish) {
+// start(block) and finish(block, publish) make functions of (chunk), on every thread that works on a block; finish
+// writes the block's results in the one call where publish holds.
+template <class Start>
+void first_pass(const Cuts& cuts, const Start& start) {
   const std::int64_t chunks = cuts.chunks;
-  if (cuts.by_block()) {
-    parallel_for(cuts.blocks, cuts.per_block, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) {
-        const auto first = start(b);
-        for (std::int64_t c = 0; c < chunks; ++c) first(c);
-        const auto second = finish(b, true);
-        for (std::int64_t c = chunks; c-- > 0;) second(c);  // backwards: the last chunk is still in the cache
-      }
-    });
-    return;
-  }
-  const std::int64_t work = cuts.per_block / chunks;
-  parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(cuts.blocks * chunks, cuts.per_block / chunks, [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       const std::int64_t b = begin / chunks, last = std::min(end, (b + 1) * chunks);
       const auto first = start(b);
       for (; begin < last; ++begin) first(begin % chunks);
     }
   });
-  parallel_for(cuts.blocks * chunks, work, [&](std::int64_t begin, std::int64_t end) {
+}
+
+template <class Finish>
+void second_pass(const Cuts& cuts, const Finish& finish) {
+  const std::int64_t chunks = cuts.chunks;
+  parallel_for(cuts.blocks * chunks, cuts.per_block / chunks, [&](std::int64_t begin, std::int64_t end) {
     while (end > begin) {
       const std::int64_t b = (end - 1) / chunks, first = std::max(begin, b * chunks);
       const auto second = finish(b, first == b * chunks);
       for (; end > first; --end) second((end - 1) % chunks);
+    }
+  });
+}
+
+// Both, where finish needs the sums of its own block alone.
+template <class Start, class Finish>
+void two_passes(const Cuts& cuts, const Start& start, const Finish& finish) {
+  if (!cuts.by_block()) {
+    first_pass(cuts, start);
+    second_pass(cuts, finish);
+    return;
+  }
+  const std::int64_t chunks = cuts.chunks;
+  parallel_for(cuts.blocks, cuts.per_block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const auto first = start(b);
+      for (std::int64_t c = 0; c < chunks; ++c) first(c);
+      const auto second = finish(b, true);
+      for (std::int64_t c = chunks; c-- > 0;) second(c);  // backwards: the last chunk is still in the cache
     }
   });
 }
@@ -160,6 +171,105 @@ NormaliseLanes normalise_lanes(const Cuts& cuts, std::int64_t block, Affine affi
   return out;
 }
 
+// Of one channel block, from its first pass.
+struct BlockMoments {
+  BlockMoments(const Cuts& c, const Partial* block) : cuts(c), t(total(c, block)) {
+    for (std::int64_t l = 0; l < cuts.view.block; ++l) {
+      // M2 = sum d^2 - (sum d)^2 / n (Chan, Golub and LeVeque 1983)
+      pivot[l] = static_cast<double>(block->pivot[static_cast<std::size_t>(l)]);
+      mean[l] = pivot[l] + t.first[l] / count();
+      m2[l] = std::max(t.second[l] - t.first[l] * t.first[l] / count(), 0.0);
+    }
+  }
+  double count() const { return std::max(elements(), 1.0); }
+  double elements() const { return static_cast<double>(cuts.view.batch * cuts.view.spatial); }
+  void store(std::int64_t block, double* sums) const {
+    for (std::int64_t l = 0; l < cuts.lanes(block); ++l) {
+      const std::int64_t channel = block * cuts.view.block + l;
+      sums[channel] = t.first[l] + elements() * pivot[l];
+      sums[cuts.view.channels + channel] = m2[l] + elements() * mean[l] * mean[l];
+    }
+  }
+
+  const Cuts& cuts;
+  Total t;
+  double pivot[kLanes] = {}, mean[kLanes] = {}, m2[kLanes] = {};
+};
+
+// The first pass of forward.
+template <class T>
+auto moments_pass(const Cuts& cuts, const BatchNormForward<T>& o, const BatchNormTable<T>& level) {
+  return [&cuts, &level, x_all = o.x, partials = reinterpret_cast<Partial*>(o.workspace)](std::int64_t b) {
+    const T* x = x_all + cuts.offset(b);
+    return [&cuts, &level, x, block = partials + b * cuts.chunks,
+            pivot = find_pivot(cuts, x, cuts.lanes(b))](std::int64_t chunk) {
+      Partial& p = *new (&block[chunk]) Partial{.pivot = pivot};
+      level.moments(cuts.strip(chunk), x, p.pivot.data(), p.sums);
+    };
+  };
+}
+
+// What the passes of backward have in common.
+template <class T>
+struct BackwardPasses {
+  const Cuts& cuts;
+  const BatchNormBackward<T>& o;
+  const BatchNormTable<T>& level;
+
+  Partial* partials(std::int64_t b) const { return reinterpret_cast<Partial*>(o.workspace) + b * cuts.chunks; }
+  NormaliseLanes lanes(std::int64_t b) const {
+    return normalise_lanes(cuts, b, {o.gamma, o.beta}, [this](std::int64_t c) {
+      return Statistics{o.mean[c], o.inv_std[c]};
+    });
+  }
+  auto arguments(std::int64_t b) const {
+    const std::int64_t at = cuts.offset(b);
+    return typename BatchNormTable<T>::Gradient{.x = o.x + at,
+                                                .dy = o.dy + at,
+                                                .y = o.y ? o.y + at : nullptr,
+                                                .addend = o.addend ? o.addend + at : nullptr,
+                                                .dx = o.dx ? o.dx + at : nullptr,
+                                                .masked = o.dresidual ? o.dresidual + at : nullptr,
+                                                .relu = o.relu};
+  }
+  auto first(std::int64_t b) const {
+    return [this, block = partials(b), args = arguments(b), l = lanes(b)](std::int64_t chunk) {
+      Partial& p = *new (&block[chunk]) Partial;
+      level.gradient_sums(cuts.strip(chunk), args, l, p.sums);
+    };
+  }
+  // dbeta and dgamma / inv_std of the block's lanes are first and second.
+  void publish(std::int64_t b, const Total& t) const {
+    for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
+      const std::int64_t c = b * cuts.view.block + l;
+      if (o.dgamma) o.dgamma[c] = static_cast<float>(t.second[l] * static_cast<double>(o.inv_std[c]));
+      if (o.dbeta) o.dbeta[c] = static_cast<float>(t.first[l]);
+    }
+  }
+  // dx = gamma inv_std (g - sum g / n - xhat sum g xhat / n), of the sums of g and of g (x - mean)
+  auto second(std::int64_t b, const Total& t, double count) const {
+    GradientLanes factors;
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      const std::int64_t lane = l % cuts.view.block, c = b * cuts.view.block + lane;
+      if (lane >= cuts.lanes(b)) continue;
+      const double inverse = static_cast<double>(o.inv_std[c]);
+      const double scale = (o.gamma ? static_cast<double>(o.gamma[c]) : 1) * inverse;
+      factors.dy[l] = static_cast<float>(scale);
+      factors.x[l] = static_cast<float>(-scale * inverse * inverse * t.second[lane] / count);
+      factors.constant[l] = static_cast<float>(-scale * t.first[lane] / count);
+    }
+    return [this, factors, args = arguments(b), l = lanes(b)](std::int64_t chunk) {
+      level.gradient(cuts.strip(chunk), args, l, factors);
+    };
+  }
+};
+
+template <class T>
+void check_residual(const BatchNormBackward<T>& o) {
+  check(!o.dresidual || (o.relu && o.y), "batch_norm", "dresidual is given, expected relu and y beside it");
+  check(!o.addend || o.dresidual, "batch_norm", "addend is given, expected dresidual beside it");
+}
+
 }  // namespace
 
 std::int64_t batch_norm_workspace(const BatchNormView& view) {
@@ -171,34 +281,19 @@ template <class T>
 void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kernels) {
   const Cuts cuts(o.view);
   const auto& level = table<T>(kernels);
-  auto* partials = reinterpret_cast<Partial*>(o.workspace);
-  const std::int64_t n = o.view.batch * o.view.spatial;
-  const double count = static_cast<double>(std::max<std::int64_t>(n, 1));
-  const auto start = [&](std::int64_t b) {
-    const T* x = o.x + cuts.offset(b);
-    return [&cuts, &level, x, block = partials + b * cuts.chunks,
-            pivot = find_pivot(cuts, x, cuts.lanes(b))](std::int64_t chunk) {
-      Partial& p = *new (&block[chunk]) Partial{.pivot = pivot};
-      level.moments(cuts.strip(chunk), x, p.pivot.data(), p.sums);
-    };
-  };
+  const auto* partials = reinterpret_cast<const Partial*>(o.workspace);
+  const double count = static_cast<double>(std::max<std::int64_t>(o.view.batch * o.view.spatial, 1));
   const auto finish = [&](std::int64_t b, bool publish) {
-    const Partial* block = partials + b * cuts.chunks;
-    const Total t = total(cuts, block);
+    const BlockMoments m(cuts, partials + b * cuts.chunks);
     Statistics statistics[kLanes];
     const std::int64_t first = b * o.view.block;
     for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
-      // M2 = sum d^2 - (sum d)^2 / n (Chan, Golub and LeVeque 1983)
-      const double pivot = static_cast<double>(block->pivot[static_cast<std::size_t>(l)]),
-                   average = pivot + t.first[l] / count;
-      const double m2 = std::max(t.second[l] - t.first[l] * t.first[l] / count, 0.0);
-      statistics[l] = {static_cast<float>(average), static_cast<float>(1 / std::sqrt(m2 / count + o.eps))};
+      statistics[l] = {static_cast<float>(m.mean[l]), static_cast<float>(1 / std::sqrt(m.m2[l] / count + o.eps))};
       if (!publish) continue;
       o.mean[first + l] = statistics[l].mean;
       o.inv_std[first + l] = statistics[l].inv_std;
-      o.sums[first + l] = t.first[l] + static_cast<double>(n) * pivot;
-      o.sums[o.view.channels + first + l] = m2 + static_cast<double>(n) * average * average;
     }
+    if (publish) m.store(b, o.sums);
     const NormaliseLanes lanes =
         normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t channel) { return statistics[channel - first]; });
     const T* residual = o.residual ? o.residual + cuts.offset(b) : nullptr;
@@ -206,7 +301,15 @@ void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kerne
             args = typename BatchNormTable<T>::Normalise{o.x + cuts.offset(b), residual, o.y + cuts.offset(b), o.relu}](
                std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes); };
   };
-  two_passes(cuts, start, finish);
+  two_passes(cuts, moments_pass(cuts, o, level), finish);
+}
+
+template <class T>
+void batch_norm_moments(const BatchNormForward<T>& o, const VectorKernels& kernels) {
+  const Cuts cuts(o.view);
+  first_pass(cuts, moments_pass(cuts, o, table<T>(kernels)));
+  const auto* partials = reinterpret_cast<const Partial*>(o.workspace);
+  for (std::int64_t b = 0; b < cuts.blocks; ++b) BlockMoments(cuts, partials + b * cuts.chunks).store(b, o.sums);
 }
 
 template <class T>
@@ -229,61 +332,54 @@ void batch_norm_apply(const BatchNormApply<T>& o, const VectorKernels& kernels) 
 
 template <class T>
 void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& kernels) {
-  check(!o.dresidual || (o.relu && o.y), "batch_norm", "dresidual is given, expected relu and y beside it");
-  check(!o.addend || o.dresidual, "batch_norm", "addend is given, expected dresidual beside it");
+  check_residual(o);
   const Cuts cuts(o.view);
-  const auto& level = table<T>(kernels);
-  auto* partials = reinterpret_cast<Partial*>(o.workspace);
+  const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
   const double count = static_cast<double>(std::max<std::int64_t>(o.view.batch * o.view.spatial, 1));
-  const auto block_lanes = [&](std::int64_t b) {
-    return normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t c) {
-      return Statistics{o.mean[c], o.inv_std[c]};
-    });
-  };
-  const auto arguments = [&](std::int64_t b) {
-    const std::int64_t at = cuts.offset(b);
-    return typename BatchNormTable<T>::Gradient{.x = o.x + at,
-                                                .dy = o.dy + at,
-                                                .y = o.y ? o.y + at : nullptr,
-                                                .addend = o.addend ? o.addend + at : nullptr,
-                                                .dx = o.dx + at,
-                                                .masked = o.dresidual ? o.dresidual + at : nullptr,
-                                                .relu = o.relu};
-  };
-  const auto start = [&](std::int64_t b) {
-    return [&cuts, &level, block = partials + b * cuts.chunks, args = arguments(b),
-            lanes = block_lanes(b)](std::int64_t chunk) {
-      Partial& p = *new (&block[chunk]) Partial;
-      level.gradient_sums(cuts.strip(chunk), args, lanes, p.sums);
-    };
-  };
   const auto finish = [&](std::int64_t b, bool publish) {
-    const Total t = total(cuts, partials + b * cuts.chunks);
-    const NormaliseLanes lanes = block_lanes(b);
-    GradientLanes factors;
-    // dx = gamma inv_std (g - dbeta / n - xhat dgamma / n)
-    for (std::int64_t l = 0; l < kLanes; ++l) {
-      const std::int64_t lane = l % o.view.block, channel = b * o.view.block + lane;
-      if (lane >= cuts.lanes(b)) continue;
-      const double inverse = static_cast<double>(o.inv_std[channel]);
-      const double scale = (o.gamma ? static_cast<double>(o.gamma[channel]) : 1) * inverse;
-      factors.dy[l] = static_cast<float>(scale);
-      factors.x[l] = static_cast<float>(-scale * inverse * inverse * t.second[lane] / count);
-      factors.constant[l] = static_cast<float>(-scale * t.first[lane] / count);
-      if (publish && o.dgamma) o.dgamma[channel] = static_cast<float>(t.second[lane] * inverse);
-      if (publish && o.dbeta) o.dbeta[channel] = static_cast<float>(t.first[lane]);
-    }
-    return [&cuts, &level, lanes, factors, args = arguments(b)](std::int64_t chunk) {
-      level.gradient(cuts.strip(chunk), args, lanes, factors);
-    };
+    const Total t = total(cuts, passes.partials(b));
+    if (publish) passes.publish(b, t);
+    return passes.second(b, t, count);
   };
-  two_passes(cuts, start, finish);
+  two_passes(
+      cuts, [&](std::int64_t b) { return passes.first(b); }, finish);
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                          \
-  template void batch_norm_forward<T>(const BatchNormForward<T>&, const VectorKernels&); \
-  template void batch_norm_apply<T>(const BatchNormApply<T>&, const VectorKernels&);     \
-  template void batch_norm_backward<T>(const BatchNormBackward<T>&, const VectorKernels&);
+template <class T>
+void batch_norm_gradient_sums(const BatchNormBackward<T>& o, double* sums, const VectorKernels& kernels) {
+  check_residual(o);
+  const Cuts cuts(o.view);
+  const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
+  first_pass(cuts, [&](std::int64_t b) { return passes.first(b); });
+  for (std::int64_t b = 0; b < cuts.blocks; ++b) {
+    const Total t = total(cuts, passes.partials(b));
+    passes.publish(b, t);
+    std::copy_n(t.first, cuts.lanes(b), sums + b * o.view.block);
+    std::copy_n(t.second, cuts.lanes(b), sums + o.view.channels + b * o.view.block);
+  }
+}
+
+template <class T>
+void batch_norm_gradient_apply(const BatchNormBackward<T>& o, const double* sums, double count,
+                               const VectorKernels& kernels) {
+  check(!o.dresidual, "batch_norm", "dresidual is given, expected the masked dy in place of dy");
+  const Cuts cuts(o.view);
+  const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
+  second_pass(cuts, [&](std::int64_t b, bool) {
+    Total t;
+    std::copy_n(sums + b * o.view.block, cuts.lanes(b), t.first);
+    std::copy_n(sums + o.view.channels + b * o.view.block, cuts.lanes(b), t.second);
+    return passes.second(b, t, count);
+  });
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                          \
+  template void batch_norm_forward<T>(const BatchNormForward<T>&, const VectorKernels&);                 \
+  template void batch_norm_moments<T>(const BatchNormForward<T>&, const VectorKernels&);                 \
+  template void batch_norm_apply<T>(const BatchNormApply<T>&, const VectorKernels&);                     \
+  template void batch_norm_backward<T>(const BatchNormBackward<T>&, const VectorKernels&);               \
+  template void batch_norm_gradient_sums<T>(const BatchNormBackward<T>&, double*, const VectorKernels&); \
+  template void batch_norm_gradient_apply<T>(const BatchNormBackward<T>&, const double*, double, const VectorKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE

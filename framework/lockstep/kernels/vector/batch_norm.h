@@ -37,6 +37,10 @@ struct BatchNormForward {
 template <class T>
 void batch_norm_forward(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
 
+// Its sums alone, of x and the view.
+template <class T>
+void batch_norm_moments(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
+
 // The same y from given statistics: bit for bit forward's from its mean and inv_std (to compute it again in backward),
 // or inference's from a running mean and variance. y may be x or residual.
 template <class T>
@@ -72,5 +76,15 @@ struct BatchNormBackward {
 };
 template <class T>
 void batch_norm_backward(const BatchNormBackward<T>& options, const VectorKernels& kernels = vector_kernels());
+
+// Its two passes alone. The first leaves all but dx, and the sums [2 channels] of the masked dy and of that times
+// (x - mean). The second makes dx of sums over `count` elements per channel, which may be more than the view has; it
+// takes no dresidual: dy is the masked one then, without relu.
+template <class T>
+void batch_norm_gradient_sums(const BatchNormBackward<T>& options, double* sums,
+                              const VectorKernels& kernels = vector_kernels());
+template <class T>
+void batch_norm_gradient_apply(const BatchNormBackward<T>& options, const double* sums, double count,
+                               const VectorKernels& kernels = vector_kernels());
 
 }  // namespace lockstep::vector

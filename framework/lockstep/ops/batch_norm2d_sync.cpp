@@ -1,0 +1,83 @@
+#include "lockstep/ops/batch_norm2d_sync.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+double per_element(std::span<const Type> inputs, double flops) {
+  return flops * static_cast<double>(inputs[0].shape.elements());
+}
+
+// Two sums per channel and the number of elements.
+Type sums_type(const Type& x) { return {Shape{2 * x.shape[1] + 1}, DType::F64}; }
+
+}  // namespace
+
+std::vector<Type> BatchNorm2dMomentsOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  require_batch_norm_inputs(name(), place, inputs, false);
+  return {sums_type(inputs[0])};
+}
+
+double BatchNorm2dMomentsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return per_element(inputs, 3);
+}
+
+std::vector<Type> BatchNorm2dSyncOp::infer(std::string_view place, std::span<const Type> inputs) const {
+  std::vector<Type> images{inputs[0], inputs[1], inputs[2]};
+  if (epilogue_.residual) images.push_back(inputs.back());
+  require_batch_norm_inputs(name(), place, images, epilogue_.residual);
+  check(inputs[3] == sums_type(inputs[0]), name(), "{}: moments are {}, expected {}", place, inputs[3].str(),
+        sums_type(inputs[0]).str());
+  return {inputs[0], inputs[1], inputs[1]};
+}
+
+std::vector<Value> BatchNorm2dSyncOp::gradient(const Request& r) const {
+  check(!r.gradients[1] && !r.gradients[2], name(), "gradients through the batch statistics are not defined");
+  Graph& graph = r.inputs[0].graph();
+  auto [inputs, adds] = batch_norm_gradient_inputs(r, epilogue_);
+  std::vector<Value> apply(inputs.begin(), inputs.begin() + 5);
+  const bool masks = epilogue_.relu && epilogue_.residual;
+  const std::vector<Value> sums =
+      graph.apply(std::make_shared<BatchNorm2dGradientSumsOp>(epilogue_, adds), std::move(inputs));
+  if (masks) apply[1] = sums[3];
+  apply.push_back(all_reduce_sum(sums[0], collective_));
+  if (epilogue_.relu && !masks) apply.push_back(r.inputs[2]);
+  const Value dx = apply_op(std::make_shared<BatchNorm2dGradientApplyOp>(), std::move(apply));
+  std::vector<Value> result{dx, sums[1], sums[2], {}};
+  if (epilogue_.residual) result.push_back(masks ? sums[3] : r.gradients[0]);
+  return result;  // x, gamma, beta, moments, [residual]
+}
+
+double BatchNorm2dSyncOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return per_element(inputs, 2);
+}
+
+std::vector<Type> BatchNorm2dGradientSumsOp::infer(std::string_view, std::span<const Type> inputs) const {
+  std::vector<Type> outputs{sums_type(inputs[0]), inputs[2], inputs[2]};
+  if (masks()) outputs.push_back(inputs[1]);
+  return outputs;
+}
+
+std::string BatchNorm2dGradientSumsOp::attributes() const {
+  return std::string(epilogue_.str()) + (adds_ ? ", of a sum" : "");
+}
+
+double BatchNorm2dGradientSumsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return per_element(inputs, adds_ ? 5 : 4);
+}
+
+double BatchNorm2dGradientApplyOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return per_element(inputs, 4);
+}
+
+BatchNormOutputs batch_norm2d_sync(const BatchNormInputs& inputs, double epsilon,
+                                   std::shared_ptr<Collective> collective) {
+  const Value moments = apply_op(std::make_shared<BatchNorm2dMomentsOp>(), {inputs.x});
+  const Value all = all_reduce_sum(moments, collective);
+  const Value y = apply_op(std::make_shared<BatchNorm2dSyncOp>(epsilon, std::move(collective)),
+                           {inputs.x, inputs.gamma, inputs.beta, all});
+  return {y, moments};
+}
+
+}  // namespace lockstep

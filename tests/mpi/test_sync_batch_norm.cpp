@@ -1,0 +1,221 @@
+// Batch norm by the statistics of all ranks: P ranks train as one rank does on the whole batch, also with uneven parts,
+// ranks without samples, and micro-batches; sums over ranks follow the reduction tree.
+#include <array>
+#include <numeric>
+
+#include "lockstep/ops/pool2d.h"
+#include "lockstep/parallel/tree_collective.h"
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+using comm::Communicator;
+
+Task whole_batch_task(std::int64_t global_batch, DType precision = DType::F64) {
+  Task task;
+  task.samples = 2 * global_batch;
+  task.channels = 3;
+  task.side = 8;
+  task.network = make_resnet;
+  task.options = {.global_batch = global_batch,
+                  .precision = precision,
+                  .seed = 5,
+                  .rule = optim::sgd({.momentum = 0.9}),
+                  .compile = {.synchronisation = {.all_norms = true}}};
+  return task;
+}
+
+void expect_as_on_one_rank(const Task& task, double tolerance, const std::string& what) {
+  const auto alone = run_task(Communicator::self(), task), together = run_task(world(), task);
+  EXPECT_LT(distance(alone->losses, together->losses), tolerance) << what;
+  EXPECT_LT(distance(*alone->trainer, *together->trainer), tolerance) << what;  // running statistics too
+}
+
+TEST(SyncBatchNorm, TrainsAsOneRankOnTheWholeBatch) {
+  Task task = whole_batch_task(24);
+  task.steps = 20;
+  expect_as_on_one_rank(task, 1e-9, "24 samples");
+}
+
+Task resnet20_task(DType precision) {
+  Task task = whole_batch_task(32, precision);
+  task.network = [] {
+    return std::make_unique<ResNet>(ResNetConfig{
+        .blocks = {3, 3, 3}, .width = 16, .stem = ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});
+  };
+  task.side = 16;
+  task.steps = 3;
+  return task;
+}
+
+TEST(SyncBatchNorm, ResNet20TrainsAsOneRank) {
+  const auto exact = run_task(Communicator::self(), resnet20_task(DType::F64));
+  const auto together = run_task(world(), resnet20_task(DType::F64));
+  EXPECT_LT(distance(*exact->trainer, *together->trainer), 1e-9);
+  const auto alone = run_task(Communicator::self(), resnet20_task(DType::F32));
+  const auto rounded = run_task(world(), resnet20_task(DType::F32));
+  EXPECT_LT(distance(alone->losses, rounded->losses), 1e-5);  // weights differ more where a ReLU flips
+}
+
+TEST(SyncBatchNorm, PartsMayBeUnevenOrEmpty) {
+  Task task = whole_batch_task(10);
+  task.steps = 6;
+  expect_as_on_one_rank(task, 1e-9, "10 samples");
+  task.samples = 13;  // every second step has 3 samples: none for the fourth rank
+  expect_as_on_one_rank(task, 1e-9, "10 and 3 samples");
+}
+
+TEST(SyncBatchNorm, EachBlockMayBeRecomputed) {
+  Task task = whole_batch_task(12);
+  task.steps = 4;
+  for (const Recompute recompute : {Recompute::None, Recompute::Blocks}) {
+    task.options.compile.recompute = recompute;
+    expect_as_on_one_rank(task, 1e-9, "recomputation");
+  }
+}
+
+// Reorders the whole batch so that its micro-batch m is what all ranks together have in theirs.
+void sort_by_micro_batch(data::Batch& batch, int ranks, std::int64_t accumulate) {
+  for (Tensor& field : batch.fields) {
+    const std::size_t bytes = field.bytes() / static_cast<std::size_t>(batch.samples());
+    const std::vector<std::byte> original(field.raw(), field.raw() + field.bytes());
+    std::byte* to = field.raw();
+    for (std::int64_t micro = 0; micro < accumulate; ++micro) {
+      for (int r = 0; r < ranks; ++r) {
+        const Range leaf = part_of(batch.samples(), ranks, r), part = part_of(leaf.size(), accumulate, micro);
+        to = std::copy_n(original.begin() + (leaf.begin + part.begin) * static_cast<std::int64_t>(bytes),
+                         part.size() * static_cast<std::int64_t>(bytes), to);
+      }
+    }
+  }
+}
+
+TEST(SyncBatchNorm, EachMicroBatchIsNormalisedByItself) {
+  Task task = whole_batch_task(24);
+  task.options.accumulate = 2;
+  Rig together(world(), task), alone(Communicator::self(), task);
+  for (int step = 0; step < 4; ++step) {
+    data::Batch whole = alone.loader->next();
+    sort_by_micro_batch(whole, world().size(), task.options.accumulate);
+    EXPECT_NEAR(together.trainer->step(together.loader->next(), task.lr).loss, alone.trainer->step(whole, task.lr).loss,
+                1e-9);
+  }
+  EXPECT_LT(distance(*together.trainer, *alone.trainer), 1e-9);
+}
+
+TEST(SyncBatchNorm, RanksRunTheSameNumberOfMicroBatches) {
+  Task task = whole_batch_task(10);
+  task.options.accumulate = 4;  // more than the samples of any rank of three or four
+  task.steps = 4;
+  const auto rig = run_task(world(), task);
+  EXPECT_TRUE(std::isfinite(rig->losses.back()));
+  const std::vector<std::uint64_t> hashes = world().allgather(rig->trainer->weights_hash());
+  EXPECT_EQ(std::ranges::count(hashes, hashes[0]), world().size());
+}
+
+// The first rank's has no sample at all.
+TEST(SyncBatchNorm, AnEndedStreamTakesPart) {
+  Task task = whole_batch_task(3 * world().size());
+  Rig rig(world(), task);
+  data::Batch batch = rig.loader->next();
+  const bool has_ended = world().rank() == 0;
+  const train::Totals totals = rig.trainer->step(has_ended ? std::nullopt : std::optional(std::move(batch)), task.lr);
+  EXPECT_EQ(totals.samples, 3 * (world().size() - 1));
+  EXPECT_EQ(rig.trainer->updates(), world().size() > 1 ? 1 : 0);
+  EXPECT_EQ(rig.trainer->step(std::optional<data::Batch>(), task.lr).samples, 0);
+  const std::vector<std::uint64_t> hashes = world().allgather(rig.trainer->weights_hash());
+  EXPECT_EQ(std::ranges::count(hashes, hashes[0]), world().size());
+}
+
+TEST(SyncBatchNorm, OnOneRankIsBatchNormBitForBit) {
+  Task task = whole_batch_task(12, DType::F32);
+  const auto synchronised = run_task(Communicator::self(), task);
+  task.options.compile.synchronisation.all_norms = false;
+  expect_same_bits(*synchronised, *run_task(Communicator::self(), task), "one rank");
+}
+
+class NormNet : public Classifier {
+ public:
+  explicit NormNet(bool sync)
+      : conv_({.in = 3, .out = 6, .kernel = 3, .padding = 1, .bias = false}),
+        norm_({.channels = 6, .sync = sync}),
+        out_({.in = 6, .out = 5}) {
+    add("conv", conv_);
+    add("norm", norm_);
+    add("out", out_);
+  }
+  Value operator()(Value x) const override { return out_(flatten(global_average_pool2d(relu(norm_(conv_(x)))))); }
+
+ private:
+  nn::Conv2d conv_;
+  nn::BatchNorm2d norm_;
+  nn::Linear out_;
+};
+
+TEST(SyncBatchNorm, IsAnOptionOfAModuleToo) {
+  Task task = whole_batch_task(12);
+  task.options.compile.synchronisation.all_norms = false;
+  task.network = [] { return std::make_unique<NormNet>(true); };
+  expect_as_on_one_rank(task, 1e-9, "sync");
+  task.network = [] { return std::make_unique<NormNet>(false); };
+  const auto alone = run_task(Communicator::self(), task), together = run_task(world(), task);
+  EXPECT_EQ(distance(alone->losses, together->losses) > 1e-6, world().size() > 1);
+}
+
+TEST(SyncBatchNorm, RunsWithOneShardPerRankAlone) {
+  const int size = world().size();
+  Task task = whole_batch_task(12);
+  task.options.shards = size;
+  const auto sharded = run_task(world(), task);
+  task.options.shards = 0;
+  expect_same_bits(*sharded, *run_task(world(), task), "as many shards as ranks");
+  task.options.shards = size + 1;
+  if (size == 1) return;
+  EXPECT_NE(error_of([&] { Rig(world(), task); }).find("expected as many shards as ranks"), std::string::npos);
+}
+
+TEST(SyncBatchNorm, HasTheSameBitsOnEveryPathOfTheGradients) {
+  using Path = train::ParallelOptions::Path;
+  Task task = whole_batch_task(13, DType::F32);
+  task.options.bucket_bytes = 1000;  // many, so that forward waits for buckets as well as for sums
+  const auto usual = run_task(world(), task);
+  for (const train::ParallelOptions& options : {train::ParallelOptions{.path = Path::Messages},
+                                                {.share_weights = false},
+                                                {.thread = true},
+                                                {.path = Path::Messages, .shard_optimizer = true, .thread = true}}) {
+    task.options.parallel = options;
+    expect_same_bits(*run_task(world(), task), *usual, "another path");
+  }
+}
+
+TEST(SyncBatchNorm, NobodyWaitsForARankThatFailed) {
+  const Communicator comm = Communicator::world();
+  Rig rig(comm, whole_batch_task(12));
+  data::Batch batch = rig.loader->next();
+  if (comm.rank() == comm.size() - 1) batch.names[0] = "picture";
+  EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }), "");
+}
+
+TEST(TreeCollective, SumsInTheTreesOrder) {
+  const int size = world().size();
+  TreeCollective collective(world());
+  for (const std::size_t n : {1, 7, 1000, 3}) {
+    std::vector<std::vector<double>> all;
+    for (int r = 0; r < size; ++r) {
+      RandomStream random(3, static_cast<std::uint64_t>(r));
+      std::ranges::generate(all.emplace_back(n), [&] { return random.normal(); });
+    }
+    std::vector<double> sum = all[static_cast<std::size_t>(world().rank())];
+    collective.allreduce_sum(sum);
+    std::vector<const double*> operands;
+    for (const auto& values : all) operands.push_back(values.data());
+    std::vector<double> want(n);
+    const std::array<double*, 1> out{want.data()};
+    tree_sum<double>(operands, WorldLayout(0, size, 0).merges(), static_cast<std::int64_t>(n), out, {});
+    EXPECT_EQ(sum, want) << n;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test
