@@ -3,7 +3,7 @@
 // ThreadSanitizer it shows that flags alone order what they share.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -109,12 +109,14 @@ struct Job {
         for (int s = 0; s < where.my_slots(); ++s) of_bucket.emplace_back(static_cast<std::size_t>(n));
       }
       auto& value = values.emplace_back();
-      for (const std::int64_t n : kSizes) value.emplace_back(static_cast<std::size_t>(n));
+      // Null would say that there are none.
+      for (const std::int64_t n : kSizes) value.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(n)));
     }
   }
   static constexpr std::size_t kRowBytes = 64 * 64;
   Case setup;
   Post gradients, control;
+  std::atomic<bool> failed{false};
   std::vector<AlignedBuffer> reducer_rows, control_rows, blocks;
   std::vector<std::vector<std::vector<std::vector<float>>>> slots;  // by rank, bucket, slot
   std::vector<std::vector<std::vector<float>>> values;              // by rank (a domain's first), bucket
@@ -181,8 +183,11 @@ class Rank {
     return job_.slots[static_cast<std::size_t>(where_.rank)][static_cast<std::size_t>(b)];
   }
   template <class Done>
-  static void wait(const ProgressThread& thread, const Done& done) {
-    for (Backoff pause; !done(); pause.pause()) thread.rethrow();
+  void wait(const ProgressThread& thread, const Done& done) const {
+    for (Backoff pause; !done(); pause.pause()) {
+      thread.rethrow();
+      check(!job_.failed, "job", "another rank has failed");
+    }
   }
 
   void compute(std::int64_t step) {
@@ -239,7 +244,7 @@ class Rank {
     if (!job_.setup.values) return;
     for (std::size_t b = 0; b < kSizes.size(); ++b) {
       const std::vector<float>& values = job_.values[first()][b];
-      for (std::size_t i = 0; i < values.size(); ++i)
+      for (std::size_t i = 0; std::cmp_less(i, kSizes[b]); ++i)
         ASSERT_EQ(values[i], 2 * expected(static_cast<std::int64_t>(i), step)) << "bucket " << b << " step " << step;
     }
   }
@@ -263,6 +268,7 @@ void run(const Case& c) {
         Rank(job, r).run();
       } catch (const std::exception& e) {
         error = e.what();
+        job.failed = true;
       }
     });
   }
