@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 #include "lockstep/comm/combine.h"
-#include "lockstep/core/random.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -60,18 +62,24 @@ T expected(ReduceOp op, int size, std::int64_t i) {
 }
 
 template <class T>
-void fill(std::span<T> values, int rank) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of<T>(rank, static_cast<std::int64_t>(i));
+bool same_bits(std::span<const T> a, std::span<const T> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
+// One rank's values and what all ranks' give, by operation; of the first n elements the same for every n.
 template <class T>
-void expect_result(std::span<const T> values, ReduceOp op, int size) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const T want = expected<T>(op, size, static_cast<std::int64_t>(i));
-    ASSERT_EQ(std::memcmp(&values[i], &want, sizeof(T)), 0)
-        << name_of(op) << ", element " << i << " of " << values.size();
+struct Reference {
+  std::vector<T> values;
+  std::array<std::vector<T>, kOps.size()> results;
+
+  Reference(const Communicator& comm, std::int64_t n) : values(static_cast<std::size_t>(n)) {
+    for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = value_of<T>(comm.rank(), i);
+    for (const ReduceOp op : kOps) {
+      for (std::int64_t i = 0; i < n; ++i) of(op).push_back(expected<T>(op, comm.size(), i));
+    }
   }
-}
+  std::vector<T>& of(ReduceOp op) { return results[static_cast<std::size_t>(op)]; }
+};
 
 template <class T>
 std::span<T> as(std::span<std::byte> bytes, std::int64_t count) {
@@ -102,29 +110,28 @@ class AllreduceOf : public testing::Test {
     const auto bytes = static_cast<std::size_t>(kSizes.back()) * sizeof(T);
     const std::span<std::byte> window = engine.allocate(bytes), other = engine.allocate(bytes);
     std::vector<T> own(static_cast<std::size_t>(kSizes.back())), out(own.size());
-    const int rank = comm.rank(), size = comm.size();
+    Reference<T> reference(comm, kSizes.back());
     for (const std::int64_t n : kSizes) {
-      const auto count = static_cast<std::size_t>(n);
       for (const ReduceOp op : kOps) {
-        SCOPED_TRACE(fmt::format("path {}, {} ranks in {} domains", name_of(engine.path()), size,
-                                 options.domains ? options.domains->count() : 0));
+        SCOPED_TRACE(fmt::format("path {}, {} ranks in {} domains, {} of {}", name_of(engine.path()), comm.size(),
+                                 options.domains ? options.domains->count() : 0, name_of(op), n));
+        const auto count = static_cast<std::size_t>(n);
+        const auto values = std::span<const T>(reference.values).first(count);
+        const auto want = std::span<const T>(reference.of(op)).first(count);
         const auto try_it = [&](std::span<T> in, std::span<T> result) {
-          fill(in, rank);
+          std::ranges::copy(values, in.begin());
           engine.allreduce(in, result, op);
-          expect_result<T>(result, op, size);
-          if (in.data() == result.data()) return;
-          for (std::size_t i = 0; i < in.size(); ++i) {
-            const T want = value_of<T>(rank, static_cast<std::int64_t>(i));
-            ASSERT_EQ(std::memcmp(&in[i], &want, sizeof(T)), 0) << "input " << i << " was changed";
-          }
+          EXPECT_TRUE(same_bits<T>(result, want));
+          EXPECT_TRUE(in.data() == result.data() || same_bits<T>(in, values)) << "the input was changed";
         };
         const auto o = std::span(own).first(count), r = std::span(out).first(count);
         const std::span<T> w = as<T>(window, n), v = as<T>(other, n);
         for (const auto& [in, result] :
-             {std::pair(o, o), std::pair(o, r), std::pair(w, w), std::pair(w, v), std::pair(w, r), std::pair(o, w)})
+             {std::pair(o, o), std::pair(o, r), std::pair(w, w), std::pair(w, v), std::pair(w, r), std::pair(o, w)}) {
           try_it(in, result);
-        rank % 2 == 0 ? try_it(w, w) : try_it(o, r);  // ranks may differ in where their memory lies
-        if (testing::Test::HasFatalFailure()) return;
+        }
+        comm.rank() % 2 == 0 ? try_it(w, w) : try_it(o, r);  // ranks may differ in where their memory lies
+        if (testing::Test::HasFailure()) return;
       }
     }
   }
@@ -150,6 +157,99 @@ TYPED_TEST(AllreduceOf, NodesAreTheTree) {
                               .domains = domains_of(world(), per, dealt),
                               .chunk_bytes = this->kChunk});
     }
+  }
+}
+
+// Several engines of groups at once, and of one with the ranks in reverse.
+TEST(Allreduce, GroupsReduceByThemselves) {
+  const int rank = world().rank(), size = world().size();
+  const Communicator halves = world().split(rank % 2, -rank);
+  Allreduce all(world()), half(halves);
+  std::vector<std::int64_t> values(3000), sums(3000);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<std::int64_t>(i) + round;
+    half.allreduce(values, sums, ReduceOp::Sum);
+    all.allreduce(sums, ReduceOp::Max);
+    std::array<std::int64_t, 2> of_half{};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      of_half = {};
+      for (int r = 0; r < size; ++r) of_half[static_cast<std::size_t>(r % 2)] += r + static_cast<std::int64_t>(i) + round;
+      ASSERT_EQ(sums[i], std::ranges::max(of_half)) << i;
+    }
+  }
+}
+
+TEST(Allreduce, MpiGivesTheSameOfNumbersWhoseSumsAreExact) {
+  Allreduce own(world()), mpi(world(), {.path = AllreducePath::Mpi});
+  EXPECT_EQ(mpi.path(), AllreducePath::Mpi);
+  for (const ReduceOp op : kOps) {
+    std::vector<float> a(10'001), b;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      a[i] = std::ldexp(1.0F, static_cast<int>((i + static_cast<std::size_t>(world().rank())) % 5));
+    b = a;
+    own.allreduce(a, op);
+    mpi.allreduce(b, op);
+    EXPECT_EQ(a, b) << name_of(op);
+  }
+}
+
+std::string refusal_of(Allreduce& engine, comm::ConstBuffer in, comm::Buffer out, ReduceOp op) {
+  try {
+    engine.allreduce(in, out, op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+  const int last = world().size() - 1;
+  const bool odd_one = world().rank() == last;
+  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
+    for (const std::int64_t n : {10, 5000}) {
+      std::vector<float> data(static_cast<std::size_t>(n) + 1), other(data.size());
+      const auto text = [&](auto&& call) {
+        Allreduce engine(world(), {.path = path});
+        return refusal_of(engine, call.first, call.second, ReduceOp::Sum);
+      };
+      const comm::Buffer whole(data);
+      const comm::Buffer counted = whole.part(0, odd_one ? n + 1 : n);
+      EXPECT_EQ(text(std::pair(counted, counted)),
+                fmt::format("[allreduce] rank {} calls for sum of {} f32, rank 0 for sum of {} f32", last, n + 1, n));
+      const comm::Buffer into = comm::Buffer(other).part(0, odd_one ? n - 1 : n);
+      EXPECT_EQ(text(std::pair(whole.part(0, n), into)),
+                fmt::format("[allreduce] rank {}: {} f32 do not fit into {} f32", last, n, n - 1));
+      EXPECT_EQ(text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
+                fmt::format("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
+    }
+  }
+}
+
+TEST(Allreduce, GoesOnInANodeAfterARefusedCall) {
+  Allreduce engine(world(), {.path = AllreducePath::Shared});
+  std::vector<std::int32_t> data(2000, 1);
+  if (world().size() > 1) {
+    const auto op = world().is_root() ? ReduceOp::Sum : ReduceOp::Max;
+    EXPECT_NE(refusal_of(engine, data, data, op).find("rank 1 calls for max of 2000 i32"), std::string::npos);
+  }
+  engine.allreduce(data, ReduceOp::Sum);
+  EXPECT_EQ(data, std::vector<std::int32_t>(2000, world().size()));
+}
+
+// In the long tier alone: it takes 5 GiB of memory.
+TEST(Allreduce, PastTwoToThe31Bytes) {
+  if (std::getenv("LOCKSTEP_LONG_TESTS") == nullptr) GTEST_SKIP() << "LOCKSTEP_LONG_TESTS is not set";
+  const auto n = (std::size_t{1} << 31) + 12'345;
+  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
+    Allreduce engine(world(), {.path = path});
+    std::span<std::uint8_t> data = as<std::uint8_t>(engine.allocate(n), static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(world().rank()));
+    engine.allreduce(data, ReduceOp::Sum);
+    std::size_t wrong = 0;
+    const std::size_t size = static_cast<std::size_t>(world().size()), ranks = size * (size - 1) / 2;
+    for (std::size_t i = 0; i < n; ++i) wrong += data[i] != static_cast<std::uint8_t>(i * 7 * size + ranks) ? 1 : 0;
+    EXPECT_EQ(wrong, 0U) << name_of(path);
   }
 }
 

@@ -75,7 +75,7 @@ void Allreduce::make_windows(std::int64_t chunk_bytes) {
 }
 
 std::span<std::byte> Allreduce::allocate(std::size_t bytes) {
-  if (!memory_ || domains_.local_size() == 1) {
+  if (!memory_) {
     AlignedBuffer& buffer = private_.emplace_back(allocate_aligned(bytes));
     std::memset(buffer.get(), 0, bytes);
     return {buffer.get(), bytes};
