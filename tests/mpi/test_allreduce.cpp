@@ -173,7 +173,8 @@ TEST(Allreduce, GroupsReduceByThemselves) {
     std::array<std::int64_t, 2> of_half{};
     for (std::size_t i = 0; i < values.size(); ++i) {
       of_half = {};
-      for (int r = 0; r < size; ++r) of_half[static_cast<std::size_t>(r % 2)] += r + static_cast<std::int64_t>(i) + round;
+      for (int r = 0; r < size; ++r)
+        of_half[static_cast<std::size_t>(r % 2)] += r + static_cast<std::int64_t>(i) + round;
       ASSERT_EQ(sums[i], std::ranges::max(of_half)) << i;
     }
   }
@@ -220,8 +221,9 @@ TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
       const comm::Buffer into = comm::Buffer(other).part(0, odd_one ? n - 1 : n);
       EXPECT_EQ(text(std::pair(whole.part(0, n), into)),
                 fmt::format("[allreduce] rank {}: {} f32 do not fit into {} f32", last, n, n - 1));
-      EXPECT_EQ(text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
-                fmt::format("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
+      EXPECT_EQ(
+          text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
+          fmt::format("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
     }
   }
 }
@@ -244,7 +246,8 @@ TEST(Allreduce, PastTwoToThe31Bytes) {
   for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
     Allreduce engine(world(), {.path = path});
     std::span<std::uint8_t> data = as<std::uint8_t>(engine.allocate(n), static_cast<std::int64_t>(n));
-    for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(world().rank()));
+    for (std::size_t i = 0; i < n; ++i)
+      data[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(world().rank()));
     engine.allreduce(data, ReduceOp::Sum);
     std::size_t wrong = 0;
     const std::size_t size = static_cast<std::size_t>(world().size()), ranks = size * (size - 1) / 2;
