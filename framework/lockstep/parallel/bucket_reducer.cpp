@@ -270,6 +270,10 @@ void BucketReducer::send(Lane& lane, void* data, std::int64_t count, int domain)
     lockstep::narrow(count, static_cast<const float*>(data), options_.wire, words);
     message = {words, 2 * count, comm::Element::U8};
   }
+  post(lane, message, domain);
+}
+
+void BucketReducer::post(Lane& lane, comm::ConstBuffer message, int domain) {
   bytes_sent_ += message.bytes();
   lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
@@ -310,9 +314,14 @@ void BucketReducer::gather(Lane& lane) {
     if (domain != domains_.mine()) receive(lane, into, theirs.size(), domain);
   }
   const Range mine = part(piece, domains_.mine());
-  for (int step = 1; step < domains_.count(); ++step) {
-    send(lane, element(sums, b.memory.dtype, mine.begin), mine.size(), (domains_.mine() + step) % domains_.count());
+  void* sum = element(sums, b.memory.dtype, mine.begin);
+  comm::ConstBuffer message{sum, mine.size(), b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
+  if (narrow(b)) {  // once for all of them
+    auto* words = static_cast<std::uint16_t*>(lane.gathered[static_cast<std::size_t>(domains_.mine())]);
+    lockstep::narrow(mine.size(), static_cast<const float*>(sum), options_.wire, words);
+    message = {words, 2 * mine.size(), comm::Element::U8};
   }
+  for (int step = 1; step < domains_.count(); ++step) post(lane, message, (domains_.mine() + step) % domains_.count());
 }
 
 void BucketReducer::finish_gather(Lane& lane) {

@@ -123,6 +123,7 @@ class BucketReducer {
   void* operand(const Bucket& bucket, int operand) const;
   void exchange(Lane& lane);
   void send(Lane& lane, void* data, std::int64_t count, int domain);
+  void post(Lane& lane, comm::ConstBuffer message, int domain);
   void receive(Lane& lane, void* data, std::int64_t count, int domain);
   void sum_parts(Lane& lane);
   void gather(Lane& lane);
