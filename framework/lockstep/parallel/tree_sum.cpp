@@ -10,12 +10,24 @@
 namespace lockstep {
 namespace {
 
+// As static_cast<float>(Float16(value)), all cases worked out and one picked, so that loops become vectors.
+float rounded_to_f16(float value) {
+  const auto word = std::bit_cast<std::uint32_t>(value);
+  const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);
+  const std::int32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1)) & ~0x1fff;
+  const auto subnormal = std::bit_cast<std::int32_t>((std::bit_cast<float>(magnitude) + 0.5F) - 0.5F);
+  std::int32_t result = magnitude < 0x38800000 ? subnormal : normal;
+  result = magnitude >= 0x477ff000 ? 0x7f800000 : result;
+  result = magnitude > 0x7f800000 ? 0x7fc00000 : result;
+  return std::bit_cast<float>((word & 0x80000000U) | static_cast<std::uint32_t>(result));
+}
+
 template <Wire wire, class T>
 T rounded(T value) {
   if constexpr (wire == Wire::BF16 && std::is_same_v<T, float>) {
     return static_cast<float>(BFloat16(value));
   } else if constexpr (wire == Wire::F16 && std::is_same_v<T, float>) {
-    return static_cast<float>(Float16(value));
+    return rounded_to_f16(value);
   } else {
     return value;
   }
