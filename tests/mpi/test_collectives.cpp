@@ -17,7 +17,26 @@ std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 // Element i of rank r, in a range that every type holds exactly.
 template <class T>
 T value_of(int rank, std::int64_t i) {
-  return static_cast<T>((rank * 7 + i * 3) % 29);
+  return static_cast<T>(static_cast<float>((rank * 7 + i * 3) % 29));
+}
+
+template <class T>
+float number(T value) {
+  return static_cast<float>(value);
+}
+
+float reduced(ReduceOp op, float a, float b) {
+  if (op == ReduceOp::Min || op == ReduceOp::Max) return op == ReduceOp::Min ? std::min(a, b) : std::max(a, b);
+  return op == ReduceOp::Sum ? a + b : a * b;
+}
+
+// Products of these are small in every type.
+template <class T>
+std::vector<T> factors_of(int rank, std::int64_t n) {
+  std::vector<T> values(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(1 + (rank + i) % 2));
+  return values;
 }
 
 template <class T>
@@ -52,7 +71,8 @@ class Collectives : public testing::Test {
   }
 };
 
-using Elements = testing::Types<std::byte, std::uint8_t, std::int32_t, std::int64_t, std::uint64_t, float, double>;
+using Elements = testing::Types<std::byte, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16,
+                                std::uint32_t, std::int32_t, float, std::uint64_t, std::int64_t, double>;
 TYPED_TEST_SUITE(Collectives, Elements);
 
 TYPED_TEST(Collectives, BroadcastFromEachRoot) {
@@ -74,9 +94,7 @@ TYPED_TEST(Collectives, ReductionsEqualALoop) {
           for (std::int64_t i = 0; i < n; ++i) {
             TypeParam& e = expected[static_cast<std::size_t>(i)];
             const TypeParam v = value_of<TypeParam>(r, i);
-            e = op == ReduceOp::Sum   ? static_cast<TypeParam>(e + v)
-                : op == ReduceOp::Min ? std::min(e, v)
-                                      : std::max(e, v);
+            e = static_cast<TypeParam>(reduced(op, number(e), number(v)));
           }
         }
         const auto mine = values_of<TypeParam>(comm.rank(), n);
@@ -88,6 +106,22 @@ TYPED_TEST(Collectives, ReductionsEqualALoop) {
         comm.reduce(data, op, root);
         EXPECT_EQ(data, comm.rank() == root ? expected : mine);
       }
+    });
+  }
+}
+
+TYPED_TEST(Collectives, ProductsEqualALoop) {
+  if constexpr (!std::is_same_v<TypeParam, std::byte>) {
+    this->for_each_case([](const Communicator& comm, std::int64_t n) {
+      auto expected = factors_of<TypeParam>(0, n);
+      for (int r = 1; r < comm.size(); ++r) {
+        const auto factors = factors_of<TypeParam>(r, n);
+        for (std::size_t i = 0; i < factors.size(); ++i)
+          expected[i] = static_cast<TypeParam>(reduced(ReduceOp::Product, number(expected[i]), number(factors[i])));
+      }
+      auto data = factors_of<TypeParam>(comm.rank(), n);
+      comm.allreduce(data, ReduceOp::Product);
+      EXPECT_EQ(data, expected);
     });
   }
 }

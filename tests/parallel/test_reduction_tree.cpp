@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/float16.h"
 #include "lockstep/core/random.h"
 #include "lockstep/parallel/world_layout.h"
 
@@ -133,6 +135,27 @@ void expect_sums_into_any_operand(std::int64_t n) {
 TEST(ReductionTree, SumsLongVectorsIntoAnyOperand) {
   expect_sums_into_any_operand(3 * 512 + 77);
   expect_sums_into_any_operand((1 << 17) + 77);  // by several threads, where there are any
+}
+
+// Of every upper half of a float with some lower halves about the ties: subnormals, infinities and NaN among them.
+TEST(ReductionTree, WiresRoundAsTheirTypesDo) {
+  Vector values;
+  for (std::uint32_t high = 0; high < 1U << 16; ++high) {
+    for (const std::uint32_t low : {0x0000U, 0x0001U, 0x0fffU, 0x1000U, 0x1001U, 0x3000U, 0x7fffU, 0x8000U, 0x8001U})
+      values.push_back(std::bit_cast<float>(high << 16 | low));
+  }
+  for (const Wire wire : {Wire::BF16, Wire::F16}) {
+    Vector rounded(values.size());
+    const std::array<const float*, 1> operands{values.data()};
+    const std::array<float*, 1> outs{rounded.data()};
+    tree_sum<float>(operands, {}, static_cast<std::int64_t>(values.size()), outs, {.wire = wire});
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float want =
+          wire == Wire::BF16 ? static_cast<float>(BFloat16(values[i])) : static_cast<float>(Float16(values[i]));
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(rounded[i]), std::bit_cast<std::uint32_t>(want))
+          << "of bits " << std::bit_cast<std::uint32_t>(values[i]);
+    }
+  }
 }
 
 TEST(ReductionTree, OneLeafNeedsNoAddition) {

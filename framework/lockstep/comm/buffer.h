@@ -2,59 +2,58 @@
 // below. A view owns nothing: the memory outlives the call, and for isend/irecv the request.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ranges>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/core/bfloat16.h"
+#include "lockstep/core/float16.h"
+
 namespace lockstep::comm {
 
 // Types on the wire. Byte is opaque: it is copied and never summed.
-enum class Element : std::uint8_t { Byte, U8, I32, I64, U64, F32, F64 };
+enum class Element : std::uint8_t { Byte, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
 constexpr std::int64_t size_of(Element element) {
-  switch (element) {
-    case Element::Byte:
-    case Element::U8:
-      return 1;
-    case Element::I32:
-    case Element::F32:
-      return 4;
-    case Element::I64:
-    case Element::U64:
-    case Element::F64:
-      return 8;
-  }
-  return 1;
+  if (element >= Element::U64) return 8;
+  if (element >= Element::U32) return 4;
+  return element >= Element::U16 ? 2 : 1;
 }
 
 std::string_view name_of(Element element);
 
+namespace detail {
 template <class T>
-concept Transferable = std::same_as<T, std::byte> || std::same_as<T, std::uint8_t> || std::same_as<T, std::int32_t> ||
-    std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, float> ||
-    std::same_as<T, double>;
+constexpr std::optional<Element> find_element() {
+  using std::is_same_v;
+  if (is_same_v<T, std::byte>) return Element::Byte;
+  if (is_same_v<T, std::uint8_t>) return Element::U8;
+  if (is_same_v<T, std::int8_t>) return Element::I8;
+  if (is_same_v<T, std::uint16_t>) return Element::U16;
+  if (is_same_v<T, std::int16_t>) return Element::I16;
+  if (is_same_v<T, Float16>) return Element::F16;
+  if (is_same_v<T, BFloat16>) return Element::BF16;
+  if (is_same_v<T, std::uint32_t>) return Element::U32;
+  if (is_same_v<T, std::int32_t>) return Element::I32;
+  if (is_same_v<T, float>) return Element::F32;
+  if (is_same_v<T, std::uint64_t>) return Element::U64;
+  if (is_same_v<T, std::int64_t>) return Element::I64;
+  if (is_same_v<T, double>) return Element::F64;
+  return std::nullopt;
+}
+}  // namespace detail
+
+template <class T>
+concept Transferable = detail::find_element<T>()
+.has_value();
 
 template <Transferable T>
 constexpr Element element_of() {
-  if constexpr (std::same_as<T, std::byte>) {
-    return Element::Byte;
-  } else if constexpr (std::same_as<T, std::uint8_t>) {
-    return Element::U8;
-  } else if constexpr (std::same_as<T, std::int32_t>) {
-    return Element::I32;
-  } else if constexpr (std::same_as<T, std::int64_t>) {
-    return Element::I64;
-  } else if constexpr (std::same_as<T, std::uint64_t>) {
-    return Element::U64;
-  } else if constexpr (std::same_as<T, float>) {
-    return Element::F32;
-  } else {
-    return Element::F64;
-  }
+  return *detail::find_element<T>();
 }
 
 template <class R>

@@ -1,33 +1,61 @@
+#include <array>
 #include <cstring>
 #include <numeric>
 
+#include "lockstep/comm/combine.h"
 #include "lockstep/comm/communicator_state.h"
 
 namespace lockstep::comm {
 namespace {
 
-MPI_Op to_mpi(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::Sum:
-      return MPI_SUM;
-    case ReduceOp::Min:
-      return MPI_MIN;
-    case ReduceOp::Max:
-      return MPI_MAX;
+// A reduction as MPI knows it. Types that MPI lacks have operations of their own, made for one call.
+class Operation {
+ public:
+  Operation(CommunicatorState& state, ReduceOp op, Element element) {
+    if (element == Element::F16) make<Float16>(state, op);
+    if (element == Element::BF16) make<BFloat16>(state, op);
+    if (made_ == MPI_OP_NULL) op_ = built_in(op);
   }
-  return MPI_OP_NULL;
-}
+  ~Operation() {
+    if (made_ != MPI_OP_NULL) MPI_Op_free(&made_);
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  MPI_Op get() const { return op_; }
 
-std::string_view name_of(ReduceOp op) {
-  constexpr std::string_view names[] = {"sum", "min", "max"};
-  return names[static_cast<std::size_t>(op)];
-}
+ private:
+  static MPI_Op built_in(ReduceOp op) {
+    constexpr auto count = 4;
+    const std::array<MPI_Op, count> ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
+    return ops[static_cast<std::size_t>(op)];
+  }
+  template <class T>
+  void make(CommunicatorState& state, ReduceOp op) {
+    const std::array functions{combine<T, ReduceOp::Sum>, combine<T, ReduceOp::Product>, combine<T, ReduceOp::Min>,
+                               combine<T, ReduceOp::Max>};
+    state.verify(MPI_Op_create(functions[static_cast<std::size_t>(op)], 1, &made_), "allreduce", "making an operation");
+    op_ = made_;
+  }
+  template <class T, ReduceOp op>
+  static void combine(void* from, void* into, int* count, MPI_Datatype* /*unused*/) {
+    const auto* a = static_cast<const T*>(from);
+    auto* b = static_cast<T*>(into);
+    for (int i = 0; i < *count; ++i) b[i] = combined<op>(a[i], b[i]);
+  }
+
+  MPI_Op op_ = MPI_OP_NULL, made_ = MPI_OP_NULL;
+};
 
 void require_number(const CommunicatorState& state, std::string_view operation, Element element) {
   state.require(element != Element::Byte, operation, "bytes are opaque: reduce u8 or a wider type");
 }
 
 }  // namespace
+
+std::string_view name_of(ReduceOp op) {
+  constexpr std::string_view names[] = {"sum", "product", "min", "max"};
+  return names[static_cast<std::size_t>(op)];
+}
 
 void Communicator::barrier() const {
   state_->begin("barrier");
@@ -46,9 +74,10 @@ void Communicator::broadcast(Buffer data, int root) const {
 void Communicator::allreduce(Buffer data, ReduceOp op) const {
   state_->begin("allreduce");
   require_number(*state_, "allreduce", data.element);
+  const Operation operation(*state_, op, data.element);
   state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
-    state_->verify(MPI_Allreduce(MPI_IN_PLACE, data.part(offset, count).data, count, to_mpi(data.element), to_mpi(op),
-                                 state_->handle()),
+    state_->verify(MPI_Allreduce(MPI_IN_PLACE, data.part(offset, count).data, count, to_mpi(data.element),
+                                 operation.get(), state_->handle()),
                    "allreduce", "{} of {} {}", name_of(op), count, name_of(data.element));
   });
 }
@@ -58,10 +87,11 @@ void Communicator::reduce(Buffer data, ReduceOp op, int root) const {
   state_->require_rank(root, "reduce", "root");
   require_number(*state_, "reduce", data.element);
   const bool keeps = rank() == root;
+  const Operation operation(*state_, op, data.element);
   state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
     void* part = data.part(offset, count).data;
     state_->verify(MPI_Reduce(keeps ? MPI_IN_PLACE : part, keeps ? part : nullptr, count, to_mpi(data.element),
-                              to_mpi(op), root, state_->handle()),
+                              operation.get(), root, state_->handle()),
                    "reduce", "{} of {} {} to rank {}", name_of(op), count, name_of(data.element), root);
   });
 }

@@ -20,7 +20,9 @@
 
 namespace lockstep::comm {
 
-enum class ReduceOp : std::uint8_t { Sum, Min, Max };
+// Of f16 and bf16 every step is rounded to the type; which steps there are is MPI's choice.
+enum class ReduceOp : std::uint8_t { Sum, Product, Min, Max };
+std::string_view name_of(ReduceOp op);
 
 struct CommunicatorOptions {
   // Bytes per MPI message; longer ones are split. Tests lower it; it must be the same on all ranks.

@@ -60,7 +60,8 @@ void CommunicatorState::fail_argument(std::string_view operation, const std::str
 }
 
 std::string_view name_of(Element element) {
-  constexpr std::string_view names[] = {"bytes", "u8", "i32", "i64", "u64", "f32", "f64"};
+  constexpr std::string_view names[] = {"bytes", "u8",  "i8",  "u16", "i16", "f16", "bf16",
+                                        "u32",   "i32", "f32", "u64", "i64", "f64"};
   return names[static_cast<std::size_t>(element)];
 }
 
@@ -70,14 +71,24 @@ MPI_Datatype to_mpi(Element element) {
       return MPI_BYTE;
     case Element::U8:
       return MPI_UINT8_T;
+    case Element::I8:
+      return MPI_INT8_T;
+    case Element::U16:
+    case Element::F16:
+    case Element::BF16:  // MPI 3.1 has no such type: its bits, reduced by an operation of ours
+      return MPI_UINT16_T;
+    case Element::I16:
+      return MPI_INT16_T;
+    case Element::U32:
+      return MPI_UINT32_T;
     case Element::I32:
       return MPI_INT32_T;
-    case Element::I64:
-      return MPI_INT64_T;
-    case Element::U64:
-      return MPI_UINT64_T;
     case Element::F32:
       return MPI_FLOAT;
+    case Element::U64:
+      return MPI_UINT64_T;
+    case Element::I64:
+      return MPI_INT64_T;
     case Element::F64:
       return MPI_DOUBLE;
   }

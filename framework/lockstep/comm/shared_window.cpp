@@ -61,6 +61,7 @@ std::size_t shared_memory_room() {
 SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   if (node.size() == 1) {
     alone_ = std::shared_ptr<std::byte[]>(allocate_aligned(bytes));
+    if (bytes > 0) std::memset(alone_.get(), 0, bytes);
     segments_.emplace_back(alone_.get(), bytes);
     return;
   }

@@ -8,7 +8,7 @@ namespace lockstep {
 
 struct Range {
   std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
+  constexpr std::int64_t size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
 
@@ -17,6 +17,15 @@ constexpr Range part_of(std::int64_t n, std::int64_t parts, std::int64_t index) 
   const std::int64_t base = n / parts, extra = n % parts;
   const std::int64_t begin = index * base + std::min(index, extra);
   return {begin, begin + base + (index < extra ? 1 : 0)};
+}
+
+// Part `index` of `parts` of a range that begins at a block, in whole blocks counted from 0.
+constexpr Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index, std::int64_t block) {
+  if (range.size() == 0) return range;  // which may lie at the end, within a block
+  const Range blocks{range.begin / block, (range.end + block - 1) / block};
+  const Range chosen = part_of(blocks.size(), parts, index);
+  return {std::min((blocks.begin + chosen.begin) * block, range.end),
+          std::min((blocks.begin + chosen.end) * block, range.end)};
 }
 
 }  // namespace lockstep

@@ -27,12 +27,15 @@ class Board {
   bool reached(int rank, int flag, std::uint32_t value) const {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
-  // Throws Error if a rank has failed: what it owes will never come.
+  // Both throw Error if a rank that is waited for has failed: what it owes will never come.
+  bool awaited(int rank, int flag, std::uint32_t value) const {
+    if (reached(rank, flag, value)) return true;
+    check(this->value(rank, kFailed) == 0, "reduction", "local rank {} of this node has failed", rank);
+    return false;
+  }
   bool all_reached(int flag, std::uint32_t value) const {
     for (int r = 0; r < size(); ++r) {
-      if (reached(r, flag, value)) continue;
-      check(this->value(r, kFailed) == 0, "reduction", "local rank {} of this node has failed", r);
-      return false;
+      if (!awaited(r, flag, value)) return false;
     }
     return true;
   }

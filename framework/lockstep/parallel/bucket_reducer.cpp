@@ -21,15 +21,8 @@ void* element(const void* base, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
 }
 
-// Part `index` of `parts` of a range, in whole blocks counted from 0. An empty range, which may lie at a bucket's end
-// within a block, has empty parts.
 Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index) {
-  constexpr std::int64_t kBlock = BucketReducer::kBlock;
-  if (range.size() == 0) return range;
-  const Range blocks{range.begin / kBlock, (range.end + kBlock - 1) / kBlock};
-  const Range chosen = part_of(blocks.size(), parts, index);
-  return {std::min((blocks.begin + chosen.begin) * kBlock, range.end),
-          std::min((blocks.begin + chosen.end) * kBlock, range.end)};
+  return lockstep::part_in_blocks(range, parts, index, BucketReducer::kBlock);
 }
 
 void append(std::vector<Range>& ranges, Range range) {

@@ -1,80 +1,50 @@
-// The arithmetic of the reduction tree: sums in blocks that stay in the first-level cache, so that each operand is read
-// once and each result written once.
-#include <algorithm>
-#include <array>
+// The sums of the reduction tree, exact or rounded to a wire at every edge.
 #include <bit>
 #include <type_traits>
 
 #include "lockstep/core/bfloat16.h"
-#include "lockstep/core/error.h"
 #include "lockstep/core/float16.h"
 #include "lockstep/parallel/reduction_tree.h"
+#include "lockstep/parallel/tree_blocks.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kParallel = 65536;  // elements from which on threads pay; who adds which changes no bit
-constexpr std::int64_t kBlock = 512;       // every open sum of a block stays in the first-level cache
-constexpr int kMaxDepth = 48;              // of open sums: 2^48 leaves
+// As static_cast<float>(Float16(value)), all cases worked out and one picked, so that loops become vectors.
+float rounded_to_f16(float value) {
+  const auto word = std::bit_cast<std::uint32_t>(value);
+  const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);
+  const std::int32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1)) & ~0x1fff;
+  const auto subnormal = std::bit_cast<std::int32_t>((std::bit_cast<float>(magnitude) + 0.5F) - 0.5F);
+  std::int32_t result = magnitude < 0x38800000 ? subnormal : normal;
+  result = magnitude >= 0x477ff000 ? 0x7f800000 : result;
+  result = magnitude > 0x7f800000 ? 0x7fc00000 : result;
+  return std::bit_cast<float>((word & 0x80000000U) | static_cast<std::uint32_t>(result));
+}
 
 template <Wire wire, class T>
 T rounded(T value) {
   if constexpr (wire == Wire::BF16 && std::is_same_v<T, float>) {
     return static_cast<float>(BFloat16(value));
   } else if constexpr (wire == Wire::F16 && std::is_same_v<T, float>) {
-    return static_cast<float>(Float16(value));
+    return rounded_to_f16(value);
   } else {
     return value;
   }
 }
 
-// out[i] = a[i] + b[i]; any two of them may be the same.
-template <Wire wire, class T>
-void add(std::int64_t n, const T* a, const T* b, T* out) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) out[i] = rounded<wire>(a[i]) + rounded<wire>(b[i]);
-}
-
-// One block: walks the additions with a stack of open sums; the last addition goes where the result is wanted.
-template <Wire wire, class T>
-void sum_block(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t begin,
-               std::int64_t count, std::span<T* const> outs, bool root) {
-  std::array<std::array<T, kBlock>, kMaxDepth> sums;
-  std::array<int, kMaxDepth> owners;  // by depth: which operand the sum stands for
-  int depth = 0;
-  const T* result = operands[0] + begin;
-  for (std::size_t i = 0; i < merges.size(); ++i) {
-    const auto top_or_operand = [&](int operand) -> const T* {
-      if (depth > 0 && owners[static_cast<std::size_t>(depth - 1)] == operand)
-        return sums[static_cast<std::size_t>(--depth)].data();
-      return operands[static_cast<std::size_t>(operand)] + begin;
-    };
-    const T* right = top_or_operand(merges[i].from);
-    const T* left = top_or_operand(merges[i].into);
-    owners[static_cast<std::size_t>(depth)] = merges[i].into;
-    T* sum = i + 1 < merges.size() ? sums[static_cast<std::size_t>(depth)].data() : outs[0] + begin;
-    ++depth;
-    add<wire>(count, left, right, sum);
-    result = sum;
+template <Wire wire>
+struct Sum {
+  static constexpr bool kRoundsRoot = wire != Wire::Exact;
+  template <class T>
+  static T join(T a, T b) {
+    return rounded<wire>(a) + rounded<wire>(b);
   }
-  if (root && wire != Wire::Exact) {
-    T* first = outs[0] + begin;
-    for (std::int64_t i = 0; i < count; ++i) first[i] = rounded<wire>(result[i]);
-    result = first;
+  template <class T>
+  static T root(T sum) {
+    return rounded<wire>(sum);
   }
-  for (T* out : outs) {
-    if (out + begin != result) std::copy_n(result, count, out + begin);
-  }
-}
-
-template <Wire wire, class T>
-void sum_all(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n,
-             std::span<T* const> outs, const TreeSumOptions& options) {
-#pragma omp parallel for schedule(static) if (options.threads && n > kParallel)
-  for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-    sum_block<wire>(operands, merges, begin, std::min(kBlock, n - begin), outs, options.root);
-  }
-}
+};
 
 // Calls body with the wire as a compile-time constant; f64 has one wire.
 template <class T, class Body>
@@ -93,13 +63,15 @@ void with_wire(Wire wire, const Body& body) {
 template <class T>
 void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n,
               std::span<T* const> outs, const TreeSumOptions& options) {
-  with_wire<T>(options.wire, [&]<Wire wire>() { sum_all<wire>(operands, merges, n, outs, options); });
+  with_wire<T>(options.wire, [&]<Wire wire>() {
+    tree_blocks::reduce<Sum<wire>, T>(operands, merges, n, outs, options.root, options.threads);
+  });
 }
 
 template <class T>
 void add_into(std::int64_t n, const T* source, T* target, Wire wire) {
   with_wire<T>(wire, [&]<Wire w>() {
-#pragma omp parallel for simd schedule(static) if (n > kParallel)
+#pragma omp parallel for simd schedule(static) if (n > tree_blocks::kParallel)
     for (std::int64_t i = 0; i < n; ++i) target[i] = rounded<w>(target[i]) + rounded<w>(source[i]);
   });
 }

@@ -1,0 +1,29 @@
+// One step of a reduction, for every element type: whole numbers wrap, f16 and bf16 are combined as f32 and rounded.
+// Of minimum and maximum the left operand is given where neither is smaller.
+#pragma once
+
+#include <type_traits>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::comm {
+
+template <ReduceOp op, class T>
+T combined(T a, T b) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+    return T(combined<op>(static_cast<float>(a), static_cast<float>(b)));
+  } else if constexpr (op == ReduceOp::Min) {
+    return b < a ? b : a;
+  } else if constexpr (op == ReduceOp::Max) {
+    return a < b ? b : a;
+  } else if constexpr (std::is_integral_v<T>) {
+    // As unsigned and no narrower than int: neither overflow nor the promotion of u16 is undefined.
+    using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+    const auto x = static_cast<Wide>(a), y = static_cast<Wide>(b);
+    return static_cast<T>(op == ReduceOp::Sum ? x + y : x * y);
+  } else {
+    return op == ReduceOp::Sum ? a + b : a * b;
+  }
+}
+
+}  // namespace lockstep::comm

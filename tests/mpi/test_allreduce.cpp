@@ -1,0 +1,260 @@
+// The public allreduce: every path, type and operation, in place and not, memory of the window and any other, short and
+// long, over all ranks, parts of them, and nodes made by hand, against the reduction tree written down plainly, bit for
+// bit; and against MPI's own allreduce where any order gives the same.
+#include "lockstep/parallel/allreduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "lockstep/comm/combine.h"
+#include "tests/mpi/harness.h"
+
+namespace lockstep::test {
+namespace {
+
+using comm::Communicator, comm::ReduceOp;
+
+constexpr std::array kOps{ReduceOp::Sum, ReduceOp::Product, ReduceOp::Min, ReduceOp::Max};
+
+// Element i of rank r: of all magnitudes, so that another order of addition gives other bits.
+template <class T>
+T value_of(int rank, std::int64_t i) {
+  std::uint64_t x = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
+                    static_cast<std::uint64_t>(rank + 1) * 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 29;
+  x *= 0x94d049bb133111ebULL;
+  x ^= x >> 32;
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    const double mantissa = static_cast<double>(x % 4001) / 2000 - 1;
+    return static_cast<T>(static_cast<float>(std::ldexp(mantissa, static_cast<int>(x >> 40) % 9 - 4)));
+  }
+}
+
+// Node (level, index) of the tree over `size` ranks, by definition.
+template <ReduceOp op, class T>
+T node_value(int size, int level, int index, std::int64_t i) {
+  if (level == 0) return value_of<T>(index, i);
+  const T left = node_value<op, T>(size, level - 1, 2 * index, i);
+  if (((2 * index + 1) << (level - 1)) >= size) return left;
+  return comm::combined<op>(left, node_value<op, T>(size, level - 1, 2 * index + 1, i));
+}
+
+template <class T>
+T expected(ReduceOp op, int size, std::int64_t i) {
+  int levels = 0;
+  while ((1 << levels) < size) ++levels;
+  switch (op) {
+    case ReduceOp::Sum:
+      return node_value<ReduceOp::Sum, T>(size, levels, 0, i);
+    case ReduceOp::Product:
+      return node_value<ReduceOp::Product, T>(size, levels, 0, i);
+    case ReduceOp::Min:
+      return node_value<ReduceOp::Min, T>(size, levels, 0, i);
+    default:
+      return node_value<ReduceOp::Max, T>(size, levels, 0, i);
+  }
+}
+
+template <class T>
+bool same_bits(std::span<const T> a, std::span<const T> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+// One rank's values and what all ranks' give, by operation; of the first n elements the same for every n.
+template <class T>
+struct Reference {
+  std::vector<T> values;
+  std::array<std::vector<T>, kOps.size()> results;
+
+  Reference(const Communicator& comm, std::int64_t n) : values(static_cast<std::size_t>(n)) {
+    for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = value_of<T>(comm.rank(), i);
+    for (const ReduceOp op : kOps) {
+      for (std::int64_t i = 0; i < n; ++i) of(op).push_back(expected<T>(op, comm.size(), i));
+    }
+  }
+  std::vector<T>& of(ReduceOp op) { return results[static_cast<std::size_t>(op)]; }
+};
+
+template <class T>
+std::span<T> as(std::span<std::byte> bytes, std::int64_t count) {
+  return {reinterpret_cast<T*>(bytes.data()), static_cast<std::size_t>(count)};
+}
+
+// Domains of `per` ranks each, ranks dealt out in turn or one block after the other; the last may have fewer.
+Domains domains_of(const Communicator& comm, int per, bool dealt) {
+  const int size = comm.size(), count = (size + per - 1) / per;
+  Domains d{.rank = comm.rank()};
+  d.members.resize(static_cast<std::size_t>(count));
+  for (int r = 0; r < size; ++r) {
+    d.domain_of.push_back(dealt ? r % count : r / per);
+    d.members[static_cast<std::size_t>(d.domain_of.back())].push_back(r);
+  }
+  return d;
+}
+
+template <class T>
+class AllreduceOf : public testing::Test {
+ protected:
+  // In chunks so short that the sizes below need several, and slots are used again.
+  static constexpr std::int64_t kChunk = 16 << 10;
+  static inline const std::vector<std::int64_t> kSizes{0, 1, 3, 1023, 2049, 5003, 70'001};
+
+  static void check(const Communicator& comm, const AllreduceOptions& options) {
+    Allreduce engine(comm, options);
+    const auto bytes = static_cast<std::size_t>(kSizes.back()) * sizeof(T);
+    const std::span<std::byte> window = engine.allocate(bytes), other = engine.allocate(bytes);
+    std::vector<T> own(static_cast<std::size_t>(kSizes.back())), out(own.size());
+    Reference<T> reference(comm, kSizes.back());
+    for (const std::int64_t n : kSizes) {
+      for (const ReduceOp op : kOps) {
+        SCOPED_TRACE(fmt::format("path {}, {} ranks in {} domains, {} of {}", name_of(engine.path()), comm.size(),
+                                 options.domains ? options.domains->count() : 0, name_of(op), n));
+        const auto count = static_cast<std::size_t>(n);
+        const auto values = std::span<const T>(reference.values).first(count);
+        const auto want = std::span<const T>(reference.of(op)).first(count);
+        const auto try_it = [&](std::span<T> in, std::span<T> result) {
+          std::ranges::copy(values, in.begin());
+          engine.allreduce(in, result, op);
+          EXPECT_TRUE(same_bits<T>(result, want));
+          EXPECT_TRUE(in.data() == result.data() || same_bits<T>(in, values)) << "the input was changed";
+        };
+        const auto o = std::span(own).first(count), r = std::span(out).first(count);
+        const std::span<T> w = as<T>(window, n), v = as<T>(other, n);
+        for (const auto& [in, result] :
+             {std::pair(o, o), std::pair(o, r), std::pair(w, w), std::pair(w, v), std::pair(w, r), std::pair(o, w)}) {
+          try_it(in, result);
+        }
+        comm.rank() % 2 == 0 ? try_it(w, w) : try_it(o, r);  // ranks may differ in where their memory lies
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+};
+
+using Elements = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16,
+                                std::uint32_t, std::int32_t, float, std::uint64_t, std::int64_t, double>;
+TYPED_TEST_SUITE(AllreduceOf, Elements);
+
+TYPED_TEST(AllreduceOf, WindowIsTheTree) {
+  this->check(world(), {.path = AllreducePath::Shared, .chunk_bytes = this->kChunk});
+}
+
+TYPED_TEST(AllreduceOf, MessagesAreTheTree) {
+  this->check(world(), {.path = AllreducePath::Messages, .chunk_bytes = this->kChunk});
+}
+
+TYPED_TEST(AllreduceOf, NodesAreTheTree) {
+  for (const int per : {2, 3}) {
+    for (const bool dealt : {false, true}) {
+      if (world().size() > per)
+        this->check(world(), {.path = AllreducePath::Hierarchical,
+                              .domains = domains_of(world(), per, dealt),
+                              .chunk_bytes = this->kChunk});
+    }
+  }
+}
+
+// Several engines of groups at once, and of one with the ranks in reverse.
+TEST(Allreduce, GroupsReduceByThemselves) {
+  const int rank = world().rank(), size = world().size();
+  const Communicator halves = world().split(rank % 2, -rank);
+  Allreduce all(world()), half(halves);
+  std::vector<std::int64_t> values(3000), sums(3000);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<std::int64_t>(i) + round;
+    half.allreduce(values, sums, ReduceOp::Sum);
+    all.allreduce(sums, ReduceOp::Max);
+    std::array<std::int64_t, 2> of_half{};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      of_half = {};
+      for (int r = 0; r < size; ++r)
+        of_half[static_cast<std::size_t>(r % 2)] += r + static_cast<std::int64_t>(i) + round;
+      ASSERT_EQ(sums[i], std::ranges::max(of_half)) << i;
+    }
+  }
+}
+
+TEST(Allreduce, MpiGivesTheSameOfNumbersWhoseSumsAreExact) {
+  Allreduce own(world()), mpi(world(), {.path = AllreducePath::Mpi});
+  EXPECT_EQ(mpi.path(), AllreducePath::Mpi);
+  for (const ReduceOp op : kOps) {
+    std::vector<float> a(10'001), b;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      a[i] = std::ldexp(1.0F, static_cast<int>((i + static_cast<std::size_t>(world().rank())) % 5));
+    b = a;
+    own.allreduce(a, op);
+    mpi.allreduce(b, op);
+    EXPECT_EQ(a, b) << name_of(op);
+  }
+}
+
+std::string refusal_of(Allreduce& engine, comm::ConstBuffer in, comm::Buffer out, ReduceOp op) {
+  try {
+    engine.allreduce(in, out, op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+  const int last = world().size() - 1;
+  const bool odd_one = world().rank() == last;
+  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
+    for (const std::int64_t n : {10, 5000}) {
+      std::vector<float> data(static_cast<std::size_t>(n) + 1), other(data.size());
+      const auto text = [&](auto&& call) {
+        Allreduce engine(world(), {.path = path});
+        return refusal_of(engine, call.first, call.second, ReduceOp::Sum);
+      };
+      const comm::Buffer whole(data);
+      const comm::Buffer counted = whole.part(0, odd_one ? n + 1 : n);
+      EXPECT_EQ(text(std::pair(counted, counted)),
+                fmt::format("[allreduce] rank {} calls for sum of {} f32, rank 0 for sum of {} f32", last, n + 1, n));
+      const comm::Buffer into = comm::Buffer(other).part(0, odd_one ? n - 1 : n);
+      EXPECT_EQ(text(std::pair(whole.part(0, n), into)),
+                fmt::format("[allreduce] rank {}: {} f32 do not fit into {} f32", last, n, n - 1));
+      EXPECT_EQ(
+          text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
+          fmt::format("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
+    }
+  }
+}
+
+TEST(Allreduce, GoesOnInANodeAfterARefusedCall) {
+  Allreduce engine(world(), {.path = AllreducePath::Shared});
+  std::vector<std::int32_t> data(2000, 1);
+  if (world().size() > 1) {
+    const auto op = world().is_root() ? ReduceOp::Sum : ReduceOp::Max;
+    EXPECT_NE(refusal_of(engine, data, data, op).find("rank 1 calls for max of 2000 i32"), std::string::npos);
+  }
+  engine.allreduce(data, ReduceOp::Sum);
+  EXPECT_EQ(data, std::vector<std::int32_t>(2000, world().size()));
+}
+
+// In the long tier alone: it takes 5 GiB of memory.
+TEST(Allreduce, PastTwoToThe31Bytes) {
+  if (std::getenv("LOCKSTEP_LONG_TESTS") == nullptr) GTEST_SKIP() << "LOCKSTEP_LONG_TESTS is not set";
+  const auto n = (std::size_t{1} << 31) + 12'345;
+  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
+    Allreduce engine(world(), {.path = path});
+    std::span<std::uint8_t> data = as<std::uint8_t>(engine.allocate(n), static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i)
+      data[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(world().rank()));
+    engine.allreduce(data, ReduceOp::Sum);
+    std::size_t wrong = 0;
+    const std::size_t size = static_cast<std::size_t>(world().size()), ranks = size * (size - 1) / 2;
+    for (std::size_t i = 0; i < n; ++i) wrong += data[i] != static_cast<std::uint8_t>(i * 7 * size + ranks) ? 1 : 0;
+    EXPECT_EQ(wrong, 0U) << name_of(path);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test
