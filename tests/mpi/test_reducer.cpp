@@ -185,7 +185,7 @@ void check_all(const ReducerOptions& options, const std::string& what) {
       for (std::int64_t step = 0; step < 3; ++step)  // later ones use memory and messages of the first again
         rig.run_step(step, fmt::format("{}: {}, {} shards", what, name, shards));
       EXPECT_EQ(rig.reducer().bytes() > 0, domains.count() > 1) << name;
-      EXPECT_EQ(world().allreduce(rig.reducer().bytes_sent(), comm::ReduceOp::Max) > 0, domains.count() > 1) << name;
+      EXPECT_EQ(world().allreduce(rig.reducer().traffic().sent, comm::ReduceOp::Max) > 0, domains.count() > 1) << name;
     }
   }
 }

@@ -180,13 +180,15 @@ TEST(SyncBatchNorm, HasTheSameBitsOnEveryPathOfTheGradients) {
   Task task = whole_batch_task(13, DType::F32);
   task.options.bucket_bytes = 1000;  // many, so that forward waits for buckets as well as for sums
   const auto usual = run_task(world(), task);
-  for (const train::ParallelOptions& options : {train::ParallelOptions{.path = Path::Messages},
-                                                {.share_weights = false},
-                                                {.thread = true},
-                                                {.path = Path::Messages, .thread = true}}) {
+  for (const train::ParallelOptions& options :
+       {train::ParallelOptions{.path = Path::Messages},
+        {.share_weights = false},
+        {.thread = true},
+        {.path = Path::Messages, .overlap = train::ParallelOptions::Overlap::Thread}}) {
     task.options.parallel = options;
-    expect_same_bits(*run_task(world(), task), *usual,
-                     fmt::format("path {}, thread {}", static_cast<int>(options.path), options.thread));
+    expect_same_bits(
+        *run_task(world(), task), *usual,
+        fmt::format("path {}, driver {}", static_cast<int>(options.path), static_cast<int>(options.overlap)));
   }
 }
 

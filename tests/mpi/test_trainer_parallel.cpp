@@ -11,6 +11,7 @@ namespace {
 using comm::Communicator;
 using train::ParallelOptions;
 using Path = ParallelOptions::Path;
+using Overlap = ParallelOptions::Overlap;
 
 // The ranks of the job as if they were on several nodes of their own.
 struct Cluster {
@@ -57,10 +58,10 @@ std::vector<Variant> variants(const Communicator& comm) {
   };
   if (comm.node_count() == 1) all.push_back({"shared", {.path = Path::Shared}, 1});
   if (threads_may_call_mpi()) {
-    all.push_back({"thread", {.thread = true}});
-    all.push_back({"thread, messages", {.path = Path::Messages, .thread = true}, 1});
-    all.push_back({"thread, own weights", {.share_weights = false, .thread = true}});
-    all.push_back({"thread, sharded optimizer", {.shard_optimizer = true, .thread = true}});
+    all.push_back({"thread", {.overlap = Overlap::Thread}});
+    all.push_back({"thread, messages", {.path = Path::Messages, .overlap = Overlap::Thread}, 1});
+    all.push_back({"thread, own weights", {.share_weights = false, .overlap = Overlap::Thread}});
+    all.push_back({"thread, sharded optimizer", {.shard_optimizer = true, .overlap = Overlap::Thread}});
   }
   return all;
 }

@@ -13,6 +13,7 @@
 namespace lockstep {
 
 inline constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct FreeDeleter {
   void operator()(void* p) const { std::free(p); }

@@ -128,6 +128,9 @@ class BucketReducer {
   Bucket& at(int bucket) { return buckets_[static_cast<std::size_t>(bucket)]; }
   static int retired_flag(int bucket) { return 2 * bucket; }
   static int released_flag(int bucket) { return 2 * bucket + 1; }
+  static void* element(const void* base, DType dtype, std::int64_t index) {
+    return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
+  }
   bool narrow(const Bucket& bucket) const;
   Range part(const Piece& piece, int domain) const;  // of the bucket
   void make_pieces(Bucket& bucket);

@@ -141,7 +141,7 @@ int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DTy
 
 std::size_t ParameterStore::bytes(const Derived& d) const {
   const auto bytes = static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(d.dtype);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return whole_lines(bytes);
 }
 
 // The first plan's copies are alike on all ranks, so they can be shared. Later plans are for batches that only some

@@ -105,7 +105,7 @@ void Plan::lay_out() {
   for (PlanBuffer& b : assembly_.buffers) {
     if (b.kind != PlanBuffer::Kind::Constant || b.alias >= 0) continue;
     b.life.offset = constant_bytes_;
-    constant_bytes_ += (b.life.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    constant_bytes_ += whole_lines(b.life.bytes);
   }
   constants_ = allocate_aligned(constant_bytes_);
   for (const PlanBuffer& b : assembly_.buffers) {

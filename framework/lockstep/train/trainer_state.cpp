@@ -1,0 +1,108 @@
+// What a Trainer hands out and takes in between steps: gradients, weights, optimizer state.
+#include <xxhash.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep::train {
+namespace {
+
+const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/";
+
+// The root's texts on every rank.
+void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
+  texts.resize(static_cast<std::size_t>(comm.broadcast_value(static_cast<std::int64_t>(texts.size()))));
+  for (std::string& text : texts) text = comm.broadcast_string(text);
+}
+
+}  // namespace
+
+std::size_t Trainer::state_bytes() const {
+  const ParameterStore& store = model_.parameters();
+  std::size_t total = 0;
+  for (const NamedParameter& p : store.parameters()) {
+    const std::size_t copies = store.has_gradient(p.parameter) ? 1 + updater_->rule().states().size() : 1;
+    total += copies * static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
+  }
+  return total;
+}
+
+Tensor Trainer::gradient(const std::string& parameter) {
+  model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw
+  engine_->collect_gradients();
+  Tensor tensor = model_.parameters().read_gradient(parameter);
+  const auto scale = [&]<class T>(T) {
+    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / last_weight_);
+  };
+  tensor.dtype() == DType::F64 ? scale(double{}) : scale(float{});
+  return tensor;
+}
+
+Tensor Trainer::observed(const std::string& name) const {
+  check(last_plan_ != nullptr, "trainer",
+        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
+  return last_plan_->observed(name);
+}
+
+std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
+  engine_->fence();
+  engine_->collect_states();
+  std::vector<checkpoint::NamedTensor> tensors;
+  if (wanted) {
+    tensors = weights(model_.parameters(), kModel);
+    std::ranges::move(optimizer_state(model_.parameters(), updater_->rule(), kOptimizer), std::back_inserter(tensors));
+  }
+  engine_->drop_foreign_states();
+  return tensors;
+}
+
+void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+  engine_->fence();
+  train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
+  if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
+  engine_->drop_foreign_states();
+  engine_->fence();
+  updates_ = updates;
+}
+
+LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
+  LoadReport report;
+  engine_->fence();
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) report = train::load_weights(model_.parameters(), file, options);
+  });
+  broadcast_weights();
+  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched})
+    broadcast(comm_, *names);
+  return report;
+}
+
+std::uint64_t Trainer::weights_hash() {
+  engine_->fence();
+  std::uint64_t hash = 0;
+  for (const NamedParameter& p : model_.parameters().parameters()) {
+    const Tensor tensor = model_.parameters().read(p.name);
+    hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
+  }
+  return hash;
+}
+
+void Trainer::broadcast_weights() {
+  ParameterStore& store = model_.parameters();
+  for (const NamedParameter& p : store.parameters()) {
+    const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
+    const auto bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
+    const bool common = store.bucket_of(p.parameter) >= 0 && store.memory().shares();
+    auto* value = static_cast<std::byte*>(store.value(p.parameter));
+    common ? memory_.broadcast_common({value, bytes}) : comm_.broadcast(std::span(value, bytes));
+  }
+  store.refresh();
+  engine_->fence();
+}
+
+}  // namespace lockstep::train
