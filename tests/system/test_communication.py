@@ -1,0 +1,74 @@
+"""What the communication options of a program do: paths that change no bit, hooks that do, and a trace of all ranks."""
+
+import json
+import unittest
+
+import support
+from support import program, ranks
+
+TOY = ("--dataset", "digits", "--epochs", 0, "--max-steps", 12, "--global-batch", 30, "--eval-every", 0, "--quiet")
+
+
+class Paths(support.SystemTest):
+    def losses(self, name, count, *options):
+        output = self.scratch / name
+        self.succeed(ranks(count, program("train_toy", *TOY, *options, "--log-every", 1, "--output", output)))
+        return [json.loads(line)["loss"] for line in (output / "metrics.jsonl").read_text().splitlines()]
+
+    def test_own_paths_change_no_bit(self):
+        usual = self.losses("usual", 3)
+        self.assertEqual(len(usual), 12)
+        for name, options in {
+            "messages": ("--allreduce", "messages"),
+            "own": ("--no-share-weights",),
+            "shards": ("--allreduce", "messages", "--shard-optimizer"),
+            "thread": ("--allreduce", "messages", "--overlap", "thread"),
+            "buckets": ("--bucket-mb", 0.01),
+            "loose": ("--clip-norm", 1e6),
+        }.items():
+            self.assertEqual(self.losses(name, 3, *options), usual, name)
+
+    def test_a_narrow_wire_is_the_same_on_every_path(self):
+        usual, narrow = self.losses("usual", 3), self.losses("wire", 3, "--wire", "bf16")
+        self.assertNotEqual(narrow, usual)
+        self.assertEqual(self.losses("wire-messages", 3, "--wire", "bf16", "--allreduce", "messages"), narrow)
+
+    def test_hooks_train(self):
+        usual = self.losses("usual", 3)
+        for name, options in {"mpi": ("--allreduce", "mpi"), "topk": ("--topk", 0.2), "local": ("--local-steps", 3)}.items():
+            losses = self.losses(name, 3, *options)
+            self.assertLess(max(abs(a - b) for a, b in zip(losses, usual)), 0.2, name)
+            if name != "mpi":
+                self.assertNotEqual(losses, usual, name)
+
+    def test_clipping_limits_the_step(self):
+        self.assertNotEqual(self.losses("clip", 3, "--clip-norm", 0.01), self.losses("usual", 3))
+
+    def test_contradictions_are_named(self):
+        for options, words in {
+            ("--topk", 0.1, "--local-steps", 2): "of --allreduce mpi, --topk and --local-steps one at most",
+            ("--allreduce", "mpi", "--shards", 4): "--allreduce mpi",
+            ("--allreduce", "mpi", "--wire", "bf16"): "--wire",
+        }.items():
+            self.fail_with(ranks(2, program("train_toy", *TOY, *options, "--output", self.scratch / "bad")), words)
+
+
+class Trace(support.SystemTest):
+    def test_has_every_rank_on_one_clock(self):
+        file = self.scratch / "trace.json"
+        output = self.scratch / "run"
+        self.succeed(ranks(3, program("train_toy", *TOY, "--allreduce", "messages", "--trace", file, "--trace-steps", 2, "--output", output)))
+        events = json.loads(file.read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["pid"] for e in spans}, {0, 1, 2})
+        for rank in range(3):
+            names = " ".join(e["name"] for e in spans if e["pid"] == rank)
+            for word in ("conv", "update bucket 0", "exchange bucket 1", "gather bucket 1", "sum bucket 1", "for the other ranks"):
+                self.assertIn(word, names)
+        begins = [min(e["ts"] for e in spans if e["pid"] == rank) for rank in range(3)]
+        self.assertLess(max(begins) - min(begins), 1e6)  # clocks of different processes would differ by more only if not aligned
+        self.assertTrue(all(e["dur"] >= 0 for e in spans))
+
+
+if __name__ == "__main__":
+    unittest.main()
