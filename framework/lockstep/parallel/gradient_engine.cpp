@@ -135,7 +135,18 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
 
 GradientEngine::~GradientEngine() = default;
 
-std::size_t GradientEngine::bytes() const { return own_bytes_ + reducer_->bytes(); }
+// Pages of the others' windows become this rank's too when it sums its slice of their gradients.
+std::size_t GradientEngine::bytes() const {
+  const Domains& domains = memory_.domains();
+  std::size_t read = 0;
+  for (std::size_t l = 0; l < gradients_.size(); ++l) {
+    const int rank = domains.local()[l];
+    if (rank == world_.rank) continue;
+    read += world_.partials()[static_cast<std::size_t>(rank)].size() * store_.bucket_bytes() /
+            static_cast<std::size_t>(domains.local_size());
+  }
+  return own_bytes_ + reducer_->bytes() + read;
+}
 
 void GradientEngine::fail() {
   gradient_board_->fail();

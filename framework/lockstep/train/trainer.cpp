@@ -112,6 +112,10 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
   if (world_.size > 1 && !options_.parallel.hook)
     check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
   if (collective_) collective_->while_waiting([this] { engine_->progress(); });
+  const std::size_t width = kFirstCount + counts_.size();
+  evaluation_ = std::make_unique<MessageControl>(comm_, world_, ControlSize{width, kControlWords});
+  // Once now: MPI takes memory at the first messages, which then is seen before a forecast is made.
+  add_up(std::vector(static_cast<std::size_t>(world_.my_leaves().size()), std::vector<double>(width)));
   broadcast_weights();
 }
 
@@ -387,16 +391,21 @@ Totals Trainer::evaluate(data::Loader& loader) {
       }
     }
   });
-  MessageControl control(comm_, world_, {width, kControlWords});
-  control.block().begin();
-  for (const auto& leaf : sums) {
-    std::ranges::copy(leaf, control.block().leaf().begin());
-    control.block().end_leaf();
-  }
-  control.finish();
+  add_up(sums);
   Totals result;
-  set_totals(control.block().sums(), result);
+  set_totals(evaluation_->block().sums(), result);
   return result;
+}
+
+// Over all ranks' leaves, through messages: evaluations are rare.
+void Trainer::add_up(const std::vector<std::vector<double>>& sums) {
+  ControlBlock& block = evaluation_->block();
+  block.begin();
+  for (const auto& leaf : sums) {
+    std::ranges::copy(leaf, block.leaf().begin());
+    block.end_leaf();
+  }
+  evaluation_->finish();
 }
 
 void Trainer::set_totals(std::span<const double> sums, Totals& t) const {

@@ -149,6 +149,7 @@ class Trainer {
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word);
+  void add_up(const std::vector<std::vector<double>>& sums);
   void set_totals(std::span<const double> sums, Totals& totals) const;
   void move_statistics();
   void broadcast_weights();
@@ -166,6 +167,7 @@ class Trainer {
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<GradientEngine> engine_;
+  std::unique_ptr<MessageControl> evaluation_;            // what evaluations add up
   std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
   bool plans_are_collective_ = false;                     // so ranks without samples run them too
   Totals totals_;                                         // of the last step
