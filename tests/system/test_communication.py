@@ -69,6 +69,12 @@ class Trace(support.SystemTest):
         self.assertLess(max(begins) - min(begins), 1e6)  # clocks of different processes would differ by more only if not aligned
         self.assertTrue(all(e["dur"] >= 0 for e in spans))
 
+    def test_a_short_run_brings_what_there_is(self):
+        file = self.scratch / "short.json"
+        self.succeed(ranks(2, program("train_toy", *TOY, "--max-steps", 5, "--trace", file, "--output", self.scratch / "short")))
+        spans = [e for e in json.loads(file.read_text())["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual(sum(e["name"] == "update bucket 0" for e in spans), 4)  # two updates of two ranks
+
 
 if __name__ == "__main__":
     unittest.main()

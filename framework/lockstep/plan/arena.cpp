@@ -5,7 +5,7 @@
 namespace lockstep {
 
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes) {
-  for (Lifetime* l : lifetimes) l->bytes = (l->bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (Lifetime* l : lifetimes) l->bytes = whole_lines(l->bytes);
   std::ranges::stable_sort(lifetimes, [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; });
   std::vector<Lifetime*> placed;  // by offset
   std::size_t total = 0;

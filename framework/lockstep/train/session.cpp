@@ -12,6 +12,11 @@
 #include "lockstep/train/trace_file.h"
 
 namespace lockstep::train {
+namespace {
+
+constexpr std::int64_t kColdUpdates = 3;  // their memory and caches are not warm yet: a trace begins after them
+
+}  // namespace
 
 Session::Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program)
     : comm_(comm),
@@ -186,6 +191,9 @@ bool Session::next_epoch() {
   if (done()) {
     if (epoch_ < 0)
       log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
+    // A run that is shorter than its trace brings what there is.
+    if (!options_.trace.empty() && !traced_ && epoch_ >= 0)
+      finish_trace(std::max<std::int64_t>(0, trainer_->updates() - resumed_step_.value_or(0) - kColdUpdates));
     if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
       save_checkpoint();
     log()->info("memory: at most {:.0f} MiB resident on this rank",
@@ -280,14 +288,17 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
 }
 
 void Session::follow_trace() {
-  constexpr std::int64_t kCold = 3;  // updates whose memory and caches are not warm yet
   if (options_.trace.empty()) return;
   const std::int64_t done = trainer_->updates() - resumed_step_.value_or(0);
-  if (done == kCold) trainer_->note_in(&trace_);
-  if (done != kCold + options_.trace_steps) return;
+  if (done == kColdUpdates) trainer_->note_in(&trace_);
+  if (done == kColdUpdates + options_.trace_steps) finish_trace(options_.trace_steps);
+}
+
+void Session::finish_trace(std::int64_t updates) {
   trainer_->note_in(nullptr);
   write_trace(comm_, trace_, options_.trace);
-  log()->info("trace: {} updates of {} ranks in {}", options_.trace_steps, comm_.size(), options_.trace);
+  traced_ = true;
+  log()->info("trace: {} updates of {} ranks in {}", updates, comm_.size(), options_.trace);
 }
 
 }  // namespace lockstep::train

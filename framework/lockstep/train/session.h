@@ -67,6 +67,7 @@ class Session {
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
   void follow_trace();
+  void finish_trace(std::int64_t updates);
   void write_metrics(const std::string& split, const Totals& totals, double samples_per_second);
 
   const comm::Communicator& comm_;
@@ -80,6 +81,7 @@ class Session {
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
   Trace trace_;  // before the trainer, which notes in it
+  bool traced_ = false;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
