@@ -5,6 +5,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
@@ -24,6 +25,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
       name_(std::move(name)),
       program_(std::move(program)),
       dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
+  set_fault_rank(comm_.rank());
   comm::collectively(comm_, [&] { validate(options_, comm_.size()); });
   comm::check_same(comm_, "the program", name_);
   comm::check_same(comm_, "the options", options_by_line(options_, program_));

@@ -11,6 +11,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
@@ -309,9 +310,11 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     engine_->drive_by_thread(trial_->tries_thread());
     trial_->begin_step();
   }
+  const std::int64_t step = updates_ + 1;
   or_poison(comm_, *engine_, [&] {
+    fault_point("step.begin", step);
     engine_->begin_step(
-        {.samples = samples_word, .position = position_word, .learning_rate = learning_rate, .update = updates_ + 1});
+        {.samples = samples_word, .position = position_word, .learning_rate = learning_rate, .update = step});
     const Range mine = world_.my_leaves();
     for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
       const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
@@ -319,12 +322,13 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
                streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
     }
     const StepProfile::Timer timer(profile_.get(), Part::Wait);
+    fault_point("step.gradients", step);
     engine_->finish_step();
   });
   if (trial_) end_trial_step();
   set_totals(engine_->sums(), totals_);
   if (totals_.samples == 0) return totals_;
-  ++updates_;
+  updates_ = step;
   {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
     move_statistics();

@@ -1,0 +1,26 @@
+// Named places at which a test may ask for a fault, to see that nothing is lost or silent when it happens. Without
+// LOCKSTEP_FAULT in the environment they cost one comparison. It holds faults, separated by spaces:
+//
+//   LOCKSTEP_FAULT="checkpoint.write:kill:rank=0:at=40:once=/tmp/fired trainer.step:sleep=30:rank=2"
+//
+// POINT:ACTION, where an action is kill (SIGKILL to oneself), stop (SIGSTOP), sleep=SECONDS, throw (an Error) or
+// corrupt (see fault_wanted); `rank` and `at` (the step, or what the point counts) restrict it, any without them;
+// `once` names a file that is made when it fires, after which it does not fire again, so that a restarted job goes on.
+// Any thread may call these; an Error names a fault that cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+// Whose faults are meant; -1, at first: no rank's, only those without `rank` fire.
+void set_fault_rank(int rank);
+
+// Does what was asked for at this point, or nothing.
+void fault_point(std::string_view point, std::int64_t at = 0);
+
+// Whether the caller is to damage its own data here (corrupt).
+bool fault_wanted(std::string_view point, std::int64_t at = 0);
+
+}  // namespace lockstep
