@@ -143,13 +143,13 @@ class TrainingStep {
     store_ = std::make_unique<ParameterStore>(
         named, ParameterStoreOptions{.gradient_slots = world_.my_slots(), .optimizer_states = 1, .memory = &memory_});
     store_->allocate({}, order);
-    updater_ = std::make_unique<Updater>(*store_, rule_, UpdaterOptions{});
+    updater_ = std::make_unique<Updater>(*store_, rule_, UpdaterOptions{.weight_decay = 1e-4});
     engine_ = std::make_unique<GradientEngine>(comm, world_, memory_, *store_, *updater_, EngineOptions{});
   }
 
   void run() {
     engine_->begin_step({.samples = 1, .learning_rate = 0.1, .update = ++updates_});
-    engine_->leaf_sums()[kWeightSum] = 1;
+    engine_->leaf_sums()[kWeightSum] = engine_->leaf_sums()[kSampleSum] = 1;  // without samples nothing is updated
     engine_->sums_ready();
     for (const Parameter& p : parameters_) {
       engine_->retired(&p);
@@ -158,6 +158,15 @@ class TrainingStep {
     engine_->end_leaf();
     engine_->finish_step();
     engine_->settle();
+  }
+
+  // Gradients are zero, the decay alone moves the weights.
+  void check_updated() {
+    engine_->fence();
+    for (const Parameter& p : parameters_) {
+      const float value = static_cast<const float*>(store_->value(&p))[0];
+      check(value > 0 && value < 1, "bench", "a weight is {} after {} updates, expected less than 1", value, updates_);
+    }
   }
 
  private:
@@ -188,6 +197,7 @@ void bench_update(const comm::Communicator& comm, const BenchOptions& o, Triad& 
                                                    {.learning_rate = 0.1, .step = ++updates});
                                      }}};
   time_all(comm, contenders, o.rounds);
+  step.check_updated();
   const double bytes = static_cast<double>(o.parameters) * (4.0 * comm.size() + 16.0 * comm.node_count());
   print(comm, o, {{"row", "update"}, {"parameters", o.parameters}}, contenders, bytes);
 }

@@ -58,6 +58,8 @@ ROWS = {
     "resnet18_cifar-bf16": Row("resnet18_cifar", 64, 6, 1.0, ranks=1, threads=2, precision="bf16"),
     "resnet50-bf16": Row("resnet50", 8, 5, 1.3, precision="bf16"),
     "memory": Row("resnet50", 8, 4, 0.6, measure="memory"),
+    "memory-4": Row("resnet50", 8, 2, None, ranks=4, measure="memory"),
+    "memory-4-own": Row("resnet50", 8, 2, None, ranks=4, measure="memory", options=("--no-share-weights",)),
     "start": Row("toy", 16, 1, 1.0, measure="start"),
 }
 

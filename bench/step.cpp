@@ -25,10 +25,11 @@ using namespace lockstep;
 namespace {
 
 struct BenchOptions {
-  std::string model = "resnet20", precision = "f32", conv_math = "fast", recompute = "norms", kernels;
+  std::string model = "resnet20", precision = "f32", conv_math = "fast", recompute = "norms", kernels, wire = "f32",
+              overlap = "auto";
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
-  bool json = false, profile = false, first_step = false, sync_bn = false;
+  bool json = false, profile = false, first_step = false, sync_bn = false, share_weights = true;
 };
 
 CompileOptions compile_options(const BenchOptions& o) {
@@ -39,6 +40,14 @@ CompileOptions compile_options(const BenchOptions& o) {
           .recompute = recompute.at(o.recompute),
           .kernels = {.conv_math = math, .prefer = o.kernels},
           .synchronisation = {.all_norms = o.sync_bn}};
+}
+
+train::ParallelOptions parallel_options(const BenchOptions& o) {
+  using Overlap = train::ParallelOptions::Overlap;
+  const std::map<std::string, Overlap> overlap{
+      {"auto", Overlap::Auto}, {"thread", Overlap::Thread}, {"steps", Overlap::Steps}};
+  const std::map<std::string, Wire> wire{{"f32", Wire::Exact}, {"bf16", Wire::BF16}, {"f16", Wire::F16}};
+  return {.share_weights = o.share_weights, .wire = wire.at(o.wire), .overlap = overlap.at(o.overlap)};
 }
 
 data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
@@ -67,31 +76,39 @@ data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const c
   return batch;
 }
 
+double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
+
 struct Result {
   std::int64_t global_batch = 0;
   int ranks = 0, threads = 0;
-  std::vector<double> seconds;            // of the timed steps, ascending
+  std::vector<double> seconds;  // of the timed steps, ascending
+  // Of rank 0, per step, ascending: to its last gradient, after that, and while the network was busy.
+  std::vector<double> computing, waiting, network;
+  std::int64_t network_bytes = 0;         // that rank 0 sends in a step
   double peak_mib = 0, expected_mib = 0;  // memory of the rank that has most
 
-  double median() const { return seconds[seconds.size() / 2]; }
-  double rate() const { return static_cast<double>(global_batch) / median(); }
+  double rate() const { return static_cast<double>(global_batch) / median(seconds); }
 };
 
-// Ascending, without the warm-up.
-std::vector<double> time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o, bool root) {
-  std::vector<double> seconds;
+// Without the warm-up.
+void time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o, Result& result) {
   for (int i = 0; i < o.warmup + o.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
     trainer.step(batch, 0.1);
-    if (i >= o.warmup)
-      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (i == 0 && o.first_step && root) {
+    if (i == 0 && o.first_step && trainer.world().rank == 0) {
       fmt::print("first step done\n");
       std::fflush(stdout);
     }
+    if (i < o.warmup) continue;
+    const GradientEngine::StepTimes& times = trainer.times();
+    result.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    result.computing.push_back(times.compute);
+    result.waiting.push_back(times.waiting + times.earlier);
+    result.network.push_back(1e-9 * static_cast<double>(times.traffic.network_ns));
+    result.network_bytes = times.traffic.sent;
   }
-  std::ranges::sort(seconds);
-  return seconds;
+  for (auto* seconds : {&result.seconds, &result.computing, &result.waiting, &result.network})
+    std::ranges::sort(*seconds);
 }
 
 void print_json(const BenchOptions& o, const Result& r) {
@@ -105,9 +122,15 @@ void print_json(const BenchOptions& o, const Result& r) {
                                     {"kernels", o.kernels},
                                     {"shards", o.shards},
                                     {"samples_per_second", r.rate()},
-                                    {"median_ms", r.median() * 1e3},
+                                    {"median_ms", median(r.seconds) * 1e3},
                                     {"min_ms", r.seconds.front() * 1e3},
                                     {"max_ms", r.seconds.back() * 1e3},
+                                    {"compute_ms", median(r.computing) * 1e3},
+                                    {"waiting_ms", median(r.waiting) * 1e3},
+                                    {"network_ms", median(r.network) * 1e3},
+                                    {"network_bytes", r.network_bytes},
+                                    {"wire", o.wire},
+                                    {"overlap", o.overlap},
                                     {"steps", o.steps},
                                     {"peak_mib_per_rank", r.peak_mib},
                                     {"expected_mib_per_rank", r.expected_mib},
@@ -120,7 +143,7 @@ void print_text(const BenchOptions& o, const Result& r) {
       "lockstep {} batch {} x {} ranks x {} threads {}{}: {:.1f} samples/s, step {:.2f} ms (min {:.2f}, max {:.2f}), "
       "peak {:.0f} MiB a rank (expected {:.0f})\n",
       o.model, o.batch, r.ranks, r.threads, o.precision, o.shards > 0 ? fmt::format(", {} shards", o.shards) : "",
-      r.rate(), r.median() * 1e3, r.seconds.front() * 1e3, r.seconds.back() * 1e3, r.peak_mib, r.expected_mib);
+      r.rate(), median(r.seconds) * 1e3, r.seconds.front() * 1e3, r.seconds.back() * 1e3, r.peak_mib, r.expected_mib);
 }
 
 void run(const BenchOptions& o, const comm::Communicator& comm) {
@@ -138,12 +161,11 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .precision = batch.fields[0].dtype(),
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4},
+                          .parallel = parallel_options(o),
                           .compile = compile_options(o)});
   if (o.profile) trainer.start_profile();
-  Result result{.global_batch = batch.step.global_size,
-                .ranks = comm.size(),
-                .threads = threads.compute,
-                .seconds = time_steps(trainer, batch, o, comm.is_root())};
+  Result result{.global_batch = batch.step.global_size, .ranks = comm.size(), .threads = threads.compute};
+  time_steps(trainer, batch, o, result);
   const auto most_mib = [&](std::size_t bytes) {
     return comm.allreduce(static_cast<double>(bytes) / 1048576, comm::ReduceOp::Max);
   };
@@ -178,6 +200,13 @@ int main(int argc, char** argv) {
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
+  app.add_option("--wire", o.wire, "what gradients are rounded to on their way")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
+  app.add_option("--overlap", o.overlap, "who moves messages on: thread, steps, or auto, decided in the first 10 steps")
+      ->check(CLI::IsMember({"auto", "thread", "steps"}))
+      ->capture_default_str();
+  app.add_flag("!--no-share-weights", o.share_weights, "every rank keeps weights of its own");
   app.add_flag("--sync-bn", o.sync_bn, "batch norms normalise by all ranks' samples");
   app.add_flag("--profile", o.profile, "where the steps' time went, by class and node, against the machine's peaks");
   app.add_flag("--first-step", o.first_step, "a line when the first step is done");

@@ -24,6 +24,7 @@ class Paths(support.SystemTest):
             "shards": ("--allreduce", "messages", "--shard-optimizer"),
             "thread": ("--allreduce", "messages", "--overlap", "thread"),
             "buckets": ("--bucket-mb", 0.01),
+            "numa": ("--sharing-domain", "numa"),
             "loose": ("--clip-norm", 1e6),
         }.items():
             self.assertEqual(self.losses(name, 3, *options), usual, name)

@@ -169,6 +169,18 @@ Cores available_cores() {
   return cores;
 }
 
+std::string numa_nodes(std::span<const int> cpus, const fs::path& nodes) {
+  std::set<int> found;
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(nodes, unreadable)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("node") || name.find_first_not_of("0123456789", 4) != name.npos || name.size() == 4) continue;
+    const std::vector<int> own = parse_cpu_list(first_line(entry.path() / "cpulist"));
+    if (std::ranges::find_first_of(own, cpus) != own.end()) found.insert(std::stoi(name.substr(4)));
+  }
+  return fmt::format("{}", fmt::join(found, ","));
+}
+
 int ranks_sharing(std::span<const std::vector<int>> masks, int self) {
   const std::vector<int>& mine = masks[static_cast<std::size_t>(self)];
   const auto overlaps = [&](const std::vector<int>& other) {

@@ -64,7 +64,8 @@ struct Options {
   int loaders = -1;             // threads per rank that prepare batches; -1: chosen from the cores
 
   // Communication
-  std::string allreduce = "auto";  // auto | shared | hierarchical | messages | mpi
+  std::string allreduce = "auto";       // auto | shared | hierarchical | messages | mpi
+  std::string sharing_domain = "node";  // node | numa
   bool no_share_weights = false, shard_optimizer = false;
   std::string wire = "f32";      // f32 | bf16 | f16
   std::string overlap = "auto";  // auto | thread | steps

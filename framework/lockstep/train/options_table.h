@@ -197,6 +197,12 @@ void visit_communication(O& o, Visit& visit) {
                  "takes the first that can be and says why",
          .choices = {"auto", "shared", "hierarchical", "messages", "mpi"}},
         o.allreduce);
+  visit({.name = "sharing-domain",
+         .value = "WHAT",
+         .text = "ranks that exchange through memory and share weights: those of a node, or those bound to the same "
+                 "numa domain of it",
+         .choices = {"node", "numa"}},
+        o.sharing_domain);
   visit({.name = "no-share-weights",
          .value = "",
          .text = "every rank keeps weights and optimizer state of its own; else ranks of a node share one copy, of "

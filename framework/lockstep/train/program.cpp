@@ -33,7 +33,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     mpi.emplace();
-    world.emplace(comm::Communicator::world());
+    world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
     if (world->is_root()) {
       std::cout << out.str() << std::flush;
       std::cerr << err.str() << std::flush;

@@ -26,6 +26,10 @@ int requested_threads(const Options& options) {
   return options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
 }
 
+std::string sharing_domain(const Options& options) {
+  return options.sharing_domain == "numa" ? "numa " + numa_nodes(available_cores().cpus) : "";
+}
+
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
   const Cores cores = available_cores();
   const comm::Communicator& node = comm.group("node");

@@ -26,6 +26,8 @@ std::string arithmetic(const ThreadBudget& threads);
 std::string fingerprint(const data::Dataset& dataset);
 // Compute threads per rank that options and environment ask for; 0: as many as it has cores.
 int requested_threads(const Options& options);
+// What tells this rank's sharing domain apart on its node: nothing, or the NUMA nodes it is bound to.
+std::string sharing_domain(const Options& options);
 // Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
 struct PlacementReport {
