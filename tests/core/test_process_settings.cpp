@@ -18,7 +18,10 @@ struct Case {
   Cores cores;
   int local_ranks = 1, threads = 1, blas_pool = 0;
   std::map<std::string, std::string> environment{};
+  bool tcp_is_set = true;  // by the user: of no interest but where it is
 };
+
+constexpr const char* kTcpFlags = "OMPI_MCA_btl_tcp_flags";
 
 ProcessSettings settings_of(const Case& c) {
   return process_settings({.cores = c.cores,
@@ -26,6 +29,7 @@ ProcessSettings settings_of(const Case& c) {
                            .threads = c.threads,
                            .blas_pool = c.blas_pool,
                            .variable = [&](const std::string& name) {
+                             if (c.tcp_is_set && name == kTcpFlags) return std::optional<std::string>("send");
                              const auto found = c.environment.find(name);
                              return found == c.environment.end() ? std::nullopt : std::optional(found->second);
                            }});
@@ -50,6 +54,14 @@ TEST(Crowded, ComparesThreadsWithMaskNodeAndQuota) {
 TEST(ProcessSettings, OneThreadWithItsCoreNeedsNone) {
   const ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .local_ranks = 2});
   EXPECT_TRUE(settings.variables.empty());
+  EXPECT_FALSE(settings.reload);
+}
+
+TEST(ProcessSettings, LongMessagesOverTcpAreSent) {
+  const ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .tcp_is_set = false});
+  ASSERT_EQ(settings.variables.size(), 1u);
+  EXPECT_EQ(settings.variables[0].name, kTcpFlags);
+  EXPECT_EQ(settings.variables[0].value.find("put"), std::string::npos);
   EXPECT_FALSE(settings.reload);
 }
 

@@ -36,7 +36,7 @@ bool crowded(const Cores& cores, int local_ranks, int threads);
 // Crowded threads sleep at once where they wait, or they would keep off its core the thread they wait for; MPI yields.
 // Threads with a core each spin for some microseconds, the time between two kernels, and no longer: when another
 // process takes the core of one, the others find out by sleeping. A pool of OpenBLAS's own starts no larger than the
-// budget, and its threads leave the cores to OpenMP's as soon.
+// budget, and its threads leave the cores to OpenMP's as soon. Open MPI sends long messages over TCP the faster way.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
 // Sets them in this process; where that is too late for a library, the process replaces itself once by the same program

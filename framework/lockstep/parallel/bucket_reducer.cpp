@@ -218,30 +218,40 @@ void* BucketReducer::operand(const Bucket& b, int i) const {
 
 bool BucketReducer::admit() {
   bool moved = false;
-  while (bucket_ < static_cast<int>(buckets_.size()) && board_.all_reached(retired_flag(bucket_), step_)) {
-    Bucket& b = at(bucket_);
-    for (; piece_ < b.pieces.end; ++piece_, moved = true) {
-      const Piece& piece = pieces_[static_cast<std::size_t>(piece_)];
-      if (domains_.count() == 1) {
-        sum_in_domain(piece);
-        piece_done(piece);
-        continue;
-      }
-      const auto lane = std::ranges::find(lanes_, nullptr, &Lane::piece);
-      if (lane == lanes_.end()) return moved;
-      lane->piece = &piece;
-      sum_in_domain(piece);
-      exchange(*lane);
-    }
-    if (b.memory.hooked >= 0) {
-      start_hook(b);
-    } else if (b.pieces.size() == 0) {
-      sums_done(b);
-    }
-    ++bucket_;
+  for (; std::cmp_less(opened_, buckets_.size()) && board_.all_reached(retired_flag(opened_), step_); ++opened_) {
+    open(at(opened_));
+    moved = true;
+  }
+  for (Lane& lane : lanes_) {
+    if (lane.piece != nullptr || domains_.count() == 1) continue;
+    lane.piece = next_piece(&lane == lanes_.data());
+    if (lane.piece == nullptr) continue;
+    sum_in_domain(*lane.piece);
+    exchange(lane);
     moved = true;
   }
   return moved;
+}
+
+void BucketReducer::open(Bucket& b) {
+  b.next = b.pieces.begin;
+  if (b.memory.hooked >= 0) return start_hook(b);
+  if (b.pieces.size() == 0) return sums_done(b);
+  if (domains_.count() > 1) return;
+  for (; b.next < b.pieces.end; ++b.next) {
+    const Piece& piece = pieces_[static_cast<std::size_t>(b.next)];
+    sum_in_domain(piece);
+    piece_done(piece);
+  }
+}
+
+// Of the buckets that are open; null: none is left.
+const BucketReducer::Piece* BucketReducer::next_piece(bool oldest) {
+  for (int i = 0; i < opened_; ++i) {
+    Bucket& b = at(oldest ? i : opened_ - 1 - i);
+    if (b.next < b.pieces.end) return &pieces_[static_cast<std::size_t>(b.next++)];
+  }
+  return nullptr;
 }
 
 bool BucketReducer::advance(Lane& lane) {
@@ -350,8 +360,7 @@ bool BucketReducer::progress() {
   }
   if (unfinished_ == 0) {
     ++step_;
-    bucket_ = 0;
-    piece_ = 0;
+    opened_ = 0;
     unfinished_ = static_cast<int>(buckets_.size());
   }
   return moved;

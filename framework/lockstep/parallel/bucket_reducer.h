@@ -3,7 +3,8 @@
 // domains the drivers of a slice exchange what is open with plain messages, in pieces, so that wire and memory work at
 // the same time. A state machine that progress() drives, from one thread; another thread (or the same) starts buckets
 // and asks after them. Buckets are started in the order in which they were added, each once per step, alike on all
-// ranks. In a domain no MPI call is made. Throws Error where MPI or a local rank fails.
+// ranks; between domains the last ones started overtake the others. In a domain no MPI call is made. Throws Error where
+// MPI or a local rank fails.
 #pragma once
 
 #include <array>
@@ -94,6 +95,7 @@ class BucketReducer {
     BucketMemory memory;
     std::vector<Range> owned = {}, received = {};
     Range pieces = {};                            // of pieces_
+    std::int64_t next = 0;                        // of them, to be admitted in this step
     std::int64_t left = 0;                        // pieces whose sums are not there, in this step
     std::vector<Transport::Ticket> tickets = {};  // of values under way
     bool sending = false;                         // values, or the hook is at work
@@ -122,6 +124,9 @@ class BucketReducer {
     std::vector<void*> gathered = {};                 // by domain: its part of a narrow message
     std::byte* take(std::size_t bytes);
   };
+  // The first lane takes pieces in the order of buckets, alike in all domains, so that the oldest one is always under
+  // way everywhere and none can wait for ever. The others take what was started last: it belongs to the layers that the
+  // next forward pass begins with.
   static constexpr std::size_t kLanes = 4;
 
   const Bucket& at(int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
@@ -137,6 +142,8 @@ class BucketReducer {
   std::size_t lane_bytes(const Piece& piece) const;
 
   bool admit();
+  void open(Bucket& bucket);
+  const Piece* next_piece(bool oldest);
   bool advance(Lane& lane);
   void sum_in_domain(const Piece& piece);
   void note(Trace::Track track, std::string_view what, const Piece& piece, Trace::Clock::time_point since);
@@ -169,8 +176,7 @@ class BucketReducer {
   std::array<Lane, kLanes> lanes_;
   std::size_t lane_bytes_ = 0;
   std::uint32_t step_ = 1;  // that progress() works for
-  int bucket_ = 0;          // the next one to be admitted
-  std::int64_t piece_ = 0;  // its next piece, of pieces_
+  int opened_ = 0;          // buckets that all local ranks have started
   int unfinished_ = 0;      // buckets of the step
   std::atomic<std::int64_t> sent_{0}, network_ns_{0}, summed_{0}, summing_ns_{0};
   Trace::Clock::time_point network_since_{};  // some lane is taken; zero: none

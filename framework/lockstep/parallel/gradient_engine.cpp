@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <exception>
 
 #include "lockstep/core/backoff.h"
+#include "lockstep/core/log.h"
 
 namespace lockstep {
 namespace {
@@ -125,6 +127,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   awaited_.resize(buckets.size());
   complete_.resize(buckets.size());
   updates_.resize(buckets.size(), Update::Done);
+  updated_ = updates_.size();
   if (BucketHook* hook = options.reduction.hook) {
     std::vector<std::int64_t> elements;
     for (const Bucket& b : buckets) elements.push_back(b.elements);
@@ -133,7 +136,14 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   drive_by_thread(options.thread);
 }
 
-GradientEngine::~GradientEngine() = default;
+// The other domains wait for what this one still has to send.
+GradientEngine::~GradientEngine() {
+  try {
+    if (late() && std::uncaught_exceptions() == 0) settle();
+  } catch (const std::exception& error) {
+    log()->error("[gradients] the last update is not complete: {}", error.what());
+  }
+}
 
 // Pages of the others' windows become this rank's too when it sums its slice of their gradients.
 std::size_t GradientEngine::bytes() const {
@@ -165,14 +175,21 @@ void GradientEngine::begin_step(const StepStart& start) {
   begun_ = Trace::Clock::now();
   times_ = {};
   traffic_before_ = reducer_->traffic();
-  update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
+  next_update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
   local_weight_ = 0;
-  posted_ = sums_known_ = squares_started_ = decided_ = false;
+  begin_leaf();
+}
+
+// The forward passes are through, so have read all values: nothing of the last step is open.
+void GradientEngine::open_updates() {
+  settle();
+  update_ = next_update_;
+  sums_known_ = squares_started_ = decided_ = false;
   std::ranges::fill(updates_, Update::Due);
   updated_ = 0;
   complete_.assign(complete_.size(), false);
   next_ = 0;
-  begin_leaf();
+  posted_ = true;
 }
 
 void GradientEngine::begin_leaf() {
@@ -194,25 +211,29 @@ void GradientEngine::sums_ready() {
                      statistics_[static_cast<std::size_t>(into)].data());
   });
   if (!walk_.last()) return;
-  posted_ = true;
+  open_updates();
   // An owner writes its own into slot 0, so the sum is of one number each; other slots hold sums of the last step.
   std::ranges::fill(squares_memory_, std::byte{0});
   reducer_->start(kStatisticsBucket);
   if (thread_) thread_->wake();
 }
 
+bool GradientEngine::ready(int bucket) const {
+  const auto b = static_cast<std::size_t>(bucket);
+  return updates_[b] == Update::Done && reducer_->available(reduction_of(b));
+}
+
 void GradientEngine::needs(int bucket) {
-  const int reduction = reduction_of(static_cast<std::size_t>(bucket));
-  if (reducer_->available(reduction)) return;
+  if (posted_ || ready(bucket)) return;
   const auto since = Trace::Clock::now();
-  wait_until([&] { return reducer_->available(reduction); });
+  wait_until([&] { return ready(bucket); });
   times_.earlier += seconds_since(since);
   if (trace_ != nullptr)
     trace_->add(Trace::Track::Wait, fmt::format("for bucket {} of the step before", bucket), since);
 }
 
 void GradientEngine::poll() {
-  if (posted_) advance();
+  if (posted_ || late()) advance();
 }
 
 void GradientEngine::progress() {
@@ -287,6 +308,7 @@ bool GradientEngine::sums_arrived() {
   control_->check_same(kSamplesWord, "the number of samples in the step");
   control_->check_same(kPositionWord, "the position in the data set");
   const double samples = sums()[kSampleSum], weight = sums()[kWeightSum];
+  has_samples_ = samples > 0;
   check(samples == 0 || weight > 0, "step", "update {}: the weights of {} samples add up to {}", update_.count, samples,
         weight);
   update_.gradient_scale = samples > 0 ? 1 / weight : 0;
@@ -312,7 +334,7 @@ bool GradientEngine::decide() {
     const double factor = options_.clip_norm / (gradient_norm_ + 1e-6);
     if (factor < 1) update_.gradient_scale *= factor;
   }
-  if (inspect_ && sums()[kSampleSum] > 0) update_.gradient_scale *= inspect_();
+  if (inspect_ && has_samples_) update_.gradient_scale *= inspect_();
   return decided_ = true;
 }
 
@@ -333,7 +355,7 @@ bool GradientEngine::update_bucket(std::size_t b) {
   } else {
     if (!reducer_->reduced(reduction)) return false;
     const auto since = Trace::Clock::now();
-    if (sums()[kSampleSum] > 0) {
+    if (has_samples_) {
       if (owners_update_) {
         for (Range range : reducer_->owned(reduction)) updater_.update(b, range, update_);
       } else {
@@ -390,10 +412,18 @@ void GradientEngine::take_times(Trace::Clock::time_point since) {
   if (trace_ != nullptr) trace_->add(Trace::Track::Wait, "for the other ranks", since);
 }
 
+// In a domain ranks sum for each other, and none is done before the others. What decides over updates, or replaces the
+// reduction, wants them whole.
+bool GradientEngine::defers() const {
+  return memory_.domains().count() > 1 && squares_bucket_ < 0 && !inspect_ && options_.reduction.hook == nullptr;
+}
+
 void GradientEngine::finish_step() {
   const auto since = Trace::Clock::now();
-  wait_until([this] { return updated_ == updates_.size() && sums_known_ && reducer_->reduced(kStatisticsBucket); });
-  if (thread_) thread_->sleep();
+  wait_until(
+      [this] { return sums_known_ && decided_ && (defers() || !late()) && reducer_->reduced(kStatisticsBucket); });
+  posted_ = false;
+  if (thread_ && !late()) thread_->sleep();
   take_times(since);
   store_.values_changed();
   if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
@@ -401,6 +431,7 @@ void GradientEngine::finish_step() {
 
 void GradientEngine::drive_by_thread(bool thread) {
   if (thread == (thread_ != nullptr)) return;
+  settle();
   thread_.reset();
   reducer_->allow_threads(!thread);
   if (thread) thread_ = std::make_unique<ProgressThread>([this] { return drive(); });
@@ -421,6 +452,7 @@ void GradientEngine::average_values() {
 
 void GradientEngine::settle() {
   for (std::size_t b = 0; b < updates_.size(); ++b) needs(static_cast<int>(b));
+  if (thread_) thread_->sleep();
 }
 
 void GradientEngine::fence() {

@@ -59,13 +59,16 @@ class GradientEngine : public PlanHooks {
   void needs(int bucket) override;
   void retired(const Parameter* parameter) override;
   void poll() override;
+  bool late() const { return updated_ < updates_.size(); }  // whether updates of the last step are due
   // Drives on what other ranks may wait for; whoever waits for them in the middle of a plan calls it meanwhile. Throws
   // Error if a rank of the node has failed.
   void progress();
 
   // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
-  // sample. sums() and statistics() are then global. Values may be read bucket by bucket after needs(), all of them
-  // after settle(); fence() is collective and also waits for what a rank of the node wrote by itself.
+  // sample. sums() and statistics() are then global. Between domains buckets may still be on their way: they are
+  // updated by needs() or poll() in the next forward pass, before which their values must not be read. Values may be
+  // read bucket by bucket after needs(), all of them after settle(); fence() is collective and also waits for what a
+  // rank of the node wrote by itself.
   void finish_step();
   // Who drives communication from the next step on. Alike on all ranks; between steps.
   void drive_by_thread(bool thread);
@@ -114,6 +117,9 @@ class GradientEngine : public PlanHooks {
   void join(int bucket);
   void start_in_order(int bucket);
   void begin_leaf();
+  void open_updates();
+  bool defers() const;
+  bool ready(int bucket) const;
   bool keeps_gradients_local() const {
     return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
   }
@@ -152,9 +158,10 @@ class GradientEngine : public PlanHooks {
   BucketReducer::Traffic traffic_before_;
   Trace* trace_ = nullptr;
 
-  UpdateStep update_;
-  double local_weight_ = 0;  // of this rank's samples in the step
-  bool posted_ = false;      // the control block of this step
+  UpdateStep next_update_, update_;  // of the step that has begun; of the one whose buckets are reduced
+  bool has_samples_ = false;         // that one
+  double local_weight_ = 0;          // of this rank's samples in the step
+  bool posted_ = false;              // the control block of this step; until it is finished
   bool sums_known_ = false, squares_started_ = false, decided_ = false;
   double gradient_norm_ = 0;
   enum class Update : std::uint8_t { Due, ValuesSent, Done };

@@ -13,6 +13,7 @@ std::byte* GradientEngine::gradient_of(std::size_t bucket, int local_rank) const
 }
 
 void GradientEngine::collect_gradients() {
+  settle();
   if (!owners_update_) return;  // it is whole everywhere
   memory_.fence();
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));

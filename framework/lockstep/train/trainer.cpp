@@ -239,7 +239,7 @@ class Trainer::LeafHooks : public PlanHooks {
   }
   void poll() override {
     if (trainer_.trace_ != nullptr) note_step();
-    if (!forward_known_) return;
+    if (!forward_known_ && !trainer_.engine_->late()) return;
     const StepProfile::Timer timer(trainer_.profile_.get(), Part::Communication);
     trainer_.engine_->poll();
     since_ = trainer_.trace_ != nullptr ? Trace::Clock::now() : since_;
