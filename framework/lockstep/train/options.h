@@ -77,7 +77,7 @@ struct Options {
   std::string output = "runs";
   std::string resume{};                                           // "", "auto", or a checkpoint file
   std::int64_t checkpoint_every = 1, checkpoint_every_steps = 0;  // 0: none
-  std::int64_t keep = 3;                                          // newest checkpoints; 0: all
+  std::string keep = "3";                                         // checkpoint/retention.h
   std::int64_t eval_every = 1;                                    // epochs; 0: never
   std::int64_t log_every = 50;                                    // updates; 0: ends of epochs only
   bool quiet = false;

@@ -252,7 +252,13 @@ void visit_run(O& o, Visit& visit) {
   visit({.name = "checkpoint-every", .value = "N", .text = "epochs between checkpoints; 0: none"}, o.checkpoint_every);
   visit({.name = "checkpoint-every-steps", .value = "N", .text = "updates between checkpoints; 0: none"},
         o.checkpoint_every_steps);
-  visit({.name = "keep", .value = "N", .text = "newest checkpoints to keep; 0: all"}, o.keep);
+  visit(
+      {.name = "keep",
+       .value = "WHICH",
+       .text = "checkpoints that stay: last:K (the newest; 0: all), every:N (steps that are multiples of N, for ever), "
+               "best:accuracy or best:loss (of those written right after an evaluation), with commas between; a "
+               "number K is last:K"},
+      o.keep);
   visit({.name = "eval-every", .value = "N", .text = "epochs between evaluations; 0: never"}, o.eval_every);
   visit({.name = "log-every",
          .value = "N",

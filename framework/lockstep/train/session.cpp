@@ -49,12 +49,13 @@ Session::~Session() = default;
 
 void Session::open_output() {
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) prepare_output(options_);
+    if (comm_.is_root()) lock_ = prepare_output(options_);
   });
   comm::collectively(comm_, [&] {
     log_ = std::make_unique<Log>(
         LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
   });
+  if (lock_ && !lock_->warning().empty()) log()->warn("{}", lock_->warning());
   for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
 }
 
@@ -102,6 +103,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
     if (!comm_.is_root()) return;
     set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+    if (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0) start_writer();
   });
   const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
   std::int64_t total = options_.epochs > 0 ? options_.epochs * steps : options_.max_steps;
@@ -198,6 +200,7 @@ bool Session::next_epoch() {
       finish_trace(std::max<std::int64_t>(0, trainer_->updates() - resumed_step_.value_or(0) - kColdUpdates));
     if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
       save_checkpoint();
+    finish_checkpoints();
     log()->info("memory: at most {:.0f} MiB resident on this rank",
                 static_cast<double>(process_memory().peak) / 1048576);
     if (comm_.is_root() && trainer_->profile() != nullptr)
@@ -262,6 +265,7 @@ void Session::finish_epoch() {
     const Totals totals = evaluate();
     const double took = std::max(1e-9, seconds() - before);
     write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
+    evaluation_ = {{"step", trainer_->updates()}, {"loss", totals.loss}, {"accuracy", totals.fraction("correct")}};
     log()->info(
         "epoch {}: training loss {:.4f}, accuracy {:.2f}%; evaluation loss {:.4f}, accuracy {:.2f}% of {} samples",
         epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,

@@ -16,6 +16,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lockstep/checkpoint/background_writer.h"
+#include "lockstep/checkpoint/directory_lock.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
@@ -62,7 +64,9 @@ class Session {
   void resume();
   void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
-  void save_checkpoint();
+  void start_writer();
+  void save_checkpoint();     // copied now, written in the background
+  void finish_checkpoints();  // until the last one is on the disk; collective
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
@@ -77,6 +81,7 @@ class Session {
   DType dtype_;
   ThreadBudget threads_;
   data::DatasetPair data_;
+  std::unique_ptr<checkpoint::DirectoryLock> lock_;  // of the output, on rank 0
   std::unique_ptr<Log> log_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
@@ -91,9 +96,13 @@ class Session {
   std::optional<std::int64_t> resumed_step_;
   std::int64_t epoch_ = -1, first_step_of_epoch_ = 0, saved_step_ = -1, logged_samples_ = 0;
   bool save_after_evaluation_ = false;
+  nlohmann::json evaluation_;  // the last one: step, loss, accuracy; null without
   ProgressState state_;
   Totals epoch_totals_;  // sums of this epoch's updates
   double logged_at_ = 0;
+  // Of rank 0. The writer, which reads the snapshot, goes first.
+  std::unique_ptr<StateSnapshot> snapshot_;
+  std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };
 
 // Input range of Batch&, over what next_epoch() began.

@@ -25,6 +25,7 @@
 #include "lockstep/train/overlap_trial.h"
 #include "lockstep/train/parallel_options.h"
 #include "lockstep/train/state.h"
+#include "lockstep/train/state_snapshot.h"
 #include "lockstep/train/step_profile.h"
 
 namespace lockstep::train {
@@ -130,6 +131,10 @@ class Trainer {
   // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
   // load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
   std::vector<checkpoint::NamedTensor> state(bool wanted = true);
+  // The same in two parts: memory for a copy, and making it, which all ranks do together and those that want none with
+  // null. Training may go on while tensors() of the copy are read.
+  std::unique_ptr<StateSnapshot> make_snapshot();
+  void snapshot(StateSnapshot* into);
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash();  // of values in logical order
 
