@@ -37,8 +37,9 @@ struct BenchOptions {
 
 // Seconds, by what happened in the step.
 struct Times {
-  std::vector<double> quiet, saving, writing;  // steps: undisturbed; with the save at their end; while a file is written
-  std::vector<double> copies, files;           // of the snapshot, and from there until the file was on the disk
+  std::vector<double> quiet, saving,
+      writing;                        // steps: undisturbed; with the save at their end; while a file is written
+  std::vector<double> copies, files;  // of the snapshot, and from there until the file was on the disk
 };
 
 double median(std::vector<double> values) {
@@ -132,7 +133,9 @@ int main(int argc, char** argv) {
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--directory", o.directory, "where the files go; the last one stays")->capture_default_str();
   app.add_option("--saves", o.saves, "checkpoints")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--quiet", o.quiet, "undisturbed steps before each")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--quiet", o.quiet, "undisturbed steps before each")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);

@@ -104,8 +104,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   apply(threads);
   const auto network = build_model(o.model);
   const data::Batch batch = bench::random_batch(
-      entry,
-      {.per_rank = o.batch, .shards = o.shards, .dtype = o.precision == "f64" ? DType::F64 : DType::F32}, comm);
+      entry, {.per_rank = o.batch, .shards = o.shards, .dtype = o.precision == "f64" ? DType::F64 : DType::F32}, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
   const std::size_t before = process_memory().resident;
   train::Trainer trainer(comm, *network, classify(*network), fields,

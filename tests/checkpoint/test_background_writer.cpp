@@ -71,9 +71,8 @@ TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
 TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
   put(folder_, {});  // a file where the folder should be
   std::promise<Written> written;
-  BackgroundWriter writer({.directory = folder_, .retry = 10ms, .report = [&](const Written& w) {
-                             written.set_value(w);
-                           }});
+  BackgroundWriter writer(
+      {.directory = folder_, .retry = 10ms, .report = [&](const Written& w) { written.set_value(w); }});
   std::atomic<int> reads = 0;
   std::promise<void> first_try;
   const Checkpoint contents = sample_checkpoint();

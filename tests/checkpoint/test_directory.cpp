@@ -136,8 +136,8 @@ TEST(Retention, IsReadFromText) {
   EXPECT_EQ(read("every:100"), (Retention{.last = 3, .every = 100}));
   EXPECT_EQ(read("best:loss,last:1,every:7"), (Retention{.last = 1, .every = 7, .best = Best::Loss}));
   EXPECT_EQ(read("best:accuracy"), (Retention{.best = Best::Accuracy}));
-  for (const char* wrong : {"", ",", "3,", "-1", "last:", "last:x", "3,last:4", "every:0", "every:-2", "best", "best:",
-                            "best:f1", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
+  for (const char* wrong : {"", ",", "3,", "-1", "last:", "last:x", "3,last:4", "every:0", "every:-2", "best",
+                            "best:", "best:f1", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
     EXPECT_NE(error_of([&] { read(wrong); }).find(fmt::format("[test] --keep is '{}'", wrong)), std::string::npos)
         << wrong;
   }

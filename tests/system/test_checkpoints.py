@@ -91,7 +91,7 @@ class Trouble(CheckpointTest):
     def test_the_end_without_its_checkpoint_is_an_error(self):
         result = self.run_command(self.command("run", "--checkpoint-every-steps", 8), environment=self.faults("checkpoint.write:throw:at=16"))
         self.assertEqual(result.status, 1, result)
-        self.assertEqual(result.output.count("train_mnist: [fault point] checkpoint.write at 16"), 1, result)
+        self.assertEqual(result.output.count("[checkpoint] of the last step, 16, is not written: [fault point] checkpoint.write at 16"), 1, result)
         self.assertEqual(self.steps("run"), [8])
         self.expect_no_process()
 

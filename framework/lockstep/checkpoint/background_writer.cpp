@@ -60,10 +60,12 @@ void BackgroundWriter::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !at_work(); });
   if (state_ != State::Failed) return;
+  last_try_ = true;
   state_ = State::Due;
   changed_.notify_all();
   changed_.wait(lock, [&] { return !at_work(); });
-  if (state_ == State::Failed) throw Error(failure_);
+  last_try_ = false;
+  check(state_ != State::Failed, "checkpoint", "of the last step, {}, is not written: {}", draft_.step, failure_);
 }
 
 void BackgroundWriter::run() {
@@ -85,6 +87,9 @@ void BackgroundWriter::run() {
       failure_ = std::move(failure);
       state_ = failure_.empty() ? State::Idle : State::Failed;
       retry_at_ = Clock::now() + options_.retry;
+      if (state_ == State::Failed && !last_try_)
+        log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
+                    draft_.step, failure_, std::chrono::duration<double>(options_.retry).count());
       changed_.notify_all();
     } else if (stop_) {
       return;
@@ -105,8 +110,6 @@ std::string BackgroundWriter::attempt(const Draft& draft) const {
     release_freed_memory();
     return "";
   } catch (const std::exception& error) {
-    log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again in {:.0f} s",
-                draft.step, error.what(), std::chrono::duration<double>(options_.retry).count());
     return error.what();
   }
 }

@@ -38,7 +38,7 @@ class BackgroundWriter {
   void claim();
   // Begins to write this draft, whose tensors stay as they are until claim() returns; after claim().
   void write(Draft draft);
-  // Waits until the last draft is on the disk. A failure is tried once more now; if that fails too, throws its Error.
+  // Waits until the last draft is on the disk. A failure is tried once more now; if that fails too, throws Error.
   void finish();
 
  private:
@@ -53,7 +53,7 @@ class BackgroundWriter {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   State state_ = State::Idle;
-  bool stop_ = false;
+  bool stop_ = false, last_try_ = false;
   Draft draft_;
   std::chrono::steady_clock::time_point asked_, retry_at_;
   std::string failure_;

@@ -127,7 +127,8 @@ void Session::forecast_memory() {
   memory_.kernels = resident > known ? resident - known : 0;
   memory_.batches = train_loader_->bytes() + eval_loader_->bytes();
   const bool saves = comm_.is_root() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0);
-  // The tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB with 1.10.8).
+  // The copy of the tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB
+  // with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
   if (saves || !options_.resume.empty()) memory_.checkpoint = 2 * trainer_->state_bytes() + kHdf5;
 }

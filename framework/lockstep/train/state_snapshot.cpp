@@ -1,7 +1,7 @@
 #include "lockstep/train/state_snapshot.h"
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "lockstep/core/parallel_for.h"
