@@ -1,5 +1,5 @@
 // Writes the checkpoints of a run from a thread of its own while training goes on, one at a time, and prunes older
-// ones. The thread runs at the lowest priority with all signals blocked, and never enters OpenMP or MPI. A write that
+// ones. The thread runs at low priority with all signals blocked, and never enters OpenMP or MPI. A write that
 // fails is reported in the log and tried again, from the tensors that are still there, until it succeeds or a newer one
 // takes its place. For one calling thread.
 #pragma once
