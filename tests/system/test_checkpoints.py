@@ -120,11 +120,11 @@ class OneJobPerOutput(CheckpointTest):
         output = self.scratch / "run"
         process = self.start(self.command("run", "--checkpoint-every-steps", 4), self.faults("step.begin:stop:rank=0:at=6"))
         stopped = self.wait_for_stopped(process, str(output))
-        before = self.files(output)
+        before, owner = self.files(output), (output / ".lock").read_text()
         second = self.run_command(self.command("run", "--checkpoint-every-steps", 4), limit=60)
         self.assertEqual(second.status, 1, second)
         self.assertEqual(second.output.count(f"'{output}' is in use by process {stopped} on host {os.uname().nodename}, since 20"), 1, second)
-        self.assertEqual(self.files(output), before)
+        self.assertEqual((self.files(output), (output / ".lock").read_text()), (before, owner))
         os.kill(stopped, signal.SIGCONT)
         self.assertEqual(self.finish(process, 60).status, 0)
         self.succeed(self.command("run", "--checkpoint-every-steps", 4))
