@@ -84,6 +84,12 @@ struct Options {
   bool profile = false;
   std::string trace{};           // file; "": none
   std::int64_t trace_steps = 5;  // updates in it
+
+  // Safety
+  std::string time_limit = "auto";   // a duration, auto (Slurm's) or none
+  std::string time_margin = "auto";  // a duration, or auto (learnt from steps and checkpoints)
+  double stall_timeout = 60;         // seconds without a sign of life from a rank, until it is named; 0: never
+  double abort_timeout = 300;        // and until the job is ended; 0: never
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

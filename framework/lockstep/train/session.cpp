@@ -9,6 +9,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/requests.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/trace_file.h"
 
@@ -43,9 +44,15 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   });
   comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));
   open_output();
+  watch_ranks();
 }
 
 Session::~Session() = default;
+
+void Session::wait_for_others() {
+  heartbeat_.wait();
+  comm_.barrier();
+}
 
 void Session::open_output() {
   comm::collectively(comm_, [&] {
@@ -92,7 +99,8 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
           .parallel = parallel_options(options_),
           .compile = compile_options(comm_, options_),
           .autotune = options_.autotune,
-          .autotune_cache = autotune_cache()});
+          .autotune_cache = autotune_cache(),
+          .heartbeat = &heartbeat_});
   comm::collectively(comm_, [&] { open_loaders(); });
   forecast_memory();
   announce();
@@ -113,6 +121,8 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
       ProgressOptions{
           .epochs = options_.epochs, .steps_per_epoch = steps, .total_steps = total, .log_every = options_.log_every});
   state_.step = trainer_->updates();
+  watch_clock();
+  trainer_->listen([this] { return my_requests(); }, kStopRequests);
   if (options_.profile) trainer_->start_profile();
   began_ = std::chrono::steady_clock::now();
   return *trainer_;
@@ -190,7 +200,9 @@ bool Session::done() const {
 
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build()");
-  if (done()) {
+  if (evaluation_due_ && !stopped_) make_up_evaluation();
+  if (stopped_ || done()) {
+    heartbeat_.enter(Heartbeat::Phase::Ending);
     if (epoch_ < 0)
       log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
     // A run that is shorter than its trace brings what there is.
@@ -215,16 +227,19 @@ Session::Batches Session::batches() { return Batches(*this); }
 void Session::Batches::advance() {
   if (!batch_.names.empty()) session_.train_loader_->recycle(std::move(batch_));
   batch_ = {};
-  const bool more = session_.train_loader_->position().epoch == session_.epoch_ && !session_.done();
+  const bool more =
+      session_.train_loader_->position().epoch == session_.epoch_ && !session_.done() && !session_.stopped_;
   if (!more) {
     open_ = false;
     return;
   }
   session_.rate_ = session_.schedule_(session_.epochs_done());
+  session_.heartbeat_.enter(Heartbeat::Phase::Loading);
   batch_ = session_.train_loader_->next();
 }
 
 void Session::report(const Totals& step) {
+  evaluation_due_ = evaluation_is_due();
   epoch_totals_.loss += step.loss * step.weight;
   epoch_totals_.weight += step.weight;
   epoch_totals_.samples += step.samples;
@@ -247,26 +262,21 @@ void Session::report(const Totals& step) {
     logged_samples_ = 0;
   }
   if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) {
-    // At the end of an epoch its evaluation comes first: a run resumed from there would not make it up.
+    // At the end of an epoch its evaluation comes first, so that a run resumed from there need not make it up.
     save_after_evaluation_ = train_loader_->position().epoch > epoch_;
     if (!save_after_evaluation_) save_checkpoint();
   }
+  answer_requests();
 }
 
 void Session::finish_epoch() {
   progress_->finish_epoch(state_);
   progress_->pause();
+  if (stopped_) return;
+  evaluation_due_ = evaluation_is_due();
+  if (evaluation_due_) evaluate_epoch();
+  if (stopped_) return;
   const bool whole = train_loader_->position().epoch > epoch_;
-  if (options_.eval_every > 0 && ((whole && (epoch_ + 1) % options_.eval_every == 0) || done())) {
-    const double before = seconds();
-    const Totals totals = evaluate();
-    const double took = std::max(1e-9, seconds() - before);
-    write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
-    log()->info(
-        "epoch {}: training loss {:.4f}, accuracy {:.2f}%; evaluation loss {:.4f}, accuracy {:.2f}% of {} samples",
-        epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
-        100 * epoch_totals_.fraction("correct"), totals.loss, 100 * totals.fraction("correct"), totals.samples);
-  }
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
   if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
 }

@@ -56,6 +56,7 @@ nlohmann::json Session::metadata() const {
           {"step", trainer_->updates()},
           {"epoch", at.epoch},
           {"offset", at.offset},
+          {"evaluation_due", evaluation_due_},  // of the epoch that ended there
           {"seed", options_.seed},
           {"train_samples", data_.train->size()},
           {"global_batch", global_batch(options_, comm_.size())},
@@ -69,8 +70,11 @@ nlohmann::json Session::metadata() const {
 }
 
 void Session::save_checkpoint() {
+  const auto since = std::chrono::steady_clock::now();
+  heartbeat_.enter(Heartbeat::Phase::Saving);
   progress_->pause();
   std::vector<checkpoint::NamedTensor> state = trainer_->state(comm_.is_root());
+  if (!comm_.is_root()) heartbeat_.wait();
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
     const auto path = checkpoint::path_for(checkpoint_directory(options_), trainer_->updates());
@@ -84,6 +88,8 @@ void Session::save_checkpoint() {
   });
   release_freed_memory();
   saved_step_ = trainer_->updates();
+  heartbeat_.enter(Heartbeat::Phase::Outside);
+  deadline_.checkpoint_took(std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
 }
 
 void Session::load_weights() {
@@ -156,6 +162,7 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   }
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
+  evaluation_due_ = metadata.value("evaluation_due", false);
   for (const std::string& line : differences(field<nlohmann::json>(metadata, "options", place).dump(),
                                              canonical(options_, program_), "in the checkpoint", "now")) {
     if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
