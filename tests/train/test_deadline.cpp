@@ -30,13 +30,6 @@ TEST(Duration, AnythingElseIsAnErrorThatNamesOptionAndText) {
   }
 }
 
-TEST(Duration, IsWrittenAsHoursMinutesSeconds) {
-  EXPECT_EQ(duration_text(0), "0:00:00");
-  EXPECT_EQ(duration_text(3661.4), "1:01:01");
-  EXPECT_EQ(duration_text(360000), "100:00:00");
-  EXPECT_EQ(duration_text(-5), "0:00:00");
-}
-
 DeadlineOptions within(std::string limit, std::string margin = "auto") {
   return {.limit = std::move(limit), .margin = std::move(margin), .variable = {}};
 }

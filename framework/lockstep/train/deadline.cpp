@@ -67,11 +67,6 @@ double parse_duration(const std::string& text, const std::string& option) {
   return *seconds;
 }
 
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::max(0.0, std::round(seconds)));
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpoint_seconds) {
   if (options.margin != "auto") fixed_margin_ = parse_duration(options.margin, "time-margin");
   if (options.limit == "none") return;

@@ -13,7 +13,6 @@ namespace lockstep::train {
 // Seconds of "01:30:00", "2-12:00:00" (days first, as Slurm writes), "90m", "45s", "2h", "1.5d". Throws Error, naming
 // `option`, for anything else, a plain number too: programs differ in whether it means minutes or seconds.
 double parse_duration(const std::string& text, const std::string& option);
-std::string duration_text(double seconds);  // "1:30:00"
 
 struct DeadlineOptions {
   using Clock = std::chrono::steady_clock;

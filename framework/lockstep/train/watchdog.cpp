@@ -10,8 +10,10 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "lockstep/comm/environment.h"
+#include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
