@@ -49,6 +49,12 @@ class InTheBackground(CheckpointTest):
         self.assertEqual(self.outcome("often"), self.outcome("once"))
         self.assertEqual(self.steps("often"), [15, 16])
 
+    def test_by_the_clock(self):
+        self.succeed(self.command("soon", "--checkpoint-every-minutes", 1e-6, "--keep", 0))
+        self.assertEqual(self.steps("soon"), list(range(1, 17)))
+        self.succeed(self.command("late", "--checkpoint-every-minutes", 1e6, "--keep", 0))
+        self.assertEqual(self.steps("late"), [16], "the end of the run")
+
     def test_a_kill_at_any_point_of_it_leaves_whole_checkpoints(self):
         self.succeed(self.command("undisturbed", "--checkpoint-every-steps", 4))
         expected = self.outcome("undisturbed")

@@ -69,6 +69,11 @@ void BackgroundWriter::finish() {
   check(state_ != State::Failed, "checkpoint", "of the last step, {}, is not written: {}", draft_.step, failure_);
 }
 
+double BackgroundWriter::seconds() {
+  const std::scoped_lock lock(mutex_);
+  return seconds_;
+}
+
 void BackgroundWriter::run() {
   become_background();
   std::unique_lock lock(mutex_);
@@ -88,6 +93,7 @@ void BackgroundWriter::run() {
       failure_ = std::move(failure);
       state_ = failure_.empty() ? State::Idle : State::Failed;
       retry_at_ = Clock::now() + options_.retry;
+      if (state_ == State::Idle) seconds_ = std::chrono::duration<double>(Clock::now() - asked_).count();
       if (state_ == State::Failed && !last_try_)
         log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
                     draft_.step, failure_, std::chrono::duration<double>(options_.retry).count());

@@ -40,6 +40,7 @@ class BackgroundWriter {
   void write(Draft draft);
   // Waits until the last draft is on the disk. A failure is tried once more now; if that fails too, throws Error.
   void finish();
+  double seconds();  // from the request for the last file until it was on the disk; 0: none yet
 
  private:
   enum class State : std::uint8_t { Idle, Due, Writing, Failed };
@@ -57,6 +58,7 @@ class BackgroundWriter {
   Draft draft_;
   std::chrono::steady_clock::time_point asked_, retry_at_;
   std::string failure_;
+  double seconds_ = 0;
   std::thread thread_;
 };
 

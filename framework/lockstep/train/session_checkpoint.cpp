@@ -56,6 +56,7 @@ nlohmann::json Session::metadata() const {
           {"step", trainer_->updates()},
           {"epoch", at.epoch},
           {"offset", at.offset},
+          {"evaluation_due", evaluation_due_},  // of the epoch that ended there
           {"seed", options_.seed},
           {"train_samples", data_.train->size()},
           {"global_batch", global_batch(options_, comm_.size())},
@@ -81,6 +82,7 @@ void Session::start_writer() {
 
 // No rank waits for another's disk: what fails is rank 0's to report and to try again.
 void Session::save_checkpoint() {
+  heartbeat_.enter(Heartbeat::Phase::Saving);
   progress_->pause();
   const std::int64_t step = trainer_->updates();
   if (comm_.is_root()) {
@@ -92,6 +94,7 @@ void Session::save_checkpoint() {
       log()->info("waited {:.1f} s for the checkpoint before this one: they are due faster than they are written",
                   waited.count());
   }
+  if (writer_ && writer_->seconds() > 0) deadline_.checkpoint_took(writer_->seconds());
   trainer_->snapshot(snapshot_.get());
   fault_point("checkpoint.snapshot", step);
   if (writer_) {
@@ -101,12 +104,17 @@ void Session::save_checkpoint() {
         {.tensors = snapshot_->tensors(), .metadata = metadata().dump(), .note = scored ? note() : "", .step = step});
   }
   saved_step_ = step;
+  saved_at_ = std::chrono::steady_clock::now();
+  heartbeat_.enter(Heartbeat::Phase::Outside);
 }
 
 void Session::finish_checkpoints() {
+  heartbeat_.enter(Heartbeat::Phase::Saving);
+  if (!comm_.is_root()) heartbeat_.wait();
   comm::collectively(comm_, [&] {
     if (writer_) writer_->finish();
   });
+  heartbeat_.enter(Heartbeat::Phase::Ending);
 }
 
 void Session::load_weights() {
@@ -180,6 +188,7 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
   evaluation_ = metadata.value("evaluation", nlohmann::json());
+  evaluation_due_ = metadata.value("evaluation_due", false);
   for (const std::string& line : differences(field<nlohmann::json>(metadata, "options", place).dump(),
                                              canonical(options_, program_), "in the checkpoint", "now")) {
     if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
