@@ -32,8 +32,8 @@ class BackgroundWriting : public InDirectory {
 using Steps = std::vector<std::int64_t>;
 
 TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
   BackgroundWriter writer({.directory = folder_, .keep = {.last = 2}});
-  const Checkpoint contents = sample_checkpoint();
   std::promise<void> may_go_on;
   std::shared_future<void> gate = may_go_on.get_future().share();
   Draft held = draft_of(contents, 1);
@@ -55,8 +55,8 @@ TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
 }
 
 TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
   BackgroundWriter writer({.directory = folder_});
-  const Checkpoint contents = sample_checkpoint();
   std::promise<void> gate;
   Draft held = draft_of(contents, 1);
   held.tensors.tensor = [&, open = gate.get_future().share()](std::size_t i) -> const NamedTensor& {
@@ -69,13 +69,13 @@ TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
 }
 
 TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
-  put(folder_, {});  // a file where the folder should be
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  put(folder_, {});                                 // a file where the folder should be
   std::promise<Written> written;
   BackgroundWriter writer(
       {.directory = folder_, .retry = 10ms, .report = [&](const Written& w) { written.set_value(w); }});
   std::atomic<int> reads = 0;
   std::promise<void> first_try;
-  const Checkpoint contents = sample_checkpoint();
   Draft draft = draft_of(contents, 7);
   draft.tensors.tensor = [&](std::size_t i) -> const NamedTensor& {
     if (reads++ == 0) first_try.set_value();
@@ -89,9 +89,9 @@ TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
 }
 
 TEST_F(BackgroundWriting, ANewerDraftTakesThePlaceOfAFailedOne) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
   put(folder_, {});
   BackgroundWriter writer({.directory = folder_, .retry = 1h});
-  const Checkpoint contents = sample_checkpoint();
   writer.write(draft_of(contents, 1));
   writer.claim();
   fs::remove(folder_);
