@@ -50,7 +50,7 @@ class InTheBackground(CheckpointTest):
         self.assertEqual(self.steps("often"), [15, 16])
 
     def test_by_the_clock(self):
-        self.succeed(self.command("soon", "--checkpoint-every-minutes", 1e-6, "--keep", 0))
+        self.succeed(self.command("soon", "--checkpoint-every-minutes", 1e-9, "--keep", 0))
         self.assertEqual(self.steps("soon"), list(range(1, 17)))
         self.succeed(self.command("late", "--checkpoint-every-minutes", 1e6, "--keep", 0))
         self.assertEqual(self.steps("late"), [16], "the end of the run")
