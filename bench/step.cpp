@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/random_batch.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
@@ -48,32 +49,6 @@ train::ParallelOptions parallel_options(const BenchOptions& o) {
       {"auto", Overlap::Auto}, {"thread", Overlap::Thread}, {"steps", Overlap::Steps}};
   const std::map<std::string, Wire> wire{{"f32", Wire::Exact}, {"bf16", Wire::BF16}, {"f16", Wire::F16}};
   return {.share_weights = o.share_weights, .wire = wire.at(o.wire), .overlap = overlap.at(o.overlap)};
-}
-
-data::Batch random_batch(const ModelEntry& entry, const BenchOptions& o, const comm::Communicator& comm) {
-  const WorldLayout world(comm.rank(), comm.size(), o.shards);
-  const auto begin_of = [&](std::int64_t leaf) {
-    return part_of(o.batch * comm.size(), world.tree.leaves(), leaf).begin;
-  };
-  const Range local{begin_of(world.my_leaves().begin), begin_of(world.my_leaves().end)};
-  RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
-  Tensor images(entry.image.batched(local.size()), o.precision == "f64" ? DType::F64 : DType::F32),
-      labels(Shape{local.size()}, DType::I32);
-  if (images.dtype() == DType::F64) {
-    for (double& v : images.data<double>()) v = random.normal();
-  } else {
-    for (float& v : images.data<float>()) v = static_cast<float>(random.normal());
-  }
-  for (std::int32_t& label : labels.data<std::int32_t>())
-    label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(entry.classes)));
-  data::Batch batch;
-  batch.names = {"image", "label"};
-  batch.fields.push_back(std::move(images));
-  batch.fields.push_back(std::move(labels));
-  batch.step.global_size = o.batch * comm.size();
-  batch.step.local = local;
-  for (std::int64_t i = batch.step.local.begin; i < batch.step.local.end; ++i) batch.step.samples.push_back(i);
-  return batch;
 }
 
 double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
@@ -151,7 +126,8 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   const ThreadBudget threads = budget(comm.local_size(), o.threads, 0);
   apply(threads);
   const auto network = build_model(o.model);
-  const data::Batch batch = random_batch(entry, o, comm);
+  const data::Batch batch = bench::random_batch(
+      entry, {.per_rank = o.batch, .shards = o.shards, .dtype = o.precision == "f64" ? DType::F64 : DType::F32}, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
   const std::size_t before = process_memory().resident;
   train::Trainer trainer(comm, *network, classify(*network), fields,

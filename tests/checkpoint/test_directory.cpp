@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
 #include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/envelope.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {
@@ -59,7 +61,7 @@ TEST_F(CheckpointDirectory, EmptyOrMissingHasNoCheckpoint) {
   EXPECT_FALSE(newest_whole(dir_));
   EXPECT_FALSE(newest_whole(dir_ / "missing"));
   EXPECT_TRUE(list(dir_ / "missing").empty());
-  EXPECT_TRUE(prune(dir_ / "missing", 2).empty());
+  EXPECT_TRUE(prune(dir_ / "missing", {.last = 2}).empty());
   put_temporary("file");
   EXPECT_NE(error_of([&] { list(dir_ / "file"); }).find("file: read directory: Not a directory"), std::string::npos);
 }
@@ -91,12 +93,71 @@ TEST_F(CheckpointDirectory, PassesOverDamagedFilesAndReportsEach) {
 
 TEST_F(CheckpointDirectory, PruneKeepsTheNewest) {
   save_steps({1, 2, 3, 4, 5});
-  EXPECT_EQ(prune(dir_, 2).size(), 3u);
+  EXPECT_EQ(prune(dir_, {.last = 2}).size(), 3u);
   EXPECT_EQ(steps(), (Steps{4, 5}));
-  EXPECT_TRUE(prune(dir_, 7).empty());
-  EXPECT_EQ(prune(dir_, 1).at(0).step, 4);
+  EXPECT_TRUE(prune(dir_, {.last = 7}).empty());
+  EXPECT_EQ(prune(dir_, {.last = 1}).at(0).step, 4);
   EXPECT_EQ(steps(), (Steps{5}));
-  EXPECT_THROW(prune(dir_, 0), Error);
+  save_steps({6});
+  EXPECT_TRUE(prune(dir_, {.last = 0}).empty());
+}
+
+TEST_F(CheckpointDirectory, PruneKeepsMultiplesForEver) {
+  save_steps({5, 10, 15, 20, 25, 30});
+  prune(dir_, {.last = 2, .every = 10});
+  EXPECT_EQ(steps(), (Steps{10, 20, 25, 30}));
+}
+
+TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
+  const Checkpoint contents = sample_checkpoint();
+  const auto save_scored = [&](std::int64_t step, const std::string& note) {
+    save(path_for(dir_, step),
+         Draft{.tensors = source_of(contents.tensors), .metadata = contents.metadata, .note = note});
+  };
+  save_scored(1, note_of({.accuracy = 0.5, .loss = 0.25}));
+  save_scored(2, note_of({.accuracy = 0.75, .loss = 0.5}));
+  save_scored(3, note_of({.accuracy = 0.75, .loss = 0.75}));
+  save_scored(4, note_of({.accuracy = std::nan(""), .loss = std::nan("")}));
+  save_scored(5, "something else");
+  save_scored(6, "");
+  put_temporary("step-0000000000.h5");  // which cannot be read
+  prune(dir_, {.last = 3, .best = Retention::Best::Accuracy});
+  EXPECT_EQ(steps(), (Steps{2, 4, 5, 6})) << "of equals the older one stays, so that it does not change for nothing";
+  save_scored(7, note_of({.accuracy = 0.5, .loss = 0.0625}));
+  prune(dir_, {.last = 1, .best = Retention::Best::Loss});
+  EXPECT_EQ(steps(), (Steps{7}));
+}
+
+TEST(Retention, IsReadFromText) {
+  using Best = Retention::Best;
+  const auto read = [](const char* text) { return parse_retention(text, "test"); };
+  EXPECT_EQ(read("5"), (Retention{.last = 5}));
+  EXPECT_EQ(read("0"), (Retention{.last = 0}));
+  EXPECT_EQ(read("every:100"), (Retention{.last = 3, .every = 100}));
+  EXPECT_EQ(read("best:loss,last:1,every:7"), (Retention{.last = 1, .every = 7, .best = Best::Loss}));
+  EXPECT_EQ(read("best:accuracy"), (Retention{.best = Best::Accuracy}));
+  for (const char* wrong : {"", ",", "3,", "-1", "last:", "last:x", "3,last:4", "every:0", "every:-2", "best",
+                            "best:", "best:f1", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
+    EXPECT_NE(error_of([&] { read(wrong); }).find(fmt::format("[test] --keep is '{}'", wrong)), std::string::npos)
+        << wrong;
+  }
+}
+
+TEST_F(CheckpointDirectory, PassesOverAFileWhoseTensorDeniesItsChecksum) {
+  save_steps({1, 2});
+  std::vector<std::byte> bytes = bytes_of(path_for(dir_, 2));
+  const Checkpoint saved = sample_checkpoint(2);
+  const Tensor& tensor = saved.tensors.back().tensor;
+  const auto found = std::ranges::search(bytes, std::span(tensor.raw(), tensor.bytes()));
+  ASSERT_FALSE(found.empty());
+  found.front() ^= std::byte{1};
+  seal(bytes);
+  put(path_for(dir_, 2), bytes);
+  std::string reasons;
+  const auto newest = newest_whole(dir_, [&](const Entry&, const std::string& reason) { reasons += reason; });
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->step, 1);
+  EXPECT_NE(reasons.find(saved.tensors.back().name), std::string::npos) << reasons;
 }
 
 TEST_F(CheckpointDirectory, PruneNeverTakesTheNewestWholeOne) {
@@ -104,7 +165,7 @@ TEST_F(CheckpointDirectory, PruneNeverTakesTheNewestWholeOne) {
   flip_a_bit(5);
   flip_a_bit(4);
   flip_a_bit(3);
-  prune(dir_, 2);
+  prune(dir_, {.last = 2});
   EXPECT_EQ(steps(), (Steps{2, 4, 5}));
   EXPECT_EQ(newest_whole(dir_)->step, 2);
 }
@@ -119,10 +180,10 @@ TEST_F(CheckpointDirectory, PruneTakesLeftoversOfDeadWritersOnly) {
   fs::last_write_time(dir_ / elsewhere_old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   const int fd = ::open((dir_ / living).c_str(), O_RDONLY);
   ASSERT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
-  prune(dir_, 3);
+  prune(dir_, {.last = 3});
   EXPECT_EQ(names_in(dir_), (std::vector<std::string>{elsewhere, living, ".other.tmp", "step-0000000001.h5"}));
   ::close(fd);
-  prune(dir_, 3);
+  prune(dir_, {.last = 3});
   EXPECT_FALSE(fs::exists(dir_ / living));
 }
 
@@ -151,7 +212,7 @@ TEST_F(CheckpointDirectory, AKilledWriterLeavesOnlyWholeCheckpoints) {
     const auto found = newest_whole(dir_, [](const Entry&, const std::string& reason) { ADD_FAILURE() << reason; });
     ASSERT_TRUE(found);
     expect_same(load(found->path), sample_checkpoint(static_cast<std::uint64_t>(found->step)));
-    prune(dir_, 2);
+    prune(dir_, {.last = 2});
     for (const std::string& name : names_in(dir_)) EXPECT_FALSE(name.ends_with(".tmp")) << name;
   }
   RecordProperty("killed_in_mid_write", unfinished);

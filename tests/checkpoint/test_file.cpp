@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "lockstep/checkpoint/envelope.h"
 #include "lockstep/checkpoint/hdf5_handle.h"
 #include "tests/checkpoint/fixtures.h"
 
@@ -131,11 +132,68 @@ TEST_F(CheckpointFile, NamesWhatAFileIsInstead) {
   put(path_, std::as_bytes(std::span("PK\3\4 something else")));
   EXPECT_NE(error_of([&] { load(path_); }).find("not a Lockstep checkpoint"), std::string::npos);
   std::vector<std::byte> newer = serialize(sample_checkpoint(), "t");
-  const char version[] = "version 2";
+  const char version[] = "version 3";
   std::memcpy(newer.data() + 20, version, sizeof version - 1);
   put(path_, newer);
-  EXPECT_NE(error_of([&] { load(path_); }).find("format version 2 is newer than this build, which reads up to 1"),
+  EXPECT_NE(error_of([&] { load(path_); }).find("format version 3 is newer than this build, which reads up to 2"),
             std::string::npos);
+}
+
+// Writes a header of version 1 over that of a file without a note.
+void make_version_1(std::vector<std::byte>& bytes) {
+  PayloadHash hash;
+  hash.update(std::span(bytes).subspan(kEnvelopeBytes));
+  std::string text = fmt::format("LOCKSTEP CHECKPOINT\nversion 1\npayload {}\nxxh3-128 {}\n",
+                                 bytes.size() - kEnvelopeBytes, hash.digest());
+  text.resize(kEnvelopeBytes - 1, ' ');
+  text += '\n';
+  std::memcpy(bytes.data(), text.data(), text.size());
+}
+
+TEST_F(CheckpointFile, LoadsFormatVersion1) {
+  std::vector<std::byte> bytes = serialize(sample_checkpoint(), "t");
+  make_version_1(bytes);
+  expect_same(parse(bytes, "old"), sample_checkpoint());
+  put(path_, bytes);
+  EXPECT_NO_THROW(verify(path_));
+  EXPECT_EQ(read_note(path_), "");
+  bytes.back() ^= std::byte{1};
+  EXPECT_NE(error_of([&] { parse(bytes, "old"); }).find("old: damaged"), std::string::npos);
+}
+
+Draft draft_of(const Checkpoint& checkpoint, const std::string& note) {
+  return {.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .note = note};
+}
+
+TEST_F(CheckpointFile, ANoteIsReadWithoutTheRestAndBelongsToTheHash) {
+  const Checkpoint saved = sample_checkpoint();
+  save(path_, draft_of(saved, R"({"loss": 0.5})"));
+  expect_same(load(path_), saved);
+  EXPECT_EQ(read_note(path_), R"({"loss": 0.5})");
+  std::vector<std::byte> bytes = bytes_of(path_);
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), kEnvelopeBytes);
+  bytes[head.find("0.5")] = std::byte{'1'};
+  EXPECT_NE(error_of([&] { parse(bytes, "t"); }).find("t: damaged: XXH3-128"), std::string::npos);
+  for (const std::string& note : {std::string(257, 'x'), std::string("two\nlines")})
+    EXPECT_NE(error_of([&] { serialize(draft_of(saved, note), "t"); }).find("expected one line"), std::string::npos);
+  EXPECT_EQ(error_of([&] { serialize(draft_of(saved, std::string(256, 'x')), "t"); }), "no error");
+}
+
+// What a tensor's checksum denies although the file's hash holds: memory that went wrong while the file was made.
+TEST_F(CheckpointFile, ATensorThatItsChecksumDeniesIsNamed) {
+  Checkpoint saved{.tensors = {}, .metadata = "{}"};
+  for (const char* name : {"model/a", "model/b", "optimizer/c"})
+    saved.tensors.push_back({name, random_tensor({100}, DType::F32, static_cast<std::uint64_t>(name[6]))});
+  std::vector<std::byte> bytes = serialize(saved, "t");
+  const auto values = std::as_bytes(saved.tensors[1].tensor.data<float>());
+  const auto found = std::ranges::search(bytes, values);
+  ASSERT_FALSE(found.empty());
+  found[200] ^= std::byte{8};
+  seal(bytes);
+  put(path_, bytes);
+  EXPECT_NO_THROW(verify(path_));
+  const std::string message = error_of([&] { load(path_); });
+  EXPECT_NE(message.find("c.h5: damaged: XXH3-64 of the values of \"model/b\" is "), std::string::npos) << message;
 }
 
 TEST_F(CheckpointFile, GarbageIsAnError) {

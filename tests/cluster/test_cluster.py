@@ -145,6 +145,27 @@ class Hosts(ClusterTest):
         self.assertEqual(support.processes_with(mine["LOCKSTEP_CLUSTER"]), [])
 
 
+class Watchdog(ClusterTest):
+    """A stopped process on another host, of which somebody can still speak."""
+
+    def stall(self, slots, size, rank):
+        cluster = self.cluster(2, slots=slots)
+        command = program("train_mnist", "--model", "mlp", "--limit-train", 640, "--global-batch", 64, *ONCE, "--max-steps", 20,
+                          "--stall-timeout", 2, "--abort-timeout", 6, "--output", self.scratch / "run")
+        result = self.mpirun(cluster, size, ["-x", f"LOCKSTEP_FAULT=step.begin:stop:rank={rank}:at=5", *command])
+        self.assertEqual(result.status, 76, result)
+        self.expect_gone(str(self.scratch))
+        return result
+
+    def test_by_another_rank_of_its_host(self):
+        result = self.stall(2, 4, 2)  # the first of node2
+        self.assertRegex(result.output, r"rank 2 on host node2 has not moved for \d+ s: at step 5, .* is stopped \(state T")
+        self.assertNotRegex(result.output, r"rank [013] on host \S+ has not moved")
+
+    def test_by_the_other_host(self):
+        self.assertIn("host node2 (ranks 1 to 1) has not been heard for", self.stall(1, 2, 1).output)
+
+
 class Launch(ClusterTest):
     def test_ranks_are_placed_by_host(self):
         result = self.mpirun(self.cluster(2, slots=2), 4, program("mpi_hello"))

@@ -1,5 +1,7 @@
 // What surrounds a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
 // again, and inputs that do not fit.
+#include <cstring>
+
 #include "lockstep/kernels/registry.h"
 #include "tests/mpi/training.h"
 
@@ -67,6 +69,44 @@ TEST(Gradient, UpdatesByItsRule) {
     const double expected =
         find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
     EXPECT_NEAR(find(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
+  }
+}
+
+// What a copy holds is the state of its step, while training goes on and when it is taken again into the same memory.
+TEST(Snapshot, IsTheStateOfItsStep) {
+  for (const bool resnet : {false, true}) {
+    for (const bool shard_optimizer : {false, true}) {
+      Task task;
+      task.samples = 70;
+      task.options.global_batch = 32;
+      task.options.rule = optim::adam({});
+      task.options.parallel = {.path = train::ParallelOptions::Path::Messages, .shard_optimizer = shard_optimizer};
+      if (resnet) {
+        task.channels = 3;
+        task.network = make_resnet;
+      }
+      Rig rig(world(), task);
+      const auto copy = world().is_root() ? rig.trainer->make_snapshot() : nullptr;
+      for (int round = 0; round < 2; ++round) {
+        rig.train(2);
+        const auto expected = rig.trainer->state(world().is_root());
+        rig.trainer->snapshot(copy.get());
+        rig.train(1);
+        if (!copy) continue;
+        const checkpoint::TensorSource source = copy->tensors();
+        ASSERT_EQ(source.count, expected.size());
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < source.count; ++i) {
+          const auto& [name, tensor] = source.tensor(i);
+          EXPECT_EQ(name, expected[i].name);
+          ASSERT_EQ(tensor.shape(), expected[i].tensor.shape()) << name;
+          ASSERT_EQ(tensor.dtype(), expected[i].tensor.dtype()) << name;
+          EXPECT_EQ(std::memcmp(tensor.raw(), expected[i].tensor.raw(), tensor.bytes()), 0) << name;
+          bytes += tensor.bytes();
+        }
+        EXPECT_EQ(source.bytes, bytes);
+      }
+    }
   }
 }
 

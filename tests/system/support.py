@@ -121,6 +121,6 @@ class SystemTest(unittest.TestCase):
         return json.loads(self.succeed(program("system_state", path)).stdout)
 
     def files(self, folder):
-        """All files below, with their bytes, but the logs, to which every start adds."""
+        """All files below, with their bytes, but the logs, to which every start adds, and the lock, which it takes."""
         return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(Path(folder).rglob("*"))
-                if p.is_file() and "logs" not in p.relative_to(folder).parts}
+                if p.is_file() and p.name != ".lock" and "logs" not in p.relative_to(folder).parts}

@@ -159,7 +159,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"resume", "auto"},
                                    {"checkpoint-every", 4},
                                    {"checkpoint-every-steps", 5},
-                                   {"keep", 6},
+                                   {"keep", "6"},
                                    {"eval-every", 8},
                                    {"log-every", 9},
                                    {"limit-train", 1000},
@@ -311,7 +311,10 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_TRUE(has(validation_error({.milestones = {4, 4}}), "--milestones is 4,4"));
   EXPECT_TRUE(has(validation_error({.milestones = {-1, 4}}), "--milestones is -1"));
   EXPECT_TRUE(has(validation_error({.loaders = -2}), "--loaders is -2"));
-  EXPECT_TRUE(has(validation_error({.keep = -1}), "--keep is -1"));
+  EXPECT_TRUE(has(validation_error({.keep = "-1"}), "--keep is '-1'"));
+  EXPECT_TRUE(has(validation_error({.keep = "last:3,best:luck"}), "--keep is 'last:3,best:luck'"));
+  EXPECT_EQ(validation_error({.keep = "best:loss,every:10"}), "");
+  EXPECT_TRUE(has(validation_error({.checkpoint_every = 0, .keep = "best:loss"}), "--checkpoint-every"));
   EXPECT_TRUE(has(validation_error({.precision = "f16"}), "--precision is 'f16'"));
 }
 

@@ -15,6 +15,7 @@
 
 #include "lockstep/checkpoint/file_descriptor.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -71,9 +72,12 @@ class Temporary {
       const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kBlock));
       const int code = n == 0 ? EIO : errno;
       if (n < 0 && code == EINTR) continue;
-      if (n <= 0) fail_system(target_, code, fmt::format("write to temporary file, {} bytes to go", bytes.size()));
+      if (n <= 0) fail_system(target_, code, "write to temporary file");
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
+  }
+
+  void flush() {
     if (::fsync(file_.get()) != 0) fail_system(target_, errno, "fsync of temporary file");
   }
 
@@ -105,10 +109,14 @@ bool from_this_host(std::string_view name) {
 
 }  // namespace
 
-void replace_file(const fs::path& path, std::span<const std::byte> bytes) {
+void replace_file(const fs::path& path, std::span<const std::byte> bytes, std::int64_t step) {
   check(path.has_filename(), "checkpoint", "{}: expected the name of a file", path.string());
   Temporary temporary(path);
-  temporary.write(bytes);
+  temporary.write(bytes.first(bytes.size() / 2));
+  fault_point("checkpoint.write", step);
+  temporary.write(bytes.subspan(bytes.size() / 2));
+  temporary.flush();
+  fault_point("checkpoint.rename", step);
   temporary.rename();
   flush_directory(path);
 }

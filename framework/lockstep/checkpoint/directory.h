@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/retention.h"
+
 namespace lockstep::checkpoint {
 
 struct Entry {
@@ -26,11 +28,21 @@ std::vector<Entry> list(const std::filesystem::path& directory);
 // Called for each newer file that cannot be used, with the sentence that says why.
 using DamageReport = std::function<void(const Entry& entry, const std::string& reason)>;
 
-// The checkpoint of the highest step that verifies. Empty without any; tell a first start from a loss by the reports.
+// The checkpoint of the highest step that loads: file hash and every tensor's checksum hold. Empty without any; tell a
+// first start from a loss by the reports.
 std::optional<Entry> newest_whole(const std::filesystem::path& directory, const DamageReport& report = {});
 
-// Removes all but the `keep` (at least 1) newest, and what killed writers left behind. If none of those kept is whole,
-// the newest whole one stays as well. Returns what was removed.
-std::vector<Entry> prune(const std::filesystem::path& directory, std::int64_t keep);
+// What a checkpoint's note says of its weights in an evaluation; empty where it says nothing.
+struct Score {
+  double accuracy = 0, loss = 0;
+};
+std::string note_of(const Score& score);
+std::optional<Score> score_of(const std::string& note);
+
+// Removes what `keep` does not, and what killed writers left behind. If none of those kept for being the newest is
+// whole, the newest whole one stays as well; `whole` is a step known to be. Returns what was removed. Fault point:
+// checkpoint.prune, at the newest step.
+std::vector<Entry> prune(const std::filesystem::path& directory, const Retention& keep,
+                         std::optional<std::int64_t> whole = std::nullopt);
 
 }  // namespace lockstep::checkpoint

@@ -17,6 +17,7 @@ constexpr std::string_view kMagic = "LOCKSTEP CHECKPOINT\n";
 constexpr std::string_view kVersion = "version ";
 constexpr std::string_view kPayload = "payload ";
 constexpr std::string_view kHash = "xxh3-128 ";
+constexpr std::string_view kNote = "note ";
 constexpr std::size_t kHashDigits = 32;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -25,8 +26,9 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 // Spaces and a last newline fill the block, so that `head -n 5` shows it.
 std::string header_text(const Envelope& envelope) {
-  std::string text = fmt::format("{}{}{}\n{}{}\n{}{}\n", kMagic, kVersion, kFormatVersion, kPayload, envelope.payload,
+  std::string text = fmt::format("{}{}{}\n{}{}\n{}{}\n", kMagic, kVersion, envelope.version, kPayload, envelope.payload,
                                  kHash, envelope.hash);
+  if (envelope.version >= 2) text += fmt::format("{}{}\n", kNote, envelope.note);
   text.resize(kEnvelopeBytes - 1, ' ');
   return text + "\n";
 }
@@ -66,13 +68,16 @@ std::string PayloadHash::digest() const {
 
 bool begins_like_checkpoint(std::span<const std::byte> file) { return text_of(file).starts_with(kMagic); }
 
-void seal(std::span<std::byte> image) {
+void seal(std::span<std::byte> image, const std::string& note) {
+  check(note.size() <= kMaxNote && note.find('\n') == note.npos, "checkpoint",
+        "a note of {} bytes, expected one line of at most {}", note.size(), kMaxNote);
   check(image.size() >= kEnvelopeBytes, "checkpoint", "image of {} bytes has no room for a header of {}", image.size(),
         kEnvelopeBytes);
   PayloadHash hash;
   hash.update(image.subspan(kEnvelopeBytes));
-  const std::string text =
-      header_text({.payload = static_cast<std::int64_t>(image.size() - kEnvelopeBytes), .hash = hash.digest()});
+  hash.update(std::as_bytes(std::span(note)));
+  const std::string text = header_text(
+      {.payload = static_cast<std::int64_t>(image.size() - kEnvelopeBytes), .hash = hash.digest(), .note = note});
   std::memcpy(image.data(), text.data(), kEnvelopeBytes);
 }
 
@@ -91,7 +96,9 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
   const auto payload = take_number(rest, kPayload);
   Envelope envelope;
   if (version && payload && rest.starts_with(kHash)) {
-    envelope = {.payload = *payload, .hash = std::string(rest.substr(kHash.size(), kHashDigits))};
+    envelope = {.payload = *payload, .hash = std::string(rest.substr(kHash.size(), kHashDigits)), .version = *version};
+    rest.remove_prefix(std::min(rest.size(), kHash.size() + kHashDigits + 1));
+    if (rest.starts_with(kNote)) envelope.note = rest.substr(kNote.size(), rest.find('\n') - kNote.size());
   }
   check(!envelope.hash.empty() && header_text(envelope) == all, "checkpoint",
         "{}: damaged: the header in its first {} bytes is not one that Lockstep writes", file, kEnvelopeBytes);
@@ -102,8 +109,9 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
   return envelope;
 }
 
-void check_hash(const Envelope& envelope, const PayloadHash& actual, const std::string& file) {
-  const std::string hash = actual.digest();
+void check_hash(const Envelope& envelope, PayloadHash& payload, const std::string& file) {
+  payload.update(std::as_bytes(std::span(envelope.note)));
+  const std::string hash = payload.digest();
   check(hash == envelope.hash, "checkpoint", "{}: damaged: XXH3-128 of its contents is {}, expects {}", file, hash,
         envelope.hash);
 }

@@ -1,6 +1,6 @@
 // What stands in the user block of a checkpoint, in front of the HDF5 data: a text header with magic, format version,
-// payload length and XXH3-128 hash. All 512 bytes are determined by version, length and hash, so a flipped bit anywhere
-// shows.
+// payload length, XXH3-128 hash and, from version 2, a note. All 512 bytes are determined by these, and the hash covers
+// the note, so a flipped bit anywhere shows.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,14 @@ struct XXH3_state_s;
 namespace lockstep::checkpoint {
 
 inline constexpr std::size_t kEnvelopeBytes = 512;  // HDF5's smallest user block
-inline constexpr int kFormatVersion = 1;
+inline constexpr int kFormatVersion = 2;            // 1: no note, no checksums of tensors
+inline constexpr std::size_t kMaxNote = 256;        // bytes
 
 struct Envelope {
   std::int64_t payload = 0;  // bytes behind the user block
-  std::string hash;          // XXH3-128 of them: 32 hexadecimal digits, canonical (big-endian) order
+  std::string hash;          // XXH3-128 of them and the note: 32 hexadecimal digits, canonical (big-endian) order
+  std::string note = {};     // one line, to be read without the rest of the file
+  std::int64_t version = kFormatVersion;
 };
 
 // Hashes a payload in pieces.
@@ -37,15 +40,15 @@ class PayloadHash {
 
 bool begins_like_checkpoint(std::span<const std::byte> file);
 
-// Fills the user block at the start of a finished file image.
-void seal(std::span<std::byte> image);
+// Fills the user block at the start of a finished file image. Throws Error for a note that is too long or no line.
+void seal(std::span<std::byte> image, const std::string& note = {});
 
 // Reads the header of a file of `file_bytes` bytes from its first ones (512, or all there are), and throws Error naming
 // `file` where it is not a checkpoint, of a newer version, damaged, or of another length than it says.
 Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes, const std::string& file);
 
-// Throws Error naming `file` unless the hashes agree.
-void check_hash(const Envelope& envelope, const PayloadHash& actual, const std::string& file);
+// Throws Error naming `file` unless the hash, of all of the payload so far, agrees.
+void check_hash(const Envelope& envelope, PayloadHash& payload, const std::string& file);
 
 // Both checks on a file that is in memory.
 void verify_bytes(std::span<const std::byte> bytes, const std::string& file);

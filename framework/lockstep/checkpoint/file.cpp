@@ -32,11 +32,15 @@ Checkpoint parse_trusted(std::span<const std::byte> bytes, const std::string& pl
 
 }  // namespace
 
-std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place) {
-  const ImageOptions options{.user_block = kEnvelopeBytes, .metadata = &checkpoint.metadata};
-  std::vector<std::byte> image = write_image(checkpoint.tensors, options, place);
-  seal(image);
+std::vector<std::byte> serialize(const Draft& draft, const std::string& place) {
+  std::vector<std::byte> image =
+      write_image(draft.tensors, {.user_block = kEnvelopeBytes, .metadata = &draft.metadata}, place);
+  seal(image, draft.note);
   return image;
+}
+
+std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place) {
+  return serialize(Draft{.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata}, place);
 }
 
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
@@ -44,8 +48,12 @@ Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
   return parse_trusted(bytes, place);
 }
 
+void save(const std::filesystem::path& path, const Draft& draft) {
+  replace_file(path, serialize(draft, path.string()), draft.step);
+}
+
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  replace_file(path, serialize(checkpoint, path.string()));
+  save(path, Draft{.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata});
 }
 
 Checkpoint load(const std::filesystem::path& path) { return parse_trusted(read_verified(path), path.string()); }
@@ -78,6 +86,11 @@ void verify(const std::filesystem::path& path) {
     left -= block.size();
   }
   check_hash(head.envelope, hash, reader.path());
+}
+
+std::string read_note(const std::filesystem::path& path) {
+  FileReader reader(path);
+  return read_head(reader).envelope.note;
 }
 
 }  // namespace lockstep::checkpoint

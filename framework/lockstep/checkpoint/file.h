@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/checkpoint/tensor_source.h"
 
 namespace lockstep::checkpoint {
 
@@ -18,8 +19,17 @@ struct Checkpoint {
   std::string metadata;              // JSON text, kept as it is; "metadata" is therefore no tensor's name
 };
 
+// A checkpoint to be written, whose tensors are made when they are asked for.
+struct Draft {
+  TensorSource tensors;
+  std::string metadata;
+  std::string note = {};  // one line of at most kMaxNote bytes, which read_note() finds without the rest
+  std::int64_t step = 0;  // what fault points count it as
+};
+
 // The bytes of a checkpoint file; `place` names it in messages. The same contents give the same bytes.
 std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place);
+std::vector<std::byte> serialize(const Draft& draft, const std::string& place);
 
 // The other way; verifies as load() does.
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
@@ -27,13 +37,17 @@ Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
 // Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
 // memory for one more copy of the tensors. On failure the old file stays and nothing else is left behind.
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
+void save(const std::filesystem::path& path, const Draft& draft);
 
 Checkpoint load(const std::filesystem::path& path);
 
 // The bytes of a whole checkpoint: magic, version, length and hash hold.
 std::vector<std::byte> read_verified(const std::filesystem::path& path);
 
-// The same check in constant memory; throws where read_verified() does.
+// The same check in constant memory; throws where read_verified() does. load() looks at each tensor's checksum beside.
 void verify(const std::filesystem::path& path);
+
+// The note in the file's header, of which nothing else is read or verified.
+std::string read_note(const std::filesystem::path& path);
 
 }  // namespace lockstep::checkpoint

@@ -1,5 +1,6 @@
-// Named tensors as an HDF5 file in memory, and back. The core driver keeps HDF5 away from the disk, so a full disk or a
-// bad block is met by code that can undo (atomic_file.h), never in the middle of HDF5's caches.
+// Named tensors as an HDF5 file in memory, and back, each with a checksum (attribute "xxh3-64" of its dataset: XXH3-64
+// of its values, little-endian). The core driver keeps HDF5 away from the disk, so a full disk or a bad block is met by
+// code that can undo (atomic_file.h), never in the middle of HDF5's caches.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/checkpoint/tensor_source.h"
 
 namespace lockstep::checkpoint {
 
@@ -25,11 +27,11 @@ struct Image {
 // Little-endian, contiguous, in logical order, without time stamps: the same tensors give the same bytes. `file` is for
 // messages. Throws Error that names the tensor for a name HDF5 cannot hold, a name given twice, or a tensor without
 // memory.
-std::vector<std::byte> write_image(std::span<const NamedTensor> tensors, const ImageOptions& options,
-                                   const std::string& file);
+std::vector<std::byte> write_image(const TensorSource& tensors, const ImageOptions& options, const std::string& file);
 
 // Reads every dataset, of either endianness and any layout inside the file. Throws Error for what is not a tensor of a
-// DType and for sizes that the image cannot hold. HDF5 itself parses the image: check a hash first where there is one.
+// DType, for sizes that the image cannot hold, and for values that their checksum, if they have one, denies. HDF5
+// itself parses the image: check a hash first where there is one.
 Image read_image(std::span<const std::byte> image, const std::string& file);
 
 }  // namespace lockstep::checkpoint

@@ -1,4 +1,5 @@
 #include <hdf5.h>
+#include <xxhash.h>
 
 #include <algorithm>
 
@@ -94,7 +95,23 @@ class Reader {
     if (tensor.bytes() > 0) {
       check_hdf5(H5Dread(set, hdf5_memory_type(*dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.raw()), file_, name);
     }
+    check_sum(set, name, tensor);
     image_.tensors.push_back({name, std::move(tensor)});
+  }
+
+  // Files of other programs and of format version 1 have none.
+  void check_sum(Hdf5Id set, const std::string& name, const Tensor& tensor) const {
+    if (check_hdf5(H5Aexists(set, kChecksum), file_, name) == 0) return;
+    const Hdf5Handle attribute(H5Aopen(set, kChecksum, H5P_DEFAULT), H5Aclose, file_, name);
+    const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose, file_, name);
+    const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose, file_, name);
+    check(H5Tequal(type.get(), H5T_STD_U64LE) > 0 && H5Sget_simple_extent_npoints(space.get()) == 1, "checkpoint",
+          "{}: \"{}\" has an attribute \"{}\" that is not one unsigned integer of 64 bits", file_, name, kChecksum);
+    std::uint64_t expected = 0;
+    check_hdf5(H5Aread(attribute.get(), H5T_NATIVE_UINT64, &expected), file_, name);
+    const std::uint64_t hash = XXH3_64bits(tensor.raw(), tensor.bytes());
+    check(hash == expected, "checkpoint", "{}: damaged: XXH3-64 of the values of \"{}\" is {:016x}, expects {:016x}",
+          file_, name, hash, expected);
   }
 
   void metadata(Hdf5Id set, Hdf5Id type) {

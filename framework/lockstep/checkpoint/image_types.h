@@ -14,4 +14,6 @@ Hdf5Id hdf5_memory_type(DType dtype);
 // Empty for a type that is not exactly one of ours, such as half floats, strings and h5py's booleans.
 std::optional<DType> dtype_of_hdf5(Hdf5Id type);
 
+inline constexpr const char* kChecksum = "xxh3-64";  // the attribute
+
 }  // namespace lockstep::checkpoint

@@ -1,6 +1,8 @@
 #include <hdf5.h>
+#include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -10,6 +12,8 @@
 
 namespace lockstep::checkpoint {
 namespace {
+
+static_assert(std::endian::native == std::endian::little, "checksums are of values as they lie in memory");
 
 using Bytes = std::vector<std::byte>;
 
@@ -74,7 +78,8 @@ class Writer {
       : root_(root),
         file_(file),
         links_(H5Pcreate(H5P_LINK_CREATE), H5Pclose, file, "H5Pcreate"),
-        sets_(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, file, "H5Pcreate") {
+        sets_(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, file, "H5Pcreate"),
+        scalar_(H5Screate(H5S_SCALAR), H5Sclose, file, "H5Screate") {
     check_hdf5(H5Pset_create_intermediate_group(links_.get(), 1), file_, "H5Pset_create_intermediate_group");
     check_hdf5(H5Pset_char_encoding(links_.get(), H5T_CSET_UTF8), file_, "H5Pset_char_encoding");
     check_hdf5(H5Pset_obj_track_times(sets_.get(), false), file_, "H5Pset_obj_track_times");
@@ -91,7 +96,10 @@ class Writer {
     const Hdf5Handle space(
         extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(tensor.shape().rank(), extent.data(), nullptr),
         H5Sclose, file_, entry.name);
-    write(entry.name, hdf5_file_type(tensor.dtype()), hdf5_memory_type(tensor.dtype()), space, tensor.raw());
+    Hdf5Handle set =
+        write(entry.name, hdf5_file_type(tensor.dtype()), hdf5_memory_type(tensor.dtype()), space, tensor.raw());
+    checksum(set.get(), entry);
+    set.close(file_, entry.name);
   }
 
   void metadata(const std::string& text) {
@@ -101,30 +109,37 @@ class Writer {
     check_hdf5(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), file_, "metadata: H5Tset_strpad");
     check_hdf5(H5Tset_cset(type.get(), H5T_CSET_UTF8), file_, "metadata: H5Tset_cset");
     const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, file_, "H5Screate");
-    write("metadata", type.get(), type.get(), space, text.c_str());
+    write("metadata", type.get(), type.get(), space, text.c_str()).close(file_, "metadata");
   }
 
  private:
-  void write(const std::string& name, Hdf5Id type, Hdf5Id memory, const Hdf5Handle& space, const void* values) {
+  Hdf5Handle write(const std::string& name, Hdf5Id type, Hdf5Id memory, const Hdf5Handle& space, const void* values) {
     Hdf5Handle set(H5Dcreate2(root_, name.c_str(), type, space.get(), links_.get(), sets_.get(), H5P_DEFAULT), H5Dclose,
                    file_, name);
     if (H5Sget_simple_extent_npoints(space.get()) > 0) {
       check_hdf5(H5Dwrite(set.get(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), file_, name);
     }
-    set.close(file_, name);
+    return set;
+  }
+
+  void checksum(Hdf5Id set, const NamedTensor& entry) {
+    const std::uint64_t hash = XXH3_64bits(entry.tensor.raw(), entry.tensor.bytes());
+    Hdf5Handle attribute(H5Acreate2(set, kChecksum, H5T_STD_U64LE, scalar_.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                         file_, entry.name);
+    check_hdf5(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &hash), file_, entry.name);
+    attribute.close(file_, entry.name);
   }
 
   Hdf5Id root_;
   const std::string& file_;
-  Hdf5Handle links_, sets_;
+  Hdf5Handle links_, sets_, scalar_;
 };
 
 }  // namespace
 
-std::vector<std::byte> write_image(std::span<const NamedTensor> tensors, const ImageOptions& options,
-                                   const std::string& file) {
+std::vector<std::byte> write_image(const TensorSource& tensors, const ImageOptions& options, const std::string& file) {
   std::size_t expected = options.user_block + 16384 + (options.metadata ? options.metadata->size() : 0);
-  for (const NamedTensor& entry : tensors) expected += entry.tensor.bytes() + 1024;
+  expected += tensors.bytes + 1024 * tensors.count;
 
   const Hdf5Session session;
   Bytes image;
@@ -132,7 +147,7 @@ std::vector<std::byte> write_image(std::span<const NamedTensor> tensors, const I
   {
     Writer writer(out.get(), file);
     if (options.metadata) writer.metadata(*options.metadata);
-    for (const NamedTensor& entry : tensors) writer.tensor(entry);
+    for (std::size_t i = 0; i < tensors.count; ++i) writer.tensor(tensors.tensor(i));
   }
   check_hdf5(H5Fflush(out.get(), H5F_SCOPE_LOCAL), file, "H5Fflush");
   // HDF5 counts from the end of the user block. Behind this size lies only what the increment rounded up.

@@ -31,7 +31,7 @@ std::vector<NamedTensor> model_part(std::vector<NamedTensor> tensors, const std:
 }  // namespace
 
 void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
-  std::vector<std::byte> image = write_image(tensors, {.user_block = kEnvelopeBytes}, path.string());
+  std::vector<std::byte> image = write_image(source_of(tensors), {.user_block = kEnvelopeBytes}, path.string());
   seal(image);
   replace_file(path, image);
 }

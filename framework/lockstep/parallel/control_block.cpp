@@ -122,6 +122,12 @@ bool ControlBlock::progress() {
 
 std::uint64_t ControlBlock::word(int rank, std::size_t i) const { return block(rank, step_)[i]; }
 
+std::uint64_t ControlBlock::any(std::size_t i) const {
+  std::uint64_t bits = 0;
+  for (int r = 0; r < size_; ++r) bits |= word(r, i);
+  return bits;
+}
+
 void ControlBlock::total() {
   std::size_t to = 0;
   for (int r = 0; r < size_; ++r) {

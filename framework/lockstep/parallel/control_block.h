@@ -40,6 +40,7 @@ class ControlBlock {
   void total();  // once complete, before what follows
   std::span<const double> sums() const { return totals_; }
   std::uint64_t word(int rank, std::size_t i) const;
+  std::uint64_t any(std::size_t i) const;  // bits of the word that any rank has set
   // Throws Error naming the first rank whose word differs from this rank's, `meaning` and both values.
   void check_same(std::size_t word, std::string_view meaning) const;
 

@@ -49,7 +49,8 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       options_(options),
       owners_update_(memory.shares() || memory.domains().local_size() == 1),
       gradient_transport_(gradient_comm_),
-      control_transport_(control_comm_) {
+      control_transport_(control_comm_),
+      heartbeat_(options.heartbeat != nullptr ? *options.heartbeat : own_heartbeat_) {
   const Domains& domains = memory.domains();
   std::vector<Bucket>& buckets = store.buckets();
   std::size_t blocks = 0;
@@ -170,6 +171,7 @@ void GradientEngine::begin_step(const StepStart& start) {
   control_->words()[kSamplesWord] = start.samples;
   control_->words()[kPositionWord] = start.position;
   control_->words()[kDriverWord] = start.driver;
+  control_->words()[kRequestWord] = start.requests;
   control_->begin();
   walk_.begin();
   begun_ = Trace::Clock::now();
@@ -225,6 +227,7 @@ bool GradientEngine::ready(int bucket) const {
 
 void GradientEngine::needs(int bucket) {
   if (posted_ || ready(bucket)) return;
+  heartbeat_.touch_bucket(bucket);
   const auto since = Trace::Clock::now();
   wait_until([&] { return ready(bucket); });
   times_.earlier += seconds_since(since);
@@ -243,6 +246,7 @@ void GradientEngine::progress() {
 
 void GradientEngine::retired(const Parameter* parameter) {
   const int bucket = store_.bucket_of(parameter);
+  heartbeat_.touch_bucket(bucket);
   if (--awaited_[static_cast<std::size_t>(bucket)] > 0) return;
   join(bucket);
   if (walk_.last()) start_in_order(bucket);
@@ -380,10 +384,13 @@ void GradientEngine::wait_until(const Done& done) {
   for (Backoff wait; !done();) {
     if (advance()) {
       wait = {};
+      heartbeat_.beat();
     } else {
+      heartbeat_.wait();
       wait.pause();
     }
   }
+  heartbeat_.beat();
 }
 
 void GradientEngine::note_in(Trace* trace) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "lockstep/core/heartbeat.h"
 #include "lockstep/parallel/bucket_reducer.h"
 #include "lockstep/parallel/control_block.h"
 #include "lockstep/parallel/node_memory.h"
@@ -19,8 +20,16 @@ namespace lockstep {
 
 // Sums of the control block: these, then the counts of the model function.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
-// Words of the control block, equal on all ranks that agree on what they do.
-enum ControlWord : std::size_t { kStepWord, kSamplesWord, kPositionWord, kDriverWord, kTimeWord, kControlWords };
+// Words of the control block. Of requests, every rank learns what any rank has set (train/requests.h).
+enum ControlWord : std::size_t {
+  kStepWord,
+  kSamplesWord,
+  kPositionWord,
+  kDriverWord,
+  kTimeWord,
+  kRequestWord,
+  kControlWords
+};
 
 struct EngineOptions {
   std::size_t statistics = 0, counts = 0;  // doubles per leaf (batch statistics), and counts, added up beside
@@ -29,12 +38,14 @@ struct EngineOptions {
   bool thread = false;                     // a thread drives communication: needs MPI_THREAD_MULTIPLE
   int local_steps = 1;                     // steps between averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
+  Heartbeat* heartbeat = nullptr;  // tells a watchdog how far this rank is; null: nobody
 };
 
-// What is the same for all ranks in a step.
+// What is the same for all ranks in a step, but for `requests`.
 struct StepStart {
   std::uint64_t samples = 0, position = 0;
-  std::uint64_t driver = 0;  // rank 0's word about who drives, which all ranks read
+  std::uint64_t driver = 0;    // rank 0's word about who drives, which all ranks read
+  std::uint64_t requests = 0;  // of this rank
   double learning_rate = 0;
   std::int64_t update = 1;  // its number, from 1
 };
@@ -76,6 +87,7 @@ class GradientEngine : public PlanHooks {
   void fence();
   std::span<const double> sums() const { return control_->sums(); }
   std::span<const double> statistics() const { return statistics_[0]; }
+  std::uint64_t requests() const { return control_->any(kRequestWord); }  // of any rank, in the last step
   std::uint64_t root_driver() const { return control_->word(0, kDriverWord); }
   double gradient_norm() const { return gradient_norm_; }  // of the last step, before clipping; with clip_norm
 
@@ -153,6 +165,8 @@ class GradientEngine : public PlanHooks {
   int squares_bucket_ = -1;
   std::function<double()> inspect_;
 
+  Heartbeat own_heartbeat_;  // that nobody reads
+  Heartbeat& heartbeat_;
   StepTimes times_;
   Trace::Clock::time_point begun_;
   BucketReducer::Traffic traffic_before_;

@@ -78,13 +78,20 @@ struct Options {
   std::string output = "runs";
   std::string resume{};                                           // "", "auto", or a checkpoint file
   std::int64_t checkpoint_every = 1, checkpoint_every_steps = 0;  // 0: none
-  std::int64_t keep = 3;                                          // newest checkpoints; 0: all
+  double checkpoint_every_minutes = 0;                            // 0: none
+  std::string keep = "3";                                         // checkpoint/retention.h
   std::int64_t eval_every = 1;                                    // epochs; 0: never
   std::int64_t log_every = 50;                                    // updates; 0: ends of epochs only
   bool quiet = false;
   bool profile = false;
   std::string trace{};           // file; "": none
   std::int64_t trace_steps = 5;  // updates in it
+
+  // Safety
+  std::string time_limit = "auto";   // a duration, auto (Slurm's) or none
+  std::string time_margin = "auto";  // a duration, or auto (learnt from steps and checkpoints)
+  double stall_timeout = 60;         // seconds without a sign of life from a rank, until it is named; 0: never
+  double abort_timeout = 300;        // and until the job is ended; 0: never
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

@@ -3,7 +3,9 @@
 #include <functional>
 #include <type_traits>
 
+#include "lockstep/checkpoint/retention.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/deadline.h"
 #include "lockstep/train/options.h"
 #include "lockstep/train/options_table.h"
 
@@ -79,6 +81,15 @@ void check_run(const Options& o) {
   const bool built_in = o.dataset == "digits" || o.dataset == "synthetic";
   check(built_in || !o.data_dir.empty(), kPlace, "--data-dir is missing, expected the folder with the files of {}",
         o.dataset);
+  const bool best = checkpoint::parse_retention(o.keep, kPlace).best != checkpoint::Retention::Best::None;
+  check(!best || (o.eval_every > 0 && o.checkpoint_every > 0), kPlace,
+        "--keep {}: the best of those written right after an evaluation, expected --eval-every and --checkpoint-every "
+        "above 0",
+        o.keep);
+  if (o.time_limit != "auto" && o.time_limit != "none") parse_duration(o.time_limit, "time-limit");
+  if (o.time_margin != "auto") parse_duration(o.time_margin, "time-margin");
+  check(o.abort_timeout == 0 || o.abort_timeout >= o.stall_timeout, kPlace,
+        "--abort-timeout is {}, expected 0 or at least --stall-timeout {}", o.abort_timeout, o.stall_timeout);
   check(!o.output.empty(), kPlace, "--output is empty, expected a folder for checkpoints, logs and metrics");
 }
 

@@ -258,7 +258,17 @@ void visit_run(O& o, Visit& visit) {
   visit({.name = "checkpoint-every", .value = "N", .text = "epochs between checkpoints; 0: none"}, o.checkpoint_every);
   visit({.name = "checkpoint-every-steps", .value = "N", .text = "updates between checkpoints; 0: none"},
         o.checkpoint_every_steps);
-  visit({.name = "keep", .value = "N", .text = "newest checkpoints to keep; 0: all"}, o.keep);
+  visit({.name = "checkpoint-every-minutes",
+         .value = "X",
+         .text = "minutes between checkpoints, by rank 0's clock, beside the others; 0: none"},
+        o.checkpoint_every_minutes);
+  visit(
+      {.name = "keep",
+       .value = "WHICH",
+       .text = "checkpoints that stay: last:K (the newest; 0: all), every:N (steps that are multiples of N, for ever), "
+               "best:accuracy or best:loss (of those written right after an evaluation), with commas between; a "
+               "number K is last:K"},
+      o.keep);
   visit({.name = "eval-every", .value = "N", .text = "epochs between evaluations; 0: never"}, o.eval_every);
   visit({.name = "log-every",
          .value = "N",
@@ -280,6 +290,34 @@ void visit_run(O& o, Visit& visit) {
 }
 
 template <class O, class Visit>
+void visit_safety(O& o, Visit& visit) {
+  visit.group("Safety");
+  visit({.name = "time-limit",
+         .value = "TIME",
+         .text = "write a checkpoint and end with status 75 when this time since the start is about to be over: "
+                 "02:00:00, 1-12:00:00, 90m, 2h; auto: the end of the Slurm job, if there is one; none",
+         .per_node = true},
+        o.time_limit);
+  visit(
+      {.name = "time-margin",
+       .value = "TIME",
+       .text = "stop this long before --time-limit; auto: 30 s (a tenth of a limit below 5 min), three of the slowest "
+               "recent steps and two checkpoints",
+       .per_node = true},
+      o.time_margin);
+  visit(
+      {.name = "stall-timeout",
+       .value = "SECONDS",
+       .text = "name a rank that has not moved for so long, with its host, step, process state and stack; ten times as "
+               "long while it compiles or saves; 0: do not watch"},
+      o.stall_timeout);
+  visit({.name = "abort-timeout",
+         .value = "SECONDS",
+         .text = "end the job with status 76 when a rank has not moved for so long; 0: never"},
+        o.abort_timeout);
+}
+
+template <class O, class Visit>
 void visit_options(O& options, Visit&& visit) {
   visit_data(options, visit);
   visit_training(options, visit);
@@ -288,6 +326,7 @@ void visit_options(O& options, Visit&& visit) {
   visit_ranks(options, visit);
   visit_communication(options, visit);
   visit_run(options, visit);
+  visit_safety(options, visit);
 }
 
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -10,8 +11,11 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
+#include "lockstep/core/build_id.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/train/session_setup.h"
+#include "lockstep/train/signals.h"
+#include "lockstep/train/stack_signal.h"
 
 namespace lockstep::train {
 
@@ -39,12 +43,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
       std::cerr << err.str() << std::flush;
     }
     if (const auto status = agree(*world, parsed)) return *status;
+    check_same_program(*world);
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : own_) write(own);
+    handle_signals();
+    answer_with_stack();
     session.emplace(*world, options_, name_, own);
     body(*session);
-    world->barrier();  // nobody finalises MPI while another rank may still fail
-    return 0;
+    session->wait_for_others();  // nobody finalises MPI while another rank may still fail
+    return session->status();
   } catch (const comm::AgreedError& error) {
     if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return 1;
@@ -60,6 +67,14 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
                  error.what());
     comm::abort_job(1);
   }
+}
+
+// Hosts of several kinds may need builds of their own, which whoever has them says.
+void Program::check_same_program(const comm::Communicator& world) const {
+  comm::check_same(world, "the program", name_);
+  const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
+  if (world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0)
+    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", build_id());
 }
 
 // The status to end with, if the command line says so on any rank.

@@ -37,10 +37,12 @@ class Program {
   }
 
   // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
-  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be.
+  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be,
+  // 75 after it was asked to stop (train/requests.h).
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
+  void check_same_program(const comm::Communicator& world) const;
   std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;
 
   std::string name_;

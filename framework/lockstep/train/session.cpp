@@ -9,6 +9,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/requests.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/trace_file.h"
 
@@ -43,18 +44,25 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   });
   comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));
   open_output();
+  watch_ranks();
 }
 
 Session::~Session() = default;
 
+void Session::wait_for_others() {
+  heartbeat_.wait();
+  comm_.barrier();
+}
+
 void Session::open_output() {
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) prepare_output(options_);
+    if (comm_.is_root()) lock_ = prepare_output(options_);
   });
   comm::collectively(comm_, [&] {
     log_ = std::make_unique<Log>(
         LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
   });
+  if (lock_ && !lock_->warning().empty()) log()->warn("{}", lock_->warning());
   for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
 }
 
@@ -92,7 +100,8 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
           .parallel = parallel_options(options_),
           .compile = compile_options(comm_, options_),
           .autotune = options_.autotune,
-          .autotune_cache = autotune_cache()});
+          .autotune_cache = autotune_cache(),
+          .heartbeat = &heartbeat_});
   comm::collectively(comm_, [&] { open_loaders(); });
   forecast_memory();
   announce();
@@ -102,6 +111,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
     if (!comm_.is_root()) return;
     set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+    if (saves_by_itself()) start_writer();
   });
   const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
   std::int64_t total = options_.epochs > 0 ? options_.epochs * steps : options_.max_steps;
@@ -113,6 +123,8 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
       ProgressOptions{
           .epochs = options_.epochs, .steps_per_epoch = steps, .total_steps = total, .log_every = options_.log_every});
   state_.step = trainer_->updates();
+  watch_clock();
+  trainer_->listen([this] { return my_requests(); }, kStopRequests);
   if (options_.profile) trainer_->start_profile();
   began_ = std::chrono::steady_clock::now();
   return *trainer_;
@@ -124,8 +136,9 @@ void Session::forecast_memory() {
   const std::size_t known = memory_.before + trainer_->model().bytes(), resident = process_memory().resident;
   memory_.kernels = resident > known ? resident - known : 0;
   memory_.batches = train_loader_->bytes() + eval_loader_->bytes();
-  const bool saves = comm_.is_root() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0);
-  // The tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB with 1.10.8).
+  const bool saves = comm_.is_root() && saves_by_itself();
+  // The copy of the tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB
+  // with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
   if (saves || !options_.resume.empty()) memory_.checkpoint = 2 * trainer_->state_bytes() + kHdf5;
 }
@@ -188,16 +201,22 @@ bool Session::done() const {
          (options_.epochs > 0 && train_loader_->position().epoch >= options_.epochs);
 }
 
+bool Session::saves_by_itself() const {
+  return options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0 || options_.checkpoint_every_minutes > 0;
+}
+
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build()");
-  if (done()) {
+  if (evaluation_due_ && !stopped_) make_up_evaluation();
+  if (stopped_ || done()) {
+    heartbeat_.enter(Heartbeat::Phase::Ending);
     if (epoch_ < 0)
       log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), epochs_done());
     // A run that is shorter than its trace brings what there is.
     if (!options_.trace.empty() && !traced_ && epoch_ >= 0)
       finish_trace(std::max<std::int64_t>(0, trainer_->updates() - resumed_step_.value_or(0) - kColdUpdates));
-    if (saved_step_ != trainer_->updates() && (options_.checkpoint_every > 0 || options_.checkpoint_every_steps > 0))
-      save_checkpoint();
+    if (saved_step_ != trainer_->updates() && saves_by_itself()) save_checkpoint();
+    finish_checkpoints();
     log()->info("memory: at most {:.0f} MiB resident on this rank",
                 static_cast<double>(process_memory().peak) / 1048576);
     if (comm_.is_root() && trainer_->profile() != nullptr)
@@ -215,16 +234,19 @@ Session::Batches Session::batches() { return Batches(*this); }
 void Session::Batches::advance() {
   if (!batch_.names.empty()) session_.train_loader_->recycle(std::move(batch_));
   batch_ = {};
-  const bool more = session_.train_loader_->position().epoch == session_.epoch_ && !session_.done();
+  const bool more =
+      session_.train_loader_->position().epoch == session_.epoch_ && !session_.done() && !session_.stopped_;
   if (!more) {
     open_ = false;
     return;
   }
   session_.rate_ = session_.schedule_(session_.epochs_done());
+  session_.heartbeat_.enter(Heartbeat::Phase::Loading);
   batch_ = session_.train_loader_->next();
 }
 
 void Session::report(const Totals& step) {
+  evaluation_due_ = evaluation_is_due();
   epoch_totals_.loss += step.loss * step.weight;
   epoch_totals_.weight += step.weight;
   epoch_totals_.samples += step.samples;
@@ -247,26 +269,21 @@ void Session::report(const Totals& step) {
     logged_samples_ = 0;
   }
   if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) {
-    // At the end of an epoch its evaluation comes first: a run resumed from there would not make it up.
+    // At the end of an epoch its evaluation comes first, so that a run resumed from there need not make it up.
     save_after_evaluation_ = train_loader_->position().epoch > epoch_;
     if (!save_after_evaluation_) save_checkpoint();
   }
+  answer_requests();
 }
 
 void Session::finish_epoch() {
   progress_->finish_epoch(state_);
   progress_->pause();
+  if (stopped_) return;
+  evaluation_due_ = evaluation_is_due();
+  if (evaluation_due_) evaluate_epoch();
+  if (stopped_) return;
   const bool whole = train_loader_->position().epoch > epoch_;
-  if (options_.eval_every > 0 && ((whole && (epoch_ + 1) % options_.eval_every == 0) || done())) {
-    const double before = seconds();
-    const Totals totals = evaluate();
-    const double took = std::max(1e-9, seconds() - before);
-    write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
-    log()->info(
-        "epoch {}: training loss {:.4f}, accuracy {:.2f}%; evaluation loss {:.4f}, accuracy {:.2f}% of {} samples",
-        epoch_ + 1, epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
-        100 * epoch_totals_.fraction("correct"), totals.loss, 100 * totals.fraction("correct"), totals.samples);
-  }
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
   if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
 }

@@ -16,15 +16,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lockstep/checkpoint/background_writer.h"
+#include "lockstep/checkpoint/directory_lock.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
+#include "lockstep/train/deadline.h"
 #include "lockstep/train/log.h"
 #include "lockstep/train/memory_forecast.h"
 #include "lockstep/train/metrics.h"
 #include "lockstep/train/options.h"
 #include "lockstep/train/progress.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/train/watchdog.h"
 
 namespace lockstep::train {
 
@@ -42,7 +46,8 @@ class Session {
   Trainer& build(const nn::Module& module, const ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
-  // False when the epochs or steps asked for are done. A resumed run begins in mid-epoch.
+  // False when the epochs or steps asked for are done, or the run was asked to stop (train/requests.h); then the step's
+  // state is on disk. A resumed run begins in mid-epoch.
   bool next_epoch();
   // The rest of this epoch's batches, up to --max-steps.
   class Batches;
@@ -51,9 +56,15 @@ class Session {
   void report(const Totals& step);                // of the batch at hand: metrics, progress, checkpoint if one is due
   void finish_epoch();                            // evaluation and checkpoint if they are due
   Totals evaluate();
+  // What the program ends with: 75 (train/requests.h) if it was asked to stop and there is something left to do, else
+  // 0.
+  int status() const;
+  // Until all ranks are here, which a watchdog sees as waiting.
+  void wait_for_others();
 
  private:
   bool done() const;
+  bool saves_by_itself() const;  // without being asked to
   void open_output();
   void open_loaders();
   void forecast_memory();
@@ -62,10 +73,19 @@ class Session {
   void resume();
   void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
-  void save_checkpoint();
+  void start_writer();
+  void save_checkpoint();     // copied now, written in the background
+  void finish_checkpoints();  // until the last one is on the disk; collective
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
+  void watch_ranks();
+  void watch_clock();
+  std::uint64_t my_requests();
+  void answer_requests();
+  bool evaluation_is_due() const;
+  void evaluate_epoch();
+  void make_up_evaluation();
   void follow_trace();
   void finish_trace(std::int64_t updates);
   void write_metrics(const std::string& split, const Totals& totals, double samples_per_second);
@@ -77,7 +97,10 @@ class Session {
   DType dtype_;
   ThreadBudget threads_;
   data::DatasetPair data_;
+  std::unique_ptr<checkpoint::DirectoryLock> lock_;  // of the output, on rank 0
   std::unique_ptr<Log> log_;
+  Heartbeat heartbeat_;  // these two before the trainer, which beats
+  std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
   Trace trace_;  // before the trainer, which notes in it
@@ -87,13 +110,20 @@ class Session {
   std::unique_ptr<Progress> progress_;
   optim::Schedule schedule_;
   double rate_ = 0;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();  // the session
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<std::int64_t> resumed_step_;
   std::int64_t epoch_ = -1, first_step_of_epoch_ = 0, saved_step_ = -1, logged_samples_ = 0;
-  bool save_after_evaluation_ = false;
+  bool save_after_evaluation_ = false, evaluation_due_ = false, making_up_ = false, stopped_ = false;
+  Deadline deadline_;                                          // on rank 0
+  std::chrono::steady_clock::time_point saved_at_ = started_;  // the last checkpoint, for --checkpoint-every-minutes
+  nlohmann::json evaluation_;                                  // the last whole one: step, loss, accuracy; null without
   ProgressState state_;
   Totals epoch_totals_;  // sums of this epoch's updates
   double logged_at_ = 0;
+  // Of rank 0. The writer, which reads the snapshot, goes first.
+  std::unique_ptr<StateSnapshot> snapshot_;
+  std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };
 
 // Input range of Batch&, over what next_epoch() began.

@@ -5,8 +5,8 @@
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
-#include "lockstep/core/process_memory.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_setup.h"
 
@@ -56,6 +56,7 @@ nlohmann::json Session::metadata() const {
           {"step", trainer_->updates()},
           {"epoch", at.epoch},
           {"offset", at.offset},
+          {"evaluation_due", evaluation_due_},  // of the epoch that ended there
           {"seed", options_.seed},
           {"train_samples", data_.train->size()},
           {"global_batch", global_batch(options_, comm_.size())},
@@ -65,25 +66,55 @@ nlohmann::json Session::metadata() const {
           {"instructions", cpu.instructions},
           {"blas", cpu.blas},
           {"kernels", trainer_->kernels()},
-          {"optimizer", trainer_->options().rule->name()}};
+          {"optimizer", trainer_->options().rule->name()},
+          {"evaluation", evaluation_}};
 }
 
+void Session::start_writer() {
+  snapshot_ = trainer_->make_snapshot();
+  writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
+      .directory = checkpoint_directory(options_),
+      .keep = checkpoint::parse_retention(options_.keep, "options"),
+      .report = [this](const checkpoint::Written& w) {
+        log_->to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
+      }});
+}
+
+// No rank waits for another's disk: what fails is rank 0's to report and to try again.
 void Session::save_checkpoint() {
+  heartbeat_.enter(Heartbeat::Phase::Saving);
   progress_->pause();
-  std::vector<checkpoint::NamedTensor> state = trainer_->state(comm_.is_root());
+  const std::int64_t step = trainer_->updates();
+  if (comm_.is_root()) {
+    if (!writer_) start_writer();
+    const auto before = std::chrono::steady_clock::now();
+    writer_->claim();
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
+    if (waited.count() > 1)
+      log()->info("waited {:.1f} s for the checkpoint before this one: they are due faster than they are written",
+                  waited.count());
+  }
+  if (writer_ && writer_->seconds() > 0) deadline_.checkpoint_took(writer_->seconds());
+  trainer_->snapshot(snapshot_.get());
+  fault_point("checkpoint.snapshot", step);
+  if (writer_) {
+    const bool scored = evaluation_.is_object() && evaluation_["step"] == step;
+    const auto note = [&] { return checkpoint::note_of({evaluation_["accuracy"], evaluation_["loss"]}); };
+    writer_->write(
+        {.tensors = snapshot_->tensors(), .metadata = metadata().dump(), .note = scored ? note() : "", .step = step});
+  }
+  saved_step_ = step;
+  saved_at_ = std::chrono::steady_clock::now();
+  heartbeat_.enter(Heartbeat::Phase::Outside);
+}
+
+void Session::finish_checkpoints() {
+  heartbeat_.enter(Heartbeat::Phase::Saving);
+  if (!comm_.is_root()) heartbeat_.wait();
   comm::collectively(comm_, [&] {
-    if (!comm_.is_root()) return;
-    const auto path = checkpoint::path_for(checkpoint_directory(options_), trainer_->updates());
-    checkpoint::save(path, {.tensors = std::move(state), .metadata = metadata().dump()});
-    log_->to_file(fmt::format("saved {}", path.string()));
-    try {
-      if (options_.keep > 0) checkpoint::prune(checkpoint_directory(options_), options_.keep);
-    } catch (const Error& error) {  // the new one is safe: too many files are no reason to stop
-      log()->warn("older checkpoints stay: {}", error.what());
-    }
+    if (writer_) writer_->finish();
   });
-  release_freed_memory();
-  saved_step_ = trainer_->updates();
+  heartbeat_.enter(Heartbeat::Phase::Ending);
 }
 
 void Session::load_weights() {
@@ -156,6 +187,8 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   }
   train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
   resumed_step_ = saved_step_ = trainer_->updates();
+  evaluation_ = metadata.value("evaluation", nlohmann::json());
+  evaluation_due_ = metadata.value("evaluation_due", false);
   for (const std::string& line : differences(field<nlohmann::json>(metadata, "options", place).dump(),
                                              canonical(options_, program_), "in the checkpoint", "now")) {
     if (!line.starts_with("--resume:")) log()->info("resume: {}", line);

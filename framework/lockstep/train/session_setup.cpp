@@ -150,13 +150,17 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
   return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
 }
 
-void prepare_output(const Options& options) {
+std::unique_ptr<checkpoint::DirectoryLock> prepare_output(const Options& options) {
   namespace fs = std::filesystem;
-  for (const fs::path& directory : {fs::path(options.output), fs::path(options.output) / "checkpoints"}) {
+  const auto make = [](const fs::path& directory) {
     std::error_code error;
     fs::create_directories(directory, error);
     check(!error, "output", "'{}' cannot be made a directory: {}", directory.string(), error.message());
-  }
+  };
+  make(options.output);
+  auto lock = std::make_unique<checkpoint::DirectoryLock>(options.output);
+  make(fs::path(options.output) / "checkpoints");
+  return lock;
 }
 
 void set_checkpoints_aside(const Options& options, std::optional<std::int64_t> resumed_step) {

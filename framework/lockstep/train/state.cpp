@@ -83,19 +83,6 @@ void append(std::string& text, const char* kind, const std::vector<std::string>&
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
 }
 
-// Calls visit(parameter, number of the state, name of its tensor).
-template <class Visit>
-void for_each_state(const ParameterStore& store, const optim::UpdateRule& rule, Visit visit) {
-  const auto states = rule.states();
-  for (std::size_t s = 0; s < states.size(); ++s) {
-    for (const NamedParameter& p : store.parameters()) {
-      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name)
-        continue;  // tied weights have one state
-      visit(p, static_cast<int>(s), std::string(states[s]) + "/" + p.name);
-    }
-  }
-}
-
 }  // namespace
 
 std::string LoadReport::str() const {
@@ -139,22 +126,35 @@ std::vector<checkpoint::NamedTensor> weights(const ParameterStore& store, const 
   return tensors;
 }
 
+std::vector<StateName> state_names(const ParameterStore& store, const optim::UpdateRule& rule) {
+  std::vector<StateName> names;
+  const auto states = rule.states();
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    for (const NamedParameter& p : store.parameters()) {
+      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name)
+        continue;  // tied weights have one state
+      names.push_back({std::string(states[s]) + "/" + p.name, p.parameter, p.name, static_cast<int>(s)});
+    }
+  }
+  return names;
+}
+
 std::vector<checkpoint::NamedTensor> optimizer_state(const ParameterStore& store, const optim::UpdateRule& rule,
                                                      const std::string& prefix) {
   std::vector<checkpoint::NamedTensor> tensors;
-  for_each_state(store, rule, [&](const NamedParameter& p, int state, const std::string& name) {
-    tensors.push_back({prefix + name, store.read_state(p.name, state)});
-  });
+  for (const StateName& s : state_names(store, rule))
+    tensors.push_back({prefix + s.name, store.read_state(s.parameter_name, s.state)});
   return tensors;
 }
 
 void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule,
                           std::span<const checkpoint::NamedTensor> tensors, const std::string& prefix) {
   std::vector<Place> places;
-  for_each_state(store, rule, [&](const NamedParameter& p, int state, const std::string& name) {
-    places.push_back({name, p.parameter, state,
-                      [&store, path = p.name, state](const Tensor& t) { store.write_state(path, state, t); }});
-  });
+  for (const StateName& s : state_names(store, rule)) {
+    places.push_back(
+        {s.name, s.parameter, s.state,
+         [&store, path = s.parameter_name, state = s.state](const Tensor& t) { store.write_state(path, state, t); }});
+  }
   load_places(places, tensors, {.prefix = prefix}, {.place = "optimizer"});
 }
 

@@ -42,6 +42,14 @@ std::vector<checkpoint::NamedTensor> weights(const ParameterStore& store, const 
 // The rule's state of every parameter that has a gradient, as PREFIX STATE/NAME ("momentum/fc.weight"); always strict.
 std::vector<checkpoint::NamedTensor> optimizer_state(const ParameterStore& store, const optim::UpdateRule& rule,
                                                      const std::string& prefix);
+// The same without values.
+struct StateName {
+  std::string name;  // "momentum/fc.weight"
+  const Parameter* parameter;
+  std::string parameter_name;
+  int state;
+};
+std::vector<StateName> state_names(const ParameterStore& store, const optim::UpdateRule& rule);
 void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule,
                           std::span<const checkpoint::NamedTensor> tensors, const std::string& prefix);
 

@@ -24,6 +24,9 @@ namespace {
 
 using Part = StepProfile::Part;
 
+// In the requests of an evaluation: a rank did not see all of its samples.
+constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
+
 ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world, NodeMemory* memory) {
   return {.dtype = o.precision,
           .seed = o.seed,
@@ -82,7 +85,8 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
       options_(prepared(std::move(options))),
       memory_(comm_, domains(module), options_.parallel.share_weights),
       collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
-      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
+      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)),
+      heartbeat_(options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_) {
   check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
         options_.shards, world_.size);
   std::size_t doubles = 0;
@@ -109,10 +113,16 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
                     .shard_optimizer = options_.parallel.shard_optimizer,
                     .thread = drives_by_thread(),
                     .local_steps = options_.parallel.local_steps,
-                    .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()}});
+                    .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()},
+                    .heartbeat = &heartbeat_});
   if (world_.size > 1 && !options_.parallel.hook)
     check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
-  if (collective_) collective_->while_waiting([this] { engine_->progress(); });
+  if (collective_) {
+    collective_->while_waiting([this] {
+      heartbeat_.wait();
+      engine_->progress();
+    });
+  }
   const std::size_t width = kFirstCount + counts_.size();
   evaluation_ = std::make_unique<MessageControl>(comm_, world_, ControlSize{width, kControlWords});
   // Once now: MPI takes memory at the first messages, which then is seen before a forecast is made.
@@ -238,6 +248,7 @@ class Trainer::LeafHooks : public PlanHooks {
     trainer_.engine_->retired(parameter);
   }
   void poll() override {
+    trainer_.heartbeat_.beat();
     if (trainer_.trace_ != nullptr) note_step();
     if (!forward_known_ && !trainer_.engine_->late()) return;
     const StepProfile::Timer timer(trainer_.profile_.get(), Part::Communication);
@@ -311,10 +322,14 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     trial_->begin_step();
   }
   const std::int64_t step = updates_ + 1;
+  heartbeat_.enter_step(step);
   or_poison(comm_, *engine_, [&] {
     fault_point("step.begin", step);
-    engine_->begin_step(
-        {.samples = samples_word, .position = position_word, .learning_rate = learning_rate, .update = step});
+    engine_->begin_step({.samples = samples_word,
+                         .position = position_word,
+                         .requests = my_requests_(),
+                         .learning_rate = learning_rate,
+                         .update = step});
     const Range mine = world_.my_leaves();
     for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
       const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
@@ -325,6 +340,8 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     fault_point("step.gradients", step);
     engine_->finish_step();
   });
+  requests_ = engine_->requests();
+  heartbeat_.enter(Heartbeat::Phase::Outside);
   if (trial_) end_trial_step();
   set_totals(engine_->sums(), totals_);
   if (totals_.samples == 0) return totals_;
@@ -336,6 +353,11 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   last_weight_ = totals_.weight;
   if (profile_) profile_->end_step();
   return totals_;
+}
+
+void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {
+  my_requests_ = std::move(mine);
+  ends_evaluation_ = ends_evaluation;
 }
 
 void Trainer::before_update(std::function<double()> inspect) {
@@ -382,9 +404,17 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
   last_plan_ = nullptr;  // its memory is the evaluation's now
+  std::uint64_t requests = my_requests_();
+  heartbeat_.enter(Heartbeat::Phase::Evaluating);
   or_poison(comm_, *engine_, [&] {
     engine_->fence();
     for (const data::Batch& batch : loader.epoch()) {
+      heartbeat_.beat();
+      requests |= my_requests_();
+      if ((requests & ends_evaluation_) != 0) {
+        requests |= kLeftEvaluation;
+        break;
+      }
       const std::int64_t first = batch.step.local.begin;
       for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
         const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
@@ -395,15 +425,21 @@ Totals Trainer::evaluate(data::Loader& loader) {
       }
     }
   });
-  add_up(sums);
+  heartbeat_.wait();
+  add_up(sums, requests);
+  heartbeat_.enter(Heartbeat::Phase::Outside);
   Totals result;
   set_totals(evaluation_->block().sums(), result);
+  requests_ = evaluation_->block().any(kRequestWord);
+  result.whole = (requests_ & kLeftEvaluation) == 0;
+  requests_ &= ~kLeftEvaluation;
   return result;
 }
 
 // Over all ranks' leaves, through messages: evaluations are rare.
-void Trainer::add_up(const std::vector<std::vector<double>>& sums) {
+void Trainer::add_up(const std::vector<std::vector<double>>& sums, std::uint64_t requests) {
   ControlBlock& block = evaluation_->block();
+  block.words()[kRequestWord] = requests;
   block.begin();
   for (const auto& leaf : sums) {
     std::ranges::copy(leaf, block.leaf().begin());

@@ -25,6 +25,7 @@
 #include "lockstep/train/overlap_trial.h"
 #include "lockstep/train/parallel_options.h"
 #include "lockstep/train/state.h"
+#include "lockstep/train/state_snapshot.h"
 #include "lockstep/train/step_profile.h"
 
 namespace lockstep::train {
@@ -44,6 +45,7 @@ struct TrainerOptions {
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
+  Heartbeat* heartbeat = nullptr;             // which a watchdog reads (train/watchdog.h); outlives the trainer
 };
 
 // Means over all samples of a step, or of an evaluation, on every rank the same.
@@ -51,6 +53,7 @@ struct Totals {
   double loss = 0, weight = 0;  // sum of weights: samples unless the loss has its own
   std::int64_t samples = 0;
   std::map<std::string, double> counts = {};
+  bool whole = true;  // false: a request ended the evaluation early, and these are sums of a part
 
   double fraction(const std::string& count) const {
     const auto found = counts.find(count);
@@ -80,6 +83,12 @@ class Trainer {
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
   // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
   Totals evaluate(data::Loader& loader);
+
+  // Bits that any rank may set for all to see: `mine` is asked for this rank's at the begin of every step and in an
+  // evaluation after every batch, where bits of `ends_evaluation` make this rank leave. requests() are those of all
+  // ranks in the last step or evaluation, the same on each, so what they ask for can be done by all together.
+  void listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation = 0);
+  std::uint64_t requests() const { return requests_; }
 
   // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed
   // from.
@@ -130,6 +139,10 @@ class Trainer {
   // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
   // load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
   std::vector<checkpoint::NamedTensor> state(bool wanted = true);
+  // The same in two parts: memory for a copy, and making it, which all ranks do together and those that want none with
+  // null. Training may go on while tensors() of the copy are read.
+  std::unique_ptr<StateSnapshot> make_snapshot();
+  void snapshot(StateSnapshot* into);
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash();  // of values in logical order
 
@@ -149,7 +162,7 @@ class Trainer {
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word);
-  void add_up(const std::vector<std::vector<double>>& sums);
+  void add_up(const std::vector<std::vector<double>>& sums, std::uint64_t requests = 0);
   void set_totals(std::span<const double> sums, Totals& totals) const;
   void move_statistics();
   void broadcast_weights();
@@ -170,8 +183,12 @@ class Trainer {
   std::unique_ptr<MessageControl> evaluation_;            // what evaluations add up
   std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
   bool plans_are_collective_ = false;                     // so ranks without samples run them too
-  Totals totals_;                                         // of the last step
-  Plan* last_plan_ = nullptr;                             // whose values are in memory: of training, null without
+  std::function<std::uint64_t()> my_requests_ = [] { return std::uint64_t{0}; };
+  std::uint64_t ends_evaluation_ = 0, requests_ = 0;
+  Heartbeat own_heartbeat_;  // that nobody reads
+  Heartbeat& heartbeat_;
+  Totals totals_;              // of the last step
+  Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
   double last_weight_ = 1;
   Trace* trace_ = nullptr;
   std::unique_ptr<OverlapTrial> trial_;  // null: decided

@@ -61,6 +61,17 @@ std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   return tensors;
 }
 
+std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
+  return std::make_unique<StateSnapshot>(model_.parameters(), updater_->rule(), kModel, kOptimizer);
+}
+
+void Trainer::snapshot(StateSnapshot* into) {
+  engine_->fence();
+  engine_->collect_states();
+  if (into != nullptr) into->take();
+  engine_->drop_foreign_states();
+}
+
 void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   engine_->fence();
   train::load_weights(model_.parameters(), tensors, {.prefix = kModel});

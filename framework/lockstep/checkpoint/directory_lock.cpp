@@ -1,0 +1,68 @@
+#include "lockstep/checkpoint/directory_lock.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+#include <thread>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+// 0, or why there is no lock. Not flock(): over NFS only fcntl's locks reach the server; not its older kind, which any
+// close() of the same file in this process would drop.
+int lock(int file) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
+}
+
+bool held_by_another(int code) { return code == EAGAIN || code == EACCES; }
+
+std::string owner_of(int file) {
+  std::array<char, 512> text{};
+  const ssize_t n = ::pread(file, text.data(), text.size(), 0);
+  const std::string_view found(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  return found.empty() ? "another job" : std::string(found.substr(0, found.find('\n')));
+}
+
+std::string myself() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on host {}, since {:%Y-%m-%d %H:%M:%S} UTC\n", ::getpid(), host.data(),
+                     fmt::gmtime(std::time(nullptr)));
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace) {
+  const std::filesystem::path path = directory / ".lock";
+  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  check(file_.open(), "output", "{}: open: {}", path.string(), std::generic_category().message(errno));
+  const auto deadline = std::chrono::steady_clock::now() + grace;
+  int code = lock(file_.get());
+  while (held_by_another(code) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    code = lock(file_.get());
+  }
+  check(!held_by_another(code), "output", "'{}' is in use by {}; wait for its end, or pass another --output",
+        directory.string(), owner_of(file_.get()));
+  if (code != 0) {
+    warning_ = fmt::format("{}: no lock: {}; a second job with this --output would not be noticed", path.string(),
+                           std::generic_category().message(code));
+    return;
+  }
+  const std::string text = myself();
+  const bool written = ::ftruncate(file_.get(), 0) == 0 &&
+                       ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  if (!written) warning_ = fmt::format("{}: write: {}", path.string(), std::generic_category().message(errno));
+}
+
+}  // namespace lockstep::checkpoint

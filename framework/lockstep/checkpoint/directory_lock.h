@@ -1,0 +1,28 @@
+// One writer at a time in a folder of output. The lock belongs to the open file, so the system takes it away with its
+// owner, however that ends; what stays in the folder is a file that says who held it last, and locks nobody out.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "lockstep/checkpoint/file_descriptor.h"
+
+namespace lockstep::checkpoint {
+
+class DirectoryLock {
+ public:
+  // Locks DIRECTORY/.lock. An owner that is just ending, as after a restart, is waited for during `grace`; then an
+  // Error names its host, process and since when. Also an Error where the file cannot be made.
+  explicit DirectoryLock(const std::filesystem::path& directory,
+                         std::chrono::milliseconds grace = std::chrono::seconds(5));
+
+  // Why nobody is locked out (a file system without locks); empty: all is well.
+  const std::string& warning() const { return warning_; }
+
+ private:
+  FileDescriptor file_;
+  std::string warning_;
+};
+
+}  // namespace lockstep::checkpoint

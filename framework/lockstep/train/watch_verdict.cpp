@@ -1,0 +1,67 @@
+#include "lockstep/train/watch_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::train {
+namespace {
+
+using Phase = Heartbeat::Phase;
+
+const char* words_for(Phase phase) {
+  switch (phase) {
+    case Phase::Starting:
+      return "starting";
+    case Phase::Loading:
+      return "waiting for its next batch of data";
+    case Phase::Step:
+      return "in the training step";
+    case Phase::Evaluating:
+      return "in an evaluation";
+    case Phase::Saving:
+      return "saving a checkpoint";
+    case Phase::Ending:
+      return "ending";
+    case Phase::Outside:
+      break;
+  }
+  return "between two steps";
+}
+
+}  // namespace
+
+double patience(Phase phase) {
+  return phase == Phase::Starting || phase == Phase::Saving || phase == Phase::Ending ? 10 : 1;
+}
+
+Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
+              std::span<const ProcessState> processes) {
+  std::uint64_t least = least_elsewhere;
+  for (const RankView& r : ranks) least = std::min(least, r.sequence);
+  Verdict verdict;
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const RankView& r = ranks[i];
+    if (r.still < limit * patience(r.phase) || r.sequence > least) continue;
+    const bool dead = processes[i].is_gone() || processes[i].is_stopped();
+    if (dead || !r.waits) {
+      verdict.missing.push_back(i);
+    } else {
+      waiting.push_back(i);
+    }
+  }
+  verdict.all_wait = waiting.size() == ranks.size();
+  return verdict;
+}
+
+std::string place_of(const RankView& r) {
+  const bool in_step = r.phase == Phase::Step;
+  std::string text = r.step == 0 ? "before its first step" : fmt::format("at step {}", r.step);
+  text += fmt::format(", {}", words_for(r.phase));
+  if (in_step && r.bucket >= 0) text += fmt::format(", at bucket {}", r.bucket);
+  if (in_step && r.bucket < 0) text += ", before its first gradient";
+  return text;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,148 @@
+#include "lockstep/checkpoint/background_writer.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <future>
+
+#include "lockstep/checkpoint/directory.h"
+#include "tests/checkpoint/fixtures.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using namespace std::chrono_literals;
+
+class BackgroundWriting : public InDirectory {
+ protected:
+  fs::path folder_ = dir_ / "checkpoints";
+
+  static Draft draft_of(const Checkpoint& checkpoint, std::int64_t step) {
+    return {.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .step = step};
+  }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> found;
+    for (const Entry& entry : list(folder_)) found.push_back(entry.step);
+    return found;
+  }
+};
+
+using Steps = std::vector<std::int64_t>;
+
+TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  BackgroundWriter writer({.directory = folder_, .keep = {.last = 2}});
+  std::promise<void> may_go_on;
+  std::shared_future<void> gate = may_go_on.get_future().share();
+  Draft held = draft_of(contents, 1);
+  held.tensors.tensor = [&, gate](std::size_t i) -> const NamedTensor& {
+    gate.wait();
+    return contents.tensors[i];
+  };
+  writer.write(std::move(held));
+  EXPECT_TRUE(steps().empty()) << "the caller is here before the file is";
+  may_go_on.set_value();
+  for (std::int64_t step = 2; step <= 5; ++step) {
+    writer.claim();
+    EXPECT_EQ(steps().back(), step - 1);
+    writer.write(draft_of(contents, step));
+  }
+  writer.finish();
+  EXPECT_EQ(steps(), (Steps{4, 5}));
+  expect_same(load(path_for(folder_, 5)), contents);
+}
+
+TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  BackgroundWriter writer({.directory = folder_});
+  std::promise<void> gate;
+  Draft held = draft_of(contents, 1);
+  held.tensors.tensor = [&, open = gate.get_future().share()](std::size_t i) -> const NamedTensor& {
+    open.wait();
+    return contents.tensors[i];
+  };
+  writer.write(std::move(held));
+  EXPECT_NE(error_of([&] { writer.write(draft_of(contents, 2)); }).find("expected claim() before"), std::string::npos);
+  gate.set_value();
+}
+
+TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  put(folder_, {});                                 // a file where the folder should be
+  std::promise<Written> written;
+  BackgroundWriter writer(
+      {.directory = folder_, .retry = 10ms, .report = [&](const Written& w) { written.set_value(w); }});
+  std::atomic<int> reads = 0;
+  std::promise<void> first_try;
+  Draft draft = draft_of(contents, 7);
+  draft.tensors.tensor = [&](std::size_t i) -> const NamedTensor& {
+    if (reads++ == 0) first_try.set_value();
+    return contents.tensors[i];
+  };
+  writer.write(std::move(draft));
+  first_try.get_future().wait();
+  fs::remove(folder_);
+  EXPECT_EQ(written.get_future().get().path, path_for(folder_, 7));
+  expect_same(load(path_for(folder_, 7)), contents);
+}
+
+TEST_F(BackgroundWriting, ANewerDraftTakesThePlaceOfAFailedOne) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  put(folder_, {});
+  BackgroundWriter writer({.directory = folder_, .retry = 1h});
+  writer.write(draft_of(contents, 1));
+  writer.claim();
+  fs::remove(folder_);
+  writer.write(draft_of(contents, 2));
+  writer.finish();
+  EXPECT_EQ(steps(), (Steps{2}));
+}
+
+TEST_F(BackgroundWriting, TheEndTriesOnceMoreAndSaysWhatIsLost) {
+  put(folder_, {});
+  const Checkpoint contents = sample_checkpoint();
+  {
+    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    writer.write(draft_of(contents, 1));
+    const std::string message = error_of([&] { writer.finish(); });
+    EXPECT_NE(message.find(path_for(folder_, 1).string() + ": create temporary file"), std::string::npos) << message;
+    EXPECT_NE(message.find("Not a directory"), std::string::npos) << message;
+    fs::remove(folder_);
+    EXPECT_EQ(error_of([&] { writer.finish(); }), "no error");
+    EXPECT_EQ(error_of([&] { writer.finish(); }), "no error") << "nothing is left to do";
+  }
+  EXPECT_EQ(steps(), (Steps{1}));
+  put(dir_ / "other", {});
+  BackgroundWriter never({.directory = dir_ / "other", .retry = 1h});
+  never.write(draft_of(contents, 1));  // and goes without having succeeded
+}
+
+// In a child whose files may not grow: the signal that this raises is not one for the process, and later it is written.
+TEST_F(BackgroundWriting, AFullDiskIsNoSignal) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Checkpoint contents = sample_checkpoint();
+    rlimit limits{};
+    ::getrlimit(RLIMIT_FSIZE, &limits);
+    const rlim_t before = std::exchange(limits.rlim_cur, 1000);
+    ::setrlimit(RLIMIT_FSIZE, &limits);
+    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    writer.write(draft_of(contents, 3));
+    const bool said = error_of([&] { writer.finish(); }).find("File too large") != std::string::npos;
+    const bool clean = names_in(folder_).empty();
+    limits.rlim_cur = before;
+    ::setrlimit(RLIMIT_FSIZE, &limits);
+    writer.finish();
+    ::_exit(said && clean && fs::exists(path_for(folder_, 3)) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

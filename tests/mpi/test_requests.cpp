@@ -1,0 +1,69 @@
+// Requests of one rank that all ranks learn of after the same step, and evaluations that end early for one.
+#include "lockstep/train/requests.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+TEST(Requests, OfAnyRankAreKnownToAllAfterTheStepInWhichTheyWereMade) {
+  Rig rig(world(), {});
+  std::uint64_t mine = 0;
+  rig.trainer->listen([&] { return mine; });
+  for (int asking = 0; asking < world().size(); ++asking) {
+    mine = world().rank() == asking ? train::kCheckpointAsked : 0;
+    rig.train(1);
+    EXPECT_EQ(rig.trainer->requests(), train::kCheckpointAsked) << "rank " << asking << " asked";
+    mine = 0;
+    rig.train(1);
+    EXPECT_EQ(rig.trainer->requests(), 0U) << "nobody asked";
+  }
+}
+
+TEST(Requests, OfTwoRanksAreBothKnown) {
+  Rig rig(world(), {});
+  const bool first = world().rank() == 0, last = world().rank() == world().size() - 1;
+  rig.trainer->listen([&] { return (first ? train::kTimeIsUp : 0U) | (last ? train::kCheckpointAsked : 0U); });
+  rig.train(1);
+  EXPECT_EQ(rig.trainer->requests(), train::kTimeIsUp | train::kCheckpointAsked);
+}
+
+TEST(Requests, AnEvaluationEndsEarlyForTheRankThatAsksAndIsNotWhole) {
+  Rig rig(world(), {});
+  data::Loader evaluated(*rig.dataset, rig.trainer->sampler(*rig.dataset, {.shuffle = false, .global_batch = 64}), {},
+                         {.threads = 0});
+  const train::Totals all = rig.trainer->evaluate(evaluated);
+  EXPECT_TRUE(all.whole);
+  EXPECT_EQ(all.samples, rig.dataset->size());
+
+  int looks = 0;
+  const bool asks = world().rank() == world().size() - 1;
+  rig.trainer->listen([&] { return asks && ++looks > 2 ? train::kStopAsked : 0U; }, train::kStopRequests);
+  evaluated.seek({});
+  const train::Totals part = rig.trainer->evaluate(evaluated);
+  EXPECT_FALSE(part.whole) << "on all ranks";
+  EXPECT_LT(part.samples, rig.dataset->size());
+  EXPECT_EQ(rig.trainer->requests(), train::kStopAsked);
+
+  rig.trainer->listen([] { return std::uint64_t{train::kCheckpointAsked}; }, train::kStopRequests);
+  evaluated.seek({});
+  const train::Totals again = rig.trainer->evaluate(evaluated);
+  EXPECT_TRUE(again.whole) << "what does not end it waits";
+  EXPECT_EQ(again.loss, all.loss);
+  EXPECT_EQ(rig.trainer->requests(), train::kCheckpointAsked);
+}
+
+TEST(Requests, AreRememberedUntilTheyAreForgotten) {
+  train::request(train::kCheckpointAsked);
+  train::request(train::kStopAsked);
+  EXPECT_EQ(train::requested(), train::kCheckpointAsked | train::kStopAsked);
+  train::forget_requests(train::kCheckpointRequests);
+  EXPECT_EQ(train::requested(), train::kStopAsked);
+  train::forget_requests(train::kStopRequests);
+  EXPECT_EQ(train::requested(), 0U);
+}
+
+}  // namespace
+}  // namespace lockstep::test

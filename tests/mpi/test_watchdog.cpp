@@ -1,0 +1,163 @@
+// The watchdog of ranks that stand still, in one job on one machine, with limits of fractions of a second; and nodes
+// that tell each other, with each rank for a node.
+#include "lockstep/train/watchdog.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <atomic>
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+#include "lockstep/core/log.h"
+#include "tests/mpi/harness.h"
+
+namespace lockstep::test {
+namespace {
+
+using train::NodeNews;
+using train::Watchdog;
+using namespace std::chrono_literals;
+
+// What the library logs on this rank while it lives.
+class Logged {
+ public:
+  Logged()
+      : sink_(std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)),
+        previous_(install_log(std::make_shared<spdlog::logger>("test", sink_))) {}
+  ~Logged() { install_log(previous_); }
+  std::string text() {
+    sink_->flush();
+    const std::lock_guard lock(mutex());
+    return text_.str();
+  }
+
+ private:
+  // The sink's own: it writes under it.
+  std::mutex& mutex() {
+    struct Open : spdlog::sinks::ostream_sink_mt {
+      static std::mutex& of(spdlog::sinks::ostream_sink_mt& sink) { return sink.*&Open::mutex_; }
+    };
+    return Open::of(*sink_);
+  }
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::sinks::ostream_sink_mt> sink_;
+  std::shared_ptr<spdlog::logger> previous_;
+};
+
+// Waits for what another thread will do; false if it never does.
+bool comes(const std::function<bool()>& happened) {
+  for (const auto until = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < until;
+       std::this_thread::sleep_for(5ms)) {
+    if (happened()) return true;
+  }
+  return false;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
+  Logged logged;
+  Heartbeat heartbeat;
+  const int last = world().size() - 1;
+  const bool sleeps = world().rank() == last;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = 0.3, .abort = 0});
+    heartbeat.enter_step(7);
+    heartbeat.touch_bucket(2);
+    if (!sleeps) heartbeat.wait();
+    // The first rank speaks for the node.
+    const std::string expected = fmt::format("rank {} on host {} has not moved for", last, world().host());
+    if (world().is_root()) EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
+    world().barrier();
+    heartbeat.beat();
+    if (world().is_root())
+      EXPECT_TRUE(
+          comes([&] { return has(logged.text(), fmt::format("rank {} on host {} goes on", last, world().host())); }));
+    world().barrier();
+  }
+  const std::string text = logged.text();
+  if (world().is_root()) {
+    EXPECT_TRUE(has(text, "at step 7, in the training step, at bucket 2; its process ")) << text;
+    EXPECT_EQ(text.find("has not moved"), text.rfind("has not moved")) << "one rank, once:\n" << text;
+  } else {
+    EXPECT_EQ(text, "");
+  }
+}
+
+TEST(Watchdog, EndsTheJobAfterTheSecondLimit) {
+  Logged logged;
+  Heartbeat heartbeat;
+  std::atomic<int> ended = 0;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = 0.2, .abort = 0.4, .give_up = [&] { ++ended; }});
+    heartbeat.enter_step(1);
+    if (world().rank() != 0) heartbeat.wait();
+    if (world().is_root()) EXPECT_TRUE(comes([&] { return ended > 0; }));
+    world().barrier();
+  }
+  if (world().is_root()) EXPECT_TRUE(has(logged.text(), "the watchdog ends the job with status 76")) << logged.text();
+  if (!world().is_root()) EXPECT_EQ(ended, 0) << "one rank of a node speaks";
+}
+
+TEST(Watchdog, SaysWhenAllWaitForEachOther) {
+  if (world().size() == 1) GTEST_SKIP();
+  Logged logged;
+  Heartbeat heartbeat;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = 0.2, .abort = 0});
+    heartbeat.enter_step(3);
+    heartbeat.wait();
+    if (world().is_root())
+      EXPECT_TRUE(comes([&] { return has(logged.text(), "all ranks have waited for each other"); })) << logged.text();
+    world().barrier();
+  }
+  EXPECT_FALSE(has(logged.text(), "has not moved")) << logged.text();
+}
+
+// Beats come between any two looks, in every phase.
+TEST(Watchdog, IsSilentWhileRanksMove) {
+  Logged logged;
+  Heartbeat heartbeat;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = 2, .abort = 4});
+    for (int i = 0; i < 100; ++i) {
+      heartbeat.enter_step(i);
+      std::this_thread::sleep_for(2ms);
+      heartbeat.wait();
+      world().barrier();
+      heartbeat.enter(Heartbeat::Phase::Outside);
+    }
+  }
+  EXPECT_EQ(logged.text(), "");
+}
+
+TEST(NodeNews, AllLearnWhoIsLast) {
+  NodeNews news(world().duplicate());
+  const auto mine = static_cast<std::uint64_t>(10 + world().rank());
+  const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
+  if (world().size() > 1) {
+    EXPECT_TRUE(comes([&] {
+      news.exchange({.least = mine, .all_wait = true}, NodeNews::Clock::now());
+      return news.others().least == least && news.others().all_wait;
+    }));
+    EXPECT_EQ(news.heard().size(), world().is_root() ? static_cast<std::size_t>(world().size() - 1) : 1U);
+  }
+  news.leave(20s);
+  EXPECT_TRUE(news.heard().empty());
+}
+
+TEST(NodeNews, SilenceIsCounted) {
+  if (world().size() == 1) GTEST_SKIP();
+  NodeNews news(world().duplicate());
+  const auto now = NodeNews::Clock::now();
+  const int peer = world().is_root() ? 1 : 0;
+  EXPECT_GT(news.silent(peer, now + 90s), 80);
+  news.forgive(now + 90s);
+  EXPECT_EQ(news.silent(peer, now + 90s), 0);
+  news.leave(20s);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,143 @@
+"""Checkpoints that are written while training goes on: kills, full disks and lost folders in the middle of it."""
+
+import json
+import os
+import signal
+import time
+import unittest
+from pathlib import Path
+
+import support
+from support import checkpoints, clean_environment, metrics, processes_with, program, ranks
+
+MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-batch", 64, "--threads", 1, "--loaders", 0, "--log-every", 1,
+       "--max-steps", 16, "--checkpoint-every", 0, "--quiet"]
+
+
+class CheckpointTest(support.SystemTest):
+    def command(self, output, *options):
+        return ranks(2, program("train_mnist", *MLP, *options, "--output", self.scratch / output))
+
+    def faults(self, *faults):
+        return clean_environment(LOCKSTEP_FAULT=" ".join(faults))
+
+    def outcome(self, output):
+        output = self.scratch / output
+        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+
+    def steps(self, output):
+        return [int(p.stem.removeprefix("step-")) for p in checkpoints(self.scratch / output)]
+
+    def wait_for_stopped(self, process, text):
+        """The id of a process with `text` on its command line that has stopped."""
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            for found in processes_with(text):
+                try:
+                    if Path(f"/proc/{found}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+                        return found
+                except OSError:
+                    pass  # it has ended meanwhile
+            time.sleep(0.02)
+        self.fail(f"nothing has stopped: {self.finish(process, 5)}")
+
+
+class InTheBackground(CheckpointTest):
+    def test_no_bit_depends_on_it(self):
+        self.succeed(self.command("often", "--checkpoint-every-steps", 1, "--keep", 2))
+        self.succeed(self.command("once", "--checkpoint-every-steps", 16))
+        self.assertEqual(self.outcome("often"), self.outcome("once"))
+        self.assertEqual(self.steps("often"), [15, 16])
+
+    def test_by_the_clock(self):
+        self.succeed(self.command("soon", "--checkpoint-every-minutes", 1e-9, "--keep", 0))
+        self.assertEqual(self.steps("soon"), list(range(1, 17)))
+        self.succeed(self.command("late", "--checkpoint-every-minutes", 1e6, "--keep", 0))
+        self.assertEqual(self.steps("late"), [16], "the end of the run")
+
+    def test_a_kill_at_any_point_of_it_leaves_whole_checkpoints(self):
+        self.succeed(self.command("undisturbed", "--checkpoint-every-steps", 4))
+        expected = self.outcome("undisturbed")
+        for point, rank in (("snapshot", 1), ("snapshot", 0), ("write", 0), ("rename", 0), ("prune", 0)):
+            with self.subTest(point=point, rank=rank):
+                output = f"{point}{rank}"
+                options = ["--checkpoint-every-steps", 4, "--keep", 2]
+                fault = self.faults(f"checkpoint.{point}:kill:rank={rank}:at=12")
+                self.assertNotEqual(self.run_command(self.command(output, *options), environment=fault).status, 0)
+                self.expect_no_process()
+                for path in checkpoints(self.scratch / output):
+                    self.state(path)
+                left = self.steps(output)
+                # The kill of rank 1 may end rank 0 before or after its file is complete.
+                self.assertIn(left, {"prune": [[4, 8, 12]], "snapshot": [[4, 8], [8, 12], [4, 8, 12]]}.get(point, [[4, 8]]))
+                result = self.succeed(self.command(output, *options, "--resume", "auto"))
+                self.assertEqual(self.outcome(output), expected)
+                self.assertEqual(self.steps(output), [12, 16])
+                self.assertEqual([p.name for p in (self.scratch / output / "checkpoints").iterdir() if p.suffix == ".tmp"], [], result)
+
+    def test_which_stay(self):
+        self.succeed(self.command("run", "--epochs", 4, "--max-steps", 0, "--checkpoint-every", 1, "--checkpoint-every-steps", 4,
+                                  "--keep", "last:1,every:8,best:loss"))
+        loss = {step: float(value) for step, value in metrics(self.scratch / "run", "eval")}
+        best = min(loss, key=lambda step: (loss[step], step))
+        self.assertEqual(self.steps("run"), sorted({8, 16, 24, 32, 40, best}))
+        said = self.state(checkpoints(self.scratch / "run")[-1])["metadata"]["evaluation"]
+        self.assertEqual((said["step"], said["loss"]), (40, loss[40]))
+
+
+class Trouble(CheckpointTest):
+    def test_a_write_that_fails_is_named_and_training_goes_on(self):
+        once = self.scratch / "fired"
+        result = self.succeed(self.command("run", "--checkpoint-every-steps", 8, "--keep", 0),
+                              environment=self.faults(f"checkpoint.write:throw:at=16:once={once}"))
+        self.assertEqual(result.output.count("checkpoint of step 16 is not written: "), 1, result)
+        self.assertIn("training goes on", result.output)
+        self.assertEqual(self.steps("run"), [8, 16], "the end of the run tries again")
+
+    def test_the_end_without_its_checkpoint_is_an_error(self):
+        result = self.run_command(self.command("run", "--checkpoint-every-steps", 8), environment=self.faults("checkpoint.write:throw:at=16"))
+        self.assertEqual(result.status, 1, result)
+        self.assertEqual(result.output.count("[checkpoint] of the last step, 16, is not written: [fault point] checkpoint.write at 16"), 1, result)
+        self.assertEqual(self.steps("run"), [8])
+        self.expect_no_process()
+
+    def test_a_folder_that_is_lost_and_comes_back(self):
+        output, away = self.scratch / "run", self.scratch / "away"
+        process = self.start(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0),
+                             self.faults("step.begin:stop:rank=0:at=6", "step.begin:stop:rank=0:at=14"))
+        stopped = self.wait_for_stopped(process, str(output))
+        output.rename(away)
+        os.kill(stopped, signal.SIGCONT)
+        stopped = self.wait_for_stopped(process, str(output))
+        self.assertFalse(output.exists())
+        away.rename(output)
+        os.kill(stopped, signal.SIGCONT)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, 0, result)
+        missing = f"{output}/checkpoints/step-0000000008.h5: create temporary file"
+        self.assertEqual(result.output.count(missing), 1, result)
+        self.assertIn("No such file or directory", result.output)
+        self.assertEqual(self.steps("run")[-1], 16)
+        self.assertEqual([step for step, _ in metrics(output)], list(range(1, 17)))
+
+
+class OneJobPerOutput(CheckpointTest):
+    def test_a_second_one_is_refused_and_touches_nothing(self):
+        output = self.scratch / "run"
+        process = self.start(self.command("run", "--checkpoint-every-steps", 4), self.faults("step.begin:stop:rank=0:at=6"))
+        stopped = self.wait_for_stopped(process, str(output))
+        before, owner = self.files(output), (output / ".lock").read_text()
+        second = self.run_command(self.command("run", "--checkpoint-every-steps", 4), limit=60)
+        self.assertEqual(second.status, 1, second)
+        self.assertEqual(second.output.count(f"'{output}' is in use by process {stopped} on host {os.uname().nodename}, since 20"), 1, second)
+        self.assertEqual((self.files(output), (output / ".lock").read_text()), (before, owner))
+        os.kill(stopped, signal.SIGCONT)
+        self.assertEqual(self.finish(process, 60).status, 0)
+        self.succeed(self.command("run", "--checkpoint-every-steps", 4))
+        lock = (output / ".lock").read_text()
+        self.assertIn(os.uname().nodename, lock)
+        self.assertEqual(json.loads((output / "metrics.jsonl").read_text().splitlines()[0])["step"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

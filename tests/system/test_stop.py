@@ -1,0 +1,159 @@
+"""Runs that are asked for a checkpoint, or to stop: by signals, by a clock, and gone on with afterwards."""
+
+import os
+import signal
+import time
+import unittest
+from pathlib import Path
+
+import support
+from support import checkpoints, metrics, processes_with, program, ranks
+
+STOPPED = 75
+MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-batch", 64, "--threads", 1, "--loaders", 0, "--log-every", 1,
+       "--checkpoint-every", 0, "--quiet"]  # while mpirun waits to kill, it reads no output, and who writes much would stand still
+LONG = [*MLP, "--epochs", 100000, "--eval-every", 0, "--schedule", "constant"]
+
+
+class StopTest(support.SystemTest):
+    def begin(self, size, *arguments, steps=5, environment=None):
+        """A run that has done some steps: its process and its output."""
+        output = self.scratch / f"run{len(list(self.scratch.iterdir()))}"
+        process = self.start(ranks(size, program("train_mnist", *arguments, "--output", output)), environment)
+        self.wait_for(process, lambda: (output / "metrics.jsonl").exists()
+                      and (output / "metrics.jsonl").read_bytes().count(b"\n") >= steps)
+        return process, output
+
+    def wait_for(self, process, condition, limit=60):
+        deadline = time.monotonic() + limit
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"it never came to it:\n{self.finish(process, 1)}")
+            time.sleep(0.01)
+
+    def rank_processes(self, output):
+        found = {}
+        for process in processes_with(str(output)):
+            if os.path.basename(os.readlink(f"/proc/{process}/exe")) == "train_mnist":
+                environment = dict(e.split("=", 1) for e in Path(f"/proc/{process}/environ").read_text().split("\0") if "=" in e)
+                found[int(environment["OMPI_COMM_WORLD_RANK"])] = process
+        return found
+
+    def mpirun(self, output):
+        return next(p for p in processes_with(str(output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) in ("mpirun", "orterun"))
+
+    def log(self, output):
+        return (output / "logs" / "rank-0000.log").read_text()
+
+    def expect_stopped(self, result, output):
+        """It ended in good order, and its newest checkpoint holds what it has done."""
+        self.expect_no_process()
+        steps = metrics(output)
+        saved = self.state(checkpoints(output)[-1])["metadata"]
+        self.assertEqual(saved["step"], steps[-1][0], result)
+        self.assertIn(f"checkpoint of step {saved['step']}, stopping", self.log(output))
+
+
+class Signals(StopTest):
+    def test_one_rank_is_enough(self):
+        for number, victim in ((signal.SIGTERM, 1), (signal.SIGINT, 0), (signal.SIGUSR2, 2)):
+            process, output = self.begin(3, *LONG)
+            os.kill(self.rank_processes(output)[victim], number)
+            result = self.finish(process, 60)
+            self.assertEqual(result.status, STOPPED, result)
+            self.assertIn("a signal to stop: checkpoint", self.log(output))
+            self.expect_stopped(result, output)
+
+    def test_mpirun_passes_usr2_on(self):
+        process, output = self.begin(2, *LONG)
+        os.kill(self.mpirun(output), signal.SIGUSR2)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+
+    def test_mpirun_sends_term_before_it_kills(self):
+        environment = support.clean_environment(OMPI_MCA_odls_base_sigkill_timeout="5")
+        process, output = self.begin(2, *LONG, environment=environment)
+        os.kill(self.mpirun(output), signal.SIGTERM)
+        result = self.finish(process, 60)
+        self.assertNotEqual(result.status, 0)
+        self.expect_stopped(result, output)
+
+    def test_usr1_writes_a_checkpoint_and_goes_on(self):
+        process, output = self.begin(2, *LONG)
+        self.assertEqual(checkpoints(output), [])
+        os.kill(self.mpirun(output), signal.SIGUSR1)  # passes it to both ranks, which answer it once
+        self.wait_for(process, lambda: "a signal for a checkpoint: checkpoint of step" in self.log(output))
+        done = len(metrics(output))
+        self.wait_for(process, lambda: len(metrics(output)) > done + 5)
+        os.kill(self.rank_processes(output)[1], signal.SIGTERM)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+        self.assertEqual(len(checkpoints(output)), 2)
+
+    def test_a_second_signal_ends_at_once(self):
+        # Rank 1 never comes to the end of its step, so the others cannot stop in good order.
+        environment = support.clean_environment(LOCKSTEP_FAULT="step.gradients:sleep=600:rank=1:at=6")
+        process, output = self.begin(2, *LONG, environment=environment)
+        victim = self.rank_processes(output)[1]
+        os.kill(victim, signal.SIGTERM)
+        time.sleep(1.2)  # sooner it would be taken for the same one
+        os.kill(victim, signal.SIGTERM)
+        result = self.finish(process, 30)
+        self.assertNotIn(result.status, (0, STOPPED), result)
+        self.expect_no_process()
+
+
+class TimeLimit(StopTest):
+    def test_the_run_stops_before_it(self):
+        output = self.scratch / "run"
+        result = self.run_command(ranks(2, program("train_mnist", *LONG, "--time-limit", "8s", "--output", output)), limit=60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.assertRegex(self.log(output), r"--time-limit 8s is \d+ s away: checkpoint of step")
+        self.expect_stopped(result, output)
+
+    def test_slurms_end_of_the_job_is_the_default(self):
+        environment = support.clean_environment(SLURM_JOB_END_TIME=str(int(time.time()) + 30))
+        output = self.scratch / "run"
+        result = self.run_command(ranks(2, program("train_mnist", *LONG, "--time-margin", "24s", "--output", output)), 60, environment)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+
+    def test_with_a_signal_at_the_same_time(self):
+        # The second step lasts until after the limit, and the signal comes in it.
+        environment = support.clean_environment(LOCKSTEP_FAULT="step.begin:sleep=6:at=6")
+        process, output = self.begin(2, *LONG, "--time-limit", "6s", "--time-margin", "0s", environment=environment)
+        for rank in self.rank_processes(output).values():
+            os.kill(rank, signal.SIGUSR1)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+        self.assertEqual(len(checkpoints(output)), 1)
+
+
+class GoesOn(StopTest):
+    """Stopped anywhere and resumed, again and again, until it is done: as one that nobody stopped."""
+
+    def undisturbed(self, arguments):
+        output = self.scratch / "undisturbed"
+        self.succeed(ranks(2, program("train_mnist", *arguments, "--output", output)))
+        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+
+    def test_stopped_at_every_step(self):
+        arguments = [*MLP, "--epochs", 2, "--max-steps", 14, "--checkpoint-every-steps", 14]
+        expected = self.undisturbed(arguments)
+        self.assertEqual([step for step, _ in expected[1]], [10, 14])
+        output = self.scratch / "run"
+        # A limit that is over before the first step: each start does one, and the last evaluation is one more start.
+        command = ranks(2, program("train_mnist", *arguments, "--time-limit", "0s", "--output", output, "--resume", "auto"))
+        statuses = []
+        while not statuses or (statuses[-1] == STOPPED and len(statuses) < 30):
+            statuses.append(self.run_command(command, limit=60).status)
+        self.assertEqual(statuses[-1], 0, statuses)
+        self.assertIn(len(statuses), range(14, 20), "every start came forward")
+        self.assertEqual((metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

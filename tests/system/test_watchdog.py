@@ -1,0 +1,88 @@
+"""Ranks that stand still are named while they do, and end the job if they stay; ranks that disagree are named at start."""
+
+import os
+import re
+import signal
+import time
+import unittest
+
+import support
+from support import clean_environment, metrics, processes_with, program, ranks
+
+STALLED = 76
+MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-batch", 64, "--threads", 1, "--loaders", 0, "--log-every", 1,
+       "--checkpoint-every", 0]
+HOST = os.uname().nodename
+
+
+class StandsStill(support.SystemTest):
+    def stall(self, size, fault, *arguments, status=STALLED):
+        output = self.scratch / "run"
+        environment = clean_environment(LOCKSTEP_FAULT=fault)
+        result = self.run_command(ranks(size, program("train_mnist", *MLP, "--max-steps", 20, "--output", output, *arguments)),
+                                  limit=90, environment=environment)
+        self.assertEqual(result.status, status, result)
+        self.expect_no_process()
+        return result, output
+
+    def expect_named(self, result, rank, step):
+        named = re.findall(r"rank (\d+) on host (\S+) has not moved for \d+ s: at step (\d+)", result.output)
+        self.assertEqual(set(named), {(str(rank), HOST, str(step))}, result)
+
+    def test_a_sleeping_rank_is_named_and_goes_on(self):
+        result, output = self.stall(3, "step.begin:sleep=6:rank=1:at=7", "--stall-timeout", 2, "--abort-timeout", 0, status=0)
+        self.expect_named(result, 1, 7)
+        self.assertRegex(result.output, rf"rank 1 on host {HOST} goes on after \d+ s")
+        self.assertRegex(result.output, r"its process \d+ sleeps \(state S")
+        stack = (output / "logs" / "rank-0001.log").read_text()
+        self.assertIn("the stack of this process", stack)
+        self.assertRegex(stack, r"fault_point|nanosleep", "it names where the rank is")
+        self.assertEqual(len(metrics(output)), 20)
+
+    def test_a_sleeping_rank_ends_the_job(self):
+        for rank in (0, 2):  # rank 0's own watchdog speaks of it
+            result, _ = self.stall(3, f"step.gradients:sleep=600:rank={rank}:at=4", "--stall-timeout", 2, "--abort-timeout", 5)
+            self.expect_named(result, rank, 4)
+            self.assertEqual(result.output.count("the watchdog ends the job with status 76"), 1, result)
+
+    def test_a_stopped_process_is_told_as_such(self):
+        for rank in (0, 1):  # of which the other speaks
+            result, _ = self.stall(2, f"step.begin:stop:rank={rank}:at=5", "--stall-timeout", 2, "--abort-timeout", 5)
+            self.expect_named(result, rank, 5)
+            self.assertRegex(result.output, r"its process \d+ is stopped \(state T[^)]*\); `kill -CONT \d+` there lets it go on")
+
+    def test_nothing_is_said_of_a_run_that_moves(self):
+        result, _ = self.stall(2, "step.begin:sleep=1:rank=1:at=3", "--stall-timeout", 20, status=0)
+        self.assertNotIn("has not moved", result.output)
+
+
+class Disagrees(support.SystemTest):
+    """One rank of two is started with something else."""
+
+    def differ(self, second, *fragments, first=None, limit=60):
+        first = first or program("train_mnist", *MLP, "--max-steps", 2, "--output", self.scratch / "run")
+        command = ["mpirun", "--oversubscribe", "-n", "1", *first, ":", "-n", "1", *second]
+        result = self.run_command(command, limit, support.launch_environment())
+        self.assertNotEqual(result.status, 0, result)
+        for fragment in fragments:
+            self.assertIn(fragment, result.output)
+        self.expect_no_process()
+
+    def test_in_an_option(self):
+        self.differ(program("train_mnist", *MLP, "--max-steps", 2, "--lr", 0.3, "--output", self.scratch / "run"), "the options", "rank 1", '"lr"')
+
+    def test_in_the_program(self):
+        self.differ(program("train_toy", "--dataset", "digits", "--max-steps", 2, "--output", self.scratch / "run"), "the program", "rank 1", "train_toy")
+
+    def test_in_the_build(self):
+        other = self.scratch / "train_mnist"
+        source = bytearray((support.BIN / "train_mnist").read_bytes())
+        note = source.find(b"GNU\0", source.find(b"\x03\0\0\0GNU\0"))  # the build id follows
+        source[note + 6] ^= 0xFF
+        other.write_bytes(source)
+        other.chmod(0o755)
+        self.differ([str(other), *map(str, MLP), "--max-steps", "2", "--output", str(self.scratch / "run")], "the build of the program", "rank 1")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+#include "lockstep/train/deadline.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Duration, IsReadInEveryFormThatSchedulersAndPeopleWrite) {
+  const std::pair<const char*, double> expected[] = {
+      {"02:00:00", 7200}, {"00:00:07", 7}, {"100:59:59", 363599}, {"1-12:00:00", 129600},
+      {"0-00:01:00", 60}, {"90m", 5400},   {"45s", 45},           {"2h", 7200},
+      {"1.5d", 129600},   {"0s", 0},       {"0.25s", 0.25}};
+  for (const auto& [text, seconds] : expected) EXPECT_EQ(parse_duration(text, "time-limit"), seconds) << text;
+}
+
+TEST(Duration, AnythingElseIsAnErrorThatNamesOptionAndText) {
+  // A plain number is minutes to Slurm and seconds to others.
+  for (const char* text : {"", "120", "2:00", "1:2:3:4", "00:60:00", "00:00:60", "-1:00:00", "-5m", "2 h", "h",
+                           "1e999d", "inf s", "nans", "1-", "1-2h", "2h30m", "0x10s", "12:", ":00:00"}) {
+    try {
+      parse_duration(text, "time-limit");
+      ADD_FAILURE() << "'" << text << "' was read";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("--time-limit is '" + std::string(text) + "'"), std::string::npos);
+    }
+  }
+}
+
+DeadlineOptions within(std::string limit, std::string margin = "auto") {
+  return {.limit = std::move(limit), .margin = std::move(margin), .variable = {}};
+}
+
+TEST(Deadline, NoneIsNeverReached) {
+  for (Deadline deadline : {Deadline(), Deadline(within("auto")), Deadline(within("none"))}) {
+    EXPECT_FALSE(deadline.exists());
+    EXPECT_FALSE(deadline.reached(Deadline::Clock::now() + 10000h));
+  }
+}
+
+TEST(Deadline, AFixedMarginIsKept) {
+  const DeadlineOptions options = within("01:00:00", "5m");
+  Deadline deadline(options);
+  EXPECT_FALSE(deadline.reached(options.began + 54min));
+  EXPECT_TRUE(deadline.reached(options.began + 55min));
+}
+
+TEST(Deadline, TheMarginGrowsWithStepsAndCheckpoints) {
+  const DeadlineOptions options = within("10h");
+  Deadline deadline(options);
+  EXPECT_EQ(deadline.margin(), 30);
+  deadline.reached(options.began + 1min);
+  deadline.reached(options.began + 2min);
+  EXPECT_DOUBLE_EQ(deadline.margin(), 30 + 3 * 60);
+  deadline.checkpoint_took(100);
+  EXPECT_DOUBLE_EQ(deadline.margin(), 30 + 3 * 60 + 2 * 100);
+  deadline.checkpoint_took(50);  // the longest counts
+  EXPECT_DOUBLE_EQ(deadline.margin(), 30 + 3 * 60 + 2 * 100);
+}
+
+TEST(Deadline, AGuessAtTheFirstCheckpointGoesWhenOneIsMeasured) {
+  DeadlineOptions options = within("10h");
+  options.checkpoint_seconds = 500;
+  Deadline deadline(options);
+  EXPECT_DOUBLE_EQ(deadline.margin(), 30 + 1000);
+  deadline.checkpoint_took(1);
+  EXPECT_DOUBLE_EQ(deadline.margin(), 30 + 2);
+}
+
+TEST(Deadline, AShortLimitHasASmallMargin) { EXPECT_DOUBLE_EQ(Deadline(within("50s")).margin(), 5); }
+
+DeadlineOptions in_slurm(std::string end) {
+  DeadlineOptions options = within("auto", "10s");
+  options.variable = [end = std::move(end)](const std::string& name) {
+    return name == "SLURM_JOB_END_TIME" ? std::optional(end) : std::nullopt;
+  };
+  return options;
+}
+
+TEST(Deadline, SlurmsEndOfTheJobIsTheDefault) {
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  Deadline deadline(in_slurm(std::to_string(now.count() + 1000)));
+  EXPECT_FALSE(deadline.reached(Deadline::Clock::now() + 980s));
+  EXPECT_TRUE(deadline.reached(Deadline::Clock::now() + 991s));
+  EXPECT_THROW(Deadline(in_slurm("tomorrow")), Error);
+  DeadlineOptions ignored = in_slurm("0");
+  ignored.limit = "none";
+  EXPECT_FALSE(Deadline(ignored).exists());
+}
+
+}  // namespace
+}  // namespace lockstep::train

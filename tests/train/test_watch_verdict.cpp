@@ -1,0 +1,94 @@
+#include "lockstep/train/watch_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace lockstep::train {
+namespace {
+
+using Phase = Heartbeat::Phase;
+using Indices = std::vector<std::size_t>;
+
+constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
+const ProcessState sleeping{.state = 'S', .start = 1}, stopped{.state = 'T', .start = 1};
+
+RankView in_step(int rank, bool waits, double still, std::uint64_t sequence = 20) {
+  return {.rank = rank, .phase = Phase::Step, .waits = waits, .sequence = sequence, .step = 7, .still = still};
+}
+
+TEST(Verdict, WhoWaitsForTheOthersIsNotMissing) {
+  const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, false, 70), in_step(2, true, 70)};
+  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(3, sleeping));
+  EXPECT_EQ(verdict.missing, Indices{1});
+  EXPECT_FALSE(verdict.all_wait);
+}
+
+TEST(Verdict, NobodyIsMissingBeforeTheLimit) {
+  const std::vector<RankView> ranks{in_step(0, true, 59), in_step(1, false, 59)};
+  EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector(2, sleeping)).missing.empty());
+}
+
+TEST(Verdict, WhoEnteredFewerPhasesIsLastWhereverItWaits) {
+  // Rank 1 stopped while it waited in step 7; rank 0 has gone on and blocks in a collective.
+  const std::vector<RankView> ranks{in_step(0, false, 70, 23), in_step(1, false, 80, 20)};
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector(2, sleeping)).missing, Indices{1});
+  // And who is last may be on another host: this one has nobody to name.
+  EXPECT_TRUE(judge(ranks, 60, 19, std::vector(2, sleeping)).missing.empty());
+}
+
+TEST(Verdict, AStoppedProcessIsMissingEvenIfItWaited) {
+  const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, true, 70)};
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping, stopped}).missing, Indices{1});
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping, ProcessState{}}).missing, Indices{1});
+}
+
+TEST(Verdict, AllMayWait) {
+  const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, true, 70)};
+  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(2, sleeping));
+  EXPECT_TRUE(verdict.missing.empty());
+  EXPECT_TRUE(verdict.all_wait);
+}
+
+TEST(Verdict, CompilingAndSavingMayTakeTenTimesAsLong) {
+  for (const Phase phase : {Phase::Starting, Phase::Saving, Phase::Ending}) {
+    std::vector<RankView> ranks{in_step(0, false, 599)};
+    ranks[0].phase = phase;
+    EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector{sleeping}).missing.empty());
+    ranks[0].still = 601;
+    EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping}).missing, Indices{0});
+  }
+}
+
+TEST(Verdict, APlaceIsToldInWords) {
+  RankView rank = in_step(3, false, 70);
+  EXPECT_EQ(place_of(rank), "at step 7, in the training step, before its first gradient");
+  rank.bucket = 2;
+  EXPECT_EQ(place_of(rank), "at step 7, in the training step, at bucket 2");
+  rank.phase = Phase::Loading;
+  EXPECT_EQ(place_of(rank), "at step 7, waiting for its next batch of data");
+  EXPECT_EQ(place_of({.rank = 0, .phase = Phase::Starting}), "before its first step, starting");
+}
+
+TEST(Heartbeat, BeatsStayWhatTheyAreWhenTheRowMoves) {
+  Heartbeat heartbeat;
+  heartbeat.enter_step(5);
+  heartbeat.touch_bucket(3);
+  Heartbeat::Row row;
+  heartbeat.attach(row);
+  EXPECT_EQ(row.step, 5);
+  EXPECT_EQ(row.bucket, 3);
+  EXPECT_EQ(row.sequence, 1U);
+  const std::uint64_t before = row.beats;
+  heartbeat.wait();
+  EXPECT_EQ(row.waits, row.beats);
+  heartbeat.beat();
+  EXPECT_NE(row.waits, row.beats) << "a beat ends the waiting";
+  EXPECT_GT(row.beats, before);
+  heartbeat.detach();
+  heartbeat.beat();
+  EXPECT_EQ(row.beats, before + 1) << "the row was given back";
+}
+
+}  // namespace
+}  // namespace lockstep::train
