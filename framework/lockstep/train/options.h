@@ -84,6 +84,9 @@ struct Options {
   bool profile = false;
   std::string trace{};           // file; "": none
   std::int64_t trace_steps = 5;  // updates in it
+
+  // Safety
+  std::int64_t hash_every = 0;  // updates between hashes of all tensors; 0: none
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

@@ -274,6 +274,17 @@ void visit_run(O& o, Visit& visit) {
 }
 
 template <class O, class Visit>
+void visit_safety(O& o, Visit& visit) {
+  visit.group("Safety");
+  visit(
+      {.name = "hash-every",
+       .value = "N",
+       .text = "updates between lines of OUTPUT/hashes.jsonl, a hash of every tensor by which `lockstep compare` finds "
+               "where two runs part; 0: none"},
+      o.hash_every);
+}
+
+template <class O, class Visit>
 void visit_options(O& options, Visit&& visit) {
   visit_data(options, visit);
   visit_training(options, visit);
@@ -282,6 +293,7 @@ void visit_options(O& options, Visit&& visit) {
   visit_ranks(options, visit);
   visit_communication(options, visit);
   visit_run(options, visit);
+  visit_safety(options, visit);
 }
 
 }  // namespace lockstep::train

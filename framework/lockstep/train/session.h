@@ -19,6 +19,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
+#include "lockstep/train/hash_log.h"
 #include "lockstep/train/log.h"
 #include "lockstep/train/memory_forecast.h"
 #include "lockstep/train/metrics.h"
@@ -63,6 +64,7 @@ class Session {
   void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void save_checkpoint();
+  void log_hashes();
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
@@ -84,6 +86,7 @@ class Session {
   bool traced_ = false;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<HashLog> hashes_;
   std::unique_ptr<Progress> progress_;
   optim::Schedule schedule_;
   double rate_ = 0;
