@@ -11,6 +11,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/hash_log.h"
+#include "lockstep/train/json_text.h"
 #include "lockstep/train/options.h"
 
 namespace lockstep::tools {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 using train::HashRecord;
 
 std::int64_t step_of(const checkpoint::Checkpoint& saved, const fs::path& path) {
-  const auto metadata = nlohmann::json::parse(saved.metadata, nullptr, false);
+  const auto metadata = train::parse_json(saved.metadata);
   check(metadata.is_object() && metadata.contains("step") && metadata["step"].is_number_integer(), "compare",
         "{}: its metadata has no step", path.string());
   return metadata["step"].get<std::int64_t>();
@@ -76,7 +77,7 @@ std::optional<checkpoint::Checkpoint> load(const fs::path& path, RunDifference& 
 
 // Lines that tell what is not alike beside the tensors. Where a run stands is none, as both are at one step.
 std::vector<std::string> causes(const std::string& left, const std::string& right) {
-  nlohmann::json a = nlohmann::json::parse(left, nullptr, false), b = nlohmann::json::parse(right, nullptr, false);
+  nlohmann::json a = train::parse_json(left), b = train::parse_json(right);
   if (!a.is_object() || !b.is_object()) return {"metadata that is no JSON object: what differs is not known"};
   std::vector<std::string> lines;
   if (const auto x = a.find("options"), y = b.find("options"); x != a.end() && y != b.end() && x->is_object()) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/json_text.h"
 
 namespace lockstep::train {
 namespace {
@@ -23,7 +24,7 @@ std::optional<std::uint64_t> hash_in(const nlohmann::json& value) {
 }
 
 std::optional<HashRecord> record_in(const std::string& line) {
-  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+  const auto json = parse_json<nlohmann::ordered_json>(line);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() || !json.contains("tensors") ||
       !json["tensors"].is_object())
     return std::nullopt;

@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/train/json_text.h"
 
 namespace lockstep::train {
 namespace fs = std::filesystem;
@@ -37,7 +38,7 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
   bool changed = false;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     const bool whole = !in.eof();  // ends in a newline
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = parse_json(line);
     const bool record = whole && json.is_object() && json.contains("step") && json["step"].is_number_integer();
     const bool later = record && json["step"] > step;
     if (record && !later && stays(json)) {

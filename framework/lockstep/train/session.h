@@ -61,7 +61,6 @@ class Session {
   void announce() const;
   void load_weights();
   void resume();
-  void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void save_checkpoint();
   void log_hashes();
