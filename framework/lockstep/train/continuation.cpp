@@ -10,6 +10,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kPlace = "resume";
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
 struct Rule {
   const char* key;
@@ -30,6 +31,11 @@ constexpr std::array kSameOptionsWithShards{
 };
 constexpr std::array kNamed{"ranks", "threads", "instructions", "blas", "kernels", "lockstep", "compiler", "mpi"};
 
+std::string text_of(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 const nlohmann::json& entry(const nlohmann::json& metadata, const char* name, const std::string& place) {
   const auto found = metadata.find(name);
   check(found != metadata.end(), kPlace, "{}: its metadata has no '{}'", place, name);
@@ -47,14 +53,9 @@ T field(const nlohmann::json& metadata, const char* name, const std::string& pla
 
 std::int64_t count(const nlohmann::json& metadata, const char* name, const std::string& place) {
   const nlohmann::json& value = entry(metadata, name, place);
-  check(value.is_number_unsigned() && value <= std::int64_t{1} << 62, kPlace,
-        "{}: '{}' in its metadata is {}, expected a count", place, name, value.dump());
+  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kPlace,
+        "{}: '{}' in its metadata is {}, expected a count", place, name, text_of(value));
   return value.get<std::int64_t>();
-}
-
-std::string text_of(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Rule& rule, const std::string& place) {
