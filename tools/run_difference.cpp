@@ -163,6 +163,12 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
   compare_hashes(left, right, result);
   const std::vector<Pair> pairs = common_checkpoints(left, right);
   compare_checkpoints(pairs, result);
+  if (result.saved && !result.hashes && result.last_equal && *result.last_equal >= result.saved->step) {
+    result.unknown.push_back(fmt::format(
+        "how the checkpoints of step {} came to differ: the hash logs agree there, so one was changed afterwards",
+        result.saved->step));
+    result.last_equal.reset();
+  }
   const std::string have = fmt::format("{}; {}", steps_of(left), steps_of(right));
   if (pairs.empty()) result.unknown.push_back("no checkpoint of a common step: " + have);
   if (result.hashes && !result.saved && !pairs.empty())
