@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -54,11 +55,12 @@ std::size_t mapped_bytes() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-void limit(int resource, rlim_t most) {
+template <class Resource>  // an enumeration of glibc's
+void limit(Resource resource, rlim_t most) {
   rlimit now{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) _exit(1);
+  if (getrlimit(resource, &now) != 0) _exit(1);
   now.rlim_cur = std::min(most, now.rlim_max);
-  if (setrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) _exit(1);
+  if (setrlimit(resource, &now) != 0) _exit(1);
 }
 
 [[noreturn]] void run(const ChildLimits& limits, const std::function<void(int)>& work, int pipe, pid_t parent) {
