@@ -43,7 +43,10 @@ TEST(ChildProcess, HasBoundedTime) {
 
 #ifndef __SANITIZE_ADDRESS__  // whose allocator has mapped what it will ever need
 TEST(ChildProcess, HasBoundedMemory) {
-  const auto large = [](int) { std::vector<char>(std::size_t{1} << 30, 'x'); };
+  const auto large = [](int pipe) {
+    const std::vector<char> memory(std::size_t{1} << 30, 'x');
+    write_or_exit(pipe, std::as_bytes(std::span(memory).last(1)));
+  };
   EXPECT_EQ(end_of({.memory = std::size_t{64} << 20}, large), "exit status 1");
 }
 #endif
