@@ -94,8 +94,10 @@ int fuzz(const Settings& settings) {
     current = current - 1;  // seeds count down from -1
   }
   const Mutator mutator(inputs, settings.key);
-  for (current = settings.from; current < settings.from + settings.mutants; current = current + 1)
-    run(mutator.mutant(static_cast<std::uint64_t>(current)), settings);
+  for (int number = settings.from; number < settings.from + settings.mutants; ++number) {
+    current = number;
+    run(mutator.mutant(static_cast<std::uint64_t>(number)), settings);
+  }
   fmt::print("{} inputs and {} mutants of key {}: no crash, no hang\n", inputs.size(), settings.mutants, settings.key);
   return 0;
 }

@@ -29,7 +29,7 @@ Block block(const Bytes& bytes, RandomStream& random) {
 
 void flip_bits(Bytes& bytes, RandomStream& random) {
   if (bytes.empty()) return;
-  for (std::uint32_t n = 1 + random.below(8); n > 0; --n)
+  for (std::uint64_t n = 1 + random.below(8); n > 0; --n)
     bytes[position(bytes, random)] ^= static_cast<std::uint8_t>(1u << random.below(8));
 }
 
@@ -105,8 +105,8 @@ Bytes Mutator::mutant(std::uint64_t number) const {
   RandomStream random(key_, number);
   const auto any = [&]() -> const Bytes& { return inputs_[random.below(static_cast<std::uint32_t>(inputs_.size()))]; };
   Bytes bytes = any();
-  for (std::uint32_t n = 1 + random.below(4); n > 0; --n) {
-    const std::uint32_t which = random.below(kChanges.size() + 1);
+  for (std::uint64_t n = 1 + random.below(4); n > 0; --n) {
+    const std::uint64_t which = random.below(kChanges.size() + 1);
     if (which < kChanges.size()) {
       kChanges[which](bytes, random);
     } else {  // the end of another input behind the beginning of this one
