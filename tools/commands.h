@@ -9,5 +9,6 @@ namespace lockstep::tools {
 void add_models_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
 
 }  // namespace lockstep::tools

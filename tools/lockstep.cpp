@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   lockstep::tools::add_models_command(app);
   lockstep::tools::add_inspect_command(app);
   lockstep::tools::add_checkpoint_command(app);
+  lockstep::tools::add_compare_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -206,7 +206,7 @@ class Launch(ClusterTest):
 class SameBits(ClusterTest):
     def expect_one_host_and_two(self, size, name, *options):
         """The same command on one host, on two with neighbours together, and on two with neighbours apart."""
-        cluster = self.cluster(2, slots=size // 2)
+        cluster = self.cluster(2, slots=(size + 1) // 2)
         found = {}
         for way, placement in (("one", []), ("two", []), ("dealt", ["--map-by", "node"])):
             command = program(name, *options, *ONCE, "--output", self.scratch / way)
@@ -225,6 +225,10 @@ class SameBits(ClusterTest):
     def test_two_by_two_with_shards(self):
         self.expect_one_host_and_two(4, "train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 400, "--limit-eval", 64,
                                      "--global-batch", 64, "--max-steps", 6, "--checkpoint-every-steps", 6, "--shards", 4)
+
+    def test_eight_shards_on_two_ranks_and_one(self):
+        self.expect_one_host_and_two(3, "train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 130, "--limit-eval", 16,
+                                     "--global-batch", 20, "--max-steps", 8, "--checkpoint-every-steps", 8, "--shards", 8)
 
     def test_two_by_two_without_shards(self):
         self.expect_one_host_and_two(4, "train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 400, "--limit-eval", 64,

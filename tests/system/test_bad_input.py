@@ -111,6 +111,11 @@ class Output(Table):
         self.expect("proc", [*small, "--output", "/proc/lockstep"], "/proc/lockstep")
         self.assertEqual(file.read_text(), "keep me")
 
+    def test_weights_that_the_hdf5_library_does_not_survive(self):
+        # libhdf5 1.10 frees what it never wrote: where the library crashes, the child process that reads does, and the ranks say so.
+        file = support.SOURCE / "tests" / "fuzz" / "corpus" / "weights" / "uninitialised-links.h5"
+        self.expect("crash", ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--weights", file], f"{file}: ", sizes=(1, 3))
+
     def test_a_run_that_cannot_start_leaves_the_earlier_one(self):
         run = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", self.scratch / "run"]
         self.succeed(ranks(2, program("train_mnist", *run)))

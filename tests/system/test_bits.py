@@ -6,38 +6,66 @@ import unittest
 import support
 from support import checkpoints, metrics, program, ranks
 
-# 400 samples by 64: the seventh step of an epoch has 16; 12 steps end in the second epoch.
-RESNET = ["--depth", 20, "--dataset", "digits", "--limit-train", 400, "--limit-eval", 64, "--global-batch", 64, "--max-steps", 12,
-          "--threads", 1, "--loaders", 1, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 12, "--quiet"]
+# 8 shards of 20 samples are 3 or 2 each; 130 samples by 20: the seventh step of an epoch has 10, and 20 steps end in the third epoch.
+RESNET = ["--depth", 20, "--dataset", "digits", "--limit-train", 130, "--limit-eval", 16, "--global-batch", 20, "--shards", 8, "--threads", 1,
+          "--loaders", 1, "--schedule", "constant", "--lr", 0.05, "--log-every", 1, "--hash-every", 1, "--eval-every", 0, "--checkpoint-every", 0,
+          "--checkpoint-every-steps", 1000, "--quiet"]
 MLP = ["--model", "mlp", "--limit-train", 1000, "--limit-eval", 200, "--batch-size", 48, "--epochs", 2, "--threads", 1, "--loaders", 1,
        "--log-every", 1, "--quiet"]
 
 
+def hashes(output):
+    """(step, hash of every tensor) of every line."""
+    lines = [json.loads(line) for line in (output / "hashes.jsonl").read_text().splitlines()]
+    return [(line["step"], line["tensors"]) for line in lines]
+
+
 class AnyNumberOfRanks(support.SystemTest):
-    def expect_the_same_bits(self, sizes, *options, kernels):
+    def train(self, name, size, *options, output=None):
+        output = output or self.scratch / name
+        self.succeed(ranks(size, program("train_resnet", *RESNET, *options, "--output", output)), limit=160)
+        return output
+
+    def found(self, output, steps, kernels="f32"):
+        """Every update's loss and state, after which no bit is left that could differ."""
+        losses, states = metrics(output), hashes(output)
+        self.assertEqual([step for step, _ in losses], list(range(1, steps + 1)))
+        self.assertEqual([step for step, _ in states], list(range(steps + 1)))
+        saved = self.state(checkpoints(output)[-1])
+        self.assertEqual(saved["metadata"]["step"], steps)
+        self.assertIn(f" {kernels} ", saved["metadata"]["kernels"])
+        self.assertEqual(set(saved["tensors"]), set(states[-1][1]))
+        for name, hashed in states[-1][1].items():
+            self.assertTrue(saved["tensors"][name].endswith(hashed), f"{name}: {saved['tensors'][name]}, logged {hashed}")
+        self.assertTrue(any("running_var" in name for name in states[-1][1]))
+        self.assertNotEqual(states[-1], states[-2])
+        return losses, states
+
+    def expect_the_same_bits(self, steps, runs, kernels="f32"):
         reference = None
-        for size in sizes:
-            output = self.scratch / f"ranks{size}"
-            self.succeed(ranks(size, program("train_resnet", *RESNET, *options, "--output", output)), limit=160)
-            losses, evaluations = metrics(output), metrics(output, "eval")
-            self.assertEqual([step for step, _ in losses], list(range(1, 13)))
-            self.assertEqual(len(evaluations), 2)
-            state = self.state(checkpoints(output)[-1])
-            self.assertEqual(state["metadata"]["ranks"], size)
-            self.assertEqual(state["metadata"]["step"], 12)
-            self.assertIn(f" {kernels} ", state["metadata"]["kernels"])
-            self.assertTrue(any("running_var" in name for name in state["tensors"]))
-            found = (losses, evaluations, state["tensors"])
+        for number, (size, *options) in enumerate(runs):
+            found = self.found(self.train(f"run{number}", size, "--max-steps", steps, *options), steps, kernels)
             reference = reference or found
             for mine, theirs in zip(found, reference):
-                self.assertEqual(mine, theirs, f"{size} ranks")
+                self.assertEqual(mine, theirs, f"{size} ranks {options}")
+        return reference
 
-    def test_resnet_with_batch_norm_and_shards(self):
-        self.expect_the_same_bits((1, 2, 3, 4), "--shards", 4, kernels="f32")
+    def test_resnet_with_batch_norm_and_eight_shards_resumed_or_not(self):
+        expected = self.expect_the_same_bits(20, [(1,), (2,), (3,), (4,), (8,)])
+        output = None
+        for size, until in [(4, 5), (3, 9), (8, 16), (1, 20)]:  # in mid-epoch each time
+            output = self.train("resumed", size, "--max-steps", until, "--resume", "auto", output=output)
+        self.assertEqual(self.found(output, 20), expected)
 
-    def test_resnet_in_bf16(self):
+    def test_adam_on_every_path(self):
+        self.expect_the_same_bits(4, [(1, "--optimizer", "adam", *path) if not path else (3, "--optimizer", "adam", *path) for path in [
+            [], ["--allreduce", "shared"], ["--allreduce", "messages", "--overlap", "thread"], ["--no-share-weights"],
+            ["--allreduce", "messages", "--shard-optimizer", "--overlap", "steps", "--bucket-mb", 0.1]]])
+
+    def test_bf16_and_a_wire_of_bf16(self):
         # What --precision bf16 computes, and without falling back to f32 where the processor has no such instructions.
-        self.expect_the_same_bits((1, 2, 3), "--shards", 3, "--precision", "bf16-emulated", kernels="bf16")
+        self.expect_the_same_bits(3, [(size, "--precision", "bf16-emulated", "--wire", "bf16") for size in (1, 3, 8)], kernels="bf16")
+        self.expect_the_same_bits(4, [(size, "--wire", "bf16", "--nesterov", "--clip-norm", 1) for size in (1, 2, 3)])
 
     def test_convnet_with_dropout_augmentation_and_adam(self):
         found = []
@@ -50,11 +78,12 @@ class AnyNumberOfRanks(support.SystemTest):
             self.assertEqual(len(found[-1][0]), 6)
             self.assertEqual(found[-1], found[0], f"{size} ranks")
 
-    def test_f64_without_shards_agrees(self):
+    def test_without_shards_the_samples_are_the_same(self):
+        # In f64 the order of a sum shows in the last digits alone, so equal losses mean equal samples.
         found = []
         for size, options in [(1, []), (2, []), (3, []), (2, ["--accumulate", 3])]:
             output = self.scratch / f"run{len(found)}"
-            self.succeed(ranks(size, program("train_mnist", "--model", "mlp", "--limit-train", 500, "--limit-eval", 50, "--global-batch", 128, "--precision",
+            self.succeed(ranks(size, program("train_mnist", "--model", "mlp", "--limit-train", 500, "--limit-eval", 50, "--global-batch", 128, "--augment", "--precision",
                                              "f64", "--epochs", 0, "--max-steps", 50, "--threads", 1, "--log-every", 1, "--quiet", "--output", output, *options)))
             found.append([float(loss) for _, loss in metrics(output)])
             self.assertEqual(len(found[-1]), 50)
@@ -65,12 +94,15 @@ class AnyNumberOfRanks(support.SystemTest):
 
 class TwoRuns(support.SystemTest):
     def test_are_bitwise_equal(self):
-        def run(name):
+        def run(name, *options):
             output = self.scratch / name
-            self.succeed(ranks(2, program("train_mnist", *MLP, "--output", output)))
-            return metrics(output), metrics(output, "eval"), checkpoints(output)[-1].read_bytes()
+            self.succeed(ranks(2, program("train_mnist", *MLP, "--hash-every", 1, *options, "--output", output)))
+            return metrics(output), metrics(output, "eval"), hashes(output), checkpoints(output)[-1].read_bytes()
 
-        self.assertEqual(run("a"), run("b"))
+        for way, options in enumerate([(), ("--overlap", "thread", "--loaders", 2, "--augment"), ("--allreduce", "messages", "--threads", 2)]):
+            first = run(f"a{way}", *options)
+            self.assertEqual(len(first[2]), 23)
+            self.assertEqual(run(f"b{way}", *options), first, options)
 
     def test_a_second_run_moves_the_first_aside(self):
         command = ranks(2, program("train_mnist", *MLP, "--output", self.scratch / "run"))

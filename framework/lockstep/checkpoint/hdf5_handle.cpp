@@ -35,6 +35,8 @@ std::string error_text() {
 
 }  // namespace
 
+std::unique_lock<std::mutex> hold_hdf5() { return std::unique_lock(hdf5_mutex()); }
+
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

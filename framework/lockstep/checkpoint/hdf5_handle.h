@@ -27,6 +27,9 @@ class Hdf5Session {
   void* print_data_ = nullptr;
 };
 
+// Keeps every thread's sessions from beginning, once none is open.
+std::unique_lock<std::mutex> hold_hdf5();
+
 // Throws Error("[checkpoint] file: operation: <HDF5's messages>") if `code` is negative, as HDF5 reports failure; else
 // returns it.
 std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation);

@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/envelope.h"
 #include "lockstep/checkpoint/image.h"
+#include "lockstep/checkpoint/isolated_read.h"
 #include "lockstep/checkpoint/read_file.h"
 
 namespace lockstep::checkpoint {
@@ -40,12 +41,13 @@ std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {
   FileReader reader(path);
   std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
   reader.read(bytes);
-  if (begins_like_checkpoint(bytes)) {
+  const bool ours = begins_like_checkpoint(bytes);
+  if (ours) {
     verify_bytes(bytes, reader.path());
   } else {
     check(has_hdf5_signature(bytes), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
   }
-  Image image = read_image(bytes, reader.path());
+  Image image = ours ? read_image(bytes, reader.path()) : read_image_isolated(bytes, reader.path());
   return image.metadata ? model_part(std::move(image.tensors), reader.path()) : std::move(image.tensors);
 }
 

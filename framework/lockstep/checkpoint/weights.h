@@ -18,8 +18,8 @@ inline constexpr std::string_view kModelPrefix = "model/";  // a model's tensors
 void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors);
 
 // Reads such a file, the model's part of a Lockstep checkpoint (both verified by their hash), or a file that h5py wrote
-// (f32, f64, i32, i64, u8 in either byte order, chunked or packed as HDF5 likes). The last kind has no hash, and
-// HDF5 1.10 is known to crash on some damaged files: take those from where you would take a program. Sorted by name.
+// (f32, f64, i32, i64, u8 in either byte order, chunked or packed as HDF5 likes). The last kind has no hash and is read
+// in a child process, so a damaged one that HDF5 does not survive is an Error as well. Sorted by name.
 std::vector<NamedTensor> load_weights(const std::filesystem::path& path);
 
 }  // namespace lockstep::checkpoint

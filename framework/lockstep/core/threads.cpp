@@ -128,6 +128,8 @@ std::vector<int> parse_cpu_list(const std::string& text) {
     if (error != std::errc{}) continue;
     int last = first;
     if (after != end && *after == '-') std::from_chars(after + 1, end, last);
+    constexpr int kMost = 1 << 20;  // no machine has more, so the text is damaged
+    if (first < 0 || last >= kMost) continue;
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
   }
   return cpus;

@@ -5,49 +5,22 @@
 #include <xxhash.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/comm/agreement.h"
-#include "lockstep/core/log.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/train/autotune_cache.h"
 
 namespace lockstep::train {
 namespace {
 
-using Choices = std::map<std::string, std::string>;  // choice_key to implementation
+using Choices = KernelChoices;
 
 std::string machine() {
   return fmt::format("{} {} {} threads {} {}", cpu_info().model, cpu_info().instructions, omp_get_max_threads(),
                      vector_level(), onednn_version());
-}
-
-nlohmann::json read_cache(const std::filesystem::path& cache) {
-  std::error_code error;
-  if (cache.empty() || !std::filesystem::exists(cache, error)) return nlohmann::json::object();
-  try {
-    std::ifstream file(cache);
-    nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
-    if (all.is_object()) return all;
-    log()->warn("autotune: '{}' is not JSON and will be replaced", cache.string());
-  } catch (const std::exception& e) {  // a directory opens, and fails when it is read
-    log()->warn("autotune: '{}' cannot be read: {}", cache.string(), e.what());
-  }
-  return nlohmann::json::object();
-}
-
-void write_cache(const std::filesystem::path& cache, const nlohmann::json& all) {
-  if (cache.empty()) return;
-  try {
-    std::filesystem::create_directories(cache.parent_path());
-    const std::string text = all.dump(1) + "\n";
-    checkpoint::replace_file(cache, std::as_bytes(std::span(text)));
-  } catch (const std::exception& e) {
-    log()->warn("autotune: choices are not kept: {}", e.what());
-  }
 }
 
 std::size_t index_of(const Choices& choices, const KernelRequest& request, std::span<const KernelOffer> offers) {
@@ -61,14 +34,7 @@ std::size_t index_of(const Choices& choices, const KernelRequest& request, std::
 
 // Rank 0's: from the cache what is there, measured what is not.
 Choices measured(const std::filesystem::path& cache, const std::function<void(const KernelChooser&)>& compile) {
-  nlohmann::json all = read_cache(cache);
-  nlohmann::json& mine = all[machine()];
-  Choices choices;
-  if (mine.is_object()) {
-    for (const auto& [key, value] : mine.items()) {
-      if (value.is_string()) choices[key] = value.get<std::string>();
-    }
-  }
+  Choices choices = read_autotune_cache(cache, machine());
   const Choices known = choices;
   compile([&](const KernelRequest& request, std::span<const KernelOffer> offers) {
     if (!is_measured(request)) return std::size_t{0};
@@ -78,10 +44,7 @@ Choices measured(const std::filesystem::path& cache, const std::function<void(co
     choices[choice_key(request)] = offers[best].implementation;
     return best;
   });
-  if (choices != known) {
-    mine = choices;
-    write_cache(cache, all);
-  }
+  if (choices != known) write_autotune_cache(cache, machine(), choices);
   return choices;
 }
 

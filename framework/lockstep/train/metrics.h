@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "lockstep/train/json_lines.h"
 
 namespace lockstep::train {
 
@@ -29,23 +29,18 @@ struct MetricsRecord {
 class MetricsWriter {
  public:
   // Without `resumed_step` this is a new run: metrics of an earlier one in the same folder are moved aside, to
-  // metrics.1.jsonl and so on. With it, the run goes on after that step: lines of later steps, which will be trained
-  // again, are taken out, with what a kill may have left cut short. The file is replaced whole or not at all.
+  // metrics.1.jsonl and so on. With it, the run goes on after that step, as JsonLines says.
   MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step);
 
   // A record that stands in the file already, from before the resumed step, is not written a second time.
   void write(const MetricsRecord& record);
 
-  const std::filesystem::path& file() const { return path_; }
+  const std::filesystem::path& file() const { return lines_.path(); }
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void keep_until(std::int64_t step);
-  std::filesystem::path path_;
+  JsonLines open(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step);
   std::map<std::string, std::int64_t> kept_;  // last step in the file, by split
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  JsonLines lines_;
 };
 
 }  // namespace lockstep::train

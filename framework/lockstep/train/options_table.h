@@ -315,6 +315,12 @@ void visit_safety(O& o, Visit& visit) {
          .value = "SECONDS",
          .text = "end the job with status 76 when a rank has not moved for so long; 0: never"},
         o.abort_timeout);
+  visit(
+      {.name = "hash-every",
+       .value = "N",
+       .text = "updates between lines of OUTPUT/hashes.jsonl, a hash of every tensor by which `lockstep compare` finds "
+               "where two runs part; 0: none"},
+      o.hash_every);
 }
 
 template <class O, class Visit>

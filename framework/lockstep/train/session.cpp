@@ -112,6 +112,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
     set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
     if (saves_by_itself()) start_writer();
+    hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, resumed_step_);
   });
   const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
   std::int64_t total = options_.epochs > 0 ? options_.epochs * steps : options_.max_steps;
@@ -125,6 +126,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   state_.step = trainer_->updates();
   watch_clock();
   trainer_->listen([this] { return my_requests(); }, kStopRequests);
+  log_hashes();
   if (options_.profile) trainer_->start_profile();
   began_ = std::chrono::steady_clock::now();
   return *trainer_;
@@ -262,6 +264,7 @@ void Session::report(const Totals& step) {
             .lr = rate_};
   progress_->update(state_);
   logged_samples_ += step.samples;
+  log_hashes();
   if (options_.log_every > 0 && now % options_.log_every == 0) {
     const double time = seconds();
     write_metrics("train", step, static_cast<double>(logged_samples_) / std::max(1e-9, time - logged_at_));
@@ -304,6 +307,16 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
                    .samples_per_second = samples_per_second,
                    .seconds = seconds(),
                    .extra = split == "train" ? communication(trainer_->times()) : nlohmann::ordered_json::object()});
+}
+
+// Before the first update, and after those that are due.
+void Session::log_hashes() {
+  const std::int64_t step = trainer_->updates();
+  if (options_.hash_every == 0 || step % options_.hash_every != 0) return;
+  const std::vector<TensorHash> hashes = trainer_->state_hashes();
+  comm::collectively(comm_, [&] {
+    if (hashes_ && hashes_->is_due(step)) hashes_->write(step, hashes);
+  });
 }
 
 void Session::follow_trace() {

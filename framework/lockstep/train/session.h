@@ -22,6 +22,7 @@
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
 #include "lockstep/train/deadline.h"
+#include "lockstep/train/hash_log.h"
 #include "lockstep/train/log.h"
 #include "lockstep/train/memory_forecast.h"
 #include "lockstep/train/metrics.h"
@@ -71,11 +72,11 @@ class Session {
   void announce() const;
   void load_weights();
   void resume();
-  void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void start_writer();
   void save_checkpoint();     // copied now, written in the background
   void finish_checkpoints();  // until the last one is on the disk; collective
+  void log_hashes();
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;
@@ -107,6 +108,7 @@ class Session {
   bool traced_ = false;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<HashLog> hashes_;
   std::unique_ptr<Progress> progress_;
   optim::Schedule schedule_;
   double rate_ = 0;

@@ -4,16 +4,16 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
+#include "lockstep/train/continuation.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_setup.h"
 
 namespace lockstep::train {
 namespace {
-
-constexpr int kMetadataVersion = 1;
 
 std::filesystem::path checkpoint_directory(const Options& options) {
   return std::filesystem::path(options.output) / "checkpoints";
@@ -33,17 +33,6 @@ std::optional<std::filesystem::path> file_to_resume(const Options& options) {
         checkpoint_directory(options).string());
   if (!newest) return std::nullopt;
   return newest->path;
-}
-
-template <class T>
-T field(const nlohmann::json& metadata, const char* name, const std::string& place) {
-  const auto found = metadata.find(name);
-  check(found != metadata.end(), "resume", "{}: its metadata has no '{}'", place, name);
-  try {
-    return found->get<T>();
-  } catch (const nlohmann::json::exception& error) {
-    fail("resume", "{}: '{}' in its metadata cannot be used: {}", place, name, error.what());
-  }
 }
 
 }  // namespace
@@ -66,6 +55,9 @@ nlohmann::json Session::metadata() const {
           {"instructions", cpu.instructions},
           {"blas", cpu.blas},
           {"kernels", trainer_->kernels()},
+          {"lockstep", LOCKSTEP_VERSION},
+          {"compiler", __VERSION__},
+          {"mpi", comm::Environment::library()},
           {"optimizer", trainer_->options().rule->name()},
           {"evaluation", evaluation_}};
 }
@@ -148,51 +140,19 @@ void Session::resume() {
   comm::collectively(comm_, [&] { restore(checkpoint::parse(bytes, place), place); });
 }
 
-// What would break the promise that a resumed run trains the same samples, or with shards gives the same bits.
-void Session::check_continues(const nlohmann::json& metadata, const std::string& place) const {
-  const auto same = [&]<class T>(const char* key, const T& now, std::string_view advice) {
-    const T saved = field<T>(metadata, key, place);
-    check(saved == now, "resume", "{}: '{}' is {}, this run has {}; {}", place, key, saved, now, advice);
-  };
-  same("optimizer", std::string(trainer_->options().rule->name()), "pass --optimizer as before");
-  same("train_samples", data_.train->size(), "the position in the epoch needs the same data");
-  if (options_.global_batch == 0) {  // it follows from --batch-size and the number of ranks, which may have changed
-    same("global_batch", global_batch(options_, comm_.size()),
-         "pass --global-batch to keep it, or to change it on purpose");
-  }
-  if (field<std::int64_t>(metadata, "offset", place) > 0)
-    same("seed", options_.seed, "an epoch keeps its order of samples");
-  if (options_.shards == 0) return;
-  const auto saved_shards = field<nlohmann::json>(metadata, "options", place).value("shards", std::int64_t{0});
-  check(saved_shards == options_.shards, "resume", "{}: --shards was {}, this run has {}; other shards give other bits",
-        place, saved_shards, options_.shards);
-  // Kernels sum in another order with other threads or instructions.
-  const CpuInfo cpu = cpu_info();
-  same("threads", threads_.compute, "with --shards, pass --threads as before");
-  same("instructions", cpu.instructions, "with --shards, the instruction set must stay");
-  same("blas", cpu.blas, "with --shards, OpenBLAS must choose the same kernels");
-  same("kernels", trainer_->kernels(), "with --shards, instruction sets, oneDNN, --precision and choices must stay");
-}
-
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
-  const nlohmann::json metadata = nlohmann::json::parse(saved.metadata, nullptr, false);
-  check(metadata.is_object(), "resume", "{}: its metadata is no JSON object; a weights file cannot be resumed", place);
-  check(field<int>(metadata, "version", place) <= kMetadataVersion, "resume",
-        "{}: version {}, this program knows up to {}", place, field<int>(metadata, "version", place), kMetadataVersion);
-  check_continues(metadata, place);
+  const nlohmann::json metadata = parse_metadata(saved.metadata, place);
+  const Continuation from = continuation(metadata, this->metadata(), place);
   try {
-    trainer_->load(saved.tensors, field<std::int64_t>(metadata, "step", place));
+    trainer_->load(saved.tensors, from.step);
   } catch (const Error& error) {
     throw Error(fmt::format("[resume] {}: {}", place, error.what()));
   }
-  train_loader_->seek({field<std::int64_t>(metadata, "epoch", place), field<std::int64_t>(metadata, "offset", place)});
+  train_loader_->seek({from.epoch, from.offset});
   resumed_step_ = saved_step_ = trainer_->updates();
   evaluation_ = metadata.value("evaluation", nlohmann::json());
   evaluation_due_ = metadata.value("evaluation_due", false);
-  for (const std::string& line : differences(field<nlohmann::json>(metadata, "options", place).dump(),
-                                             canonical(options_, program_), "in the checkpoint", "now")) {
-    if (!line.starts_with("--resume:")) log()->info("resume: {}", line);
-  }
+  for (const std::string& line : from.notes) log()->info("resume: {}", line);
   log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(),
               train_loader_->position().offset, data_.train->size(), train_loader_->position().epoch + 1);
 }

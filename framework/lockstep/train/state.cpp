@@ -147,6 +147,22 @@ std::vector<checkpoint::NamedTensor> optimizer_state(const ParameterStore& store
   return tensors;
 }
 
+std::vector<StateEntry> state_entries(const ParameterStore& store, const optim::UpdateRule& rule,
+                                      const std::string& weights_prefix, const std::string& optimizer_prefix) {
+  std::vector<StateEntry> entries;
+  const auto bytes = [&](const NamedParameter& p) {
+    return static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
+  };
+  for (const NamedParameter& p : store.parameters()) {
+    entries.push_back({weights_prefix + p.name, bytes(p), false, [&store, name = p.name] { return store.read(name); }});
+  }
+  for_each_state(store, rule, [&](const NamedParameter& p, int state, const std::string& name) {
+    entries.push_back({optimizer_prefix + name, bytes(p), true,
+                       [&store, path = p.name, state] { return store.read_state(path, state); }});
+  });
+  return entries;
+}
+
 void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule,
                           std::span<const checkpoint::NamedTensor> tensors, const std::string& prefix) {
   std::vector<Place> places;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,16 @@ struct StateName {
   int state;
 };
 std::vector<StateName> state_names(const ParameterStore& store, const optim::UpdateRule& rule);
+
+// The same tensors one by one, so that they need not be in memory together. The store outlives the entries.
+struct StateEntry {
+  std::string name;
+  std::size_t bytes;  // of the tensor
+  bool is_optimizer;
+  std::function<Tensor()> read;
+};
+std::vector<StateEntry> state_entries(const ParameterStore& store, const optim::UpdateRule& rule,
+                                      const std::string& weights_prefix, const std::string& optimizer_prefix);
 void load_optimizer_state(ParameterStore& store, const optim::UpdateRule& rule,
                           std::span<const checkpoint::NamedTensor> tensors, const std::string& prefix);
 

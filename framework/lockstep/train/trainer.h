@@ -27,6 +27,7 @@
 #include "lockstep/train/state.h"
 #include "lockstep/train/state_snapshot.h"
 #include "lockstep/train/step_profile.h"
+#include "lockstep/train/tensor_hash.h"
 
 namespace lockstep::train {
 
@@ -145,6 +146,8 @@ class Trainer {
   void snapshot(StateSnapshot* into);
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   std::uint64_t weights_hash();  // of values in logical order
+  // Of each tensor that state() gives, in its order. Collective: ranks share the work, and all get the result.
+  std::vector<TensorHash> state_hashes();
 
  private:
   struct Local {  // this rank's samples of a step

@@ -103,6 +103,30 @@ std::uint64_t Trainer::weights_hash() {
   return hash;
 }
 
+std::vector<TensorHash> Trainer::state_hashes() {
+  engine_->fence();
+  engine_->collect_states();
+  const std::vector<StateEntry> entries = state_entries(model_.parameters(), updater_->rule(), kModel, kOptimizer);
+  std::vector<TensorHash> hashes;
+  std::vector<std::uint64_t> values(entries.size());
+  std::vector<std::size_t> load(static_cast<std::size_t>(world_.size));  // bytes that each rank hashes
+  // Ranks that train by themselves for some steps differ, and a collected state is complete on rank 0: it speaks then.
+  const bool alike = options_.parallel.local_steps == 1, collected = model_.parameters().options().states_by_owner;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool dealt = alike && !(collected && entries[i].is_optimizer);
+    const auto least = dealt ? std::ranges::min_element(load) : load.begin();
+    *least += entries[i].bytes;
+    hashes.push_back({.name = entries[i].name});
+    if (least - load.begin() != world_.rank) continue;
+    const Tensor tensor = entries[i].read();
+    values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
+  }
+  comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has it, the others 0
+  for (std::size_t i = 0; i < entries.size(); ++i) hashes[i].hash = values[i];
+  engine_->drop_foreign_states();
+  return hashes;
+}
+
 void Trainer::broadcast_weights() {
   ParameterStore& store = model_.parameters();
   for (const NamedParameter& p : store.parameters()) {

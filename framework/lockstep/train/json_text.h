@@ -1,0 +1,31 @@
+// JSON from a file that may be damaged or foreign.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace lockstep::train {
+
+// Discarded (is_discarded()) where `text` is no JSON, or nests deeper than anything of ours: what walks values calls
+// itself for each level, and would run out of stack. Never throws for what is in the text.
+template <class Json = nlohmann::json>
+Json parse_json(std::string_view text) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (depth > kDeepest) return Json(nlohmann::detail::value_t::discarded);
+  }
+  return Json::parse(text, nullptr, false);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,44 @@
+// A checkpoint's metadata, as a run that wants to go on from it reads it.
+#include "lockstep/train/continuation.h"
+
+#include "lockstep/train/options.h"
+#include "tests/fuzz/harness.h"
+
+namespace lockstep::fuzz {
+namespace {
+
+nlohmann::json run(std::int64_t shards) {
+  train::Options options;
+  options.shards = shards;
+  return {{"version", train::kMetadataVersion},
+          {"program", "train"},
+          {"step", 7},
+          {"epoch", 1},
+          {"offset", 64},
+          {"seed", 1},
+          {"train_samples", 400},
+          {"global_batch", 64},
+          {"options", nlohmann::json::parse(train::canonical(options))},
+          {"ranks", 2},
+          {"threads", 1},
+          {"instructions", "avx2"},
+          {"blas", "OpenBLAS"},
+          {"kernels", "avx2 f32"},
+          {"optimizer", "sgd"}};
+}
+
+}  // namespace
+
+std::vector<Bytes> seeds() { return {bytes_of(run(0).dump()), bytes_of(run(4).dump(1))}; }
+
+}  // namespace lockstep::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace lockstep;
+  const std::string text(fuzz::text_of(data, size));
+  for (const std::int64_t shards : {0, 4}) {
+    fuzz::expect_answer(
+        [&] { train::continuation(train::parse_metadata(text, "memory"), fuzz::run(shards), "memory"); });
+  }
+  return 0;
+}

@@ -1,0 +1,26 @@
+// Weights as HDF5 that others wrote. The corpus has files of h5py: of both formats of the library, chunked, packed,
+// big-endian, with attributes and groups.
+#include "lockstep/checkpoint/weights.h"
+
+#include "lockstep/checkpoint/image.h"
+#include "tests/fuzz/harness.h"
+
+namespace lockstep::fuzz {
+
+std::vector<Bytes> seeds() {
+  std::vector<checkpoint::NamedTensor> tensors;
+  tensors.push_back({"fc.weight", Tensor({2, 5}, DType::F32)});
+  tensors.push_back({"group/fc.bias", Tensor({5}, DType::F64)});
+  const std::vector<std::byte> image = checkpoint::write_image(tensors, {}, "seed");
+  const auto* begin = reinterpret_cast<const std::uint8_t*>(image.data());
+  return {Bytes(begin, begin + image.size())};
+}
+
+}  // namespace lockstep::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace lockstep;
+  const auto file = fuzz::input_file("weights.h5", {data, size});
+  fuzz::expect_answer([&] { checkpoint::load_weights(file); });
+  return 0;
+}

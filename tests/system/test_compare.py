@@ -1,0 +1,108 @@
+"""`lockstep compare`: where two runs part, by their hash logs and checkpoints, and what may be the cause."""
+
+import json
+import shutil
+import unittest
+
+import support
+from support import checkpoints, program
+
+MLP = ["--model", "mlp", "--limit-train", 320, "--limit-eval", 32, "--global-batch", 64, "--epochs", 0, "--schedule", "constant", "--lr", 0.05,
+       "--threads", 1, "--loaders", 0, "--eval-every", 0, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--keep", 0, "--quiet"]
+
+
+class Runs(support.SystemTest):
+    def train(self, name, *options, steps=8, hashed=1):
+        output = self.scratch / name
+        self.succeed(program("train_mnist", *MLP, "--max-steps", steps, "--hash-every", hashed, *options, "--output", output))
+        return output
+
+    def compare(self, left, right, status):
+        text = self.run_command(program("lockstep", "compare", left, right), 30)
+        self.assertEqual(text.status, status, text)
+        result = self.run_command(program("lockstep", "compare", "--json", left, right), 30)
+        self.assertEqual(result.status, status, result)
+        return text.stdout, json.loads(result.stdout)
+
+    def steps(self, output):
+        return [json.loads(line)["step"] for line in (output / "hashes.jsonl").read_text().splitlines()]
+
+    def test_equal_runs(self):
+        text, found = self.compare(self.train("a"), self.train("b"), 0)
+        self.assertEqual(text, "equal: 9 steps by their hashes, 2 checkpoints bit by bit\n")
+        self.assertEqual((found["equal"], found["hashed_steps"], found["checkpoints"], found["unknown"]), (True, 9, 2, []))
+
+    def test_another_seed_shows_before_the_first_step(self):
+        text, found = self.compare(self.train("a", "--seed", 1), self.train("b", "--seed", 2), 1)
+        self.assertEqual((found["first_step"], found["hashes"]["step"]), (0, 0))
+        self.assertNotIn("last_equal_step", found)
+        self.assertIn("--seed: 1 in the first, 2 in the second", found["causes"])
+        self.assertTrue(text.startswith("differ at step 0, the first that could be compared\n"), text)
+        # Values are known from the first checkpoint of both; weights differ all over.
+        self.assertEqual(found["checkpoint"]["step"], 4)
+        first = next(t for t in found["checkpoint"]["tensors"] if t["name"].endswith("weight"))
+        self.assertEqual(first["index"], [0, 0])
+        self.assertGreater(first["elements"], first["of"] // 2)
+        self.assertGreater(first["ulp"], 0)
+
+    def test_another_rate_from_step_four_on(self):
+        left, right = self.train("a"), self.train("b", steps=4)
+        self.assertEqual(self.steps(right), list(range(5)))
+        self.train("b", "--lr", 0.06, "--resume", "auto")
+        self.assertEqual(self.steps(right), list(range(9)))
+        text, found = self.compare(left, right, 1)
+        self.assertEqual((found["last_equal_step"], found["first_step"], found["checkpoint"]["step"]), (4, 5, 8))
+        self.assertIn("--lr: 0.05 in the first, 0.06 in the second", found["causes"])
+        self.assertTrue(text.startswith("differ at step 5, equal at step 4\n"), text)
+        self.assertIn("\n  --lr: 0.05 in the first, 0.06 in the second\n", text)
+
+    def test_resuming_takes_later_lines_out(self):
+        left = self.train("a")
+        right = self.scratch / "b"
+        shutil.copytree(left, right)
+        before = (left / "hashes.jsonl").read_bytes()
+        (right / "hashes.jsonl").write_bytes(before + b'{"step":9,"tens')  # a kill cut this line short
+        self.train("b", "--resume", checkpoints(right)[0])  # of step 4
+        self.assertEqual((right / "hashes.jsonl").read_bytes(), before)
+        self.compare(left, right, 0)
+        self.train("b", hashed=0)  # a new run: the old log is not its own
+        self.assertFalse((right / "hashes.jsonl").exists())
+        self.assertEqual((right / "hashes.1.jsonl").read_bytes(), before)
+
+    def test_one_flipped_bit(self):
+        left = self.train("a")
+        right = self.scratch / "b"
+        shutil.copytree(left, right)
+        tensors = self.state(checkpoints(right)[1])["tensors"]
+        name = next(n for n in tensors if n.startswith("model/") and n.endswith("weight"))
+        columns = int(tensors[name].split("(")[1].split(")")[0].split(",")[1])
+        self.succeed(program("system_state", checkpoints(right)[1], name, 2 * columns + 3))
+        for this, that in ((left, right), (checkpoints(left)[1], checkpoints(right)[1]), (left, checkpoints(right)[1])):
+            text, found = self.compare(this, that, 1)
+            self.assertEqual(found["first_step"], 8)
+            self.assertEqual([t["name"] for t in found["checkpoint"]["tensors"]], [name])
+            tensor = found["checkpoint"]["tensors"][0]
+            self.assertEqual((tensor["index"], tensor["ulp"], tensor["elements"]), ([2, 3], 1, 1))
+            self.assertEqual(found["causes"], [])
+            self.assertIn(f"{name}[2, 3]: ", text)
+            self.assertIn(" 1 ulp apart; 1 of ", text)
+
+    def test_what_is_not_known_is_said(self):
+        left, right = self.train("a", steps=4), self.train("b", "--seed", 2, steps=3)
+        (right / "hashes.jsonl").unlink()
+        text, found = self.compare(left, right, 2)
+        self.assertTrue(text.startswith("nothing to compare\n"), text)
+        self.assertIn("has no hashes.jsonl", text)
+        self.assertIn("no checkpoint of a common step: ", text)
+        self.assertIn("b has those of step 3", text)
+        for missing in (self.scratch / "absent", self.scratch):
+            self.assertEqual(self.run_command(program("lockstep", "compare", left, missing), 20).status, 2)
+        damaged = checkpoints(left)[0]
+        damaged.write_bytes(damaged.read_bytes()[:-7])
+        result = self.run_command(program("lockstep", "compare", left, left), 20)
+        self.assertIn("cut short", result.stdout)
+        self.assertEqual(result.status, 0, result)  # the hash logs agree
+
+
+if __name__ == "__main__":
+    unittest.main()

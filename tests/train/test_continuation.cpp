@@ -1,0 +1,88 @@
+#include "lockstep/train/continuation.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options.h"
+
+namespace lockstep::train {
+namespace {
+
+nlohmann::json run(const Options& options = {}) {
+  return nlohmann::json::parse(nlohmann::json{
+      {"version", kMetadataVersion},
+      {"step", 7},
+      {"epoch", 1},
+      {"offset", 64},
+      {"seed", options.seed},
+      {"train_samples", 400},
+      {"global_batch", 64},
+      {"options", nlohmann::json::parse(canonical(options))},
+      {"ranks", 2},
+      {"threads", 1},
+      {"instructions", "avx2"},
+      {"blas", "OpenBLAS 1"},
+      {"kernels", "avx2 f32"},
+      {"optimizer", "sgd"}}.dump());
+}
+
+std::string refusal(const nlohmann::json& saved, const nlohmann::json& now) {
+  try {
+    continuation(saved, now, "FILE");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Continuation, OfTheSameRunIsWhereItWas) {
+  const Continuation at = continuation(run(), run(), "FILE");
+  EXPECT_EQ(at.step, 7);
+  EXPECT_EQ(at.epoch, 1);
+  EXPECT_EQ(at.offset, 64);
+  EXPECT_TRUE(at.notes.empty());
+}
+
+TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {
+  Options before, now;
+  now.wire = "bf16";
+  EXPECT_EQ(continuation(run(before), run(now), "FILE").notes,
+            std::vector<std::string>{"--wire: \"f32\" in the checkpoint, \"bf16\" now"});
+  before.shards = now.shards = 4;
+  EXPECT_NE(refusal(run(before), run(now)).find("FILE: with --shards, --wire was f32, this run has bf16"),
+            std::string::npos);
+
+  nlohmann::json other = run();
+  other["blas"] = "OpenBLAS 2";
+  EXPECT_EQ(continuation(run(), other, "FILE").notes,
+            std::vector<std::string>{"blas: OpenBLAS 1 in the checkpoint, OpenBLAS 2 now"});
+  other = run(before);
+  other["blas"] = "OpenBLAS 2";
+  EXPECT_NE(refusal(run(before), other).find("'blas' is OpenBLAS 1, this run has OpenBLAS 2"), std::string::npos);
+  other = run(before);
+  other["ranks"] = 3;
+  EXPECT_EQ(continuation(run(before), other, "FILE").notes,
+            std::vector<std::string>{"ranks: 2 in the checkpoint, 3 now"});
+}
+
+TEST(Continuation, RefusesWhatIsNoPlaceInAnEpoch) {
+  for (const char* key : {"step", "epoch", "offset"}) {
+    for (const nlohmann::json& wrong :
+         {nlohmann::json(-1), nlohmann::json("x"), nlohmann::json(1.5), nlohmann::json()}) {
+      nlohmann::json saved = run();
+      saved[key] = wrong;
+      EXPECT_NE(refusal(saved, run()).find(key), std::string::npos) << key << " " << wrong;
+    }
+  }
+  nlohmann::json saved = run();
+  saved["offset"] = 401u;  // as a parser gives it
+  EXPECT_NE(refusal(saved, run()).find("expected at most the 400 samples"), std::string::npos);
+}
+
+TEST(Continuation, OfNestedOrDamagedTextIsAnError) {
+  for (const std::string& text : {std::string(100000, '['), std::string("{\"a\":"), std::string("7"), std::string()})
+    EXPECT_THROW(parse_metadata(text, "FILE"), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,185 @@
+#include "tools/run_difference.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ranges>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/core/error.h"
+#include "lockstep/train/hash_log.h"
+#include "lockstep/train/json_text.h"
+#include "lockstep/train/options.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using train::HashRecord;
+
+std::int64_t step_of(const checkpoint::Checkpoint& saved, const fs::path& path) {
+  const auto metadata = train::parse_json(saved.metadata);
+  check(metadata.is_object() && metadata.contains("step") && metadata["step"].is_number_integer(), "compare",
+        "{}: its metadata has no step", path.string());
+  return metadata["step"].get<std::int64_t>();
+}
+
+std::vector<std::string> different_tensors(const HashRecord& left, const HashRecord& right) {
+  std::map<std::string, std::uint64_t> others;
+  for (const auto& [name, hash] : right.tensors) others[name] = hash;
+  std::vector<std::string> names;
+  for (const auto& [name, hash] : left.tensors) {
+    const auto other = others.find(name);
+    if (other == others.end() || other->second != hash) names.push_back(name);
+    if (other != others.end()) others.erase(other);
+  }
+  for (const auto& [name, hash] : others) names.push_back(name);
+  return names;
+}
+
+// Both files once, up to the first difference.
+void compare_hashes(const RunFiles& left, const RunFiles& right, RunDifference& result) {
+  for (const RunFiles* run : {&left, &right}) {
+    if (!run->hashes && !run->is_file)
+      result.unknown.push_back(fmt::format("{} has no hashes.jsonl (--hash-every)", run->path.string()));
+  }
+  if (!left.hashes || !right.hashes) return;
+  train::HashLogReader a(*left.hashes), b(*right.hashes);
+  auto mine = a.next(), theirs = b.next();
+  while (mine && theirs) {
+    if (mine->step != theirs->step) {
+      mine->step < theirs->step ? mine = a.next() : theirs = b.next();
+      continue;
+    }
+    ++result.hashed_steps;
+    if (auto names = different_tensors(*mine, *theirs); !names.empty()) {
+      result.hashes = {mine->step, static_cast<std::int64_t>(mine->tensors.size()), std::move(names)};
+      return;
+    }
+    result.last_equal = mine->step;
+    mine = a.next();
+    theirs = b.next();
+  }
+  if (result.hashed_steps == 0) result.unknown.push_back("the two hash logs have no step in common");
+}
+
+std::optional<checkpoint::Checkpoint> load(const fs::path& path, RunDifference& result) {
+  try {
+    return checkpoint::load(path);
+  } catch (const Error& error) {
+    result.unknown.push_back(error.what());
+    return std::nullopt;
+  }
+}
+
+// Lines that tell what is not alike beside the tensors. Where a run stands is none, as both are at one step.
+std::vector<std::string> causes(const std::string& left, const std::string& right) {
+  nlohmann::json a = train::parse_json(left), b = train::parse_json(right);
+  if (!a.is_object() || !b.is_object()) return {"metadata that is no JSON object: what differs is not known"};
+  std::vector<std::string> lines;
+  if (const auto x = a.find("options"), y = b.find("options"); x != a.end() && y != b.end() && x->is_object()) {
+    if (y->is_object()) lines = train::differences(x->dump(), y->dump(), "in the first", "in the second");
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("--resume:"); });
+  }
+  for (const char* key : {"options", "step"}) {
+    a.erase(key);
+    b.erase(key);
+  }
+  nlohmann::json keys = a;
+  keys.update(b);
+  for (const auto& item : keys.items()) {
+    const std::string x = a.contains(item.key()) ? a[item.key()].dump() : "not recorded";
+    const std::string y = b.contains(item.key()) ? b[item.key()].dump() : "not recorded";
+    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", item.key(), x, y));
+  }
+  return lines;
+}
+
+struct Pair {
+  std::int64_t left_step, right_step;
+  fs::path left, right;
+};
+
+std::vector<Pair> common_checkpoints(const RunFiles& left, const RunFiles& right) {
+  if (left.is_file && right.is_file) {
+    const auto &a = *left.checkpoints.begin(), &b = *right.checkpoints.begin();
+    return {{a.first, b.first, a.second, b.second}};
+  }
+  std::vector<Pair> pairs;
+  for (const auto& [step, path] : left.checkpoints) {
+    if (const auto other = right.checkpoints.find(step); other != right.checkpoints.end())
+      pairs.push_back({step, step, path, other->second});
+  }
+  return pairs;
+}
+
+// By rising step, up to the first difference; what both were told comes from the last pair that was read.
+void compare_checkpoints(const std::vector<Pair>& pairs, RunDifference& result) {
+  for (const Pair& pair : pairs) {
+    const auto mine = load(pair.left, result);
+    const auto theirs = mine ? load(pair.right, result) : std::nullopt;
+    if (!theirs) continue;
+    ++result.checkpoints;
+    result.causes = causes(mine->metadata, theirs->metadata);
+    if (auto found = tensor_differences(mine->tensors, theirs->tensors); !found.empty()) {
+      result.saved = {pair.left_step, pair.right_step, static_cast<std::int64_t>(mine->tensors.size()),
+                      std::move(found)};
+      return;
+    }
+    if (!result.hashes || pair.left_step < result.hashes->step)
+      result.last_equal = std::max(result.last_equal.value_or(0), pair.left_step);
+  }
+}
+
+std::string steps_of(const RunFiles& run) {
+  if (run.checkpoints.empty()) return fmt::format("{} has no checkpoint", run.path.string());
+  return fmt::format("{} has those of step {}", run.path.string(), fmt::join(std::views::keys(run.checkpoints), ", "));
+}
+
+}  // namespace
+
+RunFiles::RunFiles(const fs::path& given) : path(given) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (fs::exists(train::hash_log_path(path), error)) hashes = train::hash_log_path(path);
+    const fs::path below = path / "checkpoints";
+    for (auto& [step, file] : checkpoint::list(fs::is_directory(below, error) ? below : path)) checkpoints[step] = file;
+    return;
+  }
+  is_file = true;
+  checkpoints[step_of(checkpoint::load(path), path)] = path;
+}
+
+std::int64_t RunDifference::first_step() const {
+  if (!hashes) return saved->step;
+  return saved ? std::min(hashes->step, saved->step) : hashes->step;
+}
+
+RunDifference difference(const RunFiles& left, const RunFiles& right) {
+  RunDifference result;
+  compare_hashes(left, right, result);
+  const std::vector<Pair> pairs = common_checkpoints(left, right);
+  compare_checkpoints(pairs, result);
+  if (result.saved && !result.hashes && result.last_equal && *result.last_equal >= result.saved->step) {
+    result.unknown.push_back(fmt::format(
+        "how the checkpoints of step {} came to differ: the hash logs agree there, so one was changed afterwards",
+        result.saved->step));
+    result.last_equal.reset();
+  }
+  const std::string have = fmt::format("{}; {}", steps_of(left), steps_of(right));
+  if (pairs.empty()) result.unknown.push_back("no checkpoint of a common step: " + have);
+  if (result.hashes && !result.saved && !pairs.empty())
+    result.unknown.push_back(fmt::format("no checkpoint of a common step from {} on: {}", result.hashes->step, have));
+  // Without a common step, the newest of each still tell how the runs were started.
+  if (result.checkpoints == 0 && !result.equal() && !left.checkpoints.empty() && !right.checkpoints.empty()) {
+    const auto mine = load(left.checkpoints.rbegin()->second, result);
+    const auto theirs = load(right.checkpoints.rbegin()->second, result);
+    if (mine && theirs) result.causes = causes(mine->metadata, theirs->metadata);
+  }
+  return result;
+}
+
+}  // namespace lockstep::tools
