@@ -152,11 +152,17 @@ TEST(NodeNews, AllLearnWhoIsLast) {
   const auto mine = static_cast<std::uint64_t>(10 + world().rank());
   const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
   if (world().size() > 1) {
-    EXPECT_TRUE(comes([&] {
+    // Until all have heard it: who has may still be asked by the others.
+    bool heard = false, all_heard = false;
+    for (int i = 0; i < 4000 && !all_heard; ++i) {
       news.exchange({.least = mine, .all_wait = true}, NodeNews::Clock::now());
-      return news.others().least == least && news.others().all_wait;
-    }));
+      heard = heard || (news.others().least == least && news.others().all_wait);
+      all_heard = world().allreduce(std::int32_t{heard}, comm::ReduceOp::Min) == 1;
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_TRUE(heard);
     EXPECT_EQ(news.heard().size(), world().is_root() ? static_cast<std::size_t>(world().size() - 1) : 1U);
+    world().barrier();
   }
   news.leave(20s);
   EXPECT_TRUE(news.heard().empty());
