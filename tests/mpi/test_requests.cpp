@@ -8,12 +8,14 @@
 namespace lockstep::test {
 namespace {
 
+std::uint64_t asks_if(bool asks, train::Request request) { return asks ? std::uint64_t{request} : 0; }
+
 TEST(Requests, OfAnyRankAreKnownToAllAfterTheStepInWhichTheyWereMade) {
   Rig rig(world(), {});
   std::uint64_t mine = 0;
   rig.trainer->listen([&] { return mine; });
   for (int asking = 0; asking < world().size(); ++asking) {
-    mine = world().rank() == asking ? train::kCheckpointAsked : 0;
+    mine = asks_if(world().rank() == asking, train::kCheckpointAsked);
     rig.train(1);
     EXPECT_EQ(rig.trainer->requests(), train::kCheckpointAsked) << "rank " << asking << " asked";
     mine = 0;
@@ -25,7 +27,7 @@ TEST(Requests, OfAnyRankAreKnownToAllAfterTheStepInWhichTheyWereMade) {
 TEST(Requests, OfTwoRanksAreBothKnown) {
   Rig rig(world(), {});
   const bool first = world().rank() == 0, last = world().rank() == world().size() - 1;
-  rig.trainer->listen([&] { return (first ? train::kTimeIsUp : 0U) | (last ? train::kCheckpointAsked : 0U); });
+  rig.trainer->listen([&] { return asks_if(first, train::kTimeIsUp) | asks_if(last, train::kCheckpointAsked); });
   rig.train(1);
   EXPECT_EQ(rig.trainer->requests(), train::kTimeIsUp | train::kCheckpointAsked);
 }
@@ -40,7 +42,7 @@ TEST(Requests, AnEvaluationEndsEarlyForTheRankThatAsksAndIsNotWhole) {
 
   int looks = 0;
   const bool asks = world().rank() == world().size() - 1;
-  rig.trainer->listen([&] { return asks && ++looks > 2 ? train::kStopAsked : 0U; }, train::kStopRequests);
+  rig.trainer->listen([&] { return asks_if(asks && ++looks > 2, train::kStopAsked); }, train::kStopRequests);
   evaluated.seek({});
   const train::Totals part = rig.trainer->evaluate(evaluated);
   EXPECT_FALSE(part.whole) << "on all ranks";

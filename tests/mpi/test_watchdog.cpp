@@ -3,11 +3,13 @@
 #include "lockstep/train/watchdog.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <atomic>
 #include <chrono>
-#include <sstream>
+#include <functional>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "lockstep/core/log.h"
@@ -20,29 +22,32 @@ using train::NodeNews;
 using train::Watchdog;
 using namespace std::chrono_literals;
 
+class TextSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    text_ += std::string(message.payload.data(), message.payload.size()) + "\n";
+  }
+  void flush_() override {}
+
+ private:
+  std::string text_;
+};
+
 // What the library logs on this rank while it lives.
 class Logged {
  public:
-  Logged()
-      : sink_(std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)),
-        previous_(install_log(std::make_shared<spdlog::logger>("test", sink_))) {}
+  Logged() : previous_(install_log(std::make_shared<spdlog::logger>("test", sink_))) {}
   ~Logged() { install_log(previous_); }
-  std::string text() {
-    sink_->flush();
-    const std::lock_guard lock(mutex());
-    return text_.str();
-  }
+  std::string text() const { return sink_->text(); }
 
  private:
-  // The sink's own: it writes under it.
-  std::mutex& mutex() {
-    struct Open : spdlog::sinks::ostream_sink_mt {
-      static std::mutex& of(spdlog::sinks::ostream_sink_mt& sink) { return sink.*&Open::mutex_; }
-    };
-    return Open::of(*sink_);
-  }
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::sinks::ostream_sink_mt> sink_;
+  std::shared_ptr<TextSink> sink_ = std::make_shared<TextSink>();
   std::shared_ptr<spdlog::logger> previous_;
 };
 
@@ -69,12 +74,15 @@ TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
     if (!sleeps) heartbeat.wait();
     // The first rank speaks for the node.
     const std::string expected = fmt::format("rank {} on host {} has not moved for", last, world().host());
-    if (world().is_root()) EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
+    if (world().is_root()) {
+      EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
+    }
     world().barrier();
     heartbeat.beat();
-    if (world().is_root())
+    if (world().is_root()) {
       EXPECT_TRUE(
           comes([&] { return has(logged.text(), fmt::format("rank {} on host {} goes on", last, world().host())); }));
+    }
     world().barrier();
   }
   const std::string text = logged.text();
@@ -94,11 +102,16 @@ TEST(Watchdog, EndsTheJobAfterTheSecondLimit) {
     const Watchdog watchdog(world(), heartbeat, {.stall = 0.2, .abort = 0.4, .give_up = [&] { ++ended; }});
     heartbeat.enter_step(1);
     if (world().rank() != 0) heartbeat.wait();
-    if (world().is_root()) EXPECT_TRUE(comes([&] { return ended > 0; }));
+    if (world().is_root()) {
+      EXPECT_TRUE(comes([&] { return ended > 0; }));
+    }
     world().barrier();
   }
-  if (world().is_root()) EXPECT_TRUE(has(logged.text(), "the watchdog ends the job with status 76")) << logged.text();
-  if (!world().is_root()) EXPECT_EQ(ended, 0) << "one rank of a node speaks";
+  if (world().is_root()) {
+    EXPECT_TRUE(has(logged.text(), "the watchdog ends the job with status 76")) << logged.text();
+  } else {
+    EXPECT_EQ(ended, 0) << "one rank of a node speaks";
+  }
 }
 
 TEST(Watchdog, SaysWhenAllWaitForEachOther) {
@@ -109,8 +122,9 @@ TEST(Watchdog, SaysWhenAllWaitForEachOther) {
     const Watchdog watchdog(world(), heartbeat, {.stall = 0.2, .abort = 0});
     heartbeat.enter_step(3);
     heartbeat.wait();
-    if (world().is_root())
+    if (world().is_root()) {
       EXPECT_TRUE(comes([&] { return has(logged.text(), "all ranks have waited for each other"); })) << logged.text();
+    }
     world().barrier();
   }
   EXPECT_FALSE(has(logged.text(), "has not moved")) << logged.text();
@@ -138,11 +152,17 @@ TEST(NodeNews, AllLearnWhoIsLast) {
   const auto mine = static_cast<std::uint64_t>(10 + world().rank());
   const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
   if (world().size() > 1) {
-    EXPECT_TRUE(comes([&] {
+    // Until all have heard it: who has may still be asked by the others.
+    bool heard = false, all_heard = false;
+    for (int i = 0; i < 4000 && !all_heard; ++i) {
       news.exchange({.least = mine, .all_wait = true}, NodeNews::Clock::now());
-      return news.others().least == least && news.others().all_wait;
-    }));
+      heard = heard || (news.others().least == least && news.others().all_wait);
+      all_heard = world().allreduce(std::int32_t{heard}, comm::ReduceOp::Min) == 1;
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_TRUE(heard);
     EXPECT_EQ(news.heard().size(), world().is_root() ? static_cast<std::size_t>(world().size() - 1) : 1U);
+    world().barrier();
   }
   news.leave(20s);
   EXPECT_TRUE(news.heard().empty());

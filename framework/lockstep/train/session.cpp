@@ -272,8 +272,8 @@ void Session::report(const Totals& step) {
     logged_samples_ = 0;
   }
   if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) {
-    // At the end of an epoch its evaluation comes first, so that a run resumed from there need not make it up.
-    save_after_evaluation_ = train_loader_->position().epoch > epoch_;
+    // An evaluation that is due comes first, so that a run resumed from there need not make it up.
+    save_after_evaluation_ = evaluation_due_ || train_loader_->position().epoch > epoch_;
     if (!save_after_evaluation_) save_checkpoint();
   }
   answer_requests();

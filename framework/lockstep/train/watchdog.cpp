@@ -88,6 +88,8 @@ void Watchdog::run() {
   try {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, interval_, [this] { return ended_; })) look(Clock::now());
+    read_table(Clock::now());
+    if (speaks(Clock::now())) tell_who_goes_on(Clock::now());
   } catch (const std::exception& error) {
     log()->warn("the watchdog of rank {} has ended: {}", comm_.rank(), error.what());
   }
