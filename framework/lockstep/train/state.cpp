@@ -150,16 +150,17 @@ std::vector<checkpoint::NamedTensor> optimizer_state(const ParameterStore& store
 std::vector<StateEntry> state_entries(const ParameterStore& store, const optim::UpdateRule& rule,
                                       const std::string& weights_prefix, const std::string& optimizer_prefix) {
   std::vector<StateEntry> entries;
-  const auto bytes = [&](const NamedParameter& p) {
-    return static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
+  const auto bytes = [&](const Parameter* p) {
+    return static_cast<std::size_t>(p->shape.elements()) * size_of(store.dtype(p));
   };
   for (const NamedParameter& p : store.parameters()) {
-    entries.push_back({weights_prefix + p.name, bytes(p), false, [&store, name = p.name] { return store.read(name); }});
+    entries.push_back(
+        {weights_prefix + p.name, bytes(p.parameter), false, [&store, name = p.name] { return store.read(name); }});
   }
-  for_each_state(store, rule, [&](const NamedParameter& p, int state, const std::string& name) {
-    entries.push_back({optimizer_prefix + name, bytes(p), true,
-                       [&store, path = p.name, state] { return store.read_state(path, state); }});
-  });
+  for (const StateName& s : state_names(store, rule)) {
+    entries.push_back({optimizer_prefix + s.name, bytes(s.parameter), true,
+                       [&store, path = s.parameter_name, state = s.state] { return store.read_state(path, state); }});
+  }
   return entries;
 }
 
