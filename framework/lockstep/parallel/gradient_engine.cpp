@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -53,7 +54,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   std::size_t blocks = 0;
   for (const Bucket& b : buckets)
     blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-  if (options_.clip_norm <= 0) blocks = 0;
+  if (options_.clip_norm <= 0 && !options_.guards.look_at_gradient()) blocks = 0;
   const ControlSize control_size{kFirstCount + options.counts, kControlWords};
   const int reductions = static_cast<int>(buckets.size()) + 2;
   const std::size_t statistic_bytes = options.statistics * sizeof(double), square_bytes = blocks * sizeof(double);
@@ -130,6 +131,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
     for (const Bucket& b : buckets) elements.push_back(b.elements);
     hook->begin(comm, elements);
   }
+  make_guards();
   drive_by_thread(options.thread);
 }
 
@@ -166,7 +168,8 @@ void GradientEngine::begin_step(const StepStart& start) {
   times_ = {};
   traffic_before_ = reducer_->traffic();
   update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
-  local_weight_ = 0;
+  local_weight_ = local_loss_ = 0;
+  verdict_ = StepVerdict::Apply;
   posted_ = sums_known_ = squares_started_ = decided_ = false;
   std::ranges::fill(updates_, Update::Due);
   updated_ = 0;
@@ -187,6 +190,8 @@ void GradientEngine::end_leaf() {
 
 void GradientEngine::sums_ready() {
   local_weight_ += control_->leaf()[kWeightSum];
+  local_loss_ += control_->leaf()[kLossSum];
+  if (walk_.last()) look_at_memory();
   control_->words()[kTimeWord] = static_cast<std::uint64_t>(1e9 * seconds_since(begun_));
   control_->end_leaf();
   walk_.join([this](int from, int into) {
@@ -291,6 +296,7 @@ bool GradientEngine::sums_arrived() {
         weight);
   update_.gradient_scale = samples > 0 ? 1 / weight : 0;
   if (keeps_gradients_local()) update_.gradient_scale = local_weight_ > 0 ? 1 / local_weight_ : 0;
+  judge();
   return sums_known_ = true;
 }
 
@@ -308,11 +314,12 @@ bool GradientEngine::decide() {
     double total = 0;
     for (double square : squares_) total += square;
     gradient_norm_ = std::sqrt(total) * update_.gradient_scale;
+    if (guard_ && applies()) judge_gradient();
     // As torch.nn.utils.clip_grad_norm_.
     const double factor = options_.clip_norm / (gradient_norm_ + 1e-6);
-    if (factor < 1) update_.gradient_scale *= factor;
+    if (options_.clip_norm > 0 && factor < 1) update_.gradient_scale *= factor;
   }
-  if (inspect_ && sums()[kSampleSum] > 0) update_.gradient_scale *= inspect_();
+  if (inspect_ && applies()) update_.gradient_scale *= inspect_();
   return decided_ = true;
 }
 
@@ -329,16 +336,17 @@ bool GradientEngine::update_bucket(std::size_t b) {
   if (updates_[b] == Update::ValuesSent) {
     if (!reducer_->values_arrived(reduction)) return false;
     for (Range range : reducer_->received(reduction)) store_.refresh(bucket, range);
+    seal(b, reducer_->received(reduction));
     reducer_->release(reduction);
   } else {
     if (!reducer_->reduced(reduction)) return false;
     const auto since = Trace::Clock::now();
-    if (sums()[kSampleSum] > 0) {
-      if (owners_update_) {
-        for (Range range : reducer_->owned(reduction)) updater_.update(b, range, update_);
-      } else {
-        updater_.update(b, {0, bucket.elements}, update_);
-      }
+    if (applies()) {
+      const std::array<Range, 1> whole{Range{0, bucket.elements}};
+      const std::span<const Range> ranges = owners_update_ ? reducer_->owned(reduction) : std::span<const Range>(whole);
+      verify_before_update(b, ranges);
+      for (Range range : ranges) updater_.update(b, range, update_);
+      seal(b, ranges);
     }
     if (trace_ != nullptr) trace_->add(Trace::Track::Compute, fmt::format("update bucket {}", b), since);
     if (shards_optimizer()) {
@@ -396,6 +404,7 @@ void GradientEngine::finish_step() {
   if (thread_) thread_->sleep();
   take_times(since);
   store_.values_changed();
+  note_seals();
   if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
 }
 

@@ -84,6 +84,13 @@ struct Options {
   bool profile = false;
   std::string trace{};           // file; "": none
   std::int64_t trace_steps = 5;  // updates in it
+
+  // Safety
+  std::int64_t verify_every = 1, compare_every = 100;  // updates; 0: never
+  std::string on_mismatch = "repair";                  // repair | rollback | stop
+  std::string guard_action = "stop";                   // log | skip | stop
+  double guard_norm = 0, guard_spike = 0;              // 0: any
+  double guard_warn = 0.5;                             // part of a limit
 };
 
 // Adds every option, grouped, and --config FILE. What `options` holds now are the defaults; it must outlive the App.

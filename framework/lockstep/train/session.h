@@ -62,6 +62,7 @@ class Session {
   void resume();
   void check_continues(const nlohmann::json& metadata, const std::string& place) const;
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
+  bool roll_back();
   void save_checkpoint();
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch

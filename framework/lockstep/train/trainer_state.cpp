@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/";
+const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/", kGuard = "guard/norms";
 
 // The root's texts on every rank.
 void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
@@ -50,12 +50,17 @@ Tensor Trainer::observed(const std::string& name) const {
 }
 
 std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
+  require_intact();
   engine_->fence();
   engine_->collect_states();
   std::vector<checkpoint::NamedTensor> tensors;
   if (wanted) {
     tensors = weights(model_.parameters(), kModel);
     std::ranges::move(optimizer_state(model_.parameters(), updater_->rule(), kOptimizer), std::back_inserter(tensors));
+    if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && options_.guards.gradient.spike > 0) {
+      const std::span<const double> means = guard->state();
+      tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)});
+    }
   }
   engine_->drop_foreign_states();
   return tensors;
@@ -67,6 +72,11 @@ void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int
   if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
   engine_->drop_foreign_states();
   engine_->fence();
+  const auto norms = std::ranges::find(tensors, kGuard, &checkpoint::NamedTensor::name);
+  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && norms != tensors.end()) {
+    const std::span<const double> saved = norms->tensor.data<double>();
+    if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
+  }
   updates_ = updates;
 }
 
