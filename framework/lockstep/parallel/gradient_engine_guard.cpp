@@ -123,7 +123,7 @@ std::vector<GradientEngine::DamagedBlock> GradientEngine::compare_blocks() {
     std::vector<std::uint64_t> current(n * size), sealed(n * size);
     gradient_comm_.allgather(seals_->current().subspan(at, n), current);
     gradient_comm_.allgather(seals_->sealed().subspan(at, n), sealed);
-    if (options_.guards.verify_every == 0) sealed = current;  // there are no seals to go by
+    if (sealed_version_ != store_.version()) sealed = current;  // there are no seals to go by
     for (std::size_t i = 0; i < n; ++i) {
       const auto close = [&] {
         if (BallotResult result = elect(copies); !result.damaged.empty())

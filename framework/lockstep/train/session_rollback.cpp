@@ -7,6 +7,7 @@ namespace lockstep::train {
 // As a new start with --resume auto would, but for what a program has already: batches of the epoch at hand follow on
 // from the checkpoint's position. False: there is no checkpoint yet.
 bool Session::roll_back() {
+  if (saved_step_ < 0) return false;
   progress_->pause();
   const std::string asked = std::exchange(options_.resume, "auto");
   const std::optional<std::int64_t> begun = std::exchange(resumed_step_, std::nullopt);

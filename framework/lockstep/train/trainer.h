@@ -164,6 +164,7 @@ class Trainer {
   bool recover(int attempts);
   bool refuse(const Local& local, int attempts);
   bool is_repaired(std::string& text);
+  std::string compare_findings(const Local& local);
   void require_intact();
   std::string who(int rank) const;
   template <class Visit>
@@ -171,7 +172,7 @@ class Trainer {
   std::string find_nonfinite(const Local& local);
   std::string find_spike(const Local& local, const std::string& parameter);
   std::string find_bad_input(Plan& plan, const data::Batch& batch, Range rows) const;
-  void suspect(int rank);
+  void suspect(int rank, int times);
   void tell_findings();
   void damage_input(Plan& plan) const;
   void add_up(const std::vector<std::vector<double>>& sums);

@@ -64,7 +64,7 @@ bool Trainer::is_repaired(std::string& text) {
   }
   if (damages.empty()) text = "a hash of parameters did not fit, and now all do";
   if (comm_.is_root()) log()->error("memory: after update {}: {}", updates_, text);
-  for (const MemoryDamage& d : damages) suspect(d.rank);
+  for (const MemoryDamage& d : damages) suspect(d.rank, 1);
   return wanted && repairable;
 }
 
@@ -159,29 +159,35 @@ std::string Trainer::find_spike(const Local& local, const std::string& parameter
                      who(largest), all[static_cast<std::size_t>(largest)], others);
 }
 
+// What each rank finds when it computes its part again, in one line; empty if all of it is finite now.
+std::string Trainer::compare_findings(const Local& local) {
+  std::string text;
+  const std::vector<std::string> found = comm_.allgather_strings(find_nonfinite(local));
+  for (int r = 0; r < world_.size; ++r) {
+    if (!found[static_cast<std::size_t>(r)].empty())
+      text += fmt::format("; {}: {}", who(r), found[static_cast<std::size_t>(r)]);
+  }
+  return text;
+}
+
 // Whether the step is to be run again.
 bool Trainer::refuse(const Local& local, int attempts) {
   const bool of_loss = engine_->verdict() == StepVerdict::BadLoss;
   const GradientFinding finding = engine_->gradient_finding();
-  const bool infinite = of_loss || !finding.finite;
   std::string text = of_loss ? fmt::format("the loss is {}", engine_->sums()[kLossSum]) : finding.str();
-  if (infinite) {
-    bool again = attempts == 0;
-    const std::vector<std::string> found = comm_.allgather_strings(find_nonfinite(local));
+  if (of_loss || !finding.finite) {
+    std::vector<int> guilty;
     for (int r = 0; r < world_.size; ++r) {
-      if (found[static_cast<std::size_t>(r)].empty()) continue;
-      text += fmt::format("; {}: {}", who(r), found[static_cast<std::size_t>(r)]);
-      again = false;
+      if (!std::isfinite(engine_->loss_of(r))) guilty.push_back(r);
     }
-    if (again) {  // what was wrong did not happen a second time
+    const std::string found = compare_findings(local);
+    if (found.empty() && attempts == 0) {
       if (comm_.is_root())
         log()->error("guard: update {}: {}; computed again, all is finite: it is done again", updates_ + 1, text);
-      for (int r = 0; r < world_.size; ++r) {
-        if (!std::isfinite(engine_->loss_of(r))) suspicions_.resize(static_cast<std::size_t>(world_.size));
-        if (!std::isfinite(engine_->loss_of(r))) suspicions_[static_cast<std::size_t>(r)] = kSuspicions - 1, suspect(r);
-      }
+      for (int rank : guilty) suspect(rank, kSuspicions);
       return true;
     }
+    text += found;
   } else {
     text += find_spike(local, finding.parameter);
   }
@@ -214,9 +220,9 @@ void Trainer::tell_findings() {
 
 // --- ranks that compute wrongly
 
-void Trainer::suspect(int rank) {
+void Trainer::suspect(int rank, int times) {
   suspicions_.resize(static_cast<std::size_t>(world_.size));
-  if (++suspicions_[static_cast<std::size_t>(rank)] < kSuspicions) return;
+  if ((suspicions_[static_cast<std::size_t>(rank)] += times) < kSuspicions) return;
   const KnownProduct mine = known_product();
   std::vector<std::uint64_t> answers = comm_.allgather(mine.computed), votes = comm_.allgather(mine.expected);
   votes.insert(votes.end(), answers.begin(), answers.end());
@@ -231,8 +237,7 @@ void Trainer::suspect(int rank) {
   }
   if (!wrong.empty()) throw UntrustedError(fmt::format("[product] {}", wrong));
   if (comm_.is_root())
-    log()->warn("product: {} is suspected {} times, but gets the known product right, as all ranks do", who(rank),
-                suspicions_[static_cast<std::size_t>(rank)]);
+    log()->warn("product: {} is suspected again, but gets the known product right, as all ranks do", who(rank));
 }
 
 void Trainer::damage_input(Plan& plan) const {
