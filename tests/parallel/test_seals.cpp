@@ -95,7 +95,7 @@ TEST(GradientGuard, JudgesTheWholeByTheLimit) {
   EXPECT_EQ(guard.look(squares(36, 1), 1).level, GradientFinding::Level::Warn);
   const GradientFinding& act = guard.look(squares(100, 400), 1);
   EXPECT_EQ(act.level, GradientFinding::Level::Act);
-  EXPECT_EQ(act.str(), "the gradient has norm 22.36, the limit is 10; most of it is of c");
+  EXPECT_EQ(act.str(), "the gradient has norm 22.36, the limit is 10, largest in the blocks of c");
   EXPECT_EQ(guard.look(squares(100, 400), 0.1).level, GradientFinding::Level::Fine) << "of sums";
 }
 
@@ -110,7 +110,7 @@ TEST(GradientGuard, JudgesParametersByTheirMeans) {
   EXPECT_EQ(guard.look(squares(100, 9), 1).level, GradientFinding::Level::Warn);
   const GradientFinding& act = guard.look(squares(100, 25), 1);
   EXPECT_EQ(act.level, GradientFinding::Level::Act);
-  EXPECT_EQ(act.str(), "the gradient of c has norm 5, the limit is 4");
+  EXPECT_EQ(act.str(), "the gradient in the blocks of c has norm 5, the limit is 4");
 }
 
 TEST(GradientGuard, NamesWhatIsNotFinite) {

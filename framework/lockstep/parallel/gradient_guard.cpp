@@ -18,10 +18,10 @@ constexpr double kMemory = 100;  // steps that a mean looks back on
 
 std::string GradientFinding::str() const {
   if (!finite) return fmt::format("the gradient{}{} is not finite", parameter.empty() ? "" : " of ", parameter);
-  if (whole)
-    return fmt::format("the gradient has norm {:.4g}, the limit is {:.4g}; most of it is of {}", norm, limit,
-                       parameter);
-  return fmt::format("the gradient of {} has norm {:.4g}, the limit is {:.4g}", parameter, norm, limit);
+  if (!whole)
+    return fmt::format("the gradient in the blocks of {} has norm {:.4g}, the limit is {:.4g}", parameter, norm, limit);
+  return fmt::format("the gradient has norm {:.4g}, the limit is {:.4g}, largest in the blocks of {}", norm, limit,
+                     parameter);
 }
 
 GradientGuard::GradientGuard(const ParameterStore& store, const GradientGuardOptions& options) : options_(options) {

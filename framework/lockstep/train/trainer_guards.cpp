@@ -21,6 +21,19 @@ constexpr int kAttempts = 3;               // at a step whose memory is found da
 constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
 constexpr int kSuspicions = 2;             // then a rank has to compute the known product
 
+// Those that lie in the same blocks of memory: the guard sees them together.
+std::vector<std::string> neighbours(const ParameterStore& store, const std::string& name) {
+  constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  const Bucket& bucket = store.buckets()[static_cast<std::size_t>(store.bucket_of(store.find(name)))];
+  const BucketEntry& own = *std::ranges::find(bucket.entries, name, &BucketEntry::name);
+  const std::int64_t begin = own.offset / kBlock, end = (own.offset + own.elements + kBlock - 1) / kBlock;
+  std::vector<std::string> names;
+  for (const BucketEntry& e : bucket.entries) {
+    if (e.offset < end * kBlock && e.offset + e.elements > begin * kBlock) names.push_back(e.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 EngineGuards GuardOptions::engine() const {
@@ -140,23 +153,28 @@ std::string Trainer::find_nonfinite(const Local& local) {
   return found;
 }
 
-// Whose samples bring most of a parameter's gradient.
+// Whose samples bring most of what was found in the blocks of a parameter, and in which of those that lie there.
 std::string Trainer::find_spike(const Local& local, const std::string& parameter) {
-  double squares = 0;
+  const std::vector<std::string> names = neighbours(model_.parameters(), parameter);
+  std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(world_.size));
   repeat(local, [&](Plan& plan, Range, bool first) {
     plan.run({0, !first});
-    squares = 0;
-    const Tensor gradient = model_.parameters().read_gradient(parameter).to(DType::F64);
-    for (double g : gradient.data<double>()) squares += g * g;
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      const Tensor gradient = model_.parameters().read_gradient(names[n]).to(DType::F64);
+      mine[n] = 0;
+      for (double g : gradient.data<double>()) mine[n] += g * g;
+    }
   });
-  const std::vector<double> all = comm_.allgather(std::sqrt(squares));
-  const auto largest = static_cast<int>(std::ranges::max_element(all) - all.begin());
+  comm_.allgather(mine, all);
+  const std::size_t largest = static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
+  const std::size_t rank = largest / names.size(), name = largest % names.size();
   double others = 0;
-  for (int r = 0; r < world_.size; ++r) {
-    if (r != largest) others = std::max(others, all[static_cast<std::size_t>(r)]);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(world_.size); ++r) {
+    if (r != rank) others = std::max(others, all[r * names.size() + name]);
   }
-  return fmt::format("; most of it is {}'s: its sum over samples has norm {:.4g}, the largest of the others {:.4g}",
-                     who(largest), all[static_cast<std::size_t>(largest)], others);
+  return fmt::format(
+      "; most of it is of {} and from {}: its sum over samples has norm {:.4g}, at most {:.4g} elsewhere", names[name],
+      who(static_cast<int>(rank)), std::sqrt(all[largest]), std::sqrt(others));
 }
 
 // What each rank finds when it computes its part again, in one line; empty if all of it is finite now.
