@@ -202,6 +202,46 @@ TEST(Copies, AreComparedAndTheMajorityRepairs) {
   }
 }
 
+// The first two ranks are one node, the others another: copies of different numbers of ranks.
+Communicator two_nodes() { return Communicator::world({.sharing_domain = world().rank() < 2 ? "one" : "other"}); }
+
+TEST(Copies, OfTwoNodesRepairEachOther) {
+  if (world().size() < 3) GTEST_SKIP() << "one node";
+  const Communicator nodes = two_nodes();
+  Task task = guarded({.verify_every = 1, .compare_every = 1, .on_mismatch = OnMismatch::Repair}, true);
+  const auto undisturbed = run_task(nodes, task);
+  const CapturedLog log;
+  Rig rig(nodes, task);
+  ASSERT_TRUE(store(rig).memory().shares());
+  rig.train(2);
+  if (world().rank() == last_rank()) {
+    const Bucket& bucket = store(rig).buckets().front();
+    bucket.values[static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+  }
+  world().barrier();
+  rig.train(4);
+  expect_same_bits(rig, *undisturbed, "repaired");
+  if (!world().is_root()) return;
+  expect_contains(log.text(), fmt::format("after update 2: rank {} on ", last_rank()));
+  expect_contains(log.text(), "repaired from a copy");
+}
+
+TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
+  if (world().size() < 3) GTEST_SKIP() << "one node";
+  const Communicator nodes = two_nodes();
+  Task task = guarded({.verify_every = 1, .compare_every = 1, .on_mismatch = OnMismatch::Repair}, true);
+  task.options.parallel.shard_optimizer = true;
+  Rig rig(nodes, task);
+  rig.train(3);
+  if (world().rank() == last_rank()) {
+    const Bucket& bucket = store(rig).buckets().front();
+    bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+  }
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+  expect_contains(error, ": momentum of ");
+}
+
 TEST(Copies, TwoThatDifferStop) {
   if (world().size() != 2) GTEST_SKIP() << "two copies";
   Rig rig(world(), guarded({.compare_every = 2, .on_mismatch = OnMismatch::Repair}, false));
