@@ -242,6 +242,17 @@ TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
   expect_contains(error, ": momentum of ");
 }
 
+TEST(Copies, OfLocalStepsDifferOnPurpose) {
+  Task task = guarded({.verify_every = 1, .compare_every = 1}, false);
+  task.options.shards = 0;
+  task.options.parallel.local_steps = 2;
+  task.options.parallel.hook = std::make_shared<LocalHook>();
+  Rig rig(world(), task);
+  rig.train(3);
+  flip(rig);
+  expect_contains(error_of([&] { rig.train(1); }), fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+}
+
 TEST(Copies, TwoThatDifferStop) {
   if (world().size() != 2) GTEST_SKIP() << "two copies";
   Rig rig(world(), guarded({.compare_every = 2, .on_mismatch = OnMismatch::Repair}, false));

@@ -426,6 +426,7 @@ void GradientEngine::average_values() {
                                          : average(reinterpret_cast<float*>(b.values));
   }
   store_.refresh();
+  sealed_version_ = 0;
 }
 
 void GradientEngine::settle() {
