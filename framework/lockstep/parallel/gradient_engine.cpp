@@ -405,7 +405,8 @@ void GradientEngine::finish_step() {
   take_times(since);
   store_.values_changed();
   note_seals();
-  if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
+  if (verdict_ == StepVerdict::Apply && keeps_gradients_local() && update_.count % options_.local_steps == 0)
+    average_values();
 }
 
 void GradientEngine::drive_by_thread(bool thread) {
