@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -56,7 +57,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
   std::size_t blocks = 0;
   for (const Bucket& b : buckets)
     blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-  if (options_.clip_norm <= 0) blocks = 0;
+  if (options_.clip_norm <= 0 && !options_.guards.look_at_gradient()) blocks = 0;
   const ControlSize control_size{kFirstCount + options.counts, kControlWords};
   const int reductions = static_cast<int>(buckets.size()) + 2;
   const std::size_t statistic_bytes = options.statistics * sizeof(double), square_bytes = blocks * sizeof(double);
@@ -134,6 +135,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
     for (const Bucket& b : buckets) elements.push_back(b.elements);
     hook->begin(comm, elements);
   }
+  make_guards();
   drive_by_thread(options.thread);
 }
 
@@ -178,7 +180,7 @@ void GradientEngine::begin_step(const StepStart& start) {
   times_ = {};
   traffic_before_ = reducer_->traffic();
   next_update_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
-  local_weight_ = 0;
+  local_weight_ = local_loss_ = 0;
   begin_leaf();
 }
 
@@ -186,6 +188,7 @@ void GradientEngine::begin_step(const StepStart& start) {
 void GradientEngine::open_updates() {
   settle();
   update_ = next_update_;
+  verdict_ = StepVerdict::Apply;
   sums_known_ = squares_started_ = decided_ = false;
   std::ranges::fill(updates_, Update::Due);
   updated_ = 0;
@@ -206,6 +209,11 @@ void GradientEngine::end_leaf() {
 
 void GradientEngine::sums_ready() {
   local_weight_ += control_->leaf()[kWeightSum];
+  local_loss_ += control_->leaf()[kLossSum];
+  if (walk_.last()) {
+    open_updates();
+    look_at_memory();
+  }
   control_->words()[kTimeWord] = static_cast<std::uint64_t>(1e9 * seconds_since(begun_));
   control_->end_leaf();
   walk_.join([this](int from, int into) {
@@ -213,7 +221,6 @@ void GradientEngine::sums_ready() {
                      statistics_[static_cast<std::size_t>(into)].data());
   });
   if (!walk_.last()) return;
-  open_updates();
   // An owner writes its own into slot 0, so the sum is of one number each; other slots hold sums of the last step.
   std::ranges::fill(squares_memory_, std::byte{0});
   reducer_->start(kStatisticsBucket);
@@ -317,6 +324,7 @@ bool GradientEngine::sums_arrived() {
         weight);
   update_.gradient_scale = samples > 0 ? 1 / weight : 0;
   if (keeps_gradients_local()) update_.gradient_scale = local_weight_ > 0 ? 1 / local_weight_ : 0;
+  judge();
   return sums_known_ = true;
 }
 
@@ -334,11 +342,12 @@ bool GradientEngine::decide() {
     double total = 0;
     for (double square : squares_) total += square;
     gradient_norm_ = std::sqrt(total) * update_.gradient_scale;
+    if (guard_ && applies()) judge_gradient();
     // As torch.nn.utils.clip_grad_norm_.
     const double factor = options_.clip_norm / (gradient_norm_ + 1e-6);
-    if (factor < 1) update_.gradient_scale *= factor;
+    if (options_.clip_norm > 0 && factor < 1) update_.gradient_scale *= factor;
   }
-  if (inspect_ && has_samples_) update_.gradient_scale *= inspect_();
+  if (inspect_ && applies()) update_.gradient_scale *= inspect_();
   return decided_ = true;
 }
 
@@ -355,16 +364,17 @@ bool GradientEngine::update_bucket(std::size_t b) {
   if (updates_[b] == Update::ValuesSent) {
     if (!reducer_->values_arrived(reduction)) return false;
     for (Range range : reducer_->received(reduction)) store_.refresh(bucket, range);
+    seal(b, reducer_->received(reduction));
     reducer_->release(reduction);
   } else {
     if (!reducer_->reduced(reduction)) return false;
     const auto since = Trace::Clock::now();
-    if (has_samples_) {
-      if (owners_update_) {
-        for (Range range : reducer_->owned(reduction)) updater_.update(b, range, update_);
-      } else {
-        updater_.update(b, {0, bucket.elements}, update_);
-      }
+    if (applies()) {
+      const std::array<Range, 1> whole{Range{0, bucket.elements}};
+      const std::span<const Range> ranges = owners_update_ ? reducer_->owned(reduction) : std::span<const Range>(whole);
+      verify_before_update(b, ranges);
+      for (Range range : ranges) updater_.update(b, range, update_);
+      seal(b, ranges);
     }
     if (trace_ != nullptr) trace_->add(Trace::Track::Compute, fmt::format("update bucket {}", b), since);
     if (shards_optimizer()) {
@@ -420,9 +430,10 @@ void GradientEngine::take_times(Trace::Clock::time_point since) {
 }
 
 // In a domain ranks sum for each other, and none is done before the others. What decides over updates, or replaces the
-// reduction, wants them whole.
+// reduction, wants them whole; so does who finds out why this step is held back.
 bool GradientEngine::defers() const {
-  return memory_.domains().count() > 1 && squares_bucket_ < 0 && !inspect_ && options_.reduction.hook == nullptr;
+  return memory_.domains().count() > 1 && squares_bucket_ < 0 && !inspect_ && options_.reduction.hook == nullptr &&
+         verdict_ == StepVerdict::Apply;
 }
 
 void GradientEngine::finish_step() {
@@ -433,7 +444,9 @@ void GradientEngine::finish_step() {
   if (thread_ && !late()) thread_->sleep();
   take_times(since);
   store_.values_changed();
-  if (keeps_gradients_local() && update_.count % options_.local_steps == 0) average_values();
+  note_seals();
+  if (verdict_ == StepVerdict::Apply && keeps_gradients_local() && update_.count % options_.local_steps == 0)
+    average_values();
 }
 
 void GradientEngine::drive_by_thread(bool thread) {
@@ -455,6 +468,7 @@ void GradientEngine::average_values() {
                                          : average(reinterpret_cast<float*>(b.values));
   }
   store_.refresh();
+  sealed_version_ = 0;
 }
 
 void GradientEngine::settle() {

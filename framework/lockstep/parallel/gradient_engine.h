@@ -5,14 +5,18 @@
 // in the same order, each for its own leaves, from one thread; throws Error where MPI or another rank fails.
 #pragma once
 
+#include <bit>
 #include <functional>
 #include <memory>
 
 #include "lockstep/core/heartbeat.h"
+#include "lockstep/parallel/ballot.h"
 #include "lockstep/parallel/bucket_reducer.h"
 #include "lockstep/parallel/control_block.h"
+#include "lockstep/parallel/gradient_guard.h"
 #include "lockstep/parallel/node_memory.h"
 #include "lockstep/parallel/progress_thread.h"
+#include "lockstep/parallel/seals.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/plan.h"
 
@@ -28,7 +32,31 @@ enum ControlWord : std::size_t {
   kDriverWord,
   kTimeWord,
   kRequestWord,
+  kLossWord,    // this rank's sum of losses
+  kDamageWord,  // 0, or what is damaged in this rank's memory
+  kDigestWord,  // of what this rank writes, where copies are compared
+  kOwnWord,     // of what every rank has for itself
   kControlWords
+};
+
+// What keeps a step from being applied; nothing does if all are 0. See docs/reliability.md.
+struct EngineGuards {
+  std::int64_t verify_every = 0;   // updates between looks at the seals of what this rank writes
+  std::int64_t compare_every = 0;  // updates between comparisons of copies
+  bool hold_loss = false;          // hold back a step whose loss is not finite
+  bool hold_gradient = false;      // or whose gradient is not, or is past a limit
+  GradientGuardOptions gradient = {};
+  bool look_at_gradient() const { return hold_gradient || gradient.norm > 0 || gradient.spike > 0; }
+};
+
+// Damaged: memory is not what was written. The other two are of this step's samples or arithmetic.
+enum class StepVerdict : std::uint8_t { Apply, Damaged, BadLoss, BadGradient };
+
+// Something that was found wrong in a rank's memory.
+struct MemoryDamage {
+  int rank;
+  std::string what;
+  int source = -1;  // a rank that has it right; -1: nobody is known to
 };
 
 struct EngineOptions {
@@ -39,6 +67,7 @@ struct EngineOptions {
   int local_steps = 1;                     // steps between averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
   Heartbeat* heartbeat = nullptr;  // tells a watchdog how far this rank is; null: nobody
+  EngineGuards guards = {};
 };
 
 // What is the same for all ranks in a step, but for `requests`.
@@ -102,6 +131,20 @@ class GradientEngine : public PlanHooks {
   // gradient. Slot 0 holds sums over samples (of all weights in sums()) of what this rank owns.
   void before_update(std::function<double()> inspect) { inspect_ = std::move(inspect); }
 
+  // Of the last step, alike on all ranks: whether updates were applied. A step that was not left values, states and
+  // means as they were, and can be run again.
+  StepVerdict verdict() const { return verdict_; }
+  const GradientFinding& gradient_finding() const { return finding_; }
+  double loss_of(int rank) const { return std::bit_cast<double>(control_->word(rank, kLossWord)); }
+  GradientGuard* gradient_guard() { return guard_.get(); }  // null if nobody asked for one
+
+  // Between steps; all collective. What of all ranks' memory is damaged, by its seals and by comparison of copies;
+  // where a rank has it right, it gets there if `repair`. After it (or a load) nothing counts as damaged.
+  std::vector<MemoryDamage> examine(bool repair);
+  bool intact();  // whether all ranks' seals fit now
+  // What this rank has for itself (running statistics) was moved on after the step.
+  void own_values_moved() { sealed_version_ = sealed_version_ > 0 ? store_.version() : 0; }
+
   // For the other ranks of the node: do not wait for this one.
   void fail();
   std::size_t bytes() const;  // of memory that is not the store's
@@ -136,6 +179,27 @@ class GradientEngine : public PlanHooks {
     return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
   }
   void average_values();
+  void make_guards();
+  bool verifies() const { return due(options_.guards.verify_every); }
+  bool compares() const { return !keeps_gradients_local() && due(options_.guards.compare_every); }
+  bool due(std::int64_t every, std::int64_t ahead = 0) const {
+    return every > 0 && (update_.count + ahead) % every == 0;
+  }
+  void look_at_memory();
+  void judge();
+  void judge_gradient();
+  bool copies_differ() const;
+  void note_seals();
+  void verify_before_update(std::size_t bucket, std::span<const Range> ranges);
+  void seal(std::size_t bucket, std::span<const Range> ranges);
+  void inject_flips() const;
+  struct DamagedBlock {
+    std::int64_t block;
+    BallotResult result;
+  };
+  std::vector<DamagedBlock> compare_blocks();
+  void restore(std::int64_t block, const BallotResult& result);
+  bool applies() const { return has_samples_ && verdict_ == StepVerdict::Apply; }
   void take_times(Trace::Clock::time_point since);
   bool shards_optimizer() const { return options_.shard_optimizer && memory_.domains().count() > 1; }
   std::byte* gradient_of(std::size_t bucket, int local_rank) const;
@@ -178,6 +242,14 @@ class GradientEngine : public PlanHooks {
   bool posted_ = false;              // the control block of this step; until it is finished
   bool sums_known_ = false, squares_started_ = false, decided_ = false;
   double gradient_norm_ = 0;
+
+  std::unique_ptr<Seals> seals_;
+  std::unique_ptr<GradientGuard> guard_;
+  GradientFinding finding_;
+  StepVerdict verdict_ = StepVerdict::Apply;
+  std::uint64_t sealed_version_ = 0;  // of the values that the seals are of; 0: of none
+  std::uint64_t late_damage_ = 0;     // found when it was too late for this step: what the next one tells
+  double local_loss_ = 0;
   enum class Update : std::uint8_t { Due, ValuesSent, Done };
   std::vector<Update> updates_;             // by bucket
   std::size_t updated_ = 0;                 // buckets

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/finite.h"
 
 namespace lockstep {
 namespace {
@@ -300,6 +301,16 @@ const double* Plan::statistic_sums(std::size_t i) const {
 
 bool Plan::is_collective() const {
   return std::ranges::any_of(assembly_.steps, [](const PlanStep& step) { return step.op->is_collective(); });
+}
+
+bool Plan::is_finite(std::size_t s) const {
+  const std::vector<int>& outputs = assembly_.steps[s].outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const PlanBuffer& b = assembly_.buffers[static_cast<std::size_t>(outputs[i])];
+    if (first_nonfinite(arguments_[s].outputs[i], b.type.dtype, b.layout.storage_elements(b.type.shape)) >= 0)
+      return false;
+  }
+  return true;
 }
 
 double Plan::flops() const {

@@ -68,6 +68,9 @@ class Plan {
   // Has nodes that all ranks run together.
   bool is_collective() const;
 
+  // Whether what a step has left is finite; right after it, before the next one.
+  bool is_finite(std::size_t step) const;
+
   // For people: a line per step with shapes, layouts, bytes, FLOPs; and the totals.
   std::string describe() const;
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }

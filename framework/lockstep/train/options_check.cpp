@@ -109,6 +109,12 @@ void check_communication(const Options& o) {
         "--clip-norm {}: with --local-steps no rank knows the whole gradient", o.clip_norm);
 }
 
+void check_safety(const Options& o) {
+  check(o.local_steps == 1 || (o.guard_norm == 0 && o.guard_spike == 0), kPlace,
+        "--guard-norm {} and --guard-spike {}: with --local-steps no rank knows the whole gradient", o.guard_norm,
+        o.guard_spike);
+}
+
 }  // namespace
 
 void validate(const Options& options, int world_size) {
@@ -118,6 +124,7 @@ void validate(const Options& options, int world_size) {
   check_rates(options);
   check_communication(options);
   check_run(options);
+  check_safety(options);
 }
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {

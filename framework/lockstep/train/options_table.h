@@ -321,6 +321,39 @@ void visit_safety(O& o, Visit& visit) {
        .text = "updates between lines of OUTPUT/hashes.jsonl, a hash of every tensor by which `lockstep compare` finds "
                "where two runs part; 0: none"},
       o.hash_every);
+  visit({.name = "verify-every",
+         .value = "N",
+         .text = "updates between looks at hashes of weights and optimizer state in memory, taken when they were "
+                 "written; 0: never"},
+        o.verify_every);
+  visit({.name = "compare-every",
+         .value = "N",
+         .text = "updates between comparisons of the copies of weights that nodes (or ranks) have; 0: never"},
+        o.compare_every);
+  visit({.name = "on-mismatch",
+         .value = "WHAT",
+         .text = "when memory is not what was written or copies differ: repair (from a copy that is right, else "
+                 "rollback), rollback (load the newest checkpoint and go on, else stop), or stop (status 77)",
+         .choices = {"repair", "rollback", "stop"}},
+        o.on_mismatch);
+  visit({.name = "guard-action",
+         .value = "WHAT",
+         .text = "when the loss is not finite, or the gradient past a limit: log, skip the update (also where the "
+                 "gradient alone is not finite), or stop (status 77)",
+         .choices = {"log", "skip", "stop"}},
+        o.guard_action);
+  visit({.name = "guard-norm", .value = "X", .text = "largest norm of the gradient before clipping; 0: any"},
+        o.guard_norm);
+  visit({.name = "guard-spike",
+         .value = "X",
+         .text = "largest norm of any parameter's gradient, in multiples of its running mean; 0: any"},
+        o.guard_spike);
+  visit({.name = "guard-warn",
+         .value = "X",
+         .text = "part of --guard-norm and --guard-spike from which a gradient is logged",
+         .high = 1,
+         .above_low = true},
+        o.guard_warn);
 }
 
 template <class O, class Visit>

@@ -52,6 +52,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     body(*session);
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();
+  } catch (const UntrustedError& error) {
+    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    return kExitUntrusted;
   } catch (const comm::AgreedError& error) {
     if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return 1;

@@ -98,10 +98,12 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
           .bucket_bytes = static_cast<std::int64_t>(options_.bucket_mb * 1048576),
           .clip_norm = options_.clip_norm,
           .parallel = parallel_options(options_),
+          .guards = guard_options(options_),
           .compile = compile_options(comm_, options_),
           .autotune = options_.autotune,
           .autotune_cache = autotune_cache(),
           .heartbeat = &heartbeat_});
+  trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { open_loaders(); });
   forecast_memory();
   announce();
@@ -249,8 +251,10 @@ void Session::Batches::advance() {
 
 void Session::report(const Totals& step) {
   evaluation_due_ = evaluation_is_due();
-  epoch_totals_.loss += step.loss * step.weight;
-  epoch_totals_.weight += step.weight;
+  if (step.outcome == StepOutcome::RolledBack) return;
+  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
+  epoch_totals_.loss += applied ? step.loss * step.weight : 0;
+  epoch_totals_.weight += applied ? step.weight : 0;
   epoch_totals_.samples += step.samples;
   for (const auto& [name, count] : step.counts) epoch_totals_.counts[name] += count;
   follow_trace();

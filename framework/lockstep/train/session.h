@@ -77,6 +77,7 @@ class Session {
   void save_checkpoint();     // copied now, written in the background
   void finish_checkpoints();  // until the last one is on the disk; collective
   void log_hashes();
+  bool roll_back();
   nlohmann::json metadata() const;
   double epochs_done() const;  // a fraction within an epoch
   double seconds() const;

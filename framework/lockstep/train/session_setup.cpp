@@ -101,6 +101,18 @@ ParallelOptions parallel_options(const Options& o) {
   return parallel;
 }
 
+GuardOptions guard_options(const Options& o) {
+  return {.verify_every = o.verify_every,
+          .compare_every = o.compare_every,
+          .on_mismatch = o.on_mismatch == "repair"     ? OnMismatch::Repair
+                         : o.on_mismatch == "rollback" ? OnMismatch::RollBack
+                                                       : OnMismatch::Stop,
+          .action = o.guard_action == "log"    ? GuardAction::Log
+                    : o.guard_action == "skip" ? GuardAction::Skip
+                                               : GuardAction::Stop,
+          .gradient = {.norm = o.guard_norm, .spike = o.guard_spike, .warn = o.guard_warn}};
+}
+
 CompileOptions compile_options(const comm::Communicator& comm, const Options& o) {
   CompileOptions compile;
   compile.recompute = o.recompute == "none"     ? Recompute::None

@@ -14,6 +14,7 @@
 #include "lockstep/optim/schedule.h"
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/guards.h"
 #include "lockstep/train/options.h"
 #include "lockstep/train/parallel_options.h"
 
@@ -41,6 +42,7 @@ std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
 // What kernels the model is compiled to; bf16 where all ranks have the instructions or emulation is asked for.
 // Collective.
 ParallelOptions parallel_options(const Options& options);
+GuardOptions guard_options(const Options& options);
 CompileOptions compile_options(const comm::Communicator& comm, const Options& options);
 // `horizon` is the length of the run in epochs.
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);

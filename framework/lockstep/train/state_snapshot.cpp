@@ -42,7 +42,8 @@ std::size_t StateSnapshot::add_region(const std::byte* source, std::size_t bytes
   return std::exchange(bytes_, bytes_ + whole_lines(bytes));
 }
 
-void StateSnapshot::take() {
+void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
+  more_ = std::move(more);
   constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes
   std::vector<Region> pieces;
   for (const Region& r : regions_) {
@@ -62,12 +63,14 @@ checkpoint::TensorSource StateSnapshot::tensors() {
   std::size_t bytes = 0;
   for (const Entry& e : entries_)
     bytes += static_cast<std::size_t>(e.parameter->shape.elements()) * size_of(store_.dtype(e.parameter));
-  return {.count = entries_.size(), .bytes = bytes, .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& {
+  for (const checkpoint::NamedTensor& t : more_) bytes += t.tensor.bytes();
+  return {.count = entries_.size() + more_.size(), .bytes = bytes, .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& {
             return tensor(i);
           }};
 }
 
 const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
+  if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
   const DType dtype = store_.dtype(e.parameter);
   current_ = {};  // its memory first

@@ -18,8 +18,8 @@ class StateSnapshot {
   StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
                 const std::string& optimizer);
 
-  // At a fence, with nobody reading tensors().
-  void take();
+  // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
+  void take(std::vector<checkpoint::NamedTensor> more = {});
   // The tensors of train::weights() and train::optimizer_state(), as of the last take(); refers to this. Any one
   // thread.
   checkpoint::TensorSource tensors();
@@ -41,6 +41,7 @@ class StateSnapshot {
   const ParameterStore& store_;
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
+  std::vector<checkpoint::NamedTensor> more_;
   std::size_t bytes_ = 0;
   AlignedBuffer memory_;
   checkpoint::NamedTensor current_;  // what tensors() handed out last

@@ -114,7 +114,8 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
                     .thread = drives_by_thread(),
                     .local_steps = options_.parallel.local_steps,
                     .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()},
-                    .heartbeat = &heartbeat_});
+                    .heartbeat = &heartbeat_,
+                    .guards = options_.guards.engine()});
   if (world_.size > 1 && !options_.parallel.hook)
     check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
   if (collective_) {
@@ -221,6 +222,7 @@ Plan& Trainer::fill(Mode mode, const data::Batch& batch, Range rows, std::uint64
   if (void* ids = plan.input(Graph::kSampleIds)) {
     std::copy_n(batch.step.samples.begin() + rows.begin, rows.size(), static_cast<std::int64_t*>(ids));
   }
+  if (mode == Mode::Train && rows.size() > 0) damage_input(plan);
   return plan;
 }
 
@@ -291,11 +293,8 @@ void Trainer::add_forward(const Plan& plan, std::int64_t samples) {
 // through.
 void Trainer::run_leaf(const Local& local, Range leaf) {
   std::int64_t last = options_.accumulate - 1;  // the last micro-batch that is run
-  const auto is_run = [&](std::int64_t micro) {
-    return plans_are_collective_ || part_of(leaf.size(), options_.accumulate, micro).size() > 0;
-  };
-  while (last > 0 && !is_run(last)) --last;
-  if (!is_run(last)) {
+  while (last > 0 && !is_run(leaf, last)) --last;
+  if (!is_run(leaf, last)) {
     engine_->sums_ready();
     engine_->zero_gradients();
     engine_->end_leaf();
@@ -314,6 +313,12 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
   engine_->end_leaf();
 }
 
+// A streamed batch is one leaf, and all that a rank has is its part.
+Range Trainer::rows_of(const Local& local, std::int64_t leaf) const {
+  if (local.global_size < 0) return {0, local.batch->samples()};
+  return part_of(local.global_size, world_.tree.leaves(), leaf);
+}
+
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                                 std::uint64_t position_word) {
   if (profile_) profile_->begin_step();
@@ -323,7 +328,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   }
   const std::int64_t step = updates_ + 1;
   heartbeat_.enter_step(step);
-  or_poison(comm_, *engine_, [&] {
+  const auto run = [&] {
     fault_point("step.begin", step);
     engine_->begin_step({.samples = samples_word,
                          .position = position_word,
@@ -331,24 +336,27 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
                          .learning_rate = learning_rate,
                          .update = step});
     const Range mine = world_.my_leaves();
-    for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-      const bool streamed = local.global_size < 0;  // then this rank is one leaf, and all it has is its part
-      run_leaf(local,
-               streamed ? Range{0, local.batch->samples()} : part_of(local.global_size, world_.tree.leaves(), leaf));
-    }
+    for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) run_leaf(local, rows_of(local, leaf));
     const StepProfile::Timer timer(profile_.get(), Part::Wait);
     fault_point("step.gradients", step);
     engine_->finish_step();
-  });
+  };
+  int attempts = 0;
+  do {
+    or_poison(comm_, *engine_, run);
+  } while (run_again(local, attempts++));
   requests_ = engine_->requests();
   heartbeat_.enter(Heartbeat::Phase::Outside);
   if (trial_) end_trial_step();
   set_totals(engine_->sums(), totals_);
+  totals_.outcome = outcome_;
+  if (outcome_ == StepOutcome::RolledBack) totals_.samples = 0;
   if (totals_.samples == 0) return totals_;
   updates_ = step;
-  {
+  if (outcome_ == StepOutcome::Applied) {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
     move_statistics();
+    engine_->own_values_moved();
   }
   last_weight_ = totals_.weight;
   if (profile_) profile_->end_step();

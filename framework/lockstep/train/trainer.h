@@ -22,6 +22,7 @@
 #include "lockstep/parallel/tree_collective.h"
 #include "lockstep/parallel/updater.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/guards.h"
 #include "lockstep/train/overlap_trial.h"
 #include "lockstep/train/parallel_options.h"
 #include "lockstep/train/state.h"
@@ -43,6 +44,7 @@ struct TrainerOptions {
   std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
   ParallelOptions parallel = {};
+  GuardOptions guards = {};
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
@@ -55,6 +57,7 @@ struct Totals {
   std::int64_t samples = 0;
   std::map<std::string, double> counts = {};
   bool whole = true;  // false: a request ended the evaluation early, and these are sums of a part
+  StepOutcome outcome = StepOutcome::Applied;  // RolledBack: nothing else is told, the next batch is an earlier one
 
   double fraction(const std::string& count) const {
     const auto found = counts.find(count);
@@ -103,6 +106,10 @@ class Trainer {
   // From now on `inspect` is called in every step after all gradients are summed and before weights change: gradient()
   // then is this step's. It returns a factor for the gradient (1: as it is). All ranks set it alike.
   void before_update(std::function<double()> inspect);
+  // How to go back to a state that can be trusted: loads it (load()) on all ranks, and false if there is none.
+  // Collective, called within step().
+  void on_roll_back(std::function<bool()> roll_back) { roll_back_ = std::move(roll_back); }
+  std::int64_t skipped() const { return skipped_; }  // updates that guards held back
   // Notes what happens when in the steps that follow; null: nothing. The trace outlives them.
   void note_in(Trace* trace) {
     trace_ = trace;
@@ -166,6 +173,26 @@ class Trainer {
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                          std::uint64_t position_word);
   void add_up(const std::vector<std::vector<double>>& sums, std::uint64_t requests = 0);
+  Range rows_of(const Local& local, std::int64_t leaf) const;
+  bool is_run(Range leaf, std::int64_t micro) const {
+    return plans_are_collective_ || part_of(leaf.size(), options_.accumulate, micro).size() > 0;
+  }
+  bool run_again(const Local& local, int attempts);
+  bool recover(int attempts);
+  bool refuse(const Local& local, int attempts);
+  bool is_repaired(std::string& text);
+  std::string compare_findings(const Local& local);
+  void require_intact();
+  std::vector<checkpoint::NamedTensor> guard_state();
+  std::string who(int rank) const;
+  template <class Visit>
+  void repeat(const Local& local, const Visit& visit);
+  std::string find_nonfinite(const Local& local);
+  std::string find_spike(const Local& local, const std::string& parameter);
+  std::string find_bad_input(Plan& plan, const data::Batch& batch, Range rows) const;
+  void suspect(int rank, int times);
+  void tell_findings();
+  void damage_input(Plan& plan) const;
   void set_totals(std::span<const double> sums, Totals& totals) const;
   void move_statistics();
   void broadcast_weights();
@@ -197,6 +224,10 @@ class Trainer {
   std::unique_ptr<OverlapTrial> trial_;  // null: decided
   std::unique_ptr<StepProfile> profile_;
   std::int64_t updates_ = 0;
+  std::function<bool()> roll_back_;
+  StepOutcome outcome_ = StepOutcome::Applied;
+  std::int64_t skipped_ = 0, skipped_in_a_row_ = 0, findings_ = 0;
+  std::vector<int> suspicions_;  // by rank
 };
 
 }  // namespace lockstep::train

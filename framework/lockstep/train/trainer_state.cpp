@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/";
+const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/", kGuard = "guard/norms";
 
 // The root's texts on every rank.
 void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
@@ -49,13 +49,22 @@ Tensor Trainer::observed(const std::string& name) const {
   return last_plan_->observed(name);
 }
 
+std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
+  GradientGuard* guard = engine_->gradient_guard();
+  if (guard == nullptr || options_.guards.gradient.spike <= 0) return {};
+  const std::span<const double> means = guard->state();
+  return {{kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)}};
+}
+
 std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
+  require_intact();
   engine_->fence();
   engine_->collect_states();
   std::vector<checkpoint::NamedTensor> tensors;
   if (wanted) {
     tensors = weights(model_.parameters(), kModel);
     std::ranges::move(optimizer_state(model_.parameters(), updater_->rule(), kOptimizer), std::back_inserter(tensors));
+    std::ranges::move(guard_state(), std::back_inserter(tensors));
   }
   engine_->drop_foreign_states();
   return tensors;
@@ -66,9 +75,10 @@ std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
 }
 
 void Trainer::snapshot(StateSnapshot* into) {
+  require_intact();
   engine_->fence();
   engine_->collect_states();
-  if (into != nullptr) into->take();
+  if (into != nullptr) into->take(guard_state());
   engine_->drop_foreign_states();
 }
 
@@ -78,6 +88,11 @@ void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int
   if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
   engine_->drop_foreign_states();
   engine_->fence();
+  const auto norms = std::ranges::find(tensors, kGuard, &checkpoint::NamedTensor::name);
+  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && norms != tensors.end()) {
+    const std::span<const double> saved = norms->tensor.data<double>();
+    if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
+  }
   updates_ = updates;
 }
 

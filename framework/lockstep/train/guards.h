@@ -1,0 +1,47 @@
+// What a trainer does about results that cannot be trusted: memory that changed by itself, copies that differ, losses
+// and gradients that are no good, and ranks that compute wrongly. Without options nothing is looked at.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/parallel/gradient_engine.h"
+
+namespace lockstep::train {
+
+// Thrown by all ranks together when going on would train on something wrong. Programs exit with kExitUntrusted.
+class UntrustedError : public comm::AgreedError {
+ public:
+  using AgreedError::AgreedError;
+};
+inline constexpr int kExitUntrusted = 77;
+
+enum class OnMismatch : std::uint8_t {
+  Stop,
+  Repair,
+  RollBack
+};  // what is not possible falls to the next: roll back, stop
+enum class GuardAction : std::uint8_t { Log, Skip, Stop };
+
+struct GuardOptions {
+  std::int64_t verify_every = 0, compare_every = 0;  // updates; 0: never
+  OnMismatch on_mismatch = OnMismatch::Stop;
+  GuardAction action = GuardAction::Log;
+  GradientGuardOptions gradient = {};
+
+  EngineGuards engine() const;
+};
+
+// What became of a step.
+enum class StepOutcome : std::uint8_t { Applied, Skipped, RolledBack };
+
+// A matrix product whose every partial sum is exact in f32, so that each rank must get the same bits, whatever its
+// BLAS, threads and instructions: a hash of the answer by OpenBLAS, and by integers.
+struct KnownProduct {
+  std::uint64_t computed = 0, expected = 0;
+};
+KnownProduct known_product();
+
+}  // namespace lockstep::train

@@ -1,0 +1,396 @@
+// Memory that changes by itself, samples that are no numbers, gradients that jump: at a chosen rank, which has to be
+// named, and what remains has to be what an undisturbed run has, bit for bit.
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <limits>
+#include <sstream>
+
+#include "lockstep/core/log.h"
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+using comm::Communicator;
+using train::GuardAction;
+using train::OnMismatch;
+
+// What this rank's log says.
+class CapturedLog {
+ public:
+  CapturedLog()
+      : before_(install_log(
+            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text_)))) {}
+  ~CapturedLog() { install_log(before_); }
+  CapturedLog(const CapturedLog&) = delete;
+  CapturedLog& operator=(const CapturedLog&) = delete;
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+Task guarded(const train::GuardOptions& guards, bool share) {
+  Task task;
+  task.options.rule = optim::sgd({.momentum = 0.9});
+  task.options.guards = guards;
+  task.options.parallel.share_weights = share;
+  return task;
+}
+
+int last_rank() { return world().size() - 1; }
+
+ParameterStore& store(Rig& rig) { return rig.trainer->model().parameters(); }
+
+// Who writes the last elements: the last rank, if there are blocks enough to share.
+int owner(Rig& rig) {
+  const std::int64_t blocks = (store(rig).buckets().front().elements + 1023) / 1024;
+  return store(rig).memory().shares() ? std::min(last_rank(), static_cast<int>(blocks) - 1) : last_rank();
+}
+
+// A bit of what the owner wrote there; in values, or in the momentum.
+void flip(Rig& rig, bool momentum = false) {
+  if (world().rank() == owner(rig)) {
+    const Bucket& bucket = store(rig).buckets().front();
+    std::byte* memory = momentum ? bucket.states[0] : bucket.values;
+    memory[static_cast<std::size_t>(bucket.elements - 40) * 4 + 2] ^= std::byte{4};
+  }
+  world().barrier();
+}
+
+train::GuardOptions verifying(OnMismatch on_mismatch) { return {.verify_every = 1, .on_mismatch = on_mismatch}; }
+
+TEST(Memory, UndisturbedRunsAreLeftAlone) {
+  for (const bool share : {true, false}) {
+    const Task task = guarded({.verify_every = 1, .compare_every = 2, .action = GuardAction::Stop}, share);
+    Rig rig(world(), task);
+    rig.train(3);
+    const auto saved = rig.trainer->state();  // owners' values change on purpose, and nobody is accused
+    const std::uint64_t hash = rig.trainer->weights_hash();
+    rig.train(2);
+    rig.trainer->load(saved, 3);
+    EXPECT_EQ(rig.trainer->weights_hash(), hash);
+    rig.train(4);
+    store(rig).write("2.bias", Tensor(Shape{17}, DType::F32));
+    store(rig).refresh();
+    world().barrier();
+    rig.train(2);
+  }
+}
+
+TEST(Memory, AFlippedWeightIsRepairedFromACopy) {
+  if (world().size() == 1) GTEST_SKIP() << "one copy";
+  for (const std::int64_t every : {1, 3}) {
+    Task task = guarded(verifying(OnMismatch::Repair), false);
+    task.options.guards.verify_every = every;
+    task.steps = 8;
+    const auto undisturbed = run_task(world(), task);
+    const CapturedLog log;
+    Rig rig(world(), task);
+    rig.train(2);  // with 3: the update that is sealed
+    flip(rig);
+    rig.train(2);
+    flip(rig, true);  // of update 4, which nobody sealed if only every third is
+    if (every == 1) {
+      rig.train(4);
+      expect_same_bits(rig, *undisturbed, "repaired");
+    }
+    if (!world().is_root()) continue;
+    expect_contains(log.text(), fmt::format("after update 2: rank {} on ", last_rank()));
+    expect_contains(log.text(), ".weight [");
+    expect_contains(log.text(), "(rank 0 on ");
+    expect_contains(log.text(), "repaired from a copy; update 3 is done again");
+    if (every == 1) expect_contains(log.text(), "momentum of ");
+    if (every == 1) expect_contains(log.text(), "is suspected again, but gets the known product right");
+  }
+}
+
+TEST(Memory, WithoutACopyItStops) {
+  Task task = guarded(verifying(OnMismatch::Repair), true);
+  Rig rig(world(), task);
+  rig.train(2);
+  flip(rig);
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, fmt::format("[memory] after update 2: rank {} on ", owner(rig)));
+  expect_contains(error, "is not what was written there");
+}
+
+TEST(Memory, WithoutACopyItRollsBack) {
+  for (const bool share : {true, false}) {
+    Task task = guarded(verifying(share ? OnMismatch::Repair : OnMismatch::RollBack), share);
+    task.steps = 7;
+    const auto undisturbed = run_task(world(), task);
+    Rig rig(world(), task);
+    rig.train(2);
+    const auto saved = rig.trainer->state();
+    const data::SamplerPosition position = rig.loader->position();
+    int times = 0;
+    rig.trainer->on_roll_back([&] {
+      rig.trainer->load(saved, 2);
+      rig.loader->seek(position);
+      return ++times > 0;
+    });
+    rig.train(2);
+    flip(rig, true);
+    data::Batch batch = rig.loader->next();
+    EXPECT_EQ(rig.trainer->step(batch, rig.lr).outcome, train::StepOutcome::RolledBack);
+    EXPECT_EQ(rig.trainer->updates(), 2);
+    rig.train(5);
+    EXPECT_EQ(times, 1);
+    EXPECT_EQ(rig.trainer->weights_hash(), undisturbed->trainer->weights_hash());
+    EXPECT_EQ(distance(*rig.trainer, *undisturbed->trainer), 0.0);
+  }
+}
+
+TEST(Memory, AFlipBetweenTheLookAndTheUpdateIsFoundInTheNextStep) {
+  Task task = guarded(verifying(OnMismatch::Repair), true);
+  Rig rig(world(), task);
+  rig.train(2);
+  const Bucket& bucket = store(rig).buckets().front();
+  const bool mine = world().rank() == owner(rig);
+  int calls = 0;
+  rig.trainer->before_update([&] {
+    if (++calls == 1 && mine) bucket.values[static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+    return 1.0;
+  });
+  rig.train(1);
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, fmt::format("[memory] after update 3: rank {} on ", owner(rig)));
+}
+
+TEST(Memory, DamageIsNotSaved) {
+  for (const bool share : {true, false}) {
+    Rig rig(world(), guarded(verifying(OnMismatch::Repair), share));
+    rig.train(2);
+    const std::uint64_t hash = rig.trainer->weights_hash();
+    flip(rig);
+    const std::string error = error_of([&] { rig.trainer->state(); });
+    if (share || world().size() == 1) {
+      expect_contains(error, "is not what was written there");
+    } else {
+      EXPECT_EQ(error, "no error");
+      EXPECT_EQ(rig.trainer->weights_hash(), hash);
+    }
+  }
+}
+
+TEST(Copies, AreComparedAndTheMajorityRepairs) {
+  if (world().size() < 3) GTEST_SKIP() << "no majority";
+  for (const int what : {0, 1, 2}) {
+    Task task = guarded({.compare_every = 2, .on_mismatch = OnMismatch::Repair}, false);
+    if (what == 2) {
+      task.network = make_resnet;
+      task.channels = 3;
+      task.side = 8;
+    }
+    const auto undisturbed = run_task(world(), task);
+    const CapturedLog log;
+    Rig rig(world(), task);
+    rig.train(3);
+    if (what < 2) flip(rig, what == 1);
+    if (what == 2 && world().rank() == last_rank())
+      static_cast<float*>(store(rig).value(store(rig).find("bn1.running_mean")))[0] += 1;
+    rig.train(3);
+    expect_same_bits(rig, *undisturbed, "repaired");
+    if (world().is_root()) expect_contains(log.text(), fmt::format("after update 3: rank {} on ", last_rank()));
+    if (world().is_root() && what == 2) expect_contains(log.text(), "bn1.running_mean is not what");
+  }
+}
+
+// The first two ranks are one node, the others another: copies of different numbers of ranks.
+Communicator two_nodes() { return Communicator::world({.sharing_domain = world().rank() < 2 ? "one" : "other"}); }
+
+TEST(Copies, OfTwoNodesRepairEachOther) {
+  if (world().size() < 3) GTEST_SKIP() << "one node";
+  const Communicator nodes = two_nodes();
+  Task task = guarded({.verify_every = 1, .compare_every = 1, .on_mismatch = OnMismatch::Repair}, true);
+  const auto undisturbed = run_task(nodes, task);
+  const CapturedLog log;
+  Rig rig(nodes, task);
+  ASSERT_TRUE(store(rig).memory().shares());
+  rig.train(2);
+  if (world().rank() == last_rank()) {
+    const Bucket& bucket = store(rig).buckets().front();
+    bucket.values[static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+  }
+  world().barrier();
+  rig.train(4);
+  expect_same_bits(rig, *undisturbed, "repaired");
+  if (!world().is_root()) return;
+  expect_contains(log.text(), fmt::format("after update 2: rank {} on ", last_rank()));
+  expect_contains(log.text(), "repaired from a copy");
+}
+
+TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
+  if (world().size() < 3) GTEST_SKIP() << "one node";
+  const Communicator nodes = two_nodes();
+  Task task = guarded({.verify_every = 1, .compare_every = 1, .on_mismatch = OnMismatch::Repair}, true);
+  task.options.parallel.shard_optimizer = true;
+  Rig rig(nodes, task);
+  rig.train(3);
+  if (world().rank() == last_rank()) {
+    const Bucket& bucket = store(rig).buckets().front();
+    bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+  }
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+  expect_contains(error, ": momentum of ");
+}
+
+TEST(Copies, OfLocalStepsDifferOnPurpose) {
+  Task task = guarded({.verify_every = 1, .compare_every = 1}, false);
+  task.options.shards = 0;
+  task.options.parallel.local_steps = 2;
+  task.options.parallel.hook = std::make_shared<LocalHook>();
+  Rig rig(world(), task);
+  rig.train(3);
+  flip(rig);
+  expect_contains(error_of([&] { rig.train(1); }), fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+}
+
+TEST(Copies, TwoThatDifferStop) {
+  if (world().size() != 2) GTEST_SKIP() << "two copies";
+  Rig rig(world(), guarded({.compare_every = 2, .on_mismatch = OnMismatch::Repair}, false));
+  rig.train(3);
+  flip(rig);
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, "rank 0 on ");
+  expect_contains(error, "rank 1 on ");
+}
+
+// Trains with the last sample of the third update multiplied, which is the last rank's.
+std::string train_with_factor(Rig& rig, std::int64_t steps, float factor, std::int64_t* sample = nullptr) {
+  return error_of([&] {
+    for (std::int64_t s = 0; s < steps; ++s) {
+      data::Batch batch = rig.loader->next();
+      const auto row = static_cast<std::size_t>(batch.samples()) - 1;
+      if (s == 2 && batch.step.local.end == batch.step.global_size) {
+        for (std::size_t i = 0; i < 36; ++i) batch.at("image").data<float>()[36 * row + i] *= factor;
+      }
+      if (s == 2 && sample != nullptr) *sample = batch.step.samples[row];
+      const train::Totals& totals = rig.trainer->step(batch, rig.lr);
+      rig.losses.push_back(totals.outcome == train::StepOutcome::Skipped ? -1 : totals.loss);
+      rig.loader->recycle(std::move(batch));
+    }
+  });
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Loss, NotANumberStopsAndNamesRankAndSample) {
+  Rig rig(world(), guarded({.action = GuardAction::Stop}, true));
+  std::int64_t sample = 0;
+  const std::string error = train_with_factor(rig, 3, kNan, &sample);
+  sample = world().broadcast_value(sample, last_rank());
+  expect_contains(error, "[guard] update 3: the loss is nan");
+  expect_contains(error, fmt::format("rank {} on {}: 'image' of sample {} is not finite", last_rank(),
+                                     world().topology().host(last_rank()), sample));
+  for (int r = 0; r < last_rank(); ++r) EXPECT_EQ(error.find(fmt::format("rank {} on", r)), std::string::npos) << error;
+}
+
+TEST(Loss, ABadParameterIsNamed) {
+  Rig rig(world(), guarded({.action = GuardAction::Stop}, true));
+  rig.train(1);
+  Tensor bias(Shape{17}, DType::F32);
+  bias.data<float>()[4] = kNan;
+  store(rig).write("2.bias", bias);
+  store(rig).refresh();
+  world().barrier();
+  expect_contains(error_of([&] { rig.train(1); }), "the parameter 2.bias is not finite");
+}
+
+TEST(Loss, AnOverflowIsNamedByItsLayer) {
+  Rig rig(world(), guarded({.action = GuardAction::Stop}, true));
+  Tensor weight(Shape{17, 31}, DType::F32);
+  std::ranges::fill(weight.data<float>(), 1e38F);
+  store(rig).write("2.weight", weight);
+  store(rig).refresh();
+  world().barrier();
+  expect_contains(error_of([&] { rig.train(1); }), "first in 2 (");
+}
+
+TEST(Skipping, LeavesTheSameBitsOnAnyNumberOfRanks) {
+  for (const float factor : {kNan, -3000.0F}) {
+    for (const Wire wire : {Wire::Exact, Wire::BF16}) {
+      for (const bool share : {true, false}) {
+        train::GuardOptions guards{.verify_every = 1, .compare_every = 1, .action = GuardAction::Skip};
+        guards.gradient.norm = std::isnan(factor) ? 0 : 60;
+        Task task = guarded(guards, share);
+        task.options.parallel.wire = wire;
+        Rig alone(Communicator::self(), task), rig(world(), task);
+        EXPECT_EQ(train_with_factor(alone, 5, factor), "no error");
+        EXPECT_EQ(train_with_factor(rig, 5, factor), "no error");
+        EXPECT_EQ(rig.losses[2], -1) << factor;
+        EXPECT_EQ(rig.trainer->skipped(), 1);
+        expect_same_bits(rig, alone, fmt::format("factor {}", factor));
+        EXPECT_TRUE(std::isfinite(rig.losses[4]));
+      }
+    }
+  }
+}
+
+TEST(Skipping, LeavesEverythingAsItWas) {
+  Task task = guarded({.action = GuardAction::Skip}, true);
+  task.network = make_resnet;
+  task.channels = 3;
+  task.side = 8;
+  task.options.rule = optim::adam({});
+  Rig rig(world(), task);
+  rig.train(2);
+  const auto before = rig.trainer->state();
+  data::Batch batch = rig.loader->next();
+  if (world().rank() == last_rank()) batch.at("image").data<float>()[5] = kNan;
+  EXPECT_EQ(rig.trainer->step(batch, 0.1).outcome, train::StepOutcome::Skipped);
+  const auto after = rig.trainer->state();
+  ASSERT_EQ(before.size(), after.size());
+  for (std::size_t t = 0; t < before.size(); ++t) {
+    EXPECT_TRUE(std::ranges::equal(std::span(before[t].tensor.raw(), before[t].tensor.bytes()),
+                                   std::span(after[t].tensor.raw(), after[t].tensor.bytes())))
+        << before[t].name;
+  }
+  EXPECT_EQ(rig.trainer->updates(), 3);
+}
+
+TEST(Skipping, EndsWhenItIsNoAccident) {
+  Rig rig(world(), guarded({.action = GuardAction::Skip}, true));
+  data::Batch batch = rig.loader->next();
+  for (float& v : batch.at("image").data<float>()) v = kNan;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(rig.trainer->step(batch, 0.1).outcome, train::StepOutcome::Skipped);
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "10 updates before it were skipped");
+}
+
+TEST(Gradient, ASpikeNamesRankAndParameter) {
+  for (const bool relative : {false, true}) {
+    train::GuardOptions guards{.action = GuardAction::Stop};
+    (relative ? guards.gradient.spike : guards.gradient.norm) = relative ? 20 : 60;
+    Rig rig(world(), guarded(guards, true));
+    if (relative) rig.train(20);  // until there is a mean
+    const std::string error = train_with_factor(rig, 3, -3000);
+    expect_contains(error, relative ? "update 23: the gradient" : "update 3: the gradient has norm ");
+    expect_contains(error, "; most of it is of ");
+    expect_contains(error, fmt::format(".weight and from rank {} on ", last_rank()));
+  }
+}
+
+TEST(Gradient, OnlyLoggedWhereThatIsAskedFor) {
+  train::GuardOptions guards{.action = GuardAction::Log};
+  guards.gradient.norm = 60;
+  const CapturedLog log;
+  Rig rig(world(), guarded(guards, true));
+  EXPECT_EQ(train_with_factor(rig, 3, -3000), "no error");
+  EXPECT_EQ(rig.trainer->skipped(), 0);
+  if (world().is_root()) expect_contains(log.text(), "guard: update 3: the gradient has norm");
+}
+
+TEST(Product, IsExact) {
+  const train::KnownProduct product = train::known_product();
+  EXPECT_EQ(product.computed, product.expected);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,125 @@
+#include "lockstep/parallel/seals.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/nn/init.h"
+#include "lockstep/parallel/gradient_guard.h"
+
+namespace lockstep {
+namespace {
+
+// Two buckets: "a" (3000 elements and, after it, "b" with 40), and "c" (1500); "frozen" has no gradient.
+struct Model {
+  Parameter a{.shape = Shape{3000}, .initialize = nn::normal(0, 1)},
+      b{.shape = Shape{40}, .initialize = nn::constant(1)}, c{.shape = Shape{1500}, .initialize = nn::normal(0, 1)},
+      frozen{.shape = Shape{5}, .initialize = nn::constant(1)};
+  ParameterStore store{{{"a", &a}, {"b", &b}, {"c", &c}, {"frozen", &frozen}},
+                       {.optimizer_states = 1, .bucket_bytes = 4 * 3100}};
+  Model() { store.allocate({}, {&a, &b, &c}); }
+  std::vector<std::vector<Seals::Part>> all() const { return {{{{0, 3056}, true}}, {{{0, 1504}, true}}}; }
+  float* value(std::size_t bucket) { return reinterpret_cast<float*>(store.buckets()[bucket].values); }
+};
+
+const std::vector<std::string_view> kStates{"momentum"};
+
+TEST(Seals, FindTheBlockThatChanged) {
+  Model m;
+  ASSERT_EQ(m.store.buckets().size(), 2U);
+  Seals seals(m.store, m.all());
+  seals.seal();
+  EXPECT_EQ(seals.verify(), Seals::kNone);
+  m.value(0)[2047] += 1;
+  EXPECT_EQ(seals.describe(seals.verify(), kStates), "a [1024, 2048)");
+  m.value(0)[2047] -= 1;
+  m.value(0)[3010] += 1;  // in "b", which shares a block with the end of "a"
+  EXPECT_EQ(seals.describe(seals.verify(), kStates), "a [2048, 3008), b [0, 48)");
+  seals.seal();
+  reinterpret_cast<float*>(m.store.buckets()[1].states[0])[1499] += 1;
+  EXPECT_EQ(seals.describe(seals.verify(), kStates), "momentum of c [1024, 1504)");
+  EXPECT_EQ(seals.verify(0, {0, 3056}), Seals::kNone);
+  EXPECT_EQ(seals.verify(1, {0, 1024}), Seals::kNone);
+  EXPECT_NE(seals.verify(1, {1024, 1504}), Seals::kNone);
+}
+
+TEST(Seals, LookOnlyAtWhatIsTheirs) {
+  Model m;
+  Seals seals(m.store, {{{{1024, 2048}, false}}, {}});
+  seals.seal();
+  m.value(0)[0] += 1;
+  m.value(1)[0] += 1;
+  reinterpret_cast<float*>(m.store.buckets()[0].states[0])[1030] += 1;
+  EXPECT_EQ(seals.verify(), Seals::kNone);
+  m.value(0)[1024] += 1;
+  EXPECT_NE(seals.verify(), Seals::kNone);
+}
+
+TEST(Seals, PartsOfACopyAddUpToItsDigest) {
+  Model m;
+  Seals whole(m.store, m.all()), first(m.store, {{{{0, 1024}, true}}, {{{0, 1504}, true}}}),
+      second(m.store, {{{{1024, 3056}, true}}, {}});
+  for (Seals* s : {&whole, &first, &second}) s->verify();
+  for (const bool states : {false, true}) EXPECT_EQ(whole.digest(states), first.digest(states) + second.digest(states));
+  const std::uint64_t before = whole.digest(true), own = whole.own_digest();
+  std::swap_ranges(m.value(0), m.value(0) + 1024, m.value(0) + 1024);
+  whole.verify();
+  EXPECT_NE(whole.digest(true), before) << "blocks that change places";
+  EXPECT_EQ(whole.own_digest(), own);
+  static_cast<float*>(m.store.value(&m.frozen))[2] = 3;
+  whole.verify();
+  EXPECT_NE(whole.own_digest(), own);
+  EXPECT_EQ(whole.describe(whole.first_own(), kStates), "frozen");
+}
+
+TEST(Seals, WriteBringsABlockBack) {
+  Model m;
+  Seals seals(m.store, m.all());
+  seals.seal();
+  const std::span<std::byte> block = seals.bytes(2);
+  const std::vector<std::byte> content(block.begin(), block.end());
+  seals.flip(0);
+  EXPECT_EQ(seals.verify(), 0);
+  m.value(0)[2050] = 9;
+  seals.write(2, content);
+  EXPECT_EQ(seals.verify(), 0) << "the first is still damaged";
+  EXPECT_TRUE(std::ranges::equal(seals.bytes(2), content));
+}
+
+std::vector<double> squares(double first, double second) { return {first, 0, 0, second, 0}; }  // blocks 0 and 3
+
+TEST(GradientGuard, JudgesTheWholeByTheLimit) {
+  Model m;
+  GradientGuard guard(m.store, {.norm = 10, .warn = 0.5});
+  EXPECT_EQ(guard.look(squares(9, 0), 1).level, GradientFinding::Level::Fine);
+  EXPECT_EQ(guard.look(squares(36, 1), 1).level, GradientFinding::Level::Warn);
+  const GradientFinding& act = guard.look(squares(100, 400), 1);
+  EXPECT_EQ(act.level, GradientFinding::Level::Act);
+  EXPECT_EQ(act.str(), "the gradient has norm 22.36, the limit is 10, largest in the blocks of c");
+  EXPECT_EQ(guard.look(squares(100, 400), 0.1).level, GradientFinding::Level::Fine) << "of sums";
+}
+
+TEST(GradientGuard, JudgesParametersByTheirMeans) {
+  Model m;
+  GradientGuard guard(m.store, {.spike = 4});
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(guard.look(squares(100, 1e4 * i), 1).level, GradientFinding::Level::Fine) << "no mean yet";
+    guard.look(squares(100, 1), 1);
+    guard.accept();
+  }
+  EXPECT_EQ(guard.look(squares(100, 9), 1).level, GradientFinding::Level::Warn);
+  const GradientFinding& act = guard.look(squares(100, 25), 1);
+  EXPECT_EQ(act.level, GradientFinding::Level::Act);
+  EXPECT_EQ(act.str(), "the gradient in the blocks of c has norm 5, the limit is 4");
+}
+
+TEST(GradientGuard, NamesWhatIsNotFinite) {
+  Model m;
+  GradientGuard guard(m.store, {});
+  const GradientFinding& finding = guard.look(squares(1, std::nan("")), 1);
+  EXPECT_EQ(finding.level, GradientFinding::Level::Act);
+  EXPECT_EQ(finding.str(), "the gradient of c is not finite");
+}
+
+}  // namespace
+}  // namespace lockstep
