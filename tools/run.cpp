@@ -8,18 +8,17 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kHelp =
-    "Start a training job, and start it again from its newest checkpoint whatever ends it\n\n"
-    "  lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \\\n"
-    "    --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...\n\n"
-    "Every start has --resume auto: a new run needs a new --output, which has to be visible here. Hosts of mpirun's\n"
-    "--hostfile or --host are asked through ssh first; those that do not answer are left out, with fewer ranks, if "
-    "the\n"
-    "program has --global-batch (with --shards the result keeps its bits), and taken back later. What is done and why\n"
-    "stands on stderr and in OUTPUT/logs/supervisor.log. TERM, INT and HUP stop the job in good order, a second one "
-    "at\n"
-    "once; USR1 and USR2 go to its ranks. The exit code is the job's last: 0 done, 75 stopped in good order, 2 wrong\n"
-    "command line and 77 untrusted results (never started again), others after --max-restarts.";
+constexpr const char* kHelp = R"(Start a training job, and start it again from its newest checkpoint whatever ends it
+
+  lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \
+    --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...
+
+Every start has --resume auto: a new run needs a new --output, which has to be visible here. Hosts of mpirun's
+--hostfile or --host are asked through ssh first; those that do not answer are left out, with fewer ranks, if the
+program has --global-batch (with --shards the result keeps its bits), and taken back later. What is done and why
+stands on stderr and in OUTPUT/logs/supervisor.log. TERM, INT, HUP and USR2 stop the job in good order, a second one
+at once; USR1 asks it for a checkpoint. The exit code is the job's last: 0 done, 75 stopped in good order, 2 wrong
+command line and 77 untrusted results (never started again), others after --max-restarts.)";
 
 struct RunOptions {
   supervisor::SupervisorOptions supervisor;

@@ -52,13 +52,6 @@ std::multimap<pid_t, pid_t> children_by_parent() {
   return children;
 }
 
-bool is_rank(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
-  const std::string environment{std::istreambuf_iterator<char>(file), {}};
-  return environment.starts_with("OMPI_COMM_WORLD_RANK=") ||
-         environment.find(std::string("\0OMPI_COMM_WORLD_RANK=", 22)) != environment.npos;
-}
-
 }  // namespace
 
 void adopt_orphans() {
@@ -77,12 +70,6 @@ std::vector<pid_t> descendants() {
     }
   }
   return found;
-}
-
-std::vector<pid_t> local_ranks() {
-  std::vector<pid_t> ranks = descendants();
-  std::erase_if(ranks, [](pid_t pid) { return !is_rank(pid); });
-  return ranks;
 }
 
 std::size_t end_descendants() {

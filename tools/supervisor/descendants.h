@@ -16,9 +16,6 @@ void adopt_orphans();
 // All below this process, zombies apart.
 std::vector<pid_t> descendants();
 
-// Those of them that Open MPI started as ranks: its variables are in their environment.
-std::vector<pid_t> local_ranks();
-
 // Ends all below this process with SIGKILL, waits until they are gone and returns how many there were. An Error if
 // some are still there after ten seconds, as one in an uninterruptible state may be.
 std::size_t end_descendants();

@@ -8,7 +8,6 @@
 #include <cstdio>
 
 #include "lockstep/core/error.h"
-#include "tools/supervisor/descendants.h"
 #include "tools/supervisor/failure_reader.h"
 #include "tools/supervisor/process.h"
 
@@ -68,7 +67,7 @@ class Run {
   }
 
   void pass_signal(int number) {
-    if (number == SIGUSR1 || number == SIGUSR2) return process_.signal(number);  // launchers pass them on
+    if (number == SIGUSR1) return process_.signal(number);  // a checkpoint, please: launchers hand it on
     end_.asked = true;
     switch (++requests_) {
       case 1:
@@ -80,11 +79,7 @@ class Run {
     }
   }
 
-  void request_stop() {
-    const std::vector<pid_t> ranks = local_ranks();
-    if (ranks.empty()) return process_.signal(SIGTERM);
-    for (const pid_t rank : ranks) kill(rank, SIGTERM);  // one that has ended meanwhile needs none
-  }
+  void request_stop() { process_.signal(log_times(options_.output) != logs_before_ ? SIGUSR2 : SIGTERM); }
 
   void watch_start() {
     if (started_ || options_.start_limit.count() == 0 || Clock::now() < next_look_) return;

@@ -29,8 +29,8 @@ struct JobEnd {
   double seconds = 0;
 };
 
-// The ranks that run here are asked to stop by SIGTERM, which mpirun would turn into their end within a second; where
-// none does, mpirun gets it. A second request ends mpirun, a third kills it.
+// A job is asked to stop in good order by SIGUSR2, which mpirun and srun hand on to the ranks, while SIGTERM would be
+// their end; one that has not opened its logs yet gets SIGTERM. A second request ends it, a third kills the launcher.
 JobEnd run_job(const JobOptions& options, Signals& signals);
 
 }  // namespace lockstep::supervisor

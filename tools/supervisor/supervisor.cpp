@@ -196,7 +196,7 @@ bool Supervisor::pause(std::chrono::milliseconds time) {
   const auto until = Clock::now() + time;
   do {
     while (const auto number = signals_.next()) {
-      if (*number != SIGUSR1 && *number != SIGUSR2) return false;
+      if (*number != SIGUSR1) return false;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     pollfd file{signals_.descriptor(), POLLIN, 0};
