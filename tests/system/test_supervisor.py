@@ -158,7 +158,7 @@ class Signals(SupervisorTest):
 
 class Training(SupervisorTest):
     TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4, "--threads", 1, "--loaders", 0,
-                "--epochs", 0, "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]
+                "--epochs", 0, "--schedule", "constant", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]
 
     def job(self, ranks, steps, output):
         return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
