@@ -55,7 +55,9 @@ void add_run_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_flag("--restart-on-stop", o->supervisor.restart.restart_on_stop,
                     "Restart also after a stop in good order (75) that was not asked for here, as a time limit");
-  command->add_option("--min-ranks", o->supervisor.min_ranks, "Rather wait for hosts than train with fewer ranks")
+  command
+      ->add_option("--min-ranks", o->supervisor.min_ranks,
+                   "Rather wait for hosts, as long as it takes, than train with fewer ranks")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();
   command

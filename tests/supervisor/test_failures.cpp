@@ -54,6 +54,14 @@ TEST(RestartPolicy, PausesGrowUntilACheckpointIsNewer) {
   EXPECT_FALSE(policy.after({.code = 1, .newest_step = 6}).restart);
 }
 
+TEST(RestartPolicy, ForHostsItWaitsAsLongAsItTakes) {
+  RestartPolicy policy({.max_restarts = 1, .backoff = milliseconds(200)});
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.after({.code = 1, .no_hosts = true}).restart);
+  EXPECT_EQ(policy.after({.code = 1, .no_hosts = true}).pause, milliseconds(6400));
+  EXPECT_EQ(policy.after({.code = 1}).pause, milliseconds(200));
+  EXPECT_FALSE(policy.after({.code = 1}).restart);
+}
+
 TEST(RestartPolicy, NoPauseIsLongerThanFiveMinutes) {
   RestartPolicy policy({.max_restarts = 1000});
   milliseconds last{0};

@@ -156,6 +156,85 @@ class Signals(SupervisorTest):
         return path.read_text() if path.exists() else ""
 
 
+class Hosts(SupervisorTest):
+    """A script in place of mpirun says how it was called; another in place of ssh knows which hosts are up."""
+
+    def setUp(self):
+        super().setUp()
+        self.script("exit 0")
+        (self.scratch / "hosts").write_text("first slots=4\nsecond slots=2\nthird slots=2\n")
+        agent = self.scratch / "agent"
+        agent.write_text(f"#!/bin/sh\n[ -e {self.scratch}/down.$2 ] || exit 0\necho $2 does not answer to $1 >&2; exit 255\n")
+        agent.chmod(0o755)
+
+    def mpirun(self, text, *program_options, hosts=None):
+        path = self.scratch / "job.sh"
+        self.script(text)
+        path = path.rename(self.scratch / "mpirun")
+        hosts = hosts or ["--hostfile", str(self.scratch / "hosts"), "-n", "8"]
+        return [str(path), "--mca", "plm_rsh_agent", str(self.scratch / "agent"), "--mca", "plm_rsh_args", "-q", *hosts, "program",
+                "--output", str(self.output), *map(str, program_options)]
+
+    def down(self, *hosts):
+        for host in hosts:
+            (self.scratch / f"down.{host}").touch()
+
+    def log(self):
+        return (self.output / "logs" / "supervisor.log").read_text()
+
+    def test_all_there(self):
+        self.assertEqual(self.supervise(self.mpirun("exit 0", "--global-batch", 64)).status, 0)
+        self.assertIn(f"--hostfile {self.scratch}/hosts -n 8 program", self.starts()[0])
+        self.assertIn("start 1: 8 ranks on first, second, third; newest", self.log())
+
+    def test_a_lost_one_is_left_out_and_comes_back(self):
+        self.down("second")
+        result = self.supervise(self.mpirun(f"[ $count = 2 ] && exit 0; cp $out/logs/supervisor.hosts $out/shorter\n"
+                                            f"rm {self.scratch}/down.second; exit 1", "--global-batch", 64))
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("start 1: 6 ranks on first, third, without second (second does not answer to -q)", self.log())
+        self.assertIn(f"--hostfile {self.output}/logs/supervisor.hosts -n 6 program", self.starts()[0])
+        self.assertEqual((self.output / "shorter").read_text(), "first slots=4\nthird slots=2\n")
+        self.assertIn(f"--hostfile {self.scratch}/hosts -n 8 program", self.starts()[1])
+
+    def test_of_a_list(self):
+        self.down("b")
+        self.supervise(self.mpirun("exit 0", "--global-batch", 64, hosts=["-H", "a:2,b:4"]))
+        self.assertIn("-H a:2 program", self.starts()[0])
+
+    def test_the_job_is_stopped_for_one_that_is_back(self):
+        self.down("third")
+        result = self.supervise(self.mpirun(f"[ $count = 2 ] && exit 0; trap 'exit {STOPPED}' USR2; rm {self.scratch}/down.third\n{Signals.WAIT}",
+                                            "--global-batch", 64), "--rejoin", 0.001)
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("third answers again", self.log())
+        self.assertIn(" -n 6 ", self.starts()[0])
+        self.assertIn(" -n 8 ", self.starts()[1])
+
+    def expect_wait(self, command, reason, *options):
+        """It does not start before the lost host is back."""
+        self.down("second")
+        process = self.start(program("lockstep", "run", "--backoff", 0.05, *options, "--", *command))
+        self.wait_for(process, lambda: (self.output / "logs" / "supervisor.log").exists() and self.log().count(reason) >= 2)
+        self.assertFalse((self.output / "starts").exists())
+        (self.scratch / "down.second").unlink()
+        self.assertEqual(self.finish(process, 60).status, 0)
+        self.assertEqual(len(self.starts()), 1)
+
+    def test_fewer_than_wanted(self):
+        self.expect_wait(self.mpirun("exit 0", "--global-batch", 64), "fewer than --min-ranks 7", "--min-ranks", 7)
+
+    def test_a_batch_that_depends_on_ranks_needs_all(self):
+        self.expect_wait(self.mpirun("exit 0", "--batch-size", 8), "all hosts are needed, as the command has no --global-batch")
+
+    def test_keepalives_stay_as_the_user_wants_them(self):
+        show = "env | grep -E 'OMPI_(MCA_oob_tcp_keepalive|LOCKSTEP_JOB)' | sort > $out/env; exit 0"
+        environment = support.clean_environment(OMPI_MCA_oob_tcp_keepalive_time="7")
+        self.succeed(program("lockstep", "run", "--", *self.mpirun(show, "--global-batch", 64)), environment=environment)
+        self.assertRegex((self.output / "env").read_text(), r"^OMPI_LOCKSTEP_JOB=\S+\nOMPI_MCA_oob_tcp_keepalive_intvl=1\n"
+                         r"OMPI_MCA_oob_tcp_keepalive_probes=3\nOMPI_MCA_oob_tcp_keepalive_time=7\n$")
+
+
 class Training(SupervisorTest):
     TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4, "--threads", 1, "--loaders", 0,
                 "--epochs", 0, "--schedule", "constant", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]

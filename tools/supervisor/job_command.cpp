@@ -144,6 +144,12 @@ std::optional<std::string> JobCommand::mca(std::string_view name) const {
   return set == nullptr ? std::nullopt : std::optional<std::string>(set);
 }
 
+bool JobCommand::starts_by_ssh() const {
+  if (!mpirun_) return false;
+  if (const auto chosen = mca("plm")) return chosen->find("rsh") != chosen->npos;
+  return std::getenv("SLURM_JOB_ID") == nullptr;
+}
+
 std::vector<std::string> JobCommand::words(const Change& change) const {
   std::vector<std::string> words = words_;
   if (!change.lost.empty()) {

@@ -25,6 +25,9 @@ class JobCommand {
   std::optional<std::int64_t> ranks() const { return ranks_; }
   std::optional<std::string> mca(std::string_view name) const;
 
+  // Whether mpirun reaches other hosts through its plm_rsh, that is ssh; inside a Slurm job it does not unless told so.
+  bool starts_by_ssh() const;
+
   // Hosts of --hostfile or --host, read when the command was made; none: this machine, or what a scheduler gave.
   const std::vector<Host>& hosts() const { return hosts_; }
 

@@ -27,6 +27,7 @@ namespace {
   if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
       (!options.catch_output || dup2(output, STDOUT_FILENO) >= 0)) {
     for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
+    signal(SIGPIPE, SIG_DFL);
     execvp(words[0], words);
   }
   dprintf(STDERR_FILENO, "%s: %s\n", words[0], std::strerror(errno));
@@ -54,8 +55,8 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
 }
 
 Process::~Process() {
-  if (!ended()) {
-    signal(SIGKILL);
+  if (!status_) {
+    kill(pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

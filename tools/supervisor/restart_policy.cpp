@@ -6,8 +6,18 @@
 
 namespace lockstep::supervisor {
 
+using std::chrono::milliseconds;
+
+milliseconds RestartPolicy::pause(std::int64_t n) const {
+  constexpr milliseconds longest = std::chrono::minutes(5);
+  milliseconds pause = std::min(options_.backoff, longest);
+  for (std::int64_t i = 1; i < n && pause < longest; ++i) pause = std::min(2 * pause, longest);
+  return pause;
+}
+
 RestartPolicy::Decision RestartPolicy::after(const End& end) {
-  using std::chrono::milliseconds;
+  if (end.no_hosts) return {.restart = true, .pause = pause(++waits_), .reason = "waiting for hosts"};
+  waits_ = 0;
   if (end.newest_step > newest_step_) failures_ = 0;
   newest_step_ = std::max(newest_step_, end.newest_step);
   if (end.code == 0) return {.reason = "done"};
@@ -22,11 +32,8 @@ RestartPolicy::Decision RestartPolicy::after(const End& end) {
     return {.reason = fmt::format("{} ends without a newer checkpoint, --max-restarts is {}", failures_,
                                   options_.max_restarts)};
   }
-  constexpr milliseconds longest = std::chrono::minutes(5);
-  milliseconds pause = std::min(options_.backoff, longest);
-  for (std::int64_t i = 1; i < failures_ && pause < longest; ++i) pause = std::min(2 * pause, longest);
   return {.restart = true,
-          .pause = end.code == kStopped && failures_ == 1 ? milliseconds(0) : pause,
+          .pause = end.code == kStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
           .reason = fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
 }
 

@@ -1,5 +1,5 @@
 // Whether a job that ended is started again, and after which pause: twice as long after each failure since the newest
-// checkpoint last rose, at most five minutes, and only so often.
+// checkpoint last rose, at most five minutes, and only so often. For hosts it waits as long as it takes.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,7 @@ class RestartPolicy {
     int code = 0;                   // as a shell counts it
     std::int64_t newest_step = -1;  // of the checkpoints there are
     bool asked = false;             // the user ended it
+    bool no_hosts = false;          // it could not be started, as hosts are missing
     bool for_host = false;          // it was stopped to start again with more hosts
   };
   struct Decision {
@@ -35,8 +36,11 @@ class RestartPolicy {
   Decision after(const End& end);
 
  private:
+  // Before the n-th try in a row, from 1.
+  std::chrono::milliseconds pause(std::int64_t n) const;
+
   RestartOptions options_;
-  std::int64_t newest_step_ = -1, failures_ = 0;
+  std::int64_t newest_step_ = -1, failures_ = 0, waits_ = 0;
 };
 
 }  // namespace lockstep::supervisor

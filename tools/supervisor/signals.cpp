@@ -18,12 +18,16 @@ Signals::Signals() {
   check(sigaction(SIGHUP, nullptr, &hangup) == 0, "run", "SIGHUP: {}", std::strerror(errno));
   if (hangup.sa_handler == SIG_IGN) sigdelset(&wanted, SIGHUP);
   check(sigprocmask(SIG_BLOCK, &wanted, &previous_) == 0, "run", "signals: {}", std::strerror(errno));
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  check(sigaction(SIGPIPE, &ignore, &pipe_) == 0, "run", "SIGPIPE: {}", std::strerror(errno));
   descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   check(descriptor_ >= 0, "run", "signalfd: {}", std::strerror(errno));
 }
 
 Signals::~Signals() {
   close(descriptor_);
+  sigaction(SIGPIPE, &pipe_, nullptr);
   sigprocmask(SIG_SETMASK, &previous_, nullptr);
 }
 

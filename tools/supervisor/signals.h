@@ -1,5 +1,6 @@
-// The signals that the supervisor passes on, to be read one by one instead of interrupting it: TERM, INT, HUP (unless
-// it was ignored, as under nohup), USR1 and USR2. One per process; the earlier mask comes back with its end.
+// The signals that the supervisor answers, to be read one by one instead of interrupting it: TERM, INT, HUP (unless it
+// was ignored, as under nohup), USR1 and USR2. A closed stderr does not end it either. One per process; what was before
+// comes back with its end.
 #pragma once
 
 #include <csignal>
@@ -19,6 +20,7 @@ class Signals {
 
  private:
   sigset_t previous_{};
+  struct sigaction pipe_ {};
   int descriptor_ = -1;
 };
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <numeric>
 #include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
@@ -107,42 +106,46 @@ ProbeOptions Supervisor::probe_options() const {
   return probe;
 }
 
-Supervisor::Placement Supervisor::place() {
-  Placement placement;
-  const std::vector<Host>& all = command_.hosts();
-  std::vector<std::string> remote;
-  for (const Host& host : all) {
-    if (!is_this_machine(host.name)) remote.push_back(host.name);
+// Finds out which hosts are lost; returns them with the reasons.
+std::vector<std::string> Supervisor::probe() {
+  std::vector<std::string> asked, reasons;
+  for (const Host& host : command_.hosts()) {
+    if (command_.starts_by_ssh() && !is_this_machine(host.name)) asked.push_back(host.name);
   }
   lost_.clear();
-  std::vector<std::string> reasons;
-  for (const ProbeResult& result : Prober(probe_options(), remote).results()) {
+  for (const ProbeResult& result : Prober(probe_options(), asked).results()) {
     if (result.reason.empty()) continue;
     lost_.push_back(result.host);
     reasons.push_back(fmt::format("{} ({})", result.host, result.reason));
   }
   probed_ = Clock::now();
+  return reasons;
+}
+
+Supervisor::Placement Supervisor::place() {
+  const std::vector<std::string> reasons = probe();
+  const std::vector<Host>& all = command_.hosts();
   std::vector<Host> alive;
+  std::vector<std::string> names;
+  std::int64_t slots = 0;
   for (const Host& host : all) {
-    if (std::find(lost_.begin(), lost_.end(), host.name) == lost_.end()) alive.push_back(host);
+    if (std::find(lost_.begin(), lost_.end(), host.name) != lost_.end()) continue;
+    alive.push_back(host);
+    names.push_back(host.name);
+    slots += host.slots;
   }
   const auto ranks = ranks_for(alive, all, command_.ranks());
-  placement.change = {.resume_auto = newest() != first_,
-                      .lost = lost_,
-                      .hostfile = (output_ / "logs" / "supervisor.hosts").string(),
-                      .ranks = ranks};
-  for (const Host& host : alive) placement.used.push_back(host.name);
+  Placement placement{.change = {.resume_auto = newest() != first_,
+                                 .lost = lost_,
+                                 .hostfile = (output_ / "logs" / "supervisor.hosts").string(),
+                                 .ranks = ranks}};
   placement.description =
       fmt::format("{}{}{}", ranks ? fmt::format("{} ranks", *ranks) : "ranks as the launcher counts",
-                  all.empty() ? "" : fmt::format(" on {}", fmt::join(placement.used, ", ")),
-                  reasons.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
-  const std::int64_t slots = std::accumulate(alive.begin(), alive.end(), std::int64_t{0},
-                                             [](std::int64_t sum, const Host& host) { return sum + host.slots; });
-  if (lost_.empty()) return placement;
-  if (!fewer_ranks_) {
+                  names.empty() ? "" : fmt::format(" on {}", fmt::join(names, ", ")),
+                  lost_.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
+  if (!lost_.empty() && !fewer_ranks_) {
     placement.problem = "all hosts are needed, as the command has no --global-batch";
-  } else if (alive.empty() ||
-             ranks.value_or(std::max<std::int64_t>(slots, 1)) < std::max<std::int64_t>(options_.min_ranks, 1)) {
+  } else if (!all.empty() && (alive.empty() || ranks.value_or(std::max<std::int64_t>(slots, 1)) < options_.min_ranks)) {
     placement.problem = fmt::format("fewer than --min-ranks {}", options_.min_ranks);
   }
   return placement;
@@ -168,7 +171,7 @@ bool Supervisor::host_is_back() {
 RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t number) {
   if (!placement.problem.empty()) {
     log_->warn("not started: {}: {}", placement.description, placement.problem);
-    return {.code = 1, .newest_step = newest().step};
+    return {.code = 1, .newest_step = newest().step, .no_hosts = true};
   }
   log_->info("start {}: {}; newest checkpoint: {}", number, placement.description, step_text(newest().step));
   const JobEnd end = run_job({.words = command_.words(placement.change),

@@ -38,7 +38,6 @@ class Supervisor {
  private:
   struct Placement {
     JobCommand::Change change{};
-    std::vector<std::string> used{};
     std::string description{};
     std::string problem{};  // why it cannot be started so
   };
@@ -53,6 +52,7 @@ class Supervisor {
   void check_batch();
   Newest newest() const;
   ProbeOptions probe_options() const;
+  std::vector<std::string> probe();
   Placement place();
   bool host_is_back();
   RestartPolicy::End start(const Placement& placement, std::int64_t number);
