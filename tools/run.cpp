@@ -30,7 +30,7 @@ struct RunOptions {
 int supervise(RunOptions& o) {
   using std::chrono::milliseconds;
   o.supervisor.restart.backoff = milliseconds(static_cast<std::int64_t>(1000 * o.backoff));
-  o.supervisor.rejoin = std::chrono::seconds(static_cast<std::int64_t>(60 * o.rejoin));
+  o.supervisor.rejoin = milliseconds(static_cast<std::int64_t>(60'000 * o.rejoin));
   o.supervisor.start_limit = std::chrono::seconds(o.start_timeout);
   o.supervisor.probe_limit = std::chrono::seconds(o.probe_timeout);
   return supervisor::Supervisor(supervisor::JobCommand(o.command), o.supervisor).run();

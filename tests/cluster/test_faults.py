@@ -5,15 +5,24 @@ import re
 import sys
 import time
 import unittest
+from pathlib import Path
 
 import hosts
 from test_cluster import RANK_SETTINGS, ClusterTest  # which makes the next importable
+import support
 from support import checkpoints, metrics, program, ranks
 
 STEPS = 24
 TRAINING = ["--model", "mlp", "--dataset", "digits", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4,
             "--threads", 1, "--loaders", 0, "--epochs", 0, "--max-steps", STEPS, "--eval-every", 0, "--log-every", 1,
             "--checkpoint-every", 0, "--checkpoint-every-steps", 2, "--quiet"]
+
+
+def environment_of(pid):
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""  # it has ended
 
 
 class FaultTest(ClusterTest):
@@ -87,6 +96,8 @@ class HostCrashes(FaultTest):
         def host_crash():
             self.hosts.kill("node2")
 
+        marked = [pid for pid in support.processes_with(str(self.output)) if b"\0OMPI_LOCKSTEP_JOB=" in environment_of(pid)]
+        self.assertGreaterEqual(len(marked), 4, "what is left on a host is found by this")
         self.time_to_next_step(process, host_crash)
         self.assertRegex(self.said(), r"start 2: 2 ranks on node1, without node2 \(.+\); newest checkpoint: step \d+")
         self.expect_undisturbed_result(process)

@@ -46,7 +46,7 @@ class Run {
       closed_ = closed_ || (files[1].revents & (POLLHUP | POLLIN)) == POLLHUP;
       pass_output();
       while (const auto number = signals_.next()) pass_signal(*number);
-      if (!end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
+      if (started_ && !end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
         end_.stopped = true;
         request_stop();
       }
@@ -82,14 +82,14 @@ class Run {
   void request_stop() { process_.signal(log_times(options_.output) != logs_before_ ? SIGUSR2 : SIGTERM); }
 
   void watch_start() {
-    if (started_ || options_.start_limit.count() == 0 || Clock::now() < next_look_) return;
-    next_look_ = Clock::now() + std::chrono::seconds(1);
+    if (started_ || Clock::now() < next_look_) return;
+    next_look_ = Clock::now() + std::chrono::milliseconds(500);
     started_ = log_times(options_.output) != logs_before_;
-    if (started_ || Clock::now() < began_ + options_.start_limit) return;
+    const bool in_time = options_.start_limit.count() == 0 || Clock::now() < began_ + options_.start_limit;
+    if (started_ || in_time || !end_.failure.empty()) return;
     end_.failure = fmt::format("no rank wrote to {} within {} s", (options_.output / "logs").string(),
                                options_.start_limit.count());
     process_.signal(SIGKILL);
-    started_ = true;
   }
 
   const JobOptions& options_;

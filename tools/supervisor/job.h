@@ -18,7 +18,8 @@ struct JobOptions {
   std::map<std::string, std::string> variables{};
   std::filesystem::path output{};         // where its ranks write logs/
   std::chrono::seconds start_limit{300};  // until the first line there; 0: any time
-  std::function<bool()> wants_stop{};     // asked a few times a second: whether to stop the job in good order
+  std::function<bool()>
+      wants_stop{};  // asked a few times a second once it has started: whether to stop the job in good order
 };
 
 struct JobEnd {

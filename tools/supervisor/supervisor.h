@@ -22,8 +22,8 @@ namespace lockstep::supervisor {
 struct SupervisorOptions {
   std::string output{};  // the job's folder; empty: as its command says
   RestartOptions restart{};
-  std::int64_t min_ranks = 1;      // with fewer it waits for hosts
-  std::chrono::seconds rejoin{0};  // between two looks for lost hosts while the job runs; 0: only before a start
+  std::int64_t min_ranks = 1;           // with fewer it waits for hosts
+  std::chrono::milliseconds rejoin{0};  // between two looks for lost hosts while the job runs; 0: only before a start
   std::chrono::seconds start_limit{300};
   std::chrono::milliseconds probe_limit{5000};
 };
