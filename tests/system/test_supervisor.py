@@ -232,7 +232,7 @@ class Hosts(SupervisorTest):
         environment = support.clean_environment(OMPI_MCA_oob_tcp_keepalive_time="7")
         self.succeed(program("lockstep", "run", "--", *self.mpirun(show, "--global-batch", 64)), environment=environment)
         self.assertRegex((self.output / "env").read_text(), r"^OMPI_LOCKSTEP_JOB=\S+\nOMPI_MCA_oob_tcp_keepalive_intvl=1\n"
-                         r"OMPI_MCA_oob_tcp_keepalive_probes=3\nOMPI_MCA_oob_tcp_keepalive_time=7\n$")
+                         r"OMPI_MCA_oob_tcp_keepalive_probes=6\nOMPI_MCA_oob_tcp_keepalive_time=7\n$")
 
 
 class Training(SupervisorTest):
