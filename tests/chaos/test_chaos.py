@@ -94,19 +94,21 @@ class RandomKills(ChaosTest):
                 launcher = pid
         return ranks, launcher
 
-    def is_writing(self):
+    def unfinished(self):
+        """Files that are no checkpoints yet, by name and inode: a killed writer's stays for a while."""
         try:
-            return any(not name.startswith("step-") or not name.endswith(".h5") for name in os.listdir(self.output / "checkpoints"))
+            with os.scandir(self.output / "checkpoints") as entries:
+                return {(e.name, e.inode()) for e in entries if not (e.name.startswith("step-") and e.name.endswith(".h5"))}
         except OSError:
-            return False
+            return set()
 
     def victim(self, random_, process):
         """A kind, and the process to kill now; None when the job was over first."""
         kind = random_.choice(["rank", "mpirun", "write"])
         instant = time.monotonic() + random_.expovariate(1 / 0.7)
-        number, deadline = random_.randrange(4), time.monotonic() + 60
+        number, deadline, left = random_.randrange(4), time.monotonic() + 60, self.unfinished()
         while process.poll() is None and time.monotonic() < deadline:
-            if time.monotonic() >= instant and (kind != "write" or self.is_writing()):
+            if time.monotonic() >= instant and (kind != "write" or self.unfinished() - left):
                 ranks, launcher = self.ranks_and_launcher()
                 if kind == "mpirun" and launcher:
                     return kind, launcher
