@@ -8,8 +8,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kHelp = R"(Start a training job, and start it again from its newest checkpoint whatever ends it
-
+constexpr const char* kHelp = R"(Example:
   lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \
     --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...
 
@@ -39,7 +38,9 @@ int supervise(RunOptions& o) {
 }  // namespace
 
 void add_run_command(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("run", kHelp);
+  CLI::App* command =
+      app.add_subcommand("run", "Start a training job, and start it again from its newest checkpoint whatever ends it");
+  command->footer(kHelp);
   auto o = std::make_shared<RunOptions>();
   command->add_option("command", o->command, "mpirun, srun or a program, after --, with its arguments")->required();
   command->add_option("--output", o->supervisor.output, "The job's folder, if its command does not say --output DIR");
