@@ -10,5 +10,7 @@ void add_models_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
+// Its exit code, the supervised job's, goes to `status`.
+void add_run_command(CLI::App& app, int& status);
 
 }  // namespace lockstep::tools

@@ -1,4 +1,4 @@
-// The `lockstep` command: what can be asked about models and files without training.
+// The `lockstep` command: what can be asked about models and files without training, and `run`, which supervises it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,12 +8,14 @@
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Questions about models and files of Lockstep");
+  CLI::App app("Questions about models and files of Lockstep, and supervised training");
+  int status = 0;
   app.require_subcommand(1);
   lockstep::tools::add_models_command(app);
   lockstep::tools::add_inspect_command(app);
   lockstep::tools::add_checkpoint_command(app);
   lockstep::tools::add_compare_command(app);
+  lockstep::tools::add_run_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -22,5 +24,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "lockstep: {}\n", e.what());
     return 1;
   }
-  return 0;
+  return status;
 }

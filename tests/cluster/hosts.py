@@ -162,22 +162,26 @@ class Hosts:
             if is_child(*self._inits[host]):
                 subprocess.run(self.command(host, ["sh", "-c", "while kill -9 -1 2>/dev/null; do sleep 0.01; done"], "/"))
 
-    def mpirun_command(self, ranks, command, environment=None, hostfile=None):
-        """mpirun on node1 over all hosts; `command` may begin with options of mpirun's own."""
+    def mpirun_words(self, ranks, command, environment=None, hostfile=None, keepalive=True):
+        """mpirun over all hosts, to be run on one of them; `command` may begin with options of mpirun's own."""
         settings = {
             "plm": "rsh", "plm_rsh_agent": "ssh", "plm_rsh_args": f"-F {self.directory}/ssh_config",
             "oob_tcp_if_include": f"{NETWORK}.0/24", "btl_tcp_if_include": f"{NETWORK}.0/24", "btl": "self,vader,tcp",
-            # Nothing else notices a host that has gone silent.
-            "oob_tcp_keepalive_time": 5, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3,
             # All hosts share this machine's cores.
             "hwloc_base_binding_policy": "none", "rmaps_base_oversubscribe": 1, "mpi_yield_when_idle": 1,
             "orte_tmpdir_base": "/run", "orte_abort_print_stack": 0, "btl_base_warn_component_unused": 0,
         }
+        if keepalive:  # nothing else notices a host that has gone silent
+            settings.update(oob_tcp_keepalive_time=5, oob_tcp_keepalive_intvl=1, oob_tcp_keepalive_probes=3)
         options = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
         options += [word for name, value in (environment or {}).items() for word in ("-x", f"{name}={value}")]
         # Called by its full path, mpirun gives the other hosts its own prefix.
         options += ["--allow-run-as-root", "--hostfile", hostfile or self.hostfile, "-n", ranks]
-        return self.command(self.names[0], [shutil.which("mpirun"), *options, *command])
+        return [shutil.which("mpirun"), *options, *command]
+
+    def mpirun_command(self, ranks, command, **settings):
+        """The same on node1, from here."""
+        return self.command(self.names[0], self.mpirun_words(ranks, command, **settings))
 
     def mpirun(self, ranks, command, limit=60, **settings):
         """Runs `command` on so many ranks and returns its subprocess.CompletedProcess. After `limit` seconds all that

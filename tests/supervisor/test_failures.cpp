@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "tools/supervisor/failure_reader.h"
+#include "tools/supervisor/restart_policy.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+std::string failure_in(std::string_view text) {
+  FailureReader whole, pieces;
+  whole.read(text);
+  for (const char c : text) pieces.read({&c, 1});
+  EXPECT_EQ(whole.summary(), pieces.summary());
+  return whole.summary();
+}
+
+TEST(FailureReader, MpirunsReports) {
+  EXPECT_EQ(failure_in("mpirun noticed that process rank 1 with PID 12 on node node2 exited on signal 9 (Killed).\n"),
+            "rank 1 on host node2: signal 9 (Killed)");
+  EXPECT_EQ(failure_in("The first process to do so was:\n\n  Process name: [[16024,1],3]\n  Exit code:    76\n"),
+            "rank 3: exit code 76");
+  EXPECT_EQ(failure_in("  HNP daemon   : [[1,0],0] on node node1\n  Remote daemon: [[1,0],1] on node node2\n"),
+            "host node2: connection lost");
+  EXPECT_EQ(failure_in("step 5 of 10\n"), "");
+}
+
+TEST(FailureReader, WhatAProgramSaidOfItselfCountsMore) {
+  EXPECT_EQ(failure_in("train_toy: rank 2 on host node2: [loader] record 7 is empty\n"
+                       "  Process name: [[1,1],2]\n  Exit code:    1\n"),
+            "rank 2 on host node2: [loader] record 7 is empty");
+}
+
+using End = RestartPolicy::End;
+using std::chrono::milliseconds;
+
+TEST(RestartPolicy, SomeEndsAreFinal) {
+  RestartPolicy policy({.max_restarts = 3});
+  for (const int code : {0, kCommandLineError, kStopped, kUntrusted, 126, 127})
+    EXPECT_FALSE(policy.after({.code = code}).restart) << code;
+  EXPECT_FALSE(policy.after({.code = 137, .asked = true}).restart);
+  EXPECT_TRUE(policy.after({.code = kStalled}).restart);
+  EXPECT_TRUE(policy.after({.code = kStopped, .for_host = true}).restart);
+  EXPECT_TRUE(RestartPolicy({.restart_on_stop = true}).after({.code = kStopped}).restart);
+}
+
+TEST(RestartPolicy, PausesGrowUntilACheckpointIsNewer) {
+  RestartPolicy policy({.max_restarts = 3, .backoff = milliseconds(200)});
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 4}).pause, milliseconds(200));
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 4}).pause, milliseconds(400));
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 4}).pause, milliseconds(800));
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 6}).pause, milliseconds(200));
+  EXPECT_TRUE(policy.after({.code = 1, .newest_step = 6}).restart);
+  EXPECT_TRUE(policy.after({.code = 1, .newest_step = 2}).restart);  // an older one is no progress
+  EXPECT_FALSE(policy.after({.code = 1, .newest_step = 6}).restart);
+}
+
+TEST(RestartPolicy, ForHostsItWaitsAsLongAsItTakes) {
+  RestartPolicy policy({.max_restarts = 1, .backoff = milliseconds(200)});
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.after({.code = 1, .no_hosts = true}).restart);
+  EXPECT_EQ(policy.after({.code = 1, .no_hosts = true}).pause, milliseconds(6400));
+  EXPECT_EQ(policy.after({.code = 1}).pause, milliseconds(200));
+  EXPECT_FALSE(policy.after({.code = 1}).restart);
+}
+
+TEST(RestartPolicy, NoPauseIsLongerThanFiveMinutes) {
+  RestartPolicy policy({.max_restarts = 1000});
+  milliseconds last{0};
+  for (int i = 0; i < 100; ++i) last = policy.after({.code = 1}).pause;
+  EXPECT_EQ(last, std::chrono::minutes(5));
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor

@@ -1,0 +1,62 @@
+#include "tools/supervisor/hosts.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+constexpr const char* kFile =
+    "# two racks\n"
+    "node1 slots=8\n"
+    "  node2 max_slots=16 slots=4 # slow\n"
+    "\n"
+    "me@node3\n"
+    "node2 slots=2\n";
+
+TEST(Hosts, OfAHostfile) {
+  const std::vector<Host> expected{{"node1", 8}, {"node2", 6}, {"me@node3", 0}};
+  EXPECT_EQ(parse_hostfile(kFile, "hosts"), expected);
+  EXPECT_THROW(parse_hostfile("# nobody\n", "hosts"), Error);
+  EXPECT_THROW(parse_hostfile("node1 slots=eight\n", "hosts"), Error);
+  EXPECT_THROW(parse_hostfile("node1 slots= 8\n", "hosts"), Error);
+  EXPECT_THROW(parse_hostfile("node1 slots\n", "hosts"), Error);
+}
+
+TEST(Hosts, OfAList) {
+  const std::vector<Host> expected{{"a", 4}, {"b", 2}, {"c", 1}};
+  EXPECT_EQ(parse_host_list("a:4,b,b,c"), expected);
+  for (const char* wrong : {"a:", "a:x", ":3", "a,,b"}) EXPECT_THROW(parse_host_list(wrong), Error) << wrong;
+}
+
+TEST(Hosts, LeftOutAreGoneAndTheRestStaysAsItWas) {
+  const std::vector<std::string> lost{"node2", "me@node3"};
+  EXPECT_EQ(hostfile_without(kFile, lost), "# two racks\nnode1 slots=8\n\n");
+  EXPECT_EQ(host_list_without("node1:4,node2:4,node22", lost), "node1:4,node22");
+}
+
+TEST(Hosts, RanksFollowSlots) {
+  const std::vector<Host> all{{"a", 8}, {"b", 8}, {"c", 4}}, two{{"a", 8}, {"c", 4}};
+  EXPECT_EQ(ranks_for(all, all, 20), 20);
+  EXPECT_EQ(ranks_for(two, all, 20), 12);
+  EXPECT_EQ(ranks_for(two, all, 10), 10);  // they have room
+  EXPECT_EQ(ranks_for(two, all, 40), 24);  // two on each slot, as before
+  EXPECT_EQ(ranks_for(two, all, std::nullopt), std::nullopt);
+  EXPECT_EQ(ranks_for({}, all, 20), 0);
+}
+
+TEST(Hosts, RanksFollowHostsWithoutSlots) {
+  const std::vector<Host> all{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 4}};
+  EXPECT_EQ(ranks_for(std::span(all).first(3), all, 30), 22);
+}
+
+TEST(Hosts, ThisMachine) {
+  EXPECT_TRUE(is_this_machine("localhost"));
+  EXPECT_TRUE(is_this_machine("me@127.0.0.1"));
+  EXPECT_FALSE(is_this_machine("10.77.0.2"));
+  EXPECT_FALSE(is_this_machine("surely-another-machine"));
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor

@@ -1,0 +1,88 @@
+#include "tools/supervisor/job_command.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+JobCommand command(const std::string& text) { return JobCommand(split(text)); }
+
+TEST(JobCommand, TellsMpirunsOptionsFromTheProgramS) {
+  const JobCommand job = command(
+      "/usr/bin/mpirun --oversubscribe -np 4 --mca btl self,tcp -x A=1 ./train -n 7 --output out --lr=3 --host z");
+  EXPECT_TRUE(job.is_mpirun());
+  EXPECT_EQ(job.ranks(), 4);
+  EXPECT_EQ(job.mca("btl"), "self,tcp");
+  EXPECT_EQ(job.mca("pml"), std::nullopt);
+  EXPECT_EQ(job.program_option("output"), "out");
+  EXPECT_EQ(job.program_option("lr"), "3");
+  EXPECT_EQ(job.program_option("resume"), std::nullopt);
+  EXPECT_TRUE(job.hosts().empty());
+}
+
+TEST(JobCommand, OtherLaunchersStartAsTheyAre) {
+  const JobCommand job = command("srun -n 4 --output=job.log ./train --output out");
+  EXPECT_FALSE(job.is_mpirun());
+  EXPECT_EQ(job.program_option("output"), "out");
+  EXPECT_EQ(joined(job.words({})), "srun -n 4 --output=job.log ./train --output out --resume auto");
+}
+
+TEST(JobCommand, GoesOnFromTheNewestCheckpoint) {
+  EXPECT_EQ(joined(command("mpirun ./train").words({.resume_auto = true})), "mpirun ./train --resume auto");
+  const JobCommand from_file = command("mpirun ./train --resume a.h5 --lr 1");
+  EXPECT_EQ(joined(from_file.words({})), "mpirun ./train --resume a.h5 --lr 1");
+  EXPECT_EQ(joined(from_file.words({.resume_auto = true})), "mpirun ./train --resume auto --lr 1");
+  EXPECT_EQ(joined(command("mpirun ./train --resume=a.h5").words({.resume_auto = true})),
+            "mpirun ./train --resume=auto");
+}
+
+TEST(JobCommand, LeavesHostsOfAListOut) {
+  const JobCommand job = command("mpirun -H a:2,b:2 -n 4 ./train --resume auto");
+  EXPECT_EQ(job.hosts(), (std::vector<Host>{{"a", 2}, {"b", 2}}));
+  EXPECT_EQ(joined(job.words({.lost = {"b"}, .ranks = 2})), "mpirun -H a:2 -n 2 ./train --resume auto");
+}
+
+TEST(JobCommand, LeavesHostsOfAFileOut) {
+  const auto folder = std::filesystem::temp_directory_path() / ("lockstep-hosts-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "hosts") << "a slots=2\nb slots=4\n";
+  const JobCommand job = command("mpirun --hostfile " + (folder / "hosts").string() + " ./train --resume auto");
+  const std::string shorter = folder / "shorter";
+  EXPECT_EQ(joined(job.words({.lost = {"a"}, .hostfile = shorter})),
+            "mpirun --hostfile " + shorter + " ./train --resume auto");
+  std::ifstream file(shorter);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "b slots=4\n");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(JobCommand, RefusesWhatItCannotSupervise) {
+  for (const char* wrong :
+       {"", "mpirun", "mpirun -n 4", "mpirun -n", "mpirun -n four ./train", "mpirun -n 2 ./a : -n 2 ./b",
+        "mpirun --app file", "mpirun -rf ranks ./train", "mpirun --hostfile /no/such/file ./train",
+        "mpirun -H a -H b ./train", "mpirun -H a --hostfile /dev/null ./train"}) {
+    EXPECT_THROW(command(wrong), Error) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor

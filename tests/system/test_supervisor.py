@@ -1,0 +1,268 @@
+"""What `lockstep run` makes of how a job ends. Most jobs here are small scripts, so that each end can be had at will."""
+
+import os
+import re
+import signal
+import time
+import unittest
+from pathlib import Path
+
+import support
+from support import checkpoints, metrics, program
+
+STOPPED, STALLED, UNTRUSTED = 75, 76, 77
+
+
+class SupervisorTest(support.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.output = self.scratch / "run"
+
+    def script(self, text):
+        """A job that runs `text` in a shell: $count is the number of this start, $out the output folder."""
+        path = self.scratch / "job.sh"
+        path.write_text(f"#!/bin/sh\nout={self.output}\nmkdir -p $out/checkpoints\necho \"$@\" >> $out/starts\n"
+                        f"count=$(wc -l < $out/starts)\n{text}\n")
+        path.chmod(0o755)
+        return [str(path), "--output", str(self.output)]
+
+    def supervise(self, command, *options, limit=60):
+        return self.run_command(program("lockstep", "run", "--backoff", 0.01, *options, "--", *command), limit)
+
+    def starts(self):
+        return (self.output / "starts").read_text().splitlines()
+
+    def wait_for(self, process, condition, limit=60):
+        deadline = time.monotonic() + limit
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"it never came to it:\n{self.finish(process, 1)}")
+            time.sleep(0.01)
+
+
+class Ends(SupervisorTest):
+    def test_restarts_until_done(self):
+        result = self.supervise(self.script("[ $count -lt 4 ] && exit 76; exit 0"))
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(self.starts(), [f"--output {self.output} --resume auto"] * 4)
+        self.assertEqual(result.stderr.count("exit code 76; newest checkpoint: none"), 3, result)
+        log = (self.output / "logs" / "supervisor.log").read_text()
+        self.assertEqual(len(re.findall("info: start ", log)), 4)
+
+    def test_final_ends(self):
+        for status in (0, 2, STOPPED, UNTRUSTED):
+            (self.output / "starts").unlink(missing_ok=True)
+            result = self.supervise(self.script(f"exit {status}"))
+            self.assertEqual((result.status, len(self.starts())), (status, 1), result)
+
+    def test_a_program_that_is_not_there(self):
+        result = self.supervise(["/no/such/program", "--output", str(self.output)])
+        self.assertEqual(result.status, 127, result)
+        self.assertIn("/no/such/program: No such file or directory", result.stderr)
+
+    def test_gives_up_without_progress(self):
+        result = self.supervise(self.script("kill -9 $$"), "--max-restarts", 2)
+        self.assertEqual((result.status, len(self.starts())), (137, 3), result)
+        self.assertIn("3 ends without a newer checkpoint, --max-restarts is 2", result.stderr)
+
+    def test_a_newer_checkpoint_is_progress(self):
+        result = self.supervise(self.script("touch $out/checkpoints/step-$(printf %010d $count).h5; [ $count -lt 6 ] && exit 1; exit 0"),
+                                "--max-restarts", 1)
+        self.assertEqual((result.status, len(self.starts())), (0, 6), result)
+
+    def test_restart_on_stop(self):
+        result = self.supervise(self.script(f"[ $count -lt 3 ] && exit {STOPPED}; exit 0"), "--restart-on-stop")
+        self.assertEqual((result.status, len(self.starts())), (0, 3), result)
+
+    def test_a_start_that_hangs(self):
+        result = self.supervise(self.script("[ $count = 1 ] && sleep 1000; exit 0"), "--start-timeout", 1)
+        self.assertEqual((result.status, len(self.starts())), (0, 2), result)
+        self.assertIn(f"no rank wrote to {self.output}/logs within 1 s", result.stderr)
+        self.expect_no_process()
+
+    def test_who_failed_is_named(self):
+        self.supervise(self.script("[ $count = 1 ] || exit 0; echo 'train_x: rank 3 on host node7: [loader] record 5 is empty' >&2; exit 1"))
+        self.assertIn("exit code 1: rank 3 on host node7: [loader] record 5 is empty; newest",
+                      (self.output / "logs" / "supervisor.log").read_text())
+
+    def test_what_cannot_be_supervised(self):
+        for command, words in ((["mpirun", "-n", 2, "true"], "--output"), (["mpirun", "-n", 1, "a", "--output", "x", ":", "b"], "several programs"),
+                               (["mpirun", "--hostfile", "/no/such", "a", "--output", "x"], "/no/such")):
+            result = self.supervise(list(map(str, command)))
+            self.assertEqual(result.status, 1, result)
+            self.assertIn(words, result.stderr)
+
+
+class LeftBehind(SupervisorTest):
+    def test_orphans_in_sessions_of_their_own_are_ended(self):
+        result = self.supervise(self.script(f"[ $count = 1 ] || exit 0\nsetsid sh -c 'setsid sleep 1000 & setsid sleep 1001' {self.scratch} &\n"
+                                            f"sleep 0.3; kill -9 $$"))
+        self.assertEqual(result.status, 0, result)
+        self.assertRegex(result.stderr, r"\d processes of the job were left on this machine and are ended")
+        self.expect_no_process()
+
+    def test_the_job_ends_with_its_supervisor(self):
+        process = self.start(program("lockstep", "run", "--", *self.script("exec sleep 1000")))
+        self.wait_for(process, lambda: (self.output / "starts").exists())
+        children = list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+        self.assertEqual(len(children), 1)
+        process.kill()
+        self.finish(process, 10)
+        deadline = time.monotonic() + 10
+        while os.path.exists(f"/proc/{children[0]}") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertFalse(os.path.exists(f"/proc/{children[0]}"))
+
+
+class Signals(SupervisorTest):
+    WAIT = "mkdir -p $out/logs; echo > $out/logs/rank-0000.log; touch $out/ready; while :; do sleep 0.05; done"
+
+    def ask(self, text, *numbers):
+        process = self.start(program("lockstep", "run", "--", *self.script(text)))
+        self.wait_for(process, lambda: (self.output / "ready").exists())
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.3)
+        return self.finish(process, 30)
+
+    def test_a_stop_in_good_order_is_asked_for_and_final(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            result = self.ask(f"trap 'exit {STOPPED}' USR2\n{self.WAIT}", number)
+            self.assertEqual((result.status, len(self.starts())), (STOPPED, 1), result)
+            (self.output / "starts").unlink()
+            (self.output / "ready").unlink()
+            (self.output / "logs" / "rank-0000.log").unlink()
+
+    def test_the_second_request_ends_it_and_the_third_kills(self):
+        self.assertEqual(self.ask(f"trap '' USR2\n{self.WAIT}", signal.SIGTERM, signal.SIGTERM).status, 128 + signal.SIGTERM)
+        (self.output / "ready").unlink()
+        result = self.ask(f"trap '' USR2 TERM\n{self.WAIT}", signal.SIGTERM, signal.SIGTERM, signal.SIGTERM)
+        self.assertEqual(result.status, 128 + signal.SIGKILL, result)
+        self.expect_no_process()
+
+    def test_usr1_is_handed_on(self):
+        result = self.ask(f"trap 'touch $out/asked; exit 0' USR1\n{self.WAIT}", signal.SIGUSR1)
+        self.assertEqual(result.status, 0, result)
+        self.assertTrue((self.output / "asked").exists())
+
+    def test_between_two_starts(self):
+        process = self.start(program("lockstep", "run", "--backoff", 100, "--", *self.script("exit 1")))
+        self.wait_for(process, lambda: "in 100 s" in self.log())
+        process.terminate()
+        self.assertEqual(self.finish(process, 10).status, 128 + signal.SIGTERM)
+
+    def log(self):
+        path = self.output / "logs" / "supervisor.log"
+        return path.read_text() if path.exists() else ""
+
+
+class Hosts(SupervisorTest):
+    """A script in place of mpirun says how it was called; another in place of ssh knows which hosts are up."""
+
+    def setUp(self):
+        super().setUp()
+        self.script("exit 0")
+        (self.scratch / "hosts").write_text("first slots=4\nsecond slots=2\nthird slots=2\n")
+        agent = self.scratch / "agent"
+        agent.write_text(f"#!/bin/sh\n[ -e {self.scratch}/down.$2 ] || exit 0\necho $2 does not answer to $1 >&2; exit 255\n")
+        agent.chmod(0o755)
+
+    def mpirun(self, text, *program_options, hosts=None):
+        path = self.scratch / "job.sh"
+        self.script(text)
+        path = path.rename(self.scratch / "mpirun")
+        hosts = hosts or ["--hostfile", str(self.scratch / "hosts"), "-n", "8"]
+        return [str(path), "--mca", "plm_rsh_agent", str(self.scratch / "agent"), "--mca", "plm_rsh_args", "-q", *hosts, "program",
+                "--output", str(self.output), *map(str, program_options)]
+
+    def down(self, *hosts):
+        for host in hosts:
+            (self.scratch / f"down.{host}").touch()
+
+    def log(self):
+        return (self.output / "logs" / "supervisor.log").read_text()
+
+    def test_all_there(self):
+        self.assertEqual(self.supervise(self.mpirun("exit 0", "--global-batch", 64)).status, 0)
+        self.assertIn(f"--hostfile {self.scratch}/hosts -n 8 program", self.starts()[0])
+        self.assertIn("start 1: 8 ranks on first, second, third; newest", self.log())
+
+    def test_a_lost_one_is_left_out_and_comes_back(self):
+        self.down("second")
+        result = self.supervise(self.mpirun(f"[ $count = 2 ] && exit 0; cp $out/logs/supervisor.hosts $out/shorter\n"
+                                            f"rm {self.scratch}/down.second; exit 1", "--global-batch", 64))
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("start 1: 6 ranks on first, third, without second (second does not answer to -q)", self.log())
+        self.assertIn(f"--hostfile {self.output}/logs/supervisor.hosts -n 6 program", self.starts()[0])
+        self.assertEqual((self.output / "shorter").read_text(), "first slots=4\nthird slots=2\n")
+        self.assertIn(f"--hostfile {self.scratch}/hosts -n 8 program", self.starts()[1])
+
+    def test_of_a_list(self):
+        self.down("b")
+        self.supervise(self.mpirun("exit 0", "--global-batch", 64, hosts=["-H", "a:2,b:4"]))
+        self.assertIn("-H a:2 program", self.starts()[0])
+
+    def test_the_job_is_stopped_for_one_that_is_back(self):
+        self.down("third")
+        result = self.supervise(self.mpirun(f"[ $count = 2 ] && exit 0; trap 'exit {STOPPED}' USR2; rm {self.scratch}/down.third\n{Signals.WAIT}",
+                                            "--global-batch", 64), "--rejoin", 0.001)
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("third answers again", self.log())
+        self.assertIn(" -n 6 ", self.starts()[0])
+        self.assertIn(" -n 8 ", self.starts()[1])
+
+    def expect_wait(self, command, reason, *options):
+        """It does not start before the lost host is back."""
+        self.down("second")
+        process = self.start(program("lockstep", "run", "--backoff", 0.05, *options, "--", *command))
+        self.wait_for(process, lambda: (self.output / "logs" / "supervisor.log").exists() and self.log().count(reason) >= 2)
+        self.assertFalse((self.output / "starts").exists())
+        (self.scratch / "down.second").unlink()
+        self.assertEqual(self.finish(process, 60).status, 0)
+        self.assertEqual(len(self.starts()), 1)
+
+    def test_fewer_than_wanted(self):
+        self.expect_wait(self.mpirun("exit 0", "--global-batch", 64), "fewer than --min-ranks 7", "--min-ranks", 7)
+
+    def test_a_batch_that_depends_on_ranks_needs_all(self):
+        self.expect_wait(self.mpirun("exit 0", "--batch-size", 8), "all hosts are needed, as the command has no --global-batch")
+
+    def test_keepalives_stay_as_the_user_wants_them(self):
+        show = "env | grep -E 'OMPI_(MCA_oob_tcp_keepalive|LOCKSTEP_JOB)' | sort > $out/env; exit 0"
+        environment = support.clean_environment(OMPI_MCA_oob_tcp_keepalive_time="7")
+        self.succeed(program("lockstep", "run", "--", *self.mpirun(show, "--global-batch", 64)), environment=environment)
+        self.assertRegex((self.output / "env").read_text(), r"^OMPI_LOCKSTEP_JOB=\S+\nOMPI_MCA_oob_tcp_keepalive_intvl=1\n"
+                         r"OMPI_MCA_oob_tcp_keepalive_probes=6\nOMPI_MCA_oob_tcp_keepalive_time=7\n$")
+
+
+class Training(SupervisorTest):
+    TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4, "--threads", 1, "--loaders", 0,
+                "--epochs", 0, "--schedule", "constant", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]
+
+    def job(self, ranks, steps, output):
+        return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
+                *program("train_mnist", *self.TRAINING, "--max-steps", steps, "--output", output)]
+
+    def start(self, command, environment=None):
+        return super().start(command, environment or support.launch_environment(OMP_NUM_THREADS="1", ASAN_OPTIONS="detect_leaks=0"))
+
+    def test_a_damaged_newest_checkpoint(self):
+        self.assertEqual(self.supervise(self.job(2, 16, self.scratch / "whole"), limit=100).status, 0)
+        self.assertEqual(self.supervise(self.job(2, 12, self.output), limit=100).status, 0)
+        newest = checkpoints(self.output)[-1]
+        newest.write_bytes(newest.read_bytes()[:5000])
+        result = self.supervise(self.job(2, 16, self.output), limit=100)
+        self.assertEqual(result.status, 0, result)
+        self.assertIn(f"checkpoint {newest} cannot be used", result.output)
+        whole, gone_on = (self.state(checkpoints(o)[-1])["tensors"] for o in (self.scratch / "whole", self.output))
+        self.assertEqual(gone_on, whole)
+        self.assertEqual(metrics(self.output), metrics(self.scratch / "whole"))
+
+    def test_a_wrong_option_is_not_tried_again(self):
+        result = self.supervise(self.job(2, "many", self.output))
+        self.assertEqual(result.status, 2, result)
+        self.assertIn("another start of this command would fail alike", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/commands.h"
+#include "tools/supervisor/supervisor.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kHelp = R"(Example:
+  lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \
+    --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...
+
+Every start has --resume auto: a new run needs a new --output, which has to be visible here. Hosts of mpirun's
+--hostfile or --host are asked through ssh first; those that do not answer are left out, with fewer ranks, if the
+program has --global-batch (with --shards the result keeps its bits), and taken back later. What is done and why
+stands on stderr and in OUTPUT/logs/supervisor.log. TERM, INT, HUP and USR2 stop the job in good order, a second one
+at once; USR1 asks it for a checkpoint. The exit code is the job's last: 0 done, 75 stopped in good order, 2 wrong
+command line and 77 untrusted results (never started again), others after --max-restarts.)";
+
+struct RunOptions {
+  supervisor::SupervisorOptions supervisor;
+  std::vector<std::string> command;
+  double backoff = 1, rejoin = 0;
+  std::int64_t start_timeout = 300, probe_timeout = 5;
+};
+
+int supervise(RunOptions& o) {
+  using std::chrono::milliseconds;
+  o.supervisor.restart.backoff = milliseconds(static_cast<std::int64_t>(1000 * o.backoff));
+  o.supervisor.rejoin = milliseconds(static_cast<std::int64_t>(60'000 * o.rejoin));
+  o.supervisor.start_limit = std::chrono::seconds(o.start_timeout);
+  o.supervisor.probe_limit = std::chrono::seconds(o.probe_timeout);
+  return supervisor::Supervisor(supervisor::JobCommand(o.command), o.supervisor).run();
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("run", "Start a training job, and start it again from its newest checkpoint whatever ends it");
+  command->footer(kHelp);
+  auto o = std::make_shared<RunOptions>();
+  command->add_option("command", o->command, "mpirun, srun or a program, after --, with its arguments")->required();
+  command->add_option("--output", o->supervisor.output, "The job's folder, if its command does not say --output DIR");
+  command
+      ->add_option("--max-restarts", o->supervisor.restart.max_restarts,
+                   "Failures in a row, without a newer checkpoint, after which it gives up")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--backoff", o->backoff,
+                   "Seconds before the first restart; twice as long each time without a newer checkpoint, at most 300")
+      ->check(CLI::Range(0.0, 300.0))
+      ->capture_default_str();
+  command->add_flag("--restart-on-stop", o->supervisor.restart.restart_on_stop,
+                    "Restart also after a stop in good order (75) that was not asked for here, as a time limit");
+  command
+      ->add_option("--min-ranks", o->supervisor.min_ranks,
+                   "Rather wait for hosts, as long as it takes, than train with fewer ranks")
+      ->check(CLI::Range(1, 100000000))
+      ->capture_default_str();
+  command
+      ->add_option("--rejoin", o->rejoin,
+                   "Minutes between looks for lost hosts while the job runs; when one is back, the job is stopped in "
+                   "good order and started with it. 0: lost hosts are looked for before starts only")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--start-timeout", o->start_timeout,
+                   "Seconds in which some rank has to open its log in OUTPUT/logs, else the start is ended; 0: any")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  command->add_option("--probe-timeout", o->probe_timeout, "Seconds in which a host has to answer")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command->callback([o, &status] { status = supervise(*o); });
+}
+
+}  // namespace lockstep::tools

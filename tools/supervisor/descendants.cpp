@@ -1,0 +1,93 @@
+#include "tools/supervisor/descendants.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+struct Status {
+  pid_t parent = 0;
+  char state = 'Z';
+};
+
+// Of a process that may end while it is read.
+std::optional<Status> status_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_ends = text.rfind(')');  // the name may hold anything
+  if (name_ends == text.npos) return std::nullopt;
+  Status status;
+  std::istringstream(text.substr(name_ends + 1)) >> status.state >> status.parent;
+  return status;
+}
+
+std::multimap<pid_t, pid_t> children_by_parent() {
+  std::multimap<pid_t, pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc{} || end != name.data() + name.size()) continue;
+    const auto status = status_of(entry.path());
+    if (status && status->state != 'Z') children.emplace(status->parent, pid);
+  }
+  return children;
+}
+
+}  // namespace
+
+void adopt_orphans() {
+  check(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER: {}", std::strerror(errno));
+}
+
+std::vector<pid_t> descendants() {
+  const auto children = children_by_parent();
+  std::vector<pid_t> found, open{getpid()};
+  while (!open.empty()) {
+    const pid_t parent = open.back();
+    open.pop_back();
+    for (auto [at, end] = children.equal_range(parent); at != end; ++at) {
+      found.push_back(at->second);
+      open.push_back(at->second);
+    }
+  }
+  return found;
+}
+
+std::size_t end_descendants() {
+  std::set<pid_t> ended;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (;;) {
+    const std::vector<pid_t> left = descendants();
+    for (const pid_t pid : left) {
+      ended.insert(pid);
+      check(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended: {}", pid,
+            std::strerror(errno));
+    }
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (left.empty()) return ended.size();
+    check(std::chrono::steady_clock::now() < deadline, "run", "process {} is still there after SIGKILL", left[0]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,40 @@
+#include "tools/supervisor/failure_reader.h"
+
+#include <fmt/format.h>
+
+#include <regex>
+
+namespace lockstep::supervisor {
+
+void FailureReader::read(std::string_view text) {
+  rest_ += text;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1) {
+    line(rest_.substr(begin, end - begin));
+  }
+  rest_.erase(0, begin);
+}
+
+void FailureReader::line(const std::string& text) {
+  static const std::regex ended(R"(^(\S+: )?(rank \d+ on host \S+: .*))");
+  static const std::regex signalled(R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal .*?)\.?$)");
+  static const std::regex name(R"(^\s*Process name: \[\[\d+,\d+\],(\d+)\])");
+  static const std::regex code(R"(^\s*Exit code: +(\d+))");
+  static const std::regex daemon(R"(^\s*Remote daemon: .* on node (\S+))");
+  std::smatch found;
+  if (program_.empty() && std::regex_search(text, found, ended)) program_ = found[2];
+  if (!mpirun_.empty()) return;
+  if (std::regex_search(text, found, signalled)) {
+    mpirun_ = fmt::format("rank {} on host {}: {}", found[1].str(), found[2].str(), found[3].str());
+  } else if (std::regex_search(text, found, name)) {
+    rank_ = found[1];
+  } else if (!rank_.empty() && std::regex_search(text, found, code)) {
+    mpirun_ = fmt::format("rank {}: exit code {}", rank_, found[1].str());
+  } else if (std::regex_search(text, found, daemon)) {
+    mpirun_ = fmt::format("host {}: connection lost", found[1].str());
+  }
+}
+
+std::string FailureReader::summary() const { return program_.empty() ? mpirun_ : program_; }
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,178 @@
+#include "tools/supervisor/job_command.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+// Open MPI 4.1's options that take one value, from `mpirun --help all`; with one dash or two.
+const std::set<std::string_view>& options_with_value() {
+  static const std::set<std::string_view> names{"am",
+                                                "bind-to",
+                                                "c",
+                                                "cf",
+                                                "cartofile",
+                                                "cpu-list",
+                                                "cpu-set",
+                                                "cpus-per-proc",
+                                                "cpus-per-rank",
+                                                "debugger",
+                                                "default-hostfile",
+                                                "fwd-environment",
+                                                "H",
+                                                "host",
+                                                "hostfile",
+                                                "hnp",
+                                                "launch-agent",
+                                                "machinefile",
+                                                "map-by",
+                                                "max-restarts",
+                                                "max-vm-size",
+                                                "N",
+                                                "n",
+                                                "np",
+                                                "npernode",
+                                                "npersocket",
+                                                "ompi-server",
+                                                "output-filename",
+                                                "path",
+                                                "personality",
+                                                "ppr",
+                                                "prefix",
+                                                "preload-files",
+                                                "rank-by",
+                                                "rankfile",
+                                                "report-events",
+                                                "report-pid",
+                                                "report-uri",
+                                                "rf",
+                                                "slot-list",
+                                                "stdin",
+                                                "timeout",
+                                                "tune",
+                                                "wd",
+                                                "wdir",
+                                                "x",
+                                                "xml-file",
+                                                "xterm"};
+  return names;
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string_view without_dashes(std::string_view word) {
+  word.remove_prefix(std::min<std::size_t>(word.starts_with("--") ? 2 : 1, word.size()));
+  return word;
+}
+
+}  // namespace
+
+JobCommand::JobCommand(std::vector<std::string> words) : words_(std::move(words)) {
+  check(!words_.empty(), "run", "no command, expected: lockstep run [OPTIONS] -- mpirun ... PROGRAM ...");
+  constexpr std::array<std::string_view, 4> names{"mpirun", "mpiexec", "orterun", "mpirun.openmpi"};
+  mpirun_ = std::find(names.begin(), names.end(), base_name(words_[0])) != names.end();
+  if (!mpirun_) return;
+  read_launcher_options();
+  read_hosts();
+}
+
+void JobCommand::read_launcher_options() {
+  std::size_t at = 1;
+  while (at < words_.size() && words_[at].starts_with('-')) {
+    const std::string_view name = without_dashes(words_[at]);
+    const std::size_t values = name == "mca" || name == "gmca" ? 2 : options_with_value().count(name);
+    check(at + values < words_.size(), "run", "{} of mpirun has no value", words_[at]);
+    check(name != "app" && name != "rf" && name != "rankfile", "run",
+          "mpirun {} is not supervised, as places of ranks cannot follow the hosts; expected --hostfile or --host",
+          words_[at]);
+    if (values == 2) mca_.emplace_back(words_[at + 1], words_[at + 2]);
+    if (name == "n" || name == "np" || name == "c") ranks_at_ = at + 1;
+    if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") hostfile_at_ = at + 1;
+    if (name == "H" || name == "host") {
+      check(host_list_at_ == 0, "run", "mpirun has --host twice, expected one list with commas");
+      host_list_at_ = at + 1;
+    }
+    at += 1 + values;
+  }
+  program_ = at;
+  check(program_ < words_.size(), "run", "no program in the mpirun command");
+  check(std::find(words_.begin() + static_cast<std::ptrdiff_t>(program_), words_.end(), ":") == words_.end(), "run",
+        "several programs (':') in one mpirun command are not supervised, expected one");
+  if (ranks_at_ == 0) return;
+  const std::string& text = words_[ranks_at_];
+  std::int64_t ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  check(error == std::errc{} && end == text.data() + text.size() && ranks > 0, "run",
+        "mpirun -n '{}', expected a number of ranks", text);
+  ranks_ = ranks;
+}
+
+void JobCommand::read_hosts() {
+  check(hostfile_at_ == 0 || host_list_at_ == 0, "run", "mpirun has --hostfile and --host, expected one of them");
+  if (host_list_at_ > 0) hosts_ = parse_host_list(words_[host_list_at_]);
+  if (hostfile_at_ == 0) return;
+  const std::string& path = words_[hostfile_at_];
+  std::ifstream file(path);
+  check(file.is_open(), "run", "hostfile {} cannot be read", path);
+  hostfile_text_.assign(std::istreambuf_iterator<char>(file), {});
+  hosts_ = parse_hostfile(hostfile_text_, path);
+}
+
+std::optional<std::string> JobCommand::program_option(std::string_view name) const {
+  const std::string option = "--" + std::string(name), equals = option + "=";
+  std::optional<std::string> value;
+  for (std::size_t at = program_; at < words_.size(); ++at) {
+    if (words_[at].starts_with(equals)) value = words_[at].substr(equals.size());
+    if (words_[at] == option && at + 1 < words_.size()) value = words_[at + 1];
+  }
+  return value;
+}
+
+std::optional<std::string> JobCommand::mca(std::string_view name) const {
+  for (const auto& [key, value] : mca_) {
+    if (key == name) return value;
+  }
+  const char* set = std::getenv(("OMPI_MCA_" + std::string(name)).c_str());
+  return set == nullptr ? std::nullopt : std::optional<std::string>(set);
+}
+
+bool JobCommand::starts_by_ssh() const {
+  if (!mpirun_) return false;
+  if (const auto chosen = mca("plm")) return chosen->find("rsh") != chosen->npos;
+  return std::getenv("SLURM_JOB_ID") == nullptr;
+}
+
+std::vector<std::string> JobCommand::words(const Change& change) const {
+  std::vector<std::string> words = words_;
+  if (!change.lost.empty()) {
+    if (hostfile_at_ > 0) {
+      std::ofstream file(change.hostfile);
+      file << hostfile_without(hostfile_text_, change.lost) << std::flush;
+      check(file.good(), "run", "{} cannot be written", change.hostfile);
+      words[hostfile_at_] = change.hostfile;
+    } else {
+      words[host_list_at_] = host_list_without(words[host_list_at_], change.lost);
+    }
+    if (ranks_at_ > 0 && change.ranks) words[ranks_at_] = std::to_string(*change.ranks);
+  }
+  const auto resume = program_option("resume");
+  if (!resume) {
+    words.insert(words.end(), {"--resume", "auto"});
+  } else if (change.resume_auto) {
+    for (std::size_t at = program_; at < words.size(); ++at) {
+      if (words[at] == "--resume" && at + 1 < words.size()) words[at + 1] = "auto";
+      if (words[at].starts_with("--resume=")) words[at] = "--resume=auto";
+    }
+  }
+  return words;
+}
+
+}  // namespace lockstep::supervisor

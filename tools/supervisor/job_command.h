@@ -1,0 +1,57 @@
+// The command under `lockstep run`: which launcher it calls, which of its words are mpirun's and which the program's,
+// and the same command for another start. A command that cannot be supervised is an Error that says why.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/supervisor/hosts.h"
+
+namespace lockstep::supervisor {
+
+class JobCommand {
+ public:
+  explicit JobCommand(std::vector<std::string> words);
+
+  // Open MPI's mpirun (mpiexec, orterun); anything else, as srun, is started as it is.
+  bool is_mpirun() const { return mpirun_; }
+
+  // The value of the program's option `--name`; the last one counts, as srun has options of the same names.
+  std::optional<std::string> program_option(std::string_view name) const;
+  // mpirun's -n; `--mca name`, with OMPI_MCA_name in the environment after it.
+  std::optional<std::int64_t> ranks() const { return ranks_; }
+  std::optional<std::string> mca(std::string_view name) const;
+
+  // Whether mpirun reaches other hosts through its plm_rsh, that is ssh; inside a Slurm job it does not unless told so.
+  bool starts_by_ssh() const;
+
+  // Hosts of --hostfile or --host, read when the command was made; none: this machine, or what a scheduler gave.
+  const std::vector<Host>& hosts() const { return hosts_; }
+
+  struct Change {
+    bool resume_auto = false;         // go on from the newest checkpoint, whatever --resume said
+    std::vector<std::string> lost{};  // hosts to leave out
+    std::string hostfile{};           // where a shorter hostfile is written
+    std::optional<std::int64_t> ranks{};
+  };
+  // The words for a start. Without any change they are those given.
+  std::vector<std::string> words(const Change& change) const;
+
+ private:
+  void read_launcher_options();
+  void read_hosts();
+
+  std::vector<std::string> words_;
+  bool mpirun_ = false;
+  std::size_t program_ = 0;                                        // index of the first word that is not mpirun's
+  std::size_t ranks_at_ = 0, hostfile_at_ = 0, host_list_at_ = 0;  // of the option's value; 0: not there
+  std::optional<std::int64_t> ranks_;
+  std::vector<std::pair<std::string, std::string>> mca_;
+  std::string hostfile_text_;
+  std::vector<Host> hosts_;
+};
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,66 @@
+#include "tools/supervisor/prober.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace lockstep::supervisor {
+namespace {
+
+// Quoted for the host's shell. The environment tells whose a process is, whatever its name; the shell itself has not
+// got it.
+std::string sweep(const std::string& job) {
+  return fmt::format(
+      R"('for p in /proc/[0-9]*; do grep -qsz "^OMPI_LOCKSTEP_JOB={}$" $p/environ && kill -9 ${{p#/proc/}}; done; true')",
+      job);
+}
+
+// ssh says the reason last.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+}  // namespace
+
+Prober::Prober(const ProbeOptions& options, const std::vector<std::string>& hosts)
+    : deadline_(std::chrono::steady_clock::now() + options.limit), limit_(options.limit) {
+  for (const std::string& host : hosts) {
+    std::vector<std::string> words = options.agent;
+    words.insert(words.end(), {host, "sh", "-c", sweep(options.job)});
+    probes_.push_back({host, std::make_unique<Process>(words, ProcessOptions{.catch_output = true})});
+  }
+}
+
+void Prober::look_at(Probe& probe) {
+  probe.output += probe.process->read();
+  if (const auto status = probe.process->ended()) {
+    probe.output += probe.process->read();
+    probe.over = true;
+    if (*status != 0) {
+      probe.reason = last_line(probe.output);
+      if (probe.reason.empty()) probe.reason = describe_status(*status);
+    }
+  } else if (std::chrono::steady_clock::now() > deadline_) {
+    probe.over = true;
+    probe.reason = fmt::format("no answer within {} s", static_cast<double>(limit_.count()) / 1000);
+  }
+  if (probe.over) probe.process.reset();
+}
+
+bool Prober::done() {
+  for (Probe& probe : probes_) {
+    if (!probe.over) look_at(probe);
+  }
+  return std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.over; });
+}
+
+std::vector<ProbeResult> Prober::results() {
+  while (!done()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::vector<ProbeResult> results;
+  for (const Probe& probe : probes_) results.push_back({probe.host, probe.reason});
+  return results;
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,49 @@
+// Asks hosts, all at once and in the way mpirun reaches them (agent and arguments of plm_rsh), whether they can be
+// used, and ends there what earlier starts of the job left: processes with OMPI_LOCKSTEP_JOB=JOB in their environment.
+// It never waits for a host longer than its limit. One thread; nothing else may reap children meanwhile.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/supervisor/process.h"
+
+namespace lockstep::supervisor {
+
+struct ProbeOptions {
+  std::vector<std::string> agent{"ssh"};  // words before the host's name
+  std::string job{};
+  std::chrono::milliseconds limit{5000};  // for each host, and so for all
+};
+
+struct ProbeResult {
+  std::string host;
+  std::string reason;  // empty: the host answered
+};
+
+class Prober {
+ public:
+  Prober(const ProbeOptions& options, const std::vector<std::string>& hosts);
+
+  // Whether every host has answered or had its time. Does not wait.
+  bool done();
+  // Waits until done().
+  std::vector<ProbeResult> results();
+
+ private:
+  struct Probe {
+    std::string host;
+    std::unique_ptr<Process> process;
+    std::string output{}, reason{};
+    bool over = false;
+  };
+  void look_at(Probe& probe);
+
+  std::chrono::steady_clock::time_point deadline_;
+  std::chrono::milliseconds limit_;
+  std::vector<Probe> probes_;
+};
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,102 @@
+#include "tools/supervisor/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+// In the child of a process with one thread; what fails here shows as status 127 with a line on stderr.
+[[noreturn]] void become(char* const* words, int output, const ProcessOptions& options, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  const bool ready = sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && setsid() >= 0 &&
+                     prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent;
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
+      (!options.catch_output || dup2(output, STDOUT_FILENO) >= 0)) {
+    for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
+    signal(SIGPIPE, SIG_DFL);
+    execvp(words[0], words);
+  }
+  dprintf(STDERR_FILENO, "%s: %s\n", words[0], std::strerror(errno));
+  _exit(127);
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& words, const ProcessOptions& options) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::array<int, 2> pipe{};
+  check(pipe2(pipe.data(), O_CLOEXEC) == 0, "run", "no pipe for {}: {}", words[0], std::strerror(errno));
+  output_ = pipe[0];
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) become(arguments.data(), pipe[1], options, parent);
+  const int error = errno;
+  close(pipe[1]);
+  if (pid_ < 0 || fcntl(output_, F_SETFL, O_NONBLOCK) != 0) {
+    close(output_);
+    fail("run", "{} cannot be started: {}", words[0], std::strerror(error));
+  }
+}
+
+Process::~Process() {
+  if (!status_) {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  close(output_);
+}
+
+void Process::signal(int number) const {
+  // ESRCH cannot be: it is our child and not reaped.
+  if (!status_) check(kill(pid_, number) == 0, "run", "signal {} to {}: {}", number, pid_, std::strerror(errno));
+}
+
+std::string Process::read() {
+  std::string text;
+  std::array<char, 4096> block{};
+  for (;;) {
+    const ssize_t bytes = ::read(output_, block.data(), block.size());
+    if (bytes > 0) {
+      text.append(block.data(), static_cast<std::size_t>(bytes));
+    } else if (bytes == 0 || errno != EINTR) {
+      return text;  // nothing more now, or ever
+    }
+  }
+}
+
+std::optional<int> Process::ended() {
+  if (status_) return status_;
+  int status = 0;
+  const pid_t reaped = waitpid(pid_, &status, WNOHANG);
+  check(reaped >= 0 || errno == EINTR, "run", "waiting for {}: {}", pid_, std::strerror(errno));
+  if (reaped == pid_) status_ = status;
+  return status_;
+}
+
+std::string describe_status(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return fmt::format("exit code {}", WEXITSTATUS(wait_status));
+  return fmt::format("signal {} ({})", WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+}
+
+int exit_code(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+}  // namespace lockstep::supervisor

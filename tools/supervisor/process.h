@@ -1,0 +1,49 @@
+// A program started beside this one, in a session of its own so that a terminal's signals reach it through us alone.
+// Its stderr is read here, its stdout stays ours unless it is caught too, its stdin is empty; it gets SIGTERM when this
+// process dies. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::supervisor {
+
+struct ProcessOptions {
+  bool catch_output = false;
+  std::map<std::string, std::string> variables{};  // added to the environment
+};
+
+class Process {
+ public:
+  // Throws Error where it cannot be started at all; a program that is not there ends with status 127.
+  explicit Process(const std::vector<std::string>& words, const ProcessOptions& options = {});
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process();  // ends it with SIGKILL and reaps it, if that is not done
+
+  pid_t pid() const { return pid_; }
+  int output() const { return output_; }  // to be polled
+  void signal(int number) const;
+
+  // What came since the last call. Does not wait.
+  std::string read();
+  // Its wait status, once it has ended. Does not wait.
+  std::optional<int> ended();
+
+ private:
+  pid_t pid_ = -1;
+  int output_ = -1;
+  std::optional<int> status_;
+};
+
+// "exit code 1", "signal 9 (Killed)".
+std::string describe_status(int wait_status);
+// What a shell would call it: the code, or 128 + signal.
+int exit_code(int wait_status);
+
+}  // namespace lockstep::supervisor

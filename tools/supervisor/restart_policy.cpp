@@ -1,0 +1,40 @@
+#include "tools/supervisor/restart_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::supervisor {
+
+using std::chrono::milliseconds;
+
+milliseconds RestartPolicy::pause(std::int64_t n) const {
+  constexpr milliseconds longest = std::chrono::minutes(5);
+  milliseconds pause = std::min(options_.backoff, longest);
+  for (std::int64_t i = 1; i < n && pause < longest; ++i) pause = std::min(2 * pause, longest);
+  return pause;
+}
+
+RestartPolicy::Decision RestartPolicy::after(const End& end) {
+  if (end.no_hosts) return {.restart = true, .pause = pause(++waits_), .reason = "waiting for hosts"};
+  waits_ = 0;
+  if (end.newest_step > newest_step_) failures_ = 0;
+  newest_step_ = std::max(newest_step_, end.newest_step);
+  if (end.code == 0) return {.reason = "done"};
+  if (end.asked) return {.reason = "ended on request"};
+  if (end.code == kStopped && end.for_host) return {.restart = true, .reason = "stopped to take a host back"};
+  if (end.code == kStopped && !options_.restart_on_stop)
+    return {.reason = "stopped in good order; the same command goes on, --restart-on-stop would have at once"};
+  if (end.code == kUntrusted) return {.reason = "its results cannot be trusted: look at its log before going on"};
+  if (end.code == kCommandLineError || end.code == 126 || end.code == 127)
+    return {.reason = "another start of this command would fail alike"};
+  if (++failures_ > options_.max_restarts) {
+    return {.reason = fmt::format("{} ends without a newer checkpoint, --max-restarts is {}", failures_,
+                                  options_.max_restarts)};
+  }
+  return {.restart = true,
+          .pause = end.code == kStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
+          .reason = fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,46 @@
+// Whether a job that ended is started again, and after which pause: twice as long after each failure since the newest
+// checkpoint last rose, at most five minutes, and only so often. For hosts it waits as long as it takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lockstep::supervisor {
+
+// Exit codes of Lockstep's programs beside 0 and 1.
+inline constexpr int kCommandLineError = 2, kStopped = 75, kStalled = 76, kUntrusted = 77;
+
+struct RestartOptions {
+  std::int64_t max_restarts = 5;            // failures in a row without a newer checkpoint
+  std::chrono::milliseconds backoff{1000};  // the first pause
+  bool restart_on_stop = false;             // also where the job was stopped in good order (75)
+};
+
+class RestartPolicy {
+ public:
+  explicit RestartPolicy(const RestartOptions& options) : options_(options) {}
+
+  struct End {
+    int code = 0;                   // as a shell counts it
+    std::int64_t newest_step = -1;  // of the checkpoints there are
+    bool asked = false;             // the user ended it
+    bool no_hosts = false;          // it could not be started, as hosts are missing
+    bool for_host = false;          // it was stopped to start again with more hosts
+  };
+  struct Decision {
+    bool restart = false;
+    std::chrono::milliseconds pause{0};
+    std::string reason{};
+  };
+  Decision after(const End& end);
+
+ private:
+  // Before the n-th try in a row, from 1.
+  std::chrono::milliseconds pause(std::int64_t n) const;
+
+  RestartOptions options_;
+  std::int64_t newest_step_ = -1, failures_ = 0, waits_ = 0;
+};
+
+}  // namespace lockstep::supervisor

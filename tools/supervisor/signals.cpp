@@ -1,0 +1,42 @@
+#include "tools/supervisor/signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+
+Signals::Signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&wanted, number);
+  struct sigaction hangup {};
+  check(sigaction(SIGHUP, nullptr, &hangup) == 0, "run", "SIGHUP: {}", std::strerror(errno));
+  if (hangup.sa_handler == SIG_IGN) sigdelset(&wanted, SIGHUP);
+  check(sigprocmask(SIG_BLOCK, &wanted, &previous_) == 0, "run", "signals: {}", std::strerror(errno));
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  check(sigaction(SIGPIPE, &ignore, &pipe_) == 0, "run", "SIGPIPE: {}", std::strerror(errno));
+  descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  check(descriptor_ >= 0, "run", "signalfd: {}", std::strerror(errno));
+}
+
+Signals::~Signals() {
+  close(descriptor_);
+  sigaction(SIGPIPE, &pipe_, nullptr);
+  sigprocmask(SIG_SETMASK, &previous_, nullptr);
+}
+
+std::optional<int> Signals::next() {
+  signalfd_siginfo info{};
+  while (read(descriptor_, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,229 @@
+#include "tools/supervisor/supervisor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/core/error.h"
+#include "tools/supervisor/descendants.h"
+#include "tools/supervisor/job.h"
+#include "tools/supervisor/process.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+std::string job_id() {
+  return fmt::format("{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// Without these mpirun does not notice for minutes that a host has gone silent; with them it does after 6 to 11 s, and
+// rides out less: a probe each second after 5 s of silence, the sixth without an answer ends the job. The environment
+// ranks below mpirun's own options, so what the user says there stays.
+std::map<std::string, std::string> variables(const std::string& id) {
+  std::map<std::string, std::string> set{{"OMPI_LOCKSTEP_JOB", id}};  // OMPI_: mpirun takes it to other hosts
+  for (const auto& [name, value] : {std::pair{"OMPI_MCA_oob_tcp_keepalive_time", "5"},
+                                    {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
+                                    {"OMPI_MCA_oob_tcp_keepalive_probes", "6"}}) {
+    if (std::getenv(name) == nullptr) set[name] = value;
+  }
+  return set;
+}
+
+std::string step_text(std::int64_t step) { return step < 0 ? "none" : fmt::format("step {}", step); }
+
+}  // namespace
+
+Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
+    : command_(std::move(command)), options_(std::move(options)), id_(job_id()), policy_(options_.restart) {
+  const auto said = command_.program_option("output");
+  check(said || !options_.output.empty(), "run",
+        "the command has no --output DIR; expected one, or lockstep run --output DIR, to know its checkpoints");
+  output_ = options_.output.empty() ? *said : options_.output;
+  open_log();
+  check_batch();
+  first_ = newest();
+}
+
+void Supervisor::open_log() {
+  const fs::path file = output_ / "logs" / "supervisor.log";
+  try {
+    fs::create_directories(file.parent_path());
+    const auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_st>(file.string());
+    const auto to_console = std::make_shared<spdlog::sinks::stderr_sink_st>();
+    log_ = std::make_shared<spdlog::logger>("supervisor", spdlog::sinks_init_list{to_console, to_file});
+    log_->flush_on(spdlog::level::trace);
+    to_console->set_pattern("lockstep run: %v");
+    to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+  } catch (const std::exception& error) {
+    fail("run", "{} cannot be written: {}", file.string(), error.what());
+  }
+}
+
+void Supervisor::check_batch() {
+  const std::string batch = command_.program_option("global-batch").value_or("0");
+  fewer_ranks_ = batch != "0";
+  if (command_.hosts().size() < 2) return;
+  if (!fewer_ranks_) {
+    log_->warn("without --global-batch the batch depends on the number of ranks: no host will be left out");
+  } else if (command_.program_option("shards").value_or("0") == "0") {
+    log_->warn("without --shards results round otherwise with fewer ranks; samples stay the same");
+  }
+}
+
+Supervisor::Newest Supervisor::newest() const {
+  try {
+    const auto entries = checkpoint::list(output_ / "checkpoints");
+    if (entries.empty()) return {};
+    return {entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};
+  } catch (const std::exception& error) {  // a file system may be away for a while
+    log_->warn("checkpoints cannot be listed: {}", error.what());
+    return {};
+  }
+}
+
+ProbeOptions Supervisor::probe_options() const {
+  const std::string agents = command_.mca("plm_rsh_agent").value_or("ssh");
+  ProbeOptions probe{.agent = words_of(agents.substr(0, agents.find(':'))), .job = id_, .limit = options_.probe_limit};
+  for (const std::string& word : words_of(command_.mca("plm_rsh_args").value_or(""))) probe.agent.push_back(word);
+  return probe;
+}
+
+// Finds out which hosts are lost; returns them with the reasons.
+std::vector<std::string> Supervisor::probe() {
+  std::vector<std::string> asked, reasons;
+  for (const Host& host : command_.hosts()) {
+    if (command_.starts_by_ssh() && !is_this_machine(host.name)) asked.push_back(host.name);
+  }
+  lost_.clear();
+  for (const ProbeResult& result : Prober(probe_options(), asked).results()) {
+    if (result.reason.empty()) continue;
+    lost_.push_back(result.host);
+    reasons.push_back(fmt::format("{} ({})", result.host, result.reason));
+  }
+  probed_ = Clock::now();
+  return reasons;
+}
+
+Supervisor::Placement Supervisor::place() {
+  const std::vector<std::string> reasons = probe();
+  const std::vector<Host>& all = command_.hosts();
+  std::vector<Host> alive;
+  std::vector<std::string> names;
+  std::int64_t slots = 0;
+  for (const Host& host : all) {
+    if (std::find(lost_.begin(), lost_.end(), host.name) != lost_.end()) continue;
+    alive.push_back(host);
+    names.push_back(host.name);
+    slots += host.slots;
+  }
+  const auto ranks = ranks_for(alive, all, command_.ranks());
+  Placement placement{.change = {.resume_auto = newest() != first_,
+                                 .lost = lost_,
+                                 .hostfile = (output_ / "logs" / "supervisor.hosts").string(),
+                                 .ranks = ranks}};
+  placement.description =
+      fmt::format("{}{}{}", ranks ? fmt::format("{} ranks", *ranks) : "ranks as the launcher counts",
+                  names.empty() ? "" : fmt::format(" on {}", fmt::join(names, ", ")),
+                  lost_.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
+  if (!lost_.empty() && !fewer_ranks_) {
+    placement.problem = "all hosts are needed, as the command has no --global-batch";
+  } else if (!all.empty() && (alive.empty() || ranks.value_or(std::max<std::int64_t>(slots, 1)) < options_.min_ranks)) {
+    placement.problem = fmt::format("fewer than --min-ranks {}", options_.min_ranks);
+  }
+  return placement;
+}
+
+bool Supervisor::host_is_back() {
+  if (options_.rejoin.count() == 0 || lost_.empty()) return false;
+  if (!prober_) {
+    if (Clock::now() < probed_ + options_.rejoin) return false;
+    prober_.emplace(probe_options(), lost_);
+  }
+  if (!prober_->done()) return false;
+  const auto results = prober_->results();
+  prober_.reset();
+  probed_ = Clock::now();
+  const auto back =
+      std::find_if(results.begin(), results.end(), [](const auto& result) { return result.reason.empty(); });
+  if (back == results.end()) return false;
+  log_->info("{} answers again: stopping the job in good order, to start it with that host", back->host);
+  return true;
+}
+
+RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t number) {
+  if (!placement.problem.empty()) {
+    log_->warn("not started: {}: {}", placement.description, placement.problem);
+    return {.code = 1, .newest_step = newest().step, .no_hosts = true};
+  }
+  log_->info("start {}: {}; newest checkpoint: {}", number, placement.description, step_text(newest().step));
+  const JobEnd end = run_job({.words = command_.words(placement.change),
+                              .variables = variables(id_),
+                              .output = output_,
+                              .start_limit = options_.start_limit,
+                              .wants_stop = [this] { return host_is_back(); }},
+                             signals_);
+  prober_.reset();
+  end_leftovers();
+  const RestartPolicy::End result{
+      .code = exit_code(end.status), .newest_step = newest().step, .asked = end.asked, .for_host = end.stopped};
+  log_->info("ended after {:.1f} s: {}{}{}; newest checkpoint: {}", end.seconds, describe_status(end.status),
+             end.failure.empty() ? "" : ": ", end.failure, step_text(result.newest_step));
+  return result;
+}
+
+void Supervisor::end_leftovers() {
+  if (const std::size_t left = end_descendants(); left > 0)
+    log_->info("{} processes of the job were left on this machine and are ended", left);
+}
+
+// Whether nobody wanted the end meanwhile.
+bool Supervisor::pause(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  do {
+    while (const auto number = signals_.next()) {
+      if (*number != SIGUSR1) return false;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd file{signals_.descriptor(), POLLIN, 0};
+    if (left > 0) poll(&file, 1, static_cast<int>(std::min<std::int64_t>(left, 1000)));
+  } while (Clock::now() < until);
+  return true;
+}
+
+int Supervisor::run() {
+  adopt_orphans();
+  for (std::int64_t number = 1;; ++number) {
+    const RestartPolicy::End end = start(place(), number);
+    const RestartPolicy::Decision decision = policy_.after(end);
+    if (!decision.restart) {
+      log_->info("{}: exit code {}", decision.reason, end.code);
+      return end.code;
+    }
+    log_->info("{}, in {} s", decision.reason, static_cast<double>(decision.pause.count()) / 1000);
+    if (!pause(decision.pause)) {
+      log_->info("ended on request, between two starts");
+      return newest().step >= 0 ? kStopped : 128 + SIGTERM;
+    }
+  }
+}
+
+}  // namespace lockstep::supervisor

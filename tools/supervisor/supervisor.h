@@ -1,0 +1,76 @@
+// Starts a training job and starts it again from its newest checkpoint until it is done, on the hosts that answer. It
+// needs to see the job's --output, and nothing of it survives on this machine when run() returns. One per process,
+// from its only thread.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/supervisor/job_command.h"
+#include "tools/supervisor/prober.h"
+#include "tools/supervisor/restart_policy.h"
+#include "tools/supervisor/signals.h"
+
+namespace lockstep::supervisor {
+
+struct SupervisorOptions {
+  std::string output{};  // the job's folder; empty: as its command says
+  RestartOptions restart{};
+  std::int64_t min_ranks = 1;           // with fewer it waits for hosts
+  std::chrono::milliseconds rejoin{0};  // between two looks for lost hosts while the job runs; 0: only before a start
+  std::chrono::seconds start_limit{300};
+  std::chrono::milliseconds probe_limit{5000};
+};
+
+class Supervisor {
+ public:
+  Supervisor(JobCommand command, SupervisorOptions options);
+
+  // Until the job is done or given up. Returns the last start's exit code.
+  int run();
+
+ private:
+  struct Placement {
+    JobCommand::Change change{};
+    std::string description{};
+    std::string problem{};  // why it cannot be started so
+  };
+  struct Newest {
+    std::int64_t step = -1;
+    std::filesystem::path path{};
+    std::filesystem::file_time_type written{};
+    bool operator==(const Newest&) const = default;
+  };
+
+  void open_log();
+  void check_batch();
+  Newest newest() const;
+  ProbeOptions probe_options() const;
+  std::vector<std::string> probe();
+  Placement place();
+  bool host_is_back();
+  RestartPolicy::End start(const Placement& placement, std::int64_t number);
+  bool pause(std::chrono::milliseconds time);
+  void end_leftovers();
+
+  JobCommand command_;
+  SupervisorOptions options_;
+  std::filesystem::path output_;
+  std::string id_;            // marks the job's processes on all hosts
+  bool fewer_ranks_ = false;  // may train with fewer, as the global batch stays
+  std::shared_ptr<spdlog::logger> log_;
+  Signals signals_;
+  Newest first_;  // what was there before
+  RestartPolicy policy_;
+  std::vector<std::string> lost_;
+  std::optional<Prober> prober_;
+  std::chrono::steady_clock::time_point probed_{};
+};
+
+}  // namespace lockstep::supervisor
