@@ -11,7 +11,7 @@ std::vector<Bytes> seeds() {
   std::vector<checkpoint::NamedTensor> tensors;
   tensors.push_back({"fc.weight", Tensor({2, 5}, DType::F32)});
   tensors.push_back({"group/fc.bias", Tensor({5}, DType::F64)});
-  const std::vector<std::byte> image = checkpoint::write_image(tensors, {}, "seed");
+  const std::vector<std::byte> image = checkpoint::write_image(checkpoint::source_of(tensors), {}, "seed");
   const auto* begin = reinterpret_cast<const std::uint8_t*>(image.data());
   return {Bytes(begin, begin + image.size())};
 }

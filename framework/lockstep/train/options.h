@@ -92,7 +92,7 @@ struct Options {
   std::string time_margin = "auto";  // a duration, or auto (learnt from steps and checkpoints)
   double stall_timeout = 60;         // seconds without a sign of life from a rank, until it is named; 0: never
   double abort_timeout = 300;        // and until the job is ended; 0: never
-  std::int64_t hash_every = 0;  // updates between hashes of all tensors; 0: none
+  std::int64_t hash_every = 0;       // updates between hashes of all tensors; 0: none
   std::int64_t verify_every = 1, compare_every = 100;  // updates; 0: never
   std::string on_mismatch = "repair";                  // repair | rollback | stop
   std::string guard_action = "stop";                   // log | skip | stop

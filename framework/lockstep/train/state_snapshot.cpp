@@ -64,9 +64,9 @@ checkpoint::TensorSource StateSnapshot::tensors() {
   for (const Entry& e : entries_)
     bytes += static_cast<std::size_t>(e.parameter->shape.elements()) * size_of(store_.dtype(e.parameter));
   for (const checkpoint::NamedTensor& t : more_) bytes += t.tensor.bytes();
-  return {.count = entries_.size() + more_.size(), .bytes = bytes, .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& {
-            return tensor(i);
-          }};
+  return {.count = entries_.size() + more_.size(),
+          .bytes = bytes,
+          .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
 }
 
 const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {

@@ -50,10 +50,12 @@ Tensor Trainer::observed(const std::string& name) const {
 }
 
 std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
-  GradientGuard* guard = engine_->gradient_guard();
-  if (guard == nullptr || options_.guards.gradient.spike <= 0) return {};
-  const std::span<const double> means = guard->state();
-  return {{kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)}};
+  std::vector<checkpoint::NamedTensor> tensors;
+  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && options_.guards.gradient.spike > 0) {
+    const std::span<const double> means = guard->state();
+    tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)});
+  }
+  return tensors;
 }
 
 std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
