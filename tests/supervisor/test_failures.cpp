@@ -35,12 +35,12 @@ using std::chrono::milliseconds;
 
 TEST(RestartPolicy, SomeEndsAreFinal) {
   RestartPolicy policy({.max_restarts = 3});
-  for (const int code : {0, kCommandLineError, kStopped, kUntrusted, 126, 127})
+  for (const int code : {0, kExitCommandLine, kExitStopped, kExitUntrusted, 126, 127})
     EXPECT_FALSE(policy.after({.code = code}).restart) << code;
   EXPECT_FALSE(policy.after({.code = 137, .asked = true}).restart);
-  EXPECT_TRUE(policy.after({.code = kStalled}).restart);
-  EXPECT_TRUE(policy.after({.code = kStopped, .for_host = true}).restart);
-  EXPECT_TRUE(RestartPolicy({.restart_on_stop = true}).after({.code = kStopped}).restart);
+  EXPECT_TRUE(policy.after({.code = kExitStalled}).restart);
+  EXPECT_TRUE(policy.after({.code = kExitStopped, .for_host = true}).restart);
+  EXPECT_TRUE(RestartPolicy({.restart_on_stop = true}).after({.code = kExitStopped}).restart);
 }
 
 TEST(RestartPolicy, PausesGrowUntilACheckpointIsNewer) {

@@ -2,17 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 
 namespace lockstep::supervisor {
+namespace {
+
+constexpr std::size_t kLongestLine = 1024;  // what matters is shorter, and std::regex recurses for each character
+
+}  // namespace
 
 void FailureReader::read(std::string_view text) {
   rest_ += text;
   std::size_t begin = 0;
   for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1) {
-    line(rest_.substr(begin, end - begin));
+    line(rest_.substr(begin, std::min(end - begin, kLongestLine)));
   }
   rest_.erase(0, begin);
+  rest_.resize(std::min(rest_.size(), kLongestLine));
 }
 
 void FailureReader::line(const std::string& text) {

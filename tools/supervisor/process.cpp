@@ -46,9 +46,15 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) become(arguments.data(), pipe[1], options, parent);
-  const int error = errno;
+  int error = pid_ < 0 ? errno : 0;
   close(pipe[1]);
-  if (pid_ < 0 || fcntl(output_, F_SETFL, O_NONBLOCK) != 0) {
+  if (error == 0 && fcntl(output_, F_SETFL, O_NONBLOCK) != 0) {
+    error = errno;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (error != 0) {
     close(output_);
     fail("run", "{} cannot be started: {}", words[0], std::strerror(error));
   }

@@ -22,18 +22,18 @@ RestartPolicy::Decision RestartPolicy::after(const End& end) {
   newest_step_ = std::max(newest_step_, end.newest_step);
   if (end.code == 0) return {.reason = "done"};
   if (end.asked) return {.reason = "ended on request"};
-  if (end.code == kStopped && end.for_host) return {.restart = true, .reason = "stopped to take a host back"};
-  if (end.code == kStopped && !options_.restart_on_stop)
+  if (end.code == kExitStopped && end.for_host) return {.restart = true, .reason = "stopped to take a host back"};
+  if (end.code == kExitStopped && !options_.restart_on_stop)
     return {.reason = "stopped in good order; the same command goes on, --restart-on-stop would have at once"};
-  if (end.code == kUntrusted) return {.reason = "its results cannot be trusted: look at its log before going on"};
-  if (end.code == kCommandLineError || end.code == 126 || end.code == 127)
+  if (end.code == kExitUntrusted) return {.reason = "its results cannot be trusted: look at its log before going on"};
+  if (end.code == kExitCommandLine || end.code == 126 || end.code == 127)
     return {.reason = "another start of this command would fail alike"};
   if (++failures_ > options_.max_restarts) {
     return {.reason = fmt::format("{} ends without a newer checkpoint, --max-restarts is {}", failures_,
                                   options_.max_restarts)};
   }
   return {.restart = true,
-          .pause = end.code == kStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
+          .pause = end.code == kExitStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
           .reason = fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
 }
 

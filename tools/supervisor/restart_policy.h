@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep::supervisor {
+#include "lockstep/core/exit_status.h"
 
-// Exit codes of Lockstep's programs beside 0 and 1.
-inline constexpr int kCommandLineError = 2, kStopped = 75, kStalled = 76, kUntrusted = 77;
+namespace lockstep::supervisor {
 
 struct RestartOptions {
   std::int64_t max_restarts = 5;            // failures in a row without a newer checkpoint

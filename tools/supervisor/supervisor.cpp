@@ -89,14 +89,14 @@ void Supervisor::check_batch() {
   }
 }
 
-Supervisor::Newest Supervisor::newest() const {
+std::optional<Supervisor::Newest> Supervisor::known_newest() const {
   try {
     const auto entries = checkpoint::list(output_ / "checkpoints");
-    if (entries.empty()) return {};
-    return {entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};
+    if (entries.empty()) return Newest{};
+    return Newest{entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};
   } catch (const std::exception& error) {  // a file system may be away for a while
     log_->warn("checkpoints cannot be listed: {}", error.what());
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -136,7 +136,8 @@ Supervisor::Placement Supervisor::place() {
     slots += host.slots;
   }
   const auto ranks = ranks_for(alive, all, command_.ranks());
-  Placement placement{.change = {.resume_auto = newest() != first_,
+  const std::optional<Newest> found = known_newest();
+  Placement placement{.change = {.resume_auto = found && *found != first_,
                                  .lost = lost_,
                                  .hostfile = (output_ / "logs" / "supervisor.hosts").string(),
                                  .ranks = ranks}};
@@ -221,7 +222,7 @@ int Supervisor::run() {
     log_->info("{}, in {} s", decision.reason, static_cast<double>(decision.pause.count()) / 1000);
     if (!pause(decision.pause)) {
       log_->info("ended on request, between two starts");
-      return newest().step >= 0 ? kStopped : 128 + SIGTERM;
+      return newest().step >= 0 ? kExitStopped : 128 + SIGTERM;
     }
   }
 }

@@ -50,7 +50,8 @@ class Supervisor {
 
   void open_log();
   void check_batch();
-  Newest newest() const;
+  std::optional<Newest> known_newest() const;  // empty: the file system does not answer
+  Newest newest() const { return known_newest().value_or(Newest{}); }
   ProbeOptions probe_options() const;
   std::vector<std::string> probe();
   Placement place();

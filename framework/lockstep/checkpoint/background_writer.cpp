@@ -113,12 +113,12 @@ std::string BackgroundWriter::attempt(const Draft& draft) const {
     save(path, draft);
     const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();
     if (options_.report) options_.report({.path = path, .seconds = seconds});
-    prune_older(draft.step);
-    release_freed_memory();
-    return "";
   } catch (const std::exception& error) {
     return error.what();
   }
+  prune_older(draft.step);
+  release_freed_memory();
+  return "";
 }
 
 void BackgroundWriter::prune_older(std::int64_t step) const {

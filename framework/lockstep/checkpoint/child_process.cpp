@@ -26,9 +26,11 @@ namespace {
   fail("child process", "{}: {}", operation, std::generic_category().message(errno));
 }
 
-// The caller's handlers would speak for it, and its mask might keep a limit from ending the child.
+// The caller's handlers would speak for it, and its mask might keep a limit from ending the child. What a launcher
+// sends to the whole process group is meant for the caller, with whom the child ends.
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -37,6 +39,7 @@ void reset_signals() {
 // What the child inherited of windows between processes is not for it to damage.
 void protect_shared_memory() {
   std::ifstream maps("/proc/self/maps");
+  if (!maps) _exit(1);
   for (std::string line; std::getline(maps, line);) {  // "7f00-7f20 rw-s 0000 00:01 42 /dev/shm/name"
     std::uintptr_t begin = 0, end = 0;
     const char* last = line.data() + line.size();
@@ -45,7 +48,7 @@ void protect_shared_memory() {
     const auto second = std::from_chars(first.ptr + 1, last, end, 16);
     if (second.ec != std::errc{} || last - second.ptr < 5) continue;
     const bool writable = second.ptr[2] == 'w', shared = second.ptr[4] == 's';
-    if (writable && shared) mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_READ);
+    if (writable && shared && mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_READ) != 0) _exit(1);
   }
 }
 

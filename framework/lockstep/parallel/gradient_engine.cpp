@@ -142,7 +142,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
 // The other domains wait for what this one still has to send.
 GradientEngine::~GradientEngine() {
   try {
-    if (late() && std::uncaught_exceptions() == 0) settle();
+    if (late() && std::uncaught_exceptions() == 0 && !gradient_comm_.poisoned()) settle();
   } catch (const std::exception& error) {
     log()->error("[gradients] the last update is not complete: {}", error.what());
   }
@@ -404,6 +404,7 @@ void GradientEngine::wait_until(const Done& done) {
 }
 
 void GradientEngine::note_in(Trace* trace) {
+  settle();
   trace_ = trace;
   reducer_->note_in(trace);
 }
@@ -473,7 +474,7 @@ void GradientEngine::average_values() {
 
 void GradientEngine::settle() {
   for (std::size_t b = 0; b < updates_.size(); ++b) needs(static_cast<int>(b));
-  if (thread_) thread_->sleep();
+  if (thread_ && !posted_) thread_->sleep();
 }
 
 void GradientEngine::fence() {

@@ -112,6 +112,7 @@ class GradientEngine : public PlanHooks {
   void finish_step();
   // Who drives communication from the next step on. Alike on all ranks; between steps.
   void drive_by_thread(bool thread);
+  bool is_driven_by_thread() const { return thread_ != nullptr; }
   void settle();
   void fence();
   std::span<const double> sums() const { return control_->sums(); }

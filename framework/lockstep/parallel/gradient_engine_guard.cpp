@@ -143,6 +143,7 @@ std::vector<GradientEngine::DamagedBlock> GradientEngine::compare_blocks() {
 
 std::vector<MemoryDamage> GradientEngine::examine(bool repair) {
   fence();
+  const std::vector<std::uint64_t> late = gradient_comm_.allgather(late_damage_);  // in no control block yet
   seals_->verify();
   const std::vector<DamagedBlock> blocks = compare_blocks();
   std::map<int, MemoryDamage> found;  // by rank
@@ -157,8 +158,9 @@ std::vector<MemoryDamage> GradientEngine::examine(bool repair) {
     for (int rank : result.damaged) add(rank, block, result.source);
   }
   for (int r = 0; r < world_.size; ++r) {
-    const std::uint64_t word = control_->word(r, kDamageWord);
-    if ((word & kLate) != 0) add(r, static_cast<std::int64_t>((word & ~kLate) - 1), -1);
+    for (const std::uint64_t word : {control_->word(r, kDamageWord), late[static_cast<std::size_t>(r)]}) {
+      if ((word & kLate) != 0) add(r, static_cast<std::int64_t>((word & ~kLate) - 1), -1);
+    }
   }
   if (repair) {
     for (const auto& [block, result] : blocks) {
@@ -187,6 +189,7 @@ void GradientEngine::restore(std::int64_t block, const BallotResult& result) {
 
 bool GradientEngine::intact() {
   if (!seals_ || options_.guards.verify_every == 0) return true;
+  settle();  // or buckets are not updated and sealed yet
   const bool fits = late_damage_ == 0 && (sealed_version_ != store_.version() || seals_->verify() == Seals::kNone);
   return gradient_comm_.allreduce(std::int32_t{fits}, comm::ReduceOp::Min) == 1;
 }

@@ -16,7 +16,6 @@ class UntrustedError : public comm::AgreedError {
  public:
   using AgreedError::AgreedError;
 };
-inline constexpr int kExitUntrusted = 77;
 
 enum class OnMismatch : std::uint8_t {
   Stop,

@@ -12,6 +12,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/build_id.h"
+#include "lockstep/core/exit_status.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/signals.h"
@@ -65,6 +66,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
       comm::abort_job(1);
     }
     // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile.
+    leave_signals();
     if (!world->is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
     std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
                  error.what());

@@ -15,9 +15,6 @@ enum Request : std::uint64_t {
 inline constexpr std::uint64_t kCheckpointRequests = kCheckpointAsked | kCheckpointDue;
 inline constexpr std::uint64_t kStopRequests = kStopAsked | kTimeIsUp;
 
-// EX_TEMPFAIL: a program's status when it was stopped with a whole checkpoint; start it again with --resume auto.
-inline constexpr int kStoppedStatus = 75;
-
 // Of this process, set from outside the loop: a session looks at the begin of each step. Async-signal-safe, any thread.
 void request(Request wanted) noexcept;
 std::uint64_t requested() noexcept;

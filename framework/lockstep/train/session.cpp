@@ -219,7 +219,7 @@ bool Session::next_epoch() {
     // A run that is shorter than its trace brings what there is.
     if (!options_.trace.empty() && !traced_ && epoch_ >= 0)
       finish_trace(std::max<std::int64_t>(0, trainer_->updates() - resumed_step_.value_or(0) - kColdUpdates));
-    if (saved_step_ != trainer_->updates() && saves_by_itself()) save_checkpoint();
+    if (is_unsaved() && saves_by_itself()) save_checkpoint();
     finish_checkpoints();
     log()->info("memory: at most {:.0f} MiB resident on this rank",
                 static_cast<double>(process_memory().peak) / 1048576);
@@ -250,8 +250,8 @@ void Session::Batches::advance() {
 }
 
 void Session::report(const Totals& step) {
-  evaluation_due_ = evaluation_is_due();
   if (step.outcome == StepOutcome::RolledBack) return;
+  evaluation_due_ = evaluation_is_due();
   const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
   epoch_totals_.loss += applied ? step.loss * step.weight : 0;
   epoch_totals_.weight += applied ? step.weight : 0;
@@ -324,7 +324,7 @@ void Session::log_hashes() {
 }
 
 void Session::follow_trace() {
-  if (options_.trace.empty()) return;
+  if (options_.trace.empty() || traced_) return;
   const std::int64_t done = trainer_->updates() - resumed_step_.value_or(0);
   if (done == kColdUpdates) trainer_->note_in(&trace_);
   if (done == kColdUpdates + options_.trace_steps) finish_trace(options_.trace_steps);

@@ -65,6 +65,7 @@ class Session {
 
  private:
   bool done() const;
+  bool is_unsaved() const { return resave_ || saved_step_ != trainer_->updates(); }
   bool saves_by_itself() const;  // without being asked to
   void open_output();
   void open_loaders();
@@ -118,7 +119,8 @@ class Session {
   std::optional<std::int64_t> resumed_step_;
   std::int64_t epoch_ = -1, first_step_of_epoch_ = 0, saved_step_ = -1, logged_samples_ = 0;
   bool save_after_evaluation_ = false, evaluation_due_ = false, making_up_ = false, stopped_ = false;
-  Deadline deadline_;                                          // on rank 0
+  bool resave_ = false;  // what is to be saved has changed since, though no step came
+  Deadline deadline_;    // on rank 0
   std::chrono::steady_clock::time_point saved_at_ = started_;  // the last checkpoint, for --checkpoint-every-minutes
   nlohmann::json evaluation_;                                  // the last whole one: step, loss, accuracy; null without
   ProgressState state_;

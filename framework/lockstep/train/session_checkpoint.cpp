@@ -96,6 +96,7 @@ void Session::save_checkpoint() {
         {.tensors = snapshot_->tensors(), .metadata = metadata().dump(), .note = scored ? note() : "", .step = step});
   }
   saved_step_ = step;
+  resave_ = false;
   saved_at_ = std::chrono::steady_clock::now();
   heartbeat_.enter(Heartbeat::Phase::Outside);
 }

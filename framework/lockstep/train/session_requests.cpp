@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "lockstep/core/exit_status.h"
 #include "lockstep/core/log.h"
 #include "lockstep/train/requests.h"
 #include "lockstep/train/session.h"
@@ -67,7 +68,7 @@ void Session::answer_requests() {
   const std::uint64_t asked = trainer_->requests() & (kCheckpointRequests | kStopRequests);
   if (asked == 0) return;
   stopped_ = stopped_ || (asked & kStopRequests) != 0;
-  if (saved_step_ != trainer_->updates()) save_checkpoint();
+  if (is_unsaved()) save_checkpoint();
   forget_requests(kCheckpointRequests);
   const std::string why =
       reasons(asked, fmt::format("{} is {:.0f} s away", deadline_.source(),
@@ -75,7 +76,7 @@ void Session::answer_requests() {
   log()->info("{}: checkpoint of step {}{}", why, saved_step_, status() == 0 ? "" : ", stopping");
 }
 
-int Session::status() const { return stopped_ && (!done() || evaluation_due_) ? kStoppedStatus : 0; }
+int Session::status() const { return stopped_ && (!done() || evaluation_due_) ? kExitStopped : 0; }
 
 bool Session::evaluation_is_due() const {
   const bool whole = train_loader_->position().epoch > epoch_;
@@ -108,7 +109,7 @@ void Session::evaluate_epoch() {
 void Session::make_up_evaluation() {
   const data::SamplerPosition at = train_loader_->position();
   epoch_ = at.offset == 0 ? at.epoch - 1 : at.epoch;
-  saved_step_ = -1;  // it says that the evaluation is due
+  resave_ = true;  // the checkpoint says that the evaluation is due
   making_up_ = true;
   evaluate_epoch();
   making_up_ = false;

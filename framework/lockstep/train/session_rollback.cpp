@@ -8,6 +8,8 @@ namespace lockstep::train {
 // from the checkpoint's position. False: there is no checkpoint yet.
 bool Session::roll_back() {
   if (saved_step_ < 0) return false;
+  heartbeat_.enter(Heartbeat::Phase::Saving);
+  if (!comm_.is_root()) heartbeat_.wait();
   progress_->pause();
   if (writer_) writer_->claim();  // the newest checkpoint may be on its way
   const std::string asked = std::exchange(options_.resume, "auto");

@@ -15,6 +15,7 @@
 namespace lockstep::train {
 namespace {
 
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 constexpr std::int64_t kSameSignal = 1'000'000'000;  // ns
 std::atomic<std::int64_t> first_stop{0};             // ns; 0: none
 
@@ -37,13 +38,17 @@ void on_signal(int signal) {
 }  // namespace
 
 void handle_signals() {
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
+  for (const int signal : kHandled) {
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     check(sigaction(signal, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
   }
+}
+
+void leave_signals() {
+  for (const int signal : kHandled) ::signal(signal, SIG_DFL);
 }
 
 }  // namespace lockstep::train

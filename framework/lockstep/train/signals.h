@@ -7,5 +7,7 @@
 namespace lockstep::train {
 
 void handle_signals();
+// Of a process that has failed: from now on they end it, as an abort of the job by another rank does.
+void leave_signals();
 
 }  // namespace lockstep::train

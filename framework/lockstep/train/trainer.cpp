@@ -167,9 +167,9 @@ std::string Trainer::describe_parallel() const {
   if (options_.parallel.wire != Wire::Exact)
     text += options_.parallel.wire == Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
   if (memory_.domains().count() > 1) {
-    text += trial_                                                          ? "; driven as the first steps show"
-            : options_.parallel.overlap == ParallelOptions::Overlap::Thread ? "; driven by a thread"
-                                                                            : "; driven between the plan's steps";
+    text += trial_                           ? "; driven as the first steps show"
+            : engine_->is_driven_by_thread() ? "; driven by a thread"
+                                             : "; driven between the plan's steps";
   }
   return text;
 }
@@ -332,6 +332,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     fault_point("step.begin", step);
     engine_->begin_step({.samples = samples_word,
                          .position = position_word,
+                         .driver = trial_ ? trial_->word() : 0,
                          .requests = my_requests_(),
                          .learning_rate = learning_rate,
                          .update = step});

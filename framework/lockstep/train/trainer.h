@@ -128,7 +128,8 @@ class Trainer {
   const WorldLayout& world() const { return world_; }
   // How gradients travel and who updates what, and why; for the log.
   std::string describe_parallel() const;
-  CompiledModel& model() {  // with the last step's weights
+  // With the last step's weights. They may still be on their way between hosts, so all ranks call it.
+  CompiledModel& model() {
     engine_->settle();
     return model_;
   }
@@ -209,13 +210,13 @@ class Trainer {
   std::vector<std::string> counts_;
   std::vector<RunningStatistics> statistics_;  // of the nominal plan: who they belong to
   std::unique_ptr<Updater> updater_;
+  Heartbeat own_heartbeat_;  // that nobody reads
   std::unique_ptr<GradientEngine> engine_;
   std::unique_ptr<MessageControl> evaluation_;            // what evaluations add up
   std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
   bool plans_are_collective_ = false;                     // so ranks without samples run them too
   std::function<std::uint64_t()> my_requests_ = [] { return std::uint64_t{0}; };
   std::uint64_t ends_evaluation_ = 0, requests_ = 0;
-  Heartbeat own_heartbeat_;  // that nobody reads
   Heartbeat& heartbeat_;
   Totals totals_;              // of the last step
   Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
@@ -227,6 +228,8 @@ class Trainer {
   std::function<bool()> roll_back_;
   StepOutcome outcome_ = StepOutcome::Applied;
   std::int64_t skipped_ = 0, skipped_in_a_row_ = 0, findings_ = 0;
+  std::int64_t furthest_ = 0;    // update from which memory was rolled back
+  int rolled_back_ = 0;          // since then
   std::vector<int> suspicions_;  // by rank
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/finite.h"
@@ -18,6 +19,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kAttempts = 3;               // at a step whose memory is found damaged
+constexpr int kRollBacks = 3;              // without coming any further
 constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
 constexpr int kSuspicions = 2;             // then a rank has to compute the known product
 
@@ -89,7 +91,11 @@ bool Trainer::recover(int attempts) {
     if (comm_.is_root()) log()->warn("memory: repaired from a copy; update {} is done again", updates_ + 1);
     return true;
   }
-  if (options_.guards.on_mismatch != OnMismatch::Stop && roll_back_ && roll_back_()) {
+  if (updates_ > furthest_) rolled_back_ = 0;
+  furthest_ = std::max(furthest_, updates_);
+  if (++rolled_back_ > kRollBacks) text += fmt::format("; rolled back {} times without coming further", kRollBacks);
+  const bool goes_back = options_.guards.on_mismatch != OnMismatch::Stop && rolled_back_ <= kRollBacks;
+  if (goes_back && roll_back_ && roll_back_()) {
     if (comm_.is_root()) log()->warn("memory: rolled back to update {}", updates_);
     outcome_ = StepOutcome::RolledBack;
     return false;
@@ -157,13 +163,15 @@ std::string Trainer::find_nonfinite(const Local& local) {
 std::string Trainer::find_spike(const Local& local, const std::string& parameter) {
   const std::vector<std::string> names = neighbours(model_.parameters(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(world_.size));
-  repeat(local, [&](Plan& plan, Range, bool first) {
-    plan.run({0, !first});
-    for (std::size_t n = 0; n < names.size(); ++n) {
-      const Tensor gradient = model_.parameters().read_gradient(names[n]).to(DType::F64);
-      mine[n] = 0;
-      for (double g : gradient.data<double>()) mine[n] += g * g;
-    }
+  comm::collectively(comm_, [&] {
+    repeat(local, [&](Plan& plan, Range, bool first) {
+      plan.run({0, !first});
+      for (std::size_t n = 0; n < names.size(); ++n) {
+        const Tensor gradient = model_.parameters().read_gradient(names[n]).to(DType::F64);
+        mine[n] = 0;
+        for (double g : gradient.data<double>()) mine[n] += g * g;
+      }
+    });
   });
   comm_.allgather(mine, all);
   const std::size_t largest = static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
@@ -180,7 +188,8 @@ std::string Trainer::find_spike(const Local& local, const std::string& parameter
 // What each rank finds when it computes its part again, in one line; empty if all of it is finite now.
 std::string Trainer::compare_findings(const Local& local) {
   std::string text;
-  const std::vector<std::string> found = comm_.allgather_strings(find_nonfinite(local));
+  const std::vector<std::string> found =
+      comm_.allgather_strings(comm::collectively(comm_, [&] { return find_nonfinite(local); }));
   for (int r = 0; r < world_.size; ++r) {
     if (!found[static_cast<std::size_t>(r)].empty())
       text += fmt::format("; {}: {}", who(r), found[static_cast<std::size_t>(r)]);

@@ -14,6 +14,7 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/exit_status.h"
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
@@ -221,10 +222,10 @@ void Watchdog::tell_who_goes_on(Clock::time_point now) {
 }
 
 void Watchdog::give_up(const std::string& why) {
-  log()->error("{}: the watchdog ends the job with status {}", why, kStalledStatus);
+  log()->error("{}: the watchdog ends the job with status {}", why, kExitStalled);
   if (options_.give_up) return options_.give_up();
-  if (comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple) comm::abort_job(kStalledStatus);
-  std::_Exit(kStalledStatus);  // the launcher ends the others
+  if (comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple) comm::abort_job(kExitStalled);
+  std::_Exit(kExitStalled);  // the launcher ends the others
 }
 
 std::string Watchdog::name_of(int rank) const {

@@ -24,15 +24,12 @@
 
 namespace lockstep::train {
 
-// A program's status when its watchdog gave up on a rank.
-inline constexpr int kStalledStatus = 76;
-
 struct WatchdogOptions {
   double stall = 60;                   // seconds without a beat until it is said
   double abort = 300;                  // and until the job is ended; 0: never
   int stack_signal = 0;                // that makes this process write its stack; 0: it does not
   std::filesystem::path stacks = {};   // where it writes it, for the message
-  std::function<void()> give_up = {};  // ends the job; empty: with kStalledStatus
+  std::function<void()> give_up = {};  // ends the job; empty: with kExitStalled
 };
 
 class Watchdog {
