@@ -22,6 +22,9 @@ struct ParallelOptions {
   // between its steps. Auto: what is faster in steps 3 to 10 of a job of several nodes.
   enum class Overlap : std::uint8_t { Auto, Thread, Steps };
   Overlap overlap = Overlap::Auto;
+  // Between domains, updates whose gradients are still on their way when a step ends are made in the next one's forward
+  // pass. Then all ranks call model() and what else reads weights together, as others wait for what each has to send.
+  bool late_updates = false;
   std::shared_ptr<BucketHook> hook = {};  // reduces in place of the above
   int local_steps = 1;                    // with LocalHook: steps between two averages of the weights
 };

@@ -94,6 +94,7 @@ ParallelOptions parallel_options(const Options& o) {
                            .overlap = o.overlap == "thread"  ? Overlap::Thread
                                       : o.overlap == "steps" ? Overlap::Steps
                                                              : Overlap::Auto,
+                           .late_updates = true,  // a session evaluates and saves on all ranks together
                            .local_steps = o.local_steps};
   if (o.allreduce == "mpi") parallel.hook = std::make_shared<MpiAllreduceHook>();
   if (o.topk > 0) parallel.hook = std::make_shared<TopKHook>(o.topk);

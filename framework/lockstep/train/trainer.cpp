@@ -112,6 +112,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
                     .clip_norm = options_.clip_norm,
                     .shard_optimizer = options_.parallel.shard_optimizer,
                     .thread = drives_by_thread(),
+                    .late_updates = options_.parallel.late_updates,
                     .local_steps = options_.parallel.local_steps,
                     .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()},
                     .heartbeat = &heartbeat_,

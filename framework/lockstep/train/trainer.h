@@ -128,7 +128,7 @@ class Trainer {
   const WorldLayout& world() const { return world_; }
   // How gradients travel and who updates what, and why; for the log.
   std::string describe_parallel() const;
-  // With the last step's weights. They may still be on their way between hosts, so all ranks call it.
+  // With the last step's weights; with late_updates for all ranks together.
   CompiledModel& model() {
     engine_->settle();
     return model_;
