@@ -48,7 +48,10 @@ train::ParallelOptions parallel_options(const BenchOptions& o) {
   const std::map<std::string, Overlap> overlap{
       {"auto", Overlap::Auto}, {"thread", Overlap::Thread}, {"steps", Overlap::Steps}};
   const std::map<std::string, Wire> wire{{"f32", Wire::Exact}, {"bf16", Wire::BF16}, {"f16", Wire::F16}};
-  return {.share_weights = o.share_weights, .wire = wire.at(o.wire), .overlap = overlap.at(o.overlap)};
+  return {.share_weights = o.share_weights,
+          .wire = wire.at(o.wire),
+          .overlap = overlap.at(o.overlap),
+          .late_updates = true};
 }
 
 double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }

@@ -55,11 +55,16 @@ std::vector<Variant> variants(const Communicator& comm) {
       {"sharded optimizer", {.shard_optimizer = true}},
       {"sharded optimizer, own weights", {.share_weights = false, .shard_optimizer = true}, 8 << 20},
       {"sharded optimizer, messages", {.path = Path::Messages, .shard_optimizer = true}},
+      {"late, hierarchical", {.late_updates = true}, 1},
+      {"late, messages", {.path = Path::Messages, .late_updates = true}},
+      {"late, sharded optimizer", {.path = Path::Messages, .shard_optimizer = true, .late_updates = true}, 1},
   };
   if (comm.node_count() == 1) all.push_back({"shared", {.path = Path::Shared}, 1});
   if (threads_may_call_mpi()) {
     all.push_back({"thread", {.overlap = Overlap::Thread}});
     all.push_back({"thread, messages", {.path = Path::Messages, .overlap = Overlap::Thread}, 1});
+    all.push_back(
+        {"late, thread, messages", {.path = Path::Messages, .overlap = Overlap::Thread, .late_updates = true}, 1});
     all.push_back({"thread, own weights", {.share_weights = false, .overlap = Overlap::Thread}});
     all.push_back({"thread, sharded optimizer", {.shard_optimizer = true, .overlap = Overlap::Thread}});
   }

@@ -433,8 +433,8 @@ void GradientEngine::take_times(Trace::Clock::time_point since) {
 // In a domain ranks sum for each other, and none is done before the others. What decides over updates, or replaces the
 // reduction, wants them whole; so does who finds out why this step is held back.
 bool GradientEngine::defers() const {
-  return memory_.domains().count() > 1 && squares_bucket_ < 0 && !inspect_ && options_.reduction.hook == nullptr &&
-         verdict_ == StepVerdict::Apply;
+  return options_.late_updates && memory_.domains().count() > 1 && squares_bucket_ < 0 && !inspect_ &&
+         options_.reduction.hook == nullptr && verdict_ == StepVerdict::Apply;
 }
 
 void GradientEngine::finish_step() {

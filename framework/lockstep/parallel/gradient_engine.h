@@ -64,6 +64,7 @@ struct EngineOptions {
   double clip_norm = 0;                    // largest norm of the whole mean gradient; 0: any
   bool shard_optimizer = false;            // a part of the parameters is updated by one rank of the job alone
   bool thread = false;                     // a thread drives communication: needs MPI_THREAD_MULTIPLE
+  bool late_updates = false;               // see defers()
   int local_steps = 1;                     // steps between averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
   Heartbeat* heartbeat = nullptr;  // tells a watchdog how far this rank is; null: nobody
@@ -105,10 +106,10 @@ class GradientEngine : public PlanHooks {
   void progress();
 
   // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
-  // sample. sums() and statistics() are then global. Between domains buckets may still be on their way: they are
-  // updated by needs() or poll() in the next forward pass, before which their values must not be read. Values may be
-  // read bucket by bucket after needs(), all of them after settle(); fence() is collective and also waits for what a
-  // rank of the node wrote by itself.
+  // sample. sums() and statistics() are then global. With late_updates buckets may still be on their way between
+  // domains: they are updated by needs() or poll() in the next forward pass. Values may be read bucket by bucket after
+  // needs(), all of them after settle(); fence() is collective and also waits for what a rank of the node wrote by
+  // itself.
   void finish_step();
   // Who drives communication from the next step on. Alike on all ranks; between steps.
   void drive_by_thread(bool thread);

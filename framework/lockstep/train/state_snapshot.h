@@ -13,15 +13,15 @@ namespace lockstep::train {
 
 class StateSnapshot {
  public:
-  // Of a store that is allocated, and outlives it; takes the memory. `weights` and `optimizer` begin the tensors'
+  // Of a store that is allocated and outlives take(); takes the memory. `weights` and `optimizer` begin the tensors'
   // names.
   StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
                 const std::string& optimizer);
 
   // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
   void take(std::vector<checkpoint::NamedTensor> more = {});
-  // The tensors of train::weights() and train::optimizer_state(), as of the last take(); refers to this. Any one
-  // thread.
+  // The tensors of train::weights() and train::optimizer_state(), as of the last take(); refers to this, and to nothing
+  // else: the model may be gone. Any one thread.
   checkpoint::TensorSource tensors();
   std::size_t bytes() const { return bytes_; }
 
@@ -32,13 +32,14 @@ class StateSnapshot {
   };
   struct Entry {
     std::string name;
-    const Parameter* parameter;
+    Shape shape;
+    DType dtype;
+    Layout layout;
     std::size_t offset;
   };
   std::size_t add_region(const std::byte* source, std::size_t bytes);
   const checkpoint::NamedTensor& tensor(std::size_t index);
 
-  const ParameterStore& store_;
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
   std::vector<checkpoint::NamedTensor> more_;
