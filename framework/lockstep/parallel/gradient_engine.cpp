@@ -6,10 +6,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <exception>
 
 #include "lockstep/core/backoff.h"
-#include "lockstep/core/log.h"
 
 namespace lockstep {
 namespace {
@@ -21,145 +19,6 @@ double seconds_since(Trace::Clock::time_point begin) {
 }
 
 }  // namespace
-
-// Where things lie in the memory that a rank shows to its domain. Parts that all ranks have alike come first, so that
-// each finds the others' parts.
-struct GradientEngine::Placement {
-  std::size_t gradient_board = 0, control_board, control, statistics, squares, bytes;
-
-  Placement(const WorldLayout& world, int rank, const ControlSize& control_size, int buckets,
-            std::size_t statistic_bytes, std::size_t square_bytes) {
-    const auto slots = static_cast<std::size_t>(world.tree.slots_needed(world.leaves_of(rank)));
-    control_board = whole_lines(Board::bytes(BucketReducer::flags_for(buckets)));
-    control = control_board + whole_lines(Board::bytes(ControlBlock::kFlags));
-    statistics = control + whole_lines(ControlBlock::bytes(world, control_size));
-    squares = statistics + slots * whole_lines(statistic_bytes);
-    bytes = squares + slots * whole_lines(square_bytes);
-  }
-};
-
-GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
-                               ParameterStore& store, Updater& updater, const EngineOptions& options)
-    : gradient_comm_(comm.duplicate()),
-      control_comm_(comm.duplicate()),
-      world_(world),
-      walk_(world),
-      memory_(memory),
-      store_(store),
-      updater_(updater),
-      options_(options),
-      owners_update_(memory.shares() || memory.domains().local_size() == 1),
-      gradient_transport_(gradient_comm_),
-      control_transport_(control_comm_),
-      heartbeat_(options.heartbeat != nullptr ? *options.heartbeat : own_heartbeat_) {
-  const Domains& domains = memory.domains();
-  std::vector<Bucket>& buckets = store.buckets();
-  std::size_t blocks = 0;
-  for (const Bucket& b : buckets)
-    blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-  if (options_.clip_norm <= 0 && !options_.guards.look_at_gradient()) blocks = 0;
-  const ControlSize control_size{kFirstCount + options.counts, kControlWords};
-  const int reductions = static_cast<int>(buckets.size()) + 2;
-  const std::size_t statistic_bytes = options.statistics * sizeof(double), square_bytes = blocks * sizeof(double);
-  const auto layout_of = [&](int rank) {
-    return Placement(world, rank, control_size, reductions, statistic_bytes, square_bytes);
-  };
-  const Placement mine = layout_of(world.rank);
-  own_bytes_ = mine.bytes;
-  const std::span<std::byte> own = memory.own(mine.bytes);
-  const std::vector<std::span<std::byte>> all = memory.segments(own);
-  const auto rows = [&](std::size_t offset) {
-    std::vector<std::span<std::byte>> found;
-    for (std::span<std::byte> segment : all) found.push_back(segment.subspan(offset));
-    return found;
-  };
-  gradient_board_ = std::make_unique<Board>(rows(mine.gradient_board), domains.local_rank());
-  control_board_ = std::make_unique<Board>(rows(mine.control_board), domains.local_rank());
-  control_ = std::make_unique<ControlBlock>(control_transport_, *control_board_,
-                                            all[0].subspan(mine.control, ControlBlock::bytes(world, control_size)),
-                                            domains, world, control_size);
-  reducer_ = std::make_unique<BucketReducer>(gradient_transport_, *gradient_board_, domains, world, options.reduction);
-
-  const auto doubles = [&](std::size_t Placement::*part, std::size_t bytes) {
-    BucketMemory bucket{
-        .dtype = DType::F64, .elements = static_cast<std::int64_t>(bytes / sizeof(double)), .slots = {}};
-    for (int l = 0; l < domains.local_size(); ++l) {
-      const int rank = domains.local()[static_cast<std::size_t>(l)];
-      auto& slots = bucket.slots.emplace_back();
-      for (int s = 0; s < world.tree.slots_needed(world.leaves_of(rank)); ++s) {
-        slots.push_back(all[static_cast<std::size_t>(l)].data() + layout_of(rank).*part +
-                        static_cast<std::size_t>(s) * whole_lines(bytes));
-      }
-    }
-    return bucket;
-  };
-  BucketMemory statistics = doubles(&Placement::statistics, statistic_bytes);
-  for (void* slot : statistics.slots[static_cast<std::size_t>(domains.local_rank())])
-    statistics_.emplace_back(static_cast<double*>(slot), options.statistics);
-  reducer_->add_bucket(std::move(statistics));
-
-  BucketMemory squares = doubles(&Placement::squares, square_bytes);
-  squares_ = {static_cast<double*>(squares.slots[static_cast<std::size_t>(domains.local_rank())][0]), blocks};
-  squares_memory_ = own.subspan(mine.squares);
-  gradients_.resize(all.size());
-  const std::size_t slots = static_cast<std::size_t>(world.my_slots());
-  if (!buckets.empty()) gradients_ = memory.segments({buckets[0].gradients[0], slots * store.bucket_bytes()});
-  std::size_t offset = 0, block = 0;
-  for (const Bucket& b : buckets) {
-    BucketMemory bucket{
-        .dtype = store.options().dtype, .elements = b.elements, .slots = {}, .everywhere = !owners_update_};
-    for (int l = 0; l < domains.local_size(); ++l) {
-      auto& of_rank = bucket.slots.emplace_back();
-      const int rank = domains.local()[static_cast<std::size_t>(l)];
-      for (int s = 0; s < world.tree.slots_needed(world.leaves_of(rank)); ++s) {
-        of_rank.push_back(gradients_[static_cast<std::size_t>(l)].data() +
-                          static_cast<std::size_t>(s) * store.bucket_bytes() + offset);
-      }
-    }
-    if (options.reduction.hook != nullptr) bucket.hooked = static_cast<int>(&b - buckets.data());
-    if (shards_optimizer()) bucket.values = b.values;
-    const auto bucket_blocks =
-        static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-    if (blocks > 0) bucket.squares = squares_.subspan(block, bucket_blocks);
-    reducer_->add_bucket(std::move(bucket));
-    offset += static_cast<std::size_t>(b.elements) * size_of(store.options().dtype);
-    block += bucket_blocks;
-  }
-  if (blocks > 0) squares_bucket_ = reducer_->add_bucket(std::move(squares));
-  awaited_.resize(buckets.size());
-  complete_.resize(buckets.size());
-  updates_.resize(buckets.size(), Update::Done);
-  updated_ = updates_.size();
-  if (BucketHook* hook = options.reduction.hook) {
-    std::vector<std::int64_t> elements;
-    for (const Bucket& b : buckets) elements.push_back(b.elements);
-    hook->begin(comm, elements);
-  }
-  make_guards();
-  drive_by_thread(options.thread);
-}
-
-// The other domains wait for what this one still has to send.
-GradientEngine::~GradientEngine() {
-  try {
-    if (late() && std::uncaught_exceptions() == 0 && !gradient_comm_.poisoned()) settle();
-  } catch (const std::exception& error) {
-    log()->error("[gradients] the last update is not complete: {}", error.what());
-  }
-}
-
-// Pages of the others' windows become this rank's too when it sums its slice of their gradients.
-std::size_t GradientEngine::bytes() const {
-  const Domains& domains = memory_.domains();
-  std::size_t read = 0;
-  for (std::size_t l = 0; l < gradients_.size(); ++l) {
-    const int rank = domains.local()[l];
-    if (rank == world_.rank) continue;
-    read += world_.partials()[static_cast<std::size_t>(rank)].size() * store_.bucket_bytes() /
-            static_cast<std::size_t>(domains.local_size());
-  }
-  return own_bytes_ + reducer_->bytes() + read;
-}
 
 void GradientEngine::fail() {
   gradient_board_->fail();

@@ -165,6 +165,10 @@ class GradientEngine : public PlanHooks {
 
  private:
   struct Placement;
+  struct Shown;
+  void make_channels(const Shown& shown, const ControlSize& size);
+  BucketMemory doubles(const Shown& shown, std::size_t Placement::*part, std::size_t bytes) const;
+  void add_gradients();
   bool drive();
   bool advance();
   bool sums_arrived();
