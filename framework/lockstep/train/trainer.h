@@ -163,6 +163,7 @@ class Trainer {
     std::int64_t first, global_size;  // position of its first sample among the global ones
   };
   CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
+  std::map<std::string, Type> types_of(std::int64_t samples) const;
   Plan& fill(Mode mode, const data::Batch& batch, Range rows, std::uint64_t step);
   Domains domains(const nn::Module& module);
   bool drives_by_thread();
