@@ -37,7 +37,7 @@ class Program {
   }
 
   // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
-  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be,
+  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that is wrong,
   // 75 after it was asked to stop (train/requests.h).
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 

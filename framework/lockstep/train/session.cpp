@@ -9,6 +9,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/command_line_error.h"
 #include "lockstep/train/requests.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/trace_file.h"
@@ -27,7 +28,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
       program_(std::move(program)),
       dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
   set_fault_rank(comm_.rank());
-  comm::collectively(comm_, [&] { validate(options_, comm_.size()); });
+  check_together(comm_, [&] { validate(options_, comm_.size()); });
   comm::check_same(comm_, "the program", name_);
   comm::check_same(comm_, "the options", options_by_line(options_, program_));
   threads_ = share_threads(comm_, options_);
@@ -40,8 +41,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
                                  .limit_train = options_.limit_train,
                                  .limit_eval = options_.limit_eval,
                                  .seed = options_.seed});
-    validate_data(options_, comm_.size(), data_.train->size());
   });
+  check_together(comm_, [&] { validate_data(options_, comm_.size(), data_.train->size()); });
   comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));
   open_output();
   watch_ranks();
