@@ -76,10 +76,12 @@ void Session::answer_requests() {
   stopped_ = stopped_ || (asked & kStopRequests) != 0;
   if (is_unsaved()) save_checkpoint();
   forget_requests(kCheckpointRequests);
-  const double left = deadline_.exists() ? deadline_.remaining(Deadline::Clock::now()) : 0;
-  const std::string why =
-      reasons(asked, left > 0 ? fmt::format("{} is {:.0f} s away", deadline_.source(), std::ceil(left))
-                              : fmt::format("{} is over", deadline_.source()));
+  std::string limit = "the time limit";  // only rank 0 knows more
+  if (deadline_.exists()) {
+    const double left = deadline_.remaining(Deadline::Clock::now());
+    limit = deadline_.source() + (left > 0 ? fmt::format(" is {:.0f} s away", std::ceil(left)) : " is over");
+  }
+  const std::string why = reasons(asked, limit);
   log()->info("{}: checkpoint of step {}{}", why, saved_step_, status() == 0 ? "" : ", stopping");
 }
 
