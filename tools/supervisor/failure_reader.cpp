@@ -24,7 +24,8 @@ void FailureReader::read(std::string_view text) {
 
 void FailureReader::line(const std::string& text) {
   static const std::regex ended(R"(^(\S+: )?(rank \d+ on host \S+: .*))");
-  static const std::regex agreed(R"(^[^\s:]+: (\[[^\]]+\] .*))");  // by all ranks, so that no rank is named
+  static const std::regex agreed(
+      R"(^(?!warning:|error:)[^\s:]+: (\[[^\]]+\] .*))");  // by all ranks, so that no rank is named
   static const std::regex signalled(R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal .*?)\.?$)");
   static const std::regex name(R"(^\s*Process name: \[\[\d+,\d+\],(\d+)\])");
   static const std::regex code(R"(^\s*Exit code: +(\d+))");

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "lockstep/train/options.h"
 #include "lockstep/train/session.h"
@@ -31,7 +32,7 @@ class Program {
   CLI::Option* option(const std::string& name, T& value, const std::string& text) {
     own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
     return app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
-        ->type_name("")
+        ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
         ->take_last()
         ->group("Model");
   }
