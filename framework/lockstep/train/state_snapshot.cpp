@@ -11,8 +11,7 @@
 namespace lockstep::train {
 
 StateSnapshot::StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
-                             const std::string& optimizer)
-    : store_(store) {
+                             const std::string& optimizer) {
   const std::size_t element = size_of(store.options().dtype);
   std::map<const Parameter*, std::vector<std::size_t>> places;  // of the value, then of the states
   for (const Bucket& bucket : store.buckets()) {
@@ -24,16 +23,19 @@ StateSnapshot::StateSnapshot(ParameterStore& store, const optim::UpdateRule& rul
         places[e.parameter].push_back(begin + static_cast<std::size_t>(e.offset) * element);
     }
   }
+  const auto add_entry = [&](std::string name, const Parameter* p, std::size_t place) {
+    entries_.push_back({std::move(name), p->shape, store.dtype(p), store.layout(p), place});
+  };
   for (const NamedParameter& p : store.parameters()) {
     if (!places.contains(p.parameter)) {
       const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
       const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
       places[p.parameter].push_back(add_region(static_cast<const std::byte*>(store.value(p.parameter)), bytes));
     }
-    entries_.push_back({weights + p.name, p.parameter, places[p.parameter].front()});
+    add_entry(weights + p.name, p.parameter, places[p.parameter].front());
   }
   for (const StateName& s : state_names(store, rule))
-    entries_.push_back({optimizer + s.name, s.parameter, places[s.parameter][1 + static_cast<std::size_t>(s.state)]});
+    add_entry(optimizer + s.name, s.parameter, places[s.parameter][1 + static_cast<std::size_t>(s.state)]);
   memory_ = allocate_aligned(bytes_);
 }
 
@@ -61,8 +63,7 @@ void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
 
 checkpoint::TensorSource StateSnapshot::tensors() {
   std::size_t bytes = 0;
-  for (const Entry& e : entries_)
-    bytes += static_cast<std::size_t>(e.parameter->shape.elements()) * size_of(store_.dtype(e.parameter));
+  for (const Entry& e : entries_) bytes += static_cast<std::size_t>(e.shape.elements()) * size_of(e.dtype);
   for (const checkpoint::NamedTensor& t : more_) bytes += t.tensor.bytes();
   return {.count = entries_.size() + more_.size(),
           .bytes = bytes,
@@ -72,11 +73,10 @@ checkpoint::TensorSource StateSnapshot::tensors() {
 const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
   if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
-  const DType dtype = store_.dtype(e.parameter);
   current_ = {};  // its memory first
-  current_ = {e.name, Tensor(e.parameter->shape, dtype)};
+  current_ = {e.name, Tensor(e.shape, e.dtype)};
   if (current_.tensor.elements() > 0)
-    reorder(e.parameter->shape, dtype, store_.layout(e.parameter), memory_.get() + e.offset, {}, current_.tensor.raw());
+    reorder(e.shape, e.dtype, e.layout, memory_.get() + e.offset, {}, current_.tensor.raw());
   return current_;
 }
 

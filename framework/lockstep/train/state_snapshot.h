@@ -13,8 +13,8 @@ namespace lockstep::train {
 
 class StateSnapshot {
  public:
-  // Of a store that is allocated, and outlives it; takes the memory. `weights` and `optimizer` begin the tensors'
-  // names.
+  // Of a store that is allocated, and outlives every take(); takes the memory. `weights` and `optimizer` begin the
+  // tensors' names.
   StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
                 const std::string& optimizer);
 
@@ -30,15 +30,17 @@ class StateSnapshot {
     const std::byte* source;
     std::size_t bytes, offset;  // offset: in memory_
   };
+  // All that a reader needs: the model may be gone by then, where an error has ended the training.
   struct Entry {
     std::string name;
-    const Parameter* parameter;
+    Shape shape;
+    DType dtype;
+    Layout layout;
     std::size_t offset;
   };
   std::size_t add_region(const std::byte* source, std::size_t bytes);
   const checkpoint::NamedTensor& tensor(std::size_t index);
 
-  const ParameterStore& store_;
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
   std::vector<checkpoint::NamedTensor> more_;
