@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   program.option("depth", depth,
                  "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
   program.option("stem", stem, "first layers of depths 18 to 152: imagenet (7x7 stride 2, pool) or cifar (3x3)")
-      ->check(CLI::IsMember({"imagenet", "cifar"}));
+      ->check(CLI::IsMember({"imagenet", "cifar"}).description(""));
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
     ResNetConfig config =

@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <exception>
 
+#include "lockstep/core/exit_status.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Questions about models and files of Lockstep, and supervised training");
   int status = 0;
   app.require_subcommand(1);
+  app.set_version_flag("--version", "lockstep (Lockstep " LOCKSTEP_VERSION ")");
   lockstep::tools::add_models_command(app);
   lockstep::tools::add_inspect_command(app);
   lockstep::tools::add_checkpoint_command(app);
@@ -18,8 +20,14 @@ int main(int argc, char** argv) {
   lockstep::tools::add_run_command(app, status);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& e) {  // a command's own status
+    return e.get_exit_code();
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    const bool wrong = app.exit(e) != 0;  // unlike after --help and --version
+    if (wrong && app.got_subcommand("run"))
+      fmt::print(stderr,
+                 "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
+    return wrong ? lockstep::kExitCommandLine : 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "lockstep: {}\n", e.what());
     return 1;

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <span>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file.h"
@@ -75,19 +77,55 @@ std::optional<checkpoint::Checkpoint> load(const fs::path& path, RunDifference& 
   }
 }
 
-// Lines that tell what is not alike beside the tensors. Where a run stands is none, as both are at one step.
+// What says where a run is written, how it is watched, or how it came out, and is no cause of that.
+// Options that a node may set for itself are not in the metadata.
+constexpr std::array kNeverOptions{"resume",
+                                   "checkpoint-every",
+                                   "checkpoint-every-steps",
+                                   "checkpoint-every-minutes",
+                                   "keep",
+                                   "log-every",
+                                   "trace",
+                                   "trace-steps",
+                                   "hash-every",
+                                   "stall-timeout",
+                                   "abort-timeout"};
+constexpr std::array kNeverKeys{"options", "step", "evaluation", "evaluation_due"};
+// What cannot change bits while both runs have the same shards (docs/bits.md).
+constexpr std::array kFreeOptions{"allreduce",        "overlap",         "bucket-mb",
+                                  "no-share-weights", "shard-optimizer", "sharing-domain"};
+constexpr std::array kFreeKeys{"ranks"};
+
+bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
+  const auto shards = [](const nlohmann::json& options) {
+    const auto found = options.find("shards");
+    return found != options.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  return shards(a) > 0 && shards(a) == shards(b);
+}
+
+void erase(nlohmann::json& json, std::span<const char* const> keys) {
+  for (const char* key : keys) json.erase(key);
+}
+
+// Lines that tell what is not alike beside the tensors and could be why they differ.
 std::vector<std::string> causes(const std::string& left, const std::string& right) {
   nlohmann::json a = train::parse_json(left), b = train::parse_json(right);
   if (!a.is_object() || !b.is_object()) return {"metadata that is no JSON object: what differs is not known"};
   std::vector<std::string> lines;
-  if (const auto x = a.find("options"), y = b.find("options"); x != a.end() && y != b.end() && x->is_object()) {
-    if (y->is_object()) lines = train::differences(x->dump(), y->dump(), "in the first", "in the second");
-    std::erase_if(lines, [](const std::string& line) { return line.starts_with("--resume:"); });
+  nlohmann::json mine = a.value("options", nlohmann::json()), theirs = b.value("options", nlohmann::json());
+  if (mine.is_object() && theirs.is_object()) {
+    const bool free = have_same_shards(mine, theirs);
+    for (nlohmann::json* options : {&mine, &theirs}) {
+      erase(*options, kNeverOptions);
+      if (free) erase(*options, kFreeOptions);
+    }
+    for (nlohmann::json* metadata : {&a, &b}) {
+      if (free) erase(*metadata, kFreeKeys);
+    }
+    lines = train::differences(mine.dump(), theirs.dump(), "in the first", "in the second");
   }
-  for (const char* key : {"options", "step"}) {
-    a.erase(key);
-    b.erase(key);
-  }
+  for (nlohmann::json* metadata : {&a, &b}) erase(*metadata, kNeverKeys);
   nlohmann::json keys = a;
   keys.update(b);
   for (const auto& item : keys.items()) {

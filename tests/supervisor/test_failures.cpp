@@ -30,6 +30,12 @@ TEST(FailureReader, WhatAProgramSaidOfItselfCountsMore) {
             "rank 2 on host node2: [loader] record 7 is empty");
 }
 
+TEST(FailureReader, WhatAllRanksSayTogether) {
+  EXPECT_EQ(failure_in("train_toy: [output] 'a' cannot be made a directory: Permission denied\n"),
+            "[output] 'a' cannot be made a directory: Permission denied");
+  EXPECT_EQ(failure_in("[node1:4711] PMIX ERROR\nwarning: [checkpoint] slow\n"), "");
+}
+
 using End = RestartPolicy::End;
 using std::chrono::milliseconds;
 
@@ -52,6 +58,24 @@ TEST(RestartPolicy, PausesGrowUntilACheckpointIsNewer) {
   EXPECT_TRUE(policy.after({.code = 1, .newest_step = 6}).restart);
   EXPECT_TRUE(policy.after({.code = 1, .newest_step = 2}).restart);  // an older one is no progress
   EXPECT_FALSE(policy.after({.code = 1, .newest_step = 6}).restart);
+}
+
+TEST(RestartPolicy, TwoErrorsAlikeSoonAfterTheStartAreFinal) {
+  const End error{.code = 1, .error = "[output] no space"};
+  const auto gives_up = [&](const End& between, const End& then) {
+    RestartPolicy policy({.max_restarts = 100});
+    EXPECT_TRUE(policy.after(error).restart);
+    if (between.code != 0) {
+      EXPECT_TRUE(policy.after(between).restart);
+    }
+    return !policy.after(then).restart;
+  };
+  EXPECT_TRUE(gives_up({}, error));
+  EXPECT_FALSE(gives_up({}, {.code = 3, .error = error.error}));
+  EXPECT_FALSE(gives_up({}, {.code = 1, .error = "[data] gone"}));
+  EXPECT_FALSE(gives_up({}, {.code = 1, .newest_step = 4, .error = error.error}));
+  EXPECT_FALSE(gives_up({.code = 137}, error));  // not in a row
+  EXPECT_FALSE(gives_up({.code = 137}, {.code = 137}));
 }
 
 TEST(RestartPolicy, ForHostsItWaitsAsLongAsItTakes) {

@@ -1,4 +1,5 @@
-"""What cannot be trained ends the job within seconds on all ranks, non-zero, with one message that names it."""
+"""What cannot be trained ends the job within seconds on all ranks, non-zero, with one message that names it; what is wrong with the command line
+alone with status 2."""
 
 import struct
 import unittest
@@ -44,7 +45,7 @@ class Data(Table):
         self.expect("label", self.mnist("label", (labels, lambda b: b[:12] + b"\x0c" + b[13:])), "record 4 has label 12, expected 0 to 9")
         self.expect("counts", self.mnist("counts", (labels, lambda b: struct.pack(">II", 0x801, 39) + b[8:-1])), "39 labels, but ")
         before = self.files(self.scratch)
-        self.expect("batch", [*self.mnist("batch")[:-1], 21], "--batch-size is 21 on 2 ranks (a global batch of 42), expected at most the 40")
+        self.expect("batch", [*self.mnist("batch")[:-1], 21], "--batch-size is 21 on 2 ranks (a global batch of 42), expected at most the 40", status=2)
         self.assertFalse([name for name in before if name.startswith("run/metrics")])
 
     def test_cifar(self):
@@ -69,7 +70,7 @@ class Options(Table):
                 ("data folder", ["--dataset", "mnist"], "--data-dir is missing"),
                 ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
         ]:
-            self.expect(name, arguments, fragment)
+            self.expect(name, arguments, fragment, status=1 if name == "limit" else 2)
         self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3))
 
     def test_that_cannot_be(self):
@@ -85,8 +86,11 @@ class Options(Table):
                 ("data set", ["--dataset", "imagenet"], "--dataset is 'imagenet', expected one of "),
                 ("rate", ["--lr", 0], "--lr is 0, expected a number above 0"),
                 ("accumulate", ["--accumulate", 0], "--accumulate is 0, expected a number at least 1"),
+                ("path", ["--allreduce", "bogus"], "--allreduce is 'bogus', expected one of "),
+                ("retention", ["--keep", "best"], "--keep is 'best', expected "),
+                ("time", ["--time-limit", "soon"], "--time-limit is 'soon'"),
         ]:
-            self.expect(name, arguments, fragment)
+            self.expect(name, arguments, fragment, status=2)
 
     def test_that_differ_between_ranks(self):
         common = ["--dataset", "digits", *SMALL, "--output", self.scratch / "run"]
@@ -97,6 +101,7 @@ class Options(Table):
         wrong = program("train_mnist", *common, "--no-such-option")
         result = self.fail_with([*ranks(1, left), ":", "-n", "1", *wrong], "--no-such-option")
         self.assertIn("rank 1", result.output)
+        self.assertEqual(result.status, 2, result)
         self.fail_with([*ranks(1, wrong), ":", "-n", "1", *left], "--no-such-option")
         self.assertFalse((self.scratch / "run").exists())
 

@@ -56,6 +56,18 @@ class Runs(support.SystemTest):
         self.assertTrue(text.startswith("differ at step 5, equal at step 4\n"), text)
         self.assertIn("\n  --lr: 0.05 in the first, 0.06 in the second\n", text)
 
+    def test_what_cannot_change_bits_is_no_cause(self):
+        sharded = ["--shards", 4]
+        left = self.train("a", *sharded)
+        other = ["--allreduce", "messages", "--overlap", "steps", "--bucket-mb", 1, "--no-share-weights", "--log-every", 3, "--keep", 9]
+        _, found = self.compare(left, self.train("b", *sharded, *other, "--seed", 2, "--eval-every", 1), 1)
+        self.assertEqual([cause.split(":")[0] for cause in found["causes"]], ["--eval-every", "--seed", "seed"])
+        # Other shards: whatever differs may be the cause, but what is only written.
+        _, found = self.compare(left, self.train("c", "--shards", 2, *other), 1)
+        names = {cause.split(":")[0] for cause in found["causes"]}
+        self.assertLessEqual({"--shards", "--allreduce", "--overlap", "--bucket-mb", "--no-share-weights"}, names)
+        self.assertFalse(names & {"--log-every", "--keep", "evaluation"})
+
     def test_resuming_takes_later_lines_out(self):
         left = self.train("a")
         right = self.scratch / "b"

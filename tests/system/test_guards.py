@@ -1,5 +1,6 @@
 """Faults put into one rank of a real run: the message names the rank, and what can be undone leaves no trace in the weights."""
 
+import json
 import unittest
 
 import support
@@ -77,6 +78,12 @@ class Samples(Guards):
             self.assertIn("[guard] update 6: the loss is ", result.output)
             self.assertIn(f"; rank {size - 1} on ", result.output)
             self.assertIn(": 'image' of sample ", result.output)
+            self.assertNotIn("diverged", result.output)
+
+    def test_a_rate_that_is_too_large(self):
+        for size in (1, 2):
+            result = self.train(size, f"run{size}", "--lr", 1e12, status=77)
+            self.assertIn("training may have diverged: a lower --lr or --clip-norm helps", result.output)
 
     def test_what_does_not_happen_again_is_done_again(self):
         self.train(2, "undisturbed")
@@ -91,6 +98,10 @@ class Samples(Guards):
         for size in (1, 2):
             result = self.train(size, f"run{size}", "--guard-action", "skip", "--guard-spike", 20, fault="batch.nan:corrupt:at=6")
             self.assertEqual(result.output.count("update 6 is skipped"), 1)
+            self.assertIn("guard: 1 update of this run was skipped", result.output)
+            records = [json.loads(line) for line in (self.scratch / f"run{size}" / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual([(r["step"] > 5, r.get("skipped", 0)) for r in records if r["split"] == "train"],
+                             [(step > 5, int(step > 5)) for step in range(1, 21)])
             found.append((self.state(checkpoints(self.scratch / f"run{size}")[-1])["tensors"], metrics(self.scratch / f"run{size}", "eval")))
         self.assertIn("guard/norms", found[0][0])
         self.assertEqual(found[0], found[1])

@@ -165,6 +165,7 @@ class OtherRun(support.SystemTest):
     def test_changed_options_are_named(self):
         result = self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 5, "--lr", 0.011, "--output", self.output, "--resume", "auto")))
         self.assertIn("resume: --lr: 0.05 in the checkpoint, 0.011 now", result.output)
+        self.assertEqual(result.output.count("resume: the learning-rate schedule ends after 0."), 1, result)
         self.assertNotIn("--resume:", result.output)  # that it is resumed is no news
         steps = [json.loads(line)["step"] for line in (self.output / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual(steps, sorted(steps))

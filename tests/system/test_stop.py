@@ -120,6 +120,14 @@ class TimeLimit(StopTest):
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
 
+    def test_one_that_is_over(self):
+        output = self.scratch / "run"
+        result = self.run_command(ranks(2, program("train_mnist", *MLP, "--time-limit", "0:00", "--trace", self.scratch / "trace.json", "--output", output)), 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.assertIn("--time-limit 0:00 is over: checkpoint of step 1, stopping", self.log(output))
+        self.assertIn("trace: the run ended within its first 3 updates", self.log(output))
+        self.assertTrue(self.log(output).rstrip().endswith("stopped in good order; go on with --resume auto"), self.log(output))
+
     def test_with_a_signal_at_the_same_time(self):
         # The second step lasts until after the limit, and the signal comes in it.
         environment = support.clean_environment(LOCKSTEP_FAULT="step.begin:sleep=6:at=6")

@@ -65,6 +65,26 @@ class Ends(SupervisorTest):
         self.assertEqual((result.status, len(self.starts())), (137, 3), result)
         self.assertIn("3 ends without a newer checkpoint, --max-restarts is 2", result.stderr)
 
+    def test_gives_up_on_an_error_that_repeats(self):
+        result = self.supervise(self.script("echo 'train_x: [output] no space' >&2; exit 1"))
+        self.assertEqual((result.status, len(self.starts())), (1, 2), result)
+        self.assertIn("failed twice alike", result.stderr)
+
+    def test_command_lines_of_lockstep(self):
+        for arguments, status, fragment in [(["--version"], 0, "lockstep (Lockstep "), (["run", "--help"], 0, "--rejoin"), ([], 2, "subcommand"),
+                                            (["compare"], 2, "run1"), (["compare", "--fast", "a", "b"], 2, "--fast"),
+                                            (["run", "--backoff", "x", "--", "true"], 2, "--backoff"),
+                                            (["run", "mpirun", "-n", 1, "true"], 2, "lockstep run [OPTIONS] -- mpirun")]:
+            result = self.run_command(program("lockstep", *arguments), 20)
+            self.assertEqual(result.status, status, result)
+            self.assertIn(fragment, result.output)
+
+    def test_a_wrong_command_line_is_not_tried_again(self):
+        toy = program("train_toy", "--limit-train", 64, "--allreduce", "bogus", "--output", self.output)
+        result = self.supervise(support.ranks(2, toy))
+        self.assertEqual(result.status, 2, result)
+        self.assertEqual(result.stderr.count("lockstep run: start "), 1, result)
+
     def test_a_newer_checkpoint_is_progress(self):
         result = self.supervise(self.script("touch $out/checkpoints/step-$(printf %010d $count).h5; [ $count -lt 6 ] && exit 1; exit 0"),
                                 "--max-restarts", 1)

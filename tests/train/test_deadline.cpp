@@ -11,16 +11,17 @@ using namespace std::chrono_literals;
 
 TEST(Duration, IsReadInEveryFormThatSchedulersAndPeopleWrite) {
   const std::pair<const char*, double> expected[] = {
-      {"02:00:00", 7200}, {"00:00:07", 7}, {"100:59:59", 363599}, {"1-12:00:00", 129600},
-      {"0-00:01:00", 60}, {"90m", 5400},   {"45s", 45},           {"2h", 7200},
-      {"1.5d", 129600},   {"0s", 0},       {"0.25s", 0.25}};
+      {"02:00:00", 7200}, {"00:00:07", 7}, {"100:59:59", 363599}, {"1-12:00:00", 129600}, {"0-00:01:00", 60},
+      {"90m", 5400},      {"45s", 45},     {"2h", 7200},          {"1.5d", 129600},       {"0s", 0},
+      {"0.25s", 0.25},    {"0:30", 30},    {"90:00", 5400}};
   for (const auto& [text, seconds] : expected) EXPECT_EQ(parse_duration(text, "time-limit"), seconds) << text;
 }
 
 TEST(Duration, AnythingElseIsAnErrorThatNamesOptionAndText) {
   // A plain number is minutes to Slurm and seconds to others.
-  for (const char* text : {"", "120", "2:00", "1:2:3:4", "00:60:00", "00:00:60", "-1:00:00", "-5m", "2 h", "h",
-                           "1e999d", "inf s", "nans", "1-", "1-2h", "2h30m", "0x10s", "12:", ":00:00"}) {
+  for (const char* text :
+       {"",  "120",    "0:60",  "1-2:00", "1:2:3:4", "00:60:00", "00:00:60", "-1:00:00", "-5m", "2 h",
+        "h", "1e999d", "inf s", "nans",   "1-",      "1-2h",     "2h30m",    "0x10s",    "12:", ":00:00"}) {
     try {
       parse_duration(text, "time-limit");
       ADD_FAILURE() << "'" << text << "' was read";

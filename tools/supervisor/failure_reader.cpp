@@ -24,12 +24,15 @@ void FailureReader::read(std::string_view text) {
 
 void FailureReader::line(const std::string& text) {
   static const std::regex ended(R"(^(\S+: )?(rank \d+ on host \S+: .*))");
+  static const std::regex agreed(
+      R"(^(?!warning:|error:)[^\s:]+: (\[[^\]]+\] .*))");  // by all ranks, so that no rank is named
   static const std::regex signalled(R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal .*?)\.?$)");
   static const std::regex name(R"(^\s*Process name: \[\[\d+,\d+\],(\d+)\])");
   static const std::regex code(R"(^\s*Exit code: +(\d+))");
   static const std::regex daemon(R"(^\s*Remote daemon: .* on node (\S+))");
   std::smatch found;
   if (program_.empty() && std::regex_search(text, found, ended)) program_ = found[2];
+  if (program_.empty() && std::regex_search(text, found, agreed)) program_ = found[1];
   if (!mpirun_.empty()) return;
   if (std::regex_search(text, found, signalled)) {
     mpirun_ = fmt::format("rank {} on host {}: {}", found[1].str(), found[2].str(), found[3].str());

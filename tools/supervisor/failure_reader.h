@@ -14,6 +14,8 @@ class FailureReader {
 
   // "rank 1 on host node2: signal 9 (Killed)", or "" if nothing was said.
   std::string summary() const;
+  // What a program said of its own error, or "".
+  const std::string& words() const { return program_; }
 
  private:
   void line(const std::string& text);

@@ -55,6 +55,7 @@ class Run {
     pass_output();
     end_.status = *process_.ended();
     if (end_.failure.empty()) end_.failure = reader_.summary();
+    end_.words = reader_.words();
     end_.seconds = std::chrono::duration<double>(Clock::now() - began_).count();
     return end_;
   }

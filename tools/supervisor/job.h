@@ -27,6 +27,7 @@ struct JobEnd {
   bool asked = false;     // the user wanted the end
   bool stopped = false;   // wants_stop did
   std::string failure{};  // who failed, by what was said on stderr
+  std::string words{};    // of a program about its own error
   double seconds = 0;
 };
 

@@ -18,7 +18,11 @@ milliseconds RestartPolicy::pause(std::int64_t n) const {
 RestartPolicy::Decision RestartPolicy::after(const End& end) {
   if (end.no_hosts) return {.restart = true, .pause = pause(++waits_), .reason = "waiting for hosts"};
   waits_ = 0;
-  if (end.newest_step > newest_step_) failures_ = 0;
+  const bool came_forward = end.newest_step > newest_step_;
+  if (came_forward) failures_ = 0;
+  const bool again = !came_forward && !end.error.empty() && end.error == last_error_ && end.code == last_code_;
+  last_error_ = end.error;
+  last_code_ = end.code;
   newest_step_ = std::max(newest_step_, end.newest_step);
   if (end.code == 0) return {.reason = "done"};
   if (end.asked) return {.reason = "ended on request"};
@@ -28,6 +32,7 @@ RestartPolicy::Decision RestartPolicy::after(const End& end) {
   if (end.code == kExitUntrusted) return {.reason = "its results cannot be trusted: look at its log before going on"};
   if (end.code == kExitCommandLine || end.code == 126 || end.code == 127)
     return {.reason = "another start of this command would fail alike"};
+  if (again) return {.reason = "it failed twice alike, soon after its start; another start would too"};
   if (++failures_ > options_.max_restarts) {
     return {.reason = fmt::format("{} ends without a newer checkpoint, --max-restarts is {}", failures_,
                                   options_.max_restarts)};

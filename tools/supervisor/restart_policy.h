@@ -1,5 +1,6 @@
 // Whether a job that ended is started again, and after which pause: twice as long after each failure since the newest
-// checkpoint last rose, at most five minutes, and only so often. For hosts it waits as long as it takes.
+// checkpoint last rose, at most five minutes, and only so often; not at all after two failures soon after the start
+// that are alike. For hosts it waits as long as it takes.
 #pragma once
 
 #include <chrono>
@@ -26,6 +27,7 @@ class RestartPolicy {
     bool asked = false;             // the user ended it
     bool no_hosts = false;          // it could not be started, as hosts are missing
     bool for_host = false;          // it was stopped to start again with more hosts
+    std::string error{};            // in the words of a program, if it ended soon after its start
   };
   struct Decision {
     bool restart = false;
@@ -40,6 +42,8 @@ class RestartPolicy {
 
   RestartOptions options_;
   std::int64_t newest_step_ = -1, failures_ = 0, waits_ = 0;
+  int last_code_ = 0;
+  std::string last_error_;
 };
 
 }  // namespace lockstep::supervisor

@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+constexpr double kSoon = 30;  // seconds in which a job has hardly come beyond its start
+
 std::string job_id() {
   return fmt::format("{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
 }
@@ -184,8 +186,11 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
                              signals_);
   prober_.reset();
   end_leftovers();
-  const RestartPolicy::End result{
-      .code = exit_code(end.status), .newest_step = newest().step, .asked = end.asked, .for_host = end.stopped};
+  const RestartPolicy::End result{.code = exit_code(end.status),
+                                  .newest_step = newest().step,
+                                  .asked = end.asked,
+                                  .for_host = end.stopped,
+                                  .error = end.seconds < kSoon ? end.words : ""};
   log_->info("ended after {:.1f} s: {}{}{}; newest checkpoint: {}", end.seconds, describe_status(end.status),
              end.failure.empty() ? "" : ": ", end.failure, step_text(result.newest_step));
   return result;

@@ -36,20 +36,23 @@ std::optional<double> with_unit(std::string_view text) {
   return unit > 0 && value ? std::optional(*value * unit) : std::nullopt;
 }
 
-// [D-]HH:MM:SS
+// [D-]HH:MM:SS, or MM:SS as Slurm has it
 std::optional<double> with_colons(std::string_view text) {
   double days = 0;
-  if (const std::size_t dash = text.find('-'); dash != text.npos) {
+  const std::size_t dash = text.find('-');
+  const bool has_days = dash != text.npos;
+  if (has_days) {
     const auto value = number(text.substr(0, dash));
     if (!value) return std::nullopt;
     days = *value;
     text.remove_prefix(dash + 1);
   }
   std::array<double, 3> parts{};
-  for (std::size_t i = 0; i < 3; ++i) {
+  const std::size_t first = !has_days && std::count(text.begin(), text.end(), ':') == 1 ? 1 : 0;
+  for (std::size_t i = first; i < 3; ++i) {
     const std::size_t colon = text.find(':');
     const auto value = number(text.substr(0, colon));
-    if (!value || (colon == text.npos) != (i == 2) || (i > 0 && *value >= 60)) return std::nullopt;
+    if (!value || (colon == text.npos) != (i == 2) || (i > first && *value >= 60)) return std::nullopt;
     parts[i] = *value;
     text.remove_prefix(colon == text.npos ? text.size() : colon + 1);
   }
@@ -62,8 +65,8 @@ double parse_duration(const std::string& text, const std::string& option) {
   std::optional<double> seconds = with_colons(text);
   if (!seconds) seconds = with_unit(text);
   check(seconds.has_value() && *seconds <= 1e9, "options",
-        "--{} is '{}', expected HH:MM:SS, D-HH:MM:SS, or a number with its unit such as 45s, 90m, 2h or 1d", option,
-        text);
+        "--{} is '{}', expected HH:MM:SS, MM:SS, D-HH:MM:SS, or a number with its unit such as 45s, 90m, 2h or 1d",
+        option, text);
   return *seconds;
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <iostream>
+#include <memory>
 #include <type_traits>
 
 #include "lockstep/core/error.h"
@@ -36,6 +37,15 @@ std::string number(const std::string& text) {
   double value = 0;
   return CLI::detail::lexical_cast(text, value) ? "" : fmt::format("is {}, expected a number", text);
 }
+
+// Without the "{false}" that CLI11 puts after the negative form of a flag.
+struct Help : CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    const std::size_t mark = name.find("{false}");
+    return mark == std::string::npos ? name : name.substr(0, mark);
+  }
+};
 
 struct AddToApp {
   CLI::App& app;
@@ -118,6 +128,7 @@ std::string explain(const CLI::ParseError& error) {
 }  // namespace
 
 void add_options(CLI::App& app, Options& options) {
+  app.formatter(std::make_shared<Help>());
   app.get_formatter()->column_width(36);
   visit_options(options, AddToApp{app});
   app.set_config("--config", "", "read options from FILE, in TOML; the command line comes first (default none)")

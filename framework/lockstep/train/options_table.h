@@ -44,7 +44,10 @@ template <class O, class Visit>
 void visit_training(O& o, Visit& visit) {
   visit.group("Training");
   visit({.name = "epochs", .value = "N", .text = "passes over the training data; 0: until --max-steps"}, o.epochs);
-  visit({.name = "max-steps", .value = "N", .text = "stop after N updates; 0: when the epochs are done"}, o.max_steps);
+  visit({.name = "max-steps",
+         .value = "N",
+         .text = "stop after N updates, where the learning-rate schedule ends too; 0: when the epochs are done"},
+        o.max_steps);
   visit({.name = "batch-size",
          .value = "N",
          .text = "samples per rank and micro-batch; 0: --global-batch says",

@@ -14,6 +14,7 @@
 #include "lockstep/core/build_id.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/process_settings.h"
+#include "lockstep/train/command_line_error.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/stack_signal.h"
@@ -56,6 +57,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   } catch (const UntrustedError& error) {
     if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return kExitUntrusted;
+  } catch (const CommandLineError& error) {
+    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    return kExitCommandLine;
   } catch (const comm::AgreedError& error) {
     if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
     return 1;
@@ -88,7 +92,7 @@ std::optional<int> Program::agree(const comm::Communicator& world, const ParseRe
   const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
   if (status < 0) return std::nullopt;
   // Rank 0 has printed what is wrong with its own command line; another rank's is agreed on and reported by the caller.
-  comm::collectively(world, [&] {
+  check_together(world, [&] {
     if (!parsed.message.empty() && !root_failed) throw Error(parsed.message);
   });
   return status;

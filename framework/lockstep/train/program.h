@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "lockstep/train/options.h"
 #include "lockstep/train/session.h"
@@ -31,13 +32,13 @@ class Program {
   CLI::Option* option(const std::string& name, T& value, const std::string& text) {
     own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
     return app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
-        ->type_name("")
+        ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
         ->take_last()
         ->group("Model");
   }
 
   // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
-  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that cannot be,
+  // (core/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that is wrong,
   // 75 after it was asked to stop (train/requests.h).
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 

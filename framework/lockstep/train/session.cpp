@@ -5,10 +5,12 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/exit_status.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/process_memory.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/command_line_error.h"
 #include "lockstep/train/requests.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/trace_file.h"
@@ -27,7 +29,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
       program_(std::move(program)),
       dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
   set_fault_rank(comm_.rank());
-  comm::collectively(comm_, [&] { validate(options_, comm_.size()); });
+  check_together(comm_, [&] { validate(options_, comm_.size()); });
   comm::check_same(comm_, "the program", name_);
   comm::check_same(comm_, "the options", options_by_line(options_, program_));
   threads_ = share_threads(comm_, options_);
@@ -40,8 +42,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
                                  .limit_train = options_.limit_train,
                                  .limit_eval = options_.limit_eval,
                                  .seed = options_.seed});
-    validate_data(options_, comm_.size(), data_.train->size());
   });
+  check_together(comm_, [&] { validate_data(options_, comm_.size(), data_.train->size()); });
   comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));
   open_output();
   watch_ranks();
@@ -116,15 +118,12 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
     if (saves_by_itself()) start_writer();
     hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, resumed_step_);
   });
-  const std::int64_t steps = train_loader_->sampler().steps_per_epoch();
-  std::int64_t total = options_.epochs > 0 ? options_.epochs * steps : options_.max_steps;
-  if (options_.max_steps > 0) total = std::min(total, options_.max_steps);
-  schedule_ =
-      schedule(options_, static_cast<double>(total) / static_cast<double>(steps), global_batch(options_, comm_.size()));
-  progress_ = std::make_unique<Progress>(
-      *log_,
-      ProgressOptions{
-          .epochs = options_.epochs, .steps_per_epoch = steps, .total_steps = total, .log_every = options_.log_every});
+  schedule_ = schedule(options_, schedule_epochs(), global_batch(options_, comm_.size()));
+  progress_ =
+      std::make_unique<Progress>(*log_, ProgressOptions{.epochs = options_.epochs,
+                                                        .steps_per_epoch = train_loader_->sampler().steps_per_epoch(),
+                                                        .total_steps = total_steps(),
+                                                        .log_every = options_.log_every});
   state_.step = trainer_->updates();
   watch_clock();
   trainer_->listen([this] { return my_requests(); }, kStopRequests);
@@ -196,6 +195,16 @@ double Session::epochs_done() const {
   return static_cast<double>(at.epoch) + static_cast<double>(at.offset) / static_cast<double>(data_.train->size());
 }
 
+std::int64_t Session::total_steps() const {
+  if (options_.epochs == 0) return options_.max_steps;
+  const std::int64_t all = options_.epochs * train_loader_->sampler().steps_per_epoch();
+  return options_.max_steps > 0 ? std::min(all, options_.max_steps) : all;
+}
+
+double Session::schedule_epochs() const {
+  return static_cast<double>(total_steps()) / static_cast<double>(train_loader_->sampler().steps_per_epoch());
+}
+
 double Session::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
@@ -225,6 +234,10 @@ bool Session::next_epoch() {
                 static_cast<double>(process_memory().peak) / 1048576);
     if (comm_.is_root() && trainer_->profile() != nullptr)
       log()->info("{}", profile_table(trainer_->profile()->result()));
+    if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
+      log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),
+                  skipped == 1 ? "was" : "were");
+    if (status() == kExitStopped) log()->info("stopped in good order; go on with --resume auto");
     return false;
   }
   epoch_ = train_loader_->position().epoch;
@@ -302,6 +315,9 @@ Totals Session::evaluate() {
 
 void Session::write_metrics(const std::string& split, const Totals& totals, double samples_per_second) {
   if (!metrics_) return;
+  nlohmann::ordered_json extra = nlohmann::ordered_json::object();
+  if (split == "train") extra = communication(trainer_->times());
+  if (split == "train" && trainer_->skipped() > 0) extra["skipped"] = trainer_->skipped();
   metrics_->write({.step = trainer_->updates(),
                    .epoch = epoch_ + 1,
                    .split = split,
@@ -310,7 +326,7 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
                    .lr = rate_,
                    .samples_per_second = samples_per_second,
                    .seconds = seconds(),
-                   .extra = split == "train" ? communication(trainer_->times()) : nlohmann::ordered_json::object()});
+                   .extra = std::move(extra)});
 }
 
 // Before the first update, and after those that are due.
@@ -334,7 +350,12 @@ void Session::finish_trace(std::int64_t updates) {
   trainer_->note_in(nullptr);
   write_trace(comm_, trace_, options_.trace);
   traced_ = true;
-  log()->info("trace: {} updates of {} ranks in {}", updates, comm_.size(), options_.trace);
+  if (updates > 0) {
+    log()->info("trace: {} updates of {} ranks in {}", updates, comm_.size(), options_.trace);
+  } else if (comm_.is_root()) {
+    log()->warn("trace: the run ended within its first {} updates, which are not traced: {} shows none", kColdUpdates,
+                options_.trace);
+  }
 }
 
 }  // namespace lockstep::train

@@ -80,7 +80,9 @@ class Session {
   void log_hashes();
   bool roll_back();
   nlohmann::json metadata() const;
-  double epochs_done() const;  // a fraction within an epoch
+  double epochs_done() const;        // a fraction within an epoch
+  std::int64_t total_steps() const;  // at which the run ends
+  double schedule_epochs() const;    // at which the learning-rate schedule ends
   double seconds() const;
   void watch_ranks();
   void watch_clock();

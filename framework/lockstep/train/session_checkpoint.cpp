@@ -49,6 +49,7 @@ nlohmann::json Session::metadata() const {
           {"seed", options_.seed},
           {"train_samples", data_.train->size()},
           {"global_batch", global_batch(options_, comm_.size())},
+          {"schedule_epochs", schedule_epochs()},
           {"options", nlohmann::json::parse(canonical(options_, program_))},
           {"ranks", comm_.size()},
           {"threads", threads_.compute},
@@ -154,6 +155,13 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   evaluation_ = metadata.value("evaluation", nlohmann::json());
   evaluation_due_ = metadata.value("evaluation_due", false);
   for (const std::string& line : from.notes) log()->info("resume: {}", line);
+  const bool has_end = options_.schedule == "cosine" || options_.schedule == "one-cycle";
+  const double before = metadata.value("schedule_epochs", schedule_epochs());
+  if (comm_.is_root() && has_end && before != schedule_epochs())
+    log()->warn(
+        "resume: the learning-rate schedule ends after {:.4g} epochs, after {:.4g} in the run that wrote the "
+        "checkpoint: the rate is not what that run would have had",
+        schedule_epochs(), before);
   log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_->updates(),
               train_loader_->position().offset, data_.train->size(), train_loader_->position().epoch + 1);
 }

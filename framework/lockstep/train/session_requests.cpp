@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "lockstep/core/exit_status.h"
@@ -49,8 +50,13 @@ void Session::watch_clock() {
                           return value == nullptr ? std::nullopt : std::optional<std::string>(value);
                         }});
   if (deadline_.exists()) {
-    log()->info("time: {} to {}; the run stops with a checkpoint {:.0f} s or more before",
-                duration_text(deadline_.remaining(Deadline::Clock::now())), deadline_.source(), deadline_.margin());
+    const double left = deadline_.remaining(Deadline::Clock::now());
+    if (left > 0) {
+      log()->info("time: {} to {}; the run stops with a checkpoint {:.0f} s or more before", duration_text(left),
+                  deadline_.source(), deadline_.margin());
+    } else {
+      log()->info("time: {} is over; the run stops with a checkpoint after one step", deadline_.source());
+    }
   }
 }
 
@@ -70,9 +76,12 @@ void Session::answer_requests() {
   stopped_ = stopped_ || (asked & kStopRequests) != 0;
   if (is_unsaved()) save_checkpoint();
   forget_requests(kCheckpointRequests);
-  const std::string why =
-      reasons(asked, fmt::format("{} is {:.0f} s away", deadline_.source(),
-                                 deadline_.exists() ? deadline_.remaining(Deadline::Clock::now()) : 0));
+  std::string limit = "the time limit";  // only rank 0 knows more
+  if (deadline_.exists()) {
+    const double left = deadline_.remaining(Deadline::Clock::now());
+    limit = deadline_.source() + (left > 0 ? fmt::format(" is {:.0f} s away", std::ceil(left)) : " is over");
+  }
+  const std::string why = reasons(asked, limit);
   log()->info("{}: checkpoint of step {}{}", why, saved_step_, status() == 0 ? "" : ", stopping");
 }
 

@@ -23,6 +23,8 @@ constexpr int kRollBacks = 3;              // without coming any further
 constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
 constexpr int kSuspicions = 2;             // then a rank has to compute the known product
 
+const std::string kInNetwork = "first in ";  // how a finding begins that is neither of samples nor of parameters
+
 // Those that lie in the same blocks of memory: the guard sees them together.
 std::vector<std::string> neighbours(const ParameterStore& store, const std::string& name) {
   constexpr std::int64_t kBlock = BucketReducer::kBlock;
@@ -154,7 +156,7 @@ std::string Trainer::find_nonfinite(const Local& local) {
     if (found.empty()) found = find_bad_input(plan, *local.batch, rows);
     NonFiniteFinder finder(plan);
     plan.run({0, !first}, finder);
-    if (found.empty() && rows.size() > 0 && !finder.where().empty()) found = fmt::format("first in {}", finder.where());
+    if (found.empty() && rows.size() > 0 && !finder.where().empty()) found = kInNetwork + finder.where();
   });
   return found;
 }
@@ -194,6 +196,9 @@ std::string Trainer::compare_findings(const Local& local) {
     if (!found[static_cast<std::size_t>(r)].empty())
       text += fmt::format("; {}: {}", who(r), found[static_cast<std::size_t>(r)]);
   }
+  // With good samples and finite parameters on all ranks, no machine and no file is to blame.
+  if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
+    text += "; training may have diverged: a lower --lr or --clip-norm helps";
   return text;
 }
 
