@@ -18,7 +18,8 @@ milliseconds RestartPolicy::pause(std::int64_t n) const {
 RestartPolicy::Decision RestartPolicy::after(const End& end) {
   if (end.no_hosts) return {.restart = true, .pause = pause(++waits_), .reason = "waiting for hosts"};
   waits_ = 0;
-  if (end.newest_step > newest_step_) failures_ = 0;
+  const bool newer = end.newest_step > newest_step_;
+  if (newer) failures_ = 0;
   newest_step_ = std::max(newest_step_, end.newest_step);
   if (end.code == 0) return {.reason = "done"};
   if (end.asked) return {.reason = "ended on request"};
@@ -34,7 +35,9 @@ RestartPolicy::Decision RestartPolicy::after(const End& end) {
   }
   return {.restart = true,
           .pause = end.code == kExitStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
-          .reason = fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
+          .reason = newer
+                        ? fmt::format("restart from step {}", newest_step_)
+                        : fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
 }
 
 }  // namespace lockstep::supervisor
