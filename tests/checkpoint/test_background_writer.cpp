@@ -88,6 +88,17 @@ TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
   expect_same(load(path_for(folder_, 7)), contents);
 }
 
+TEST_F(BackgroundWriting, AFolderThatIsGoneIsMadeAgainWithItsParents) {
+  const Checkpoint contents = sample_checkpoint();
+  BackgroundWriter writer({.directory = dir_ / "run" / "checkpoints", .retry = 1h});
+  writer.write(draft_of(contents, 1));
+  writer.claim();
+  fs::remove_all(dir_ / "run");
+  writer.write(draft_of(contents, 2));
+  writer.finish();
+  EXPECT_TRUE(fs::exists(path_for(dir_ / "run" / "checkpoints", 2)));
+}
+
 TEST_F(BackgroundWriting, ANewerDraftTakesThePlaceOfAFailedOne) {
   const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
   put(folder_, {});

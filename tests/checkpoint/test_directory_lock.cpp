@@ -34,6 +34,16 @@ TEST_F(Locking, OneAtATimeAndTheOwnerIsNamed) {
             fmt::format("[output] {}: open: No such file or directory", (dir_ / "missing" / ".lock").string()));
 }
 
+TEST_F(Locking, AFileThatWasRemovedOrReplacedIsNoticed) {
+  const DirectoryLock lock(dir_, 0ms);
+  EXPECT_TRUE(lock.in_place());
+  fs::remove(dir_ / ".lock");
+  EXPECT_FALSE(lock.in_place());
+  const DirectoryLock other(dir_, 0ms);
+  EXPECT_FALSE(lock.in_place());
+  EXPECT_TRUE(other.in_place());
+}
+
 TEST_F(Locking, AKilledOwnerLocksNobodyOut) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

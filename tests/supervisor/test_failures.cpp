@@ -78,6 +78,13 @@ TEST(RestartPolicy, TwoErrorsAlikeSoonAfterTheStartAreFinal) {
   EXPECT_FALSE(gives_up({.code = 137}, {.code = 137}));
 }
 
+TEST(RestartPolicy, SaysWhetherThereIsANewerCheckpoint) {
+  RestartPolicy policy({.max_restarts = 3}, 4);
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 4}).reason, "restart 1 of 3 without a newer checkpoint");
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 6}).reason, "restart from step 6");
+  EXPECT_EQ(policy.after({.code = 1, .newest_step = 6}).reason, "restart 2 of 3 without a newer checkpoint");
+}
+
 TEST(RestartPolicy, ForHostsItWaitsAsLongAsItTakes) {
   RestartPolicy policy({.max_restarts = 1, .backoff = milliseconds(200)});
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.after({.code = 1, .no_hosts = true}).restart);

@@ -24,6 +24,22 @@ TEST(Hosts, OfAHostfile) {
   EXPECT_THROW(parse_hostfile("node1 slots\n", "hosts"), Error);
 }
 
+TEST(Hosts, WhatIsNoNameIsRefusedWithItsLine) {
+  const auto error = [](const std::string& text) -> std::string {
+    try {
+      parse_hostfile(text, "hosts");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  for (const char* name : {"-oProxyCommand=x", "a;b", "$(a)", "a`b", "n\x01"})
+    EXPECT_NE(error("node1\n" + std::string(name) + " slots=2\n").find("hosts:2: "), std::string::npos) << name;
+  EXPECT_EQ(error("fe80::1 slots=2\nrack_1-node.example slots=2\nme@node3\n"), "");
+  EXPECT_NE(error("node1\n\nnode2 " + std::string(1100, ' ') + "\n").find("hosts:3: "), std::string::npos);
+  EXPECT_THROW(parse_host_list("a,-b"), Error);
+}
+
 TEST(Hosts, OfAList) {
   const std::vector<Host> expected{{"a", 4}, {"b", 2}, {"c", 1}};
   EXPECT_EQ(parse_host_list("a:4,b,b,c"), expected);

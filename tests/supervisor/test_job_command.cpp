@@ -75,6 +75,21 @@ TEST(JobCommand, LeavesHostsOfAFileOut) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(JobCommand, LooksForAProgramThatIsNamedByAPathHere) {
+  const auto code = [](const std::string& text) {
+    const auto obstacle = command(text).obstacle();
+    return obstacle ? obstacle->code : 0;
+  };
+  EXPECT_EQ(code("mpirun -n 2 /no/such/train --output o"), 127);
+  EXPECT_EQ(code("mpirun -n 2 -H localhost:2 /no/such/train"), 127);
+  EXPECT_EQ(code("/no/such/train"), 127);
+  EXPECT_EQ(code("mpirun /etc/passwd"), 126);
+  EXPECT_EQ(code("mpirun /usr"), 126);
+  for (const char* fine : {"mpirun /bin/true", "mpirun train", "mpirun -H elsewhere /no/such/train", "srun train",
+                           "mpirun --wdir /usr bin/none"})
+    EXPECT_EQ(code(fine), 0) << fine;
+}
+
 TEST(JobCommand, RefusesWhatItCannotSupervise) {
   for (const char* wrong :
        {"", "mpirun", "mpirun -n 4", "mpirun -n", "mpirun -n four ./train", "mpirun -n 2 ./a : -n 2 ./b",

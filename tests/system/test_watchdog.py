@@ -51,6 +51,10 @@ class StandsStill(support.SystemTest):
             self.expect_named(result, rank, 5)
             self.assertRegex(result.output, r"its process \d+ is stopped \(state T[^)]*\); `kill -CONT \d+` there lets it go on")
 
+    def test_of_a_last_checkpoint_only_its_writer_is_named(self):
+        result, _ = self.stall(2, "checkpoint.write:stop:rank=0:at=20", "--checkpoint-every-steps", 20, "--stall-timeout", 0.3, "--abort-timeout", 0.5)
+        self.expect_named(result, 0, 20)
+
     def test_nothing_is_said_of_a_run_that_moves(self):
         result, _ = self.stall(2, "step.begin:sleep=1:rank=1:at=3", "--stall-timeout", 20, status=0)
         self.assertNotIn("has not moved", result.output)

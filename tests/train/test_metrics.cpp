@@ -1,10 +1,15 @@
 #include "lockstep/train/metrics.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <limits>
+#include <sstream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -55,6 +60,34 @@ TEST_F(MetricsTest, LossesComeBackBitForBit) {
   const auto all = records();
   ASSERT_EQ(all.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(all[i]["loss"].get<double>(), losses[i]);
+}
+
+// Files may not grow for a while, in the middle of a line.
+TEST_F(MetricsTest, AFullDiskLeavesNoGap) {
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limits{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limits), 0);
+  const rlim_t before = limits.rlim_cur;
+  std::ostringstream warnings;
+  const auto logger =
+      install_log(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(warnings)));
+  {
+    MetricsWriter metrics(folder_, {});
+    for (std::int64_t step = 1; step <= 12; ++step) {
+      if (step == 3) limits.rlim_cur = std::filesystem::file_size(folder_ / "metrics.jsonl") + 20;
+      if (step == 9) limits.rlim_cur = before;
+      EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limits), 0);
+      EXPECT_NO_THROW(metrics.write({.step = step, .loss = 0.5}));
+    }
+  }
+  install_log(logger);
+  std::signal(SIGXFSZ, handler);
+  const std::string said = warnings.str();
+  EXPECT_EQ(names().size(), 12u);
+  EXPECT_EQ(records()[6]["step"], 7);
+  EXPECT_EQ(lines_of(said).size(), 2u) << said;
+  EXPECT_NE(said.find("File too large"), std::string::npos) << said;
+  EXPECT_NE(said.find("is written again"), std::string::npos) << said;
 }
 
 TEST_F(MetricsTest, WhatIsNotFiniteIsNull) {

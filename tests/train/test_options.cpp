@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "lockstep/core/error.h"
@@ -262,6 +263,40 @@ TEST(Options, ConfigFileErrorsNameKeyOrFile) {
   const Outcome missing = parse_line({"--config", "/no/such.toml"});
   EXPECT_EQ(missing.result.exit_code, 2);
   EXPECT_TRUE(has(missing.err, "/no/such.toml")) << missing.err;
+}
+
+TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
+  for (const auto& [text, key] : {std::pair{"lr = 0,1\n", "key lr has 2 values"},
+                                  {"lr = [1, 2]\n", "key lr has 2 values"},
+                                  {"output = two words\n", "key output has 2 values"},
+                                  {"lr = 1\nlr = 2\n", "key lr stands there twice"},
+                                  {"lr = 1\nepochs = 4\n\"lr\" = 2\n", "key lr stands there twice"},
+                                  {"milestones = [1]\nmilestones = [2]\n", "key milestones stands there twice"}}) {
+    const std::string path = write_config(text);
+    const Outcome o = parse_line({"--config", path.c_str()});
+    EXPECT_EQ(o.result.exit_code, 2) << text;
+    EXPECT_TRUE(has(o.err, path) && has(o.err, key)) << o.err;
+  }
+  const Outcome quoted = parse_line({"--config", write_config("keep = \"last:3,every:10\"\noutput = 'a b'\n").c_str()});
+  EXPECT_EQ(quoted.options.keep, "last:3,every:10") << quoted.err;
+  EXPECT_EQ(quoted.options.output, "a b");
+}
+
+TEST(Options, AConfigFileIsARegularFileOfModestSize) {
+  for (const std::string& path :
+       {std::string("/dev/zero"), testing::TempDir(), write_config(std::string((1 << 20) + 1, '#'))}) {
+    const Outcome o = parse_line({"--config", path.c_str()});
+    EXPECT_EQ(o.result.exit_code, 2) << path;
+    EXPECT_TRUE(has(o.err, path)) << o.err;
+  }
+}
+
+TEST(Options, WhatDoesNotFitANumberIsAnError) {
+  EXPECT_EQ(parse_line({"--seed", "18446744073709551615"}).options.seed, std::numeric_limits<std::uint64_t>::max());
+  const Outcome seed = parse_line({"--seed", "18446744073709551616"});
+  EXPECT_EQ(seed.result.exit_code, 2);
+  EXPECT_TRUE(has(seed.err, "expected a number from 0 to 18446744073709551615")) << seed.err;
+  EXPECT_EQ(parse_line({"--epochs", "9223372036854775808"}).result.exit_code, 2);
 }
 
 TEST(Options, TheGivenBatchReplacesTheProgramsOther) {

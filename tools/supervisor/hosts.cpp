@@ -1,5 +1,6 @@
 #include "tools/supervisor/hosts.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,16 @@ void add(std::vector<Host>& hosts, const std::string& name, std::int64_t slots) 
   }
 }
 
+constexpr std::size_t kLongestLine = 1024;
+
+// Names go to ssh and to mpirun as they are: nothing that looks like an option, or that a shell would read otherwise.
+void check_name(const std::string& name, const std::string& place) {
+  constexpr std::string_view expected = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-@";
+  check(!name.starts_with('-') && name.find_first_not_of(expected) == name.npos, "hosts",
+        "{}: '{}' is no name of a host, expected letters, digits and . _ : -, perhaps after USER@", place,
+        name.substr(0, 80));
+}
+
 bool contains(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -55,17 +66,22 @@ std::int64_t slots_of(std::span<const Host> hosts) {
 
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& place) {
   std::vector<Host> hosts;
+  std::int64_t number = 0;
   for (const std::string& line : split(text, '\n')) {
+    const std::string here = fmt::format("{}:{}", place, ++number);
+    check(line.size() <= kLongestLine, "hostfile", "{}: a line of {} bytes, expected at most {}", here, line.size(),
+          kLongestLine);
     std::istringstream words(line.substr(0, line.find('#')));
     std::string name, word;
     if (!(words >> name)) continue;
+    check_name(name, here);
     std::int64_t slots = 0;
     while (words >> word) {
       const std::size_t equals = word.find('=');
       const std::string key = word.substr(0, equals);
       if (key != "slots" && key != "cpu" && key != "count") continue;  // all three mean the same to Open MPI
       const auto value = count(std::string_view(word).substr(std::min(equals, word.size() - 1) + 1));
-      check(value.has_value(), "hostfile", "{}: '{}' in '{}', expected {}=NUMBER without blanks", place, word, line,
+      check(value.has_value(), "hostfile", "{}: '{}' in '{}', expected {}=NUMBER without blanks", here, word, line,
             key);
       slots = *value;
     }
@@ -82,6 +98,7 @@ std::vector<Host> parse_host_list(std::string_view text) {
     const auto slots = colon == entry.npos ? std::int64_t{1} : count(std::string_view(entry).substr(colon + 1));
     check(slots.has_value() && colon != 0 && !entry.empty(), "hosts", "'{}' in --host {}, expected NAME or NAME:SLOTS",
           entry, text);
+    check_name(entry.substr(0, colon), "--host");
     add(hosts, entry.substr(0, colon), *slots);
   }
   return hosts;

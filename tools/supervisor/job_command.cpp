@@ -1,9 +1,15 @@
 #include "tools/supervisor/job_command.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -96,6 +102,7 @@ void JobCommand::read_launcher_options() {
     if (values == 2) mca_.emplace_back(words_[at + 1], words_[at + 2]);
     if (name == "n" || name == "np" || name == "c") ranks_at_ = at + 1;
     if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") hostfile_at_ = at + 1;
+    if (name == "wd" || name == "wdir" || name == "path" || name.starts_with("preload")) elsewhere_ = true;
     if (name == "H" || name == "host") {
       check(host_list_at_ == 0, "run", "mpirun has --host twice, expected one list with commas");
       host_list_at_ = at + 1;
@@ -148,6 +155,20 @@ bool JobCommand::starts_by_ssh() const {
   if (!mpirun_) return false;
   if (const auto chosen = mca("plm")) return chosen->find("rsh") != chosen->npos;
   return std::getenv("SLURM_JOB_ID") == nullptr;
+}
+
+std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
+  const std::string& program = words_[program_];
+  const bool here = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return is_this_machine(h.name); });
+  const bool scheduled = mpirun_ && hosts_.empty() && !starts_by_ssh();
+  if (!here || scheduled || elsewhere_ || program.find('/') == program.npos) return std::nullopt;
+  struct stat found {};
+  if (::stat(program.c_str(), &found) != 0) {
+    const int code = errno;
+    return Obstacle{code == ENOENT || code == ENOTDIR ? 127 : 126, fmt::format("{}: {}", program, std::strerror(code))};
+  }
+  if (S_ISREG(found.st_mode) && ::access(program.c_str(), X_OK) == 0) return std::nullopt;
+  return Obstacle{126, program + " is no executable file"};
 }
 
 std::vector<std::string> JobCommand::words(const Change& change) const {

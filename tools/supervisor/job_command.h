@@ -31,6 +31,14 @@ class JobCommand {
   // Hosts of --hostfile or --host, read when the command was made; none: this machine, or what a scheduler gave.
   const std::vector<Host>& hosts() const { return hosts_; }
 
+  // Why no start can succeed: the program, if it is named by a path and runs on this machine alone, is not there (127)
+  // or cannot be executed (126), as a shell counts it.
+  struct Obstacle {
+    int code;
+    std::string text;
+  };
+  std::optional<Obstacle> obstacle() const;
+
   struct Change {
     bool resume_auto = false;         // go on from the newest checkpoint, whatever --resume said
     std::vector<std::string> lost{};  // hosts to leave out
@@ -45,7 +53,7 @@ class JobCommand {
   void read_hosts();
 
   std::vector<std::string> words_;
-  bool mpirun_ = false;
+  bool mpirun_ = false, elsewhere_ = false;                        // elsewhere: in a folder of mpirun's --wdir
   std::size_t program_ = 0;                                        // index of the first word that is not mpirun's
   std::size_t ranks_at_ = 0, hostfile_at_ = 0, host_list_at_ = 0;  // of the option's value; 0: not there
   std::optional<std::int64_t> ranks_;

@@ -39,7 +39,9 @@ RestartPolicy::Decision RestartPolicy::after(const End& end) {
   }
   return {.restart = true,
           .pause = end.code == kExitStopped && failures_ == 1 ? milliseconds(0) : pause(failures_),
-          .reason = fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
+          .reason = came_forward
+                        ? fmt::format("restart from step {}", newest_step_)
+                        : fmt::format("restart {} of {} without a newer checkpoint", failures_, options_.max_restarts)};
 }
 
 }  // namespace lockstep::supervisor

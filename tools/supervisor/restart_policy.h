@@ -19,7 +19,9 @@ struct RestartOptions {
 
 class RestartPolicy {
  public:
-  explicit RestartPolicy(const RestartOptions& options) : options_(options) {}
+  // `newest_step` of the checkpoints there are before the first start; -1: none.
+  explicit RestartPolicy(const RestartOptions& options, std::int64_t newest_step = -1)
+      : options_(options), newest_step_(newest_step) {}
 
   struct End {
     int code = 0;                   // as a shell counts it
@@ -41,7 +43,7 @@ class RestartPolicy {
   std::chrono::milliseconds pause(std::int64_t n) const;
 
   RestartOptions options_;
-  std::int64_t newest_step_ = -1, failures_ = 0, waits_ = 0;
+  std::int64_t newest_step_, failures_ = 0, waits_ = 0;
   int last_code_ = 0;
   std::string last_error_;
 };

@@ -63,6 +63,7 @@ Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
   open_log();
   check_batch();
   first_ = newest();
+  policy_ = RestartPolicy(options_.restart, first_.step);
 }
 
 void Supervisor::open_log() {
@@ -216,6 +217,10 @@ bool Supervisor::pause(std::chrono::milliseconds time) {
 }
 
 int Supervisor::run() {
+  if (const auto obstacle = command_.obstacle()) {
+    log_->error("not started: {}: exit code {}", obstacle->text, obstacle->code);
+    return obstacle->code;
+  }
   adopt_orphans();
   for (std::int64_t number = 1;; ++number) {
     const RestartPolicy::End end = start(place(), number);

@@ -108,7 +108,7 @@ void BackgroundWriter::run() {
 std::string BackgroundWriter::attempt(const Draft& draft) const {
   try {
     std::error_code ignored;  // then writing says what is wrong
-    std::filesystem::create_directory(options_.directory, ignored);
+    std::filesystem::create_directories(options_.directory, ignored);
     const std::filesystem::path path = path_for(options_.directory, draft.step);
     save(path, draft);
     const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();

@@ -23,7 +23,7 @@ struct Written {
 };
 
 struct BackgroundWriterOptions {
-  std::filesystem::path directory;  // made again if it is gone, in a parent that is there
+  std::filesystem::path directory;  // made again, with its parents, if it is gone
   Retention keep = {};
   std::chrono::milliseconds retry = std::chrono::seconds(30);  // after a failure
   std::function<void(const Written&)> report = {};             // called by the thread

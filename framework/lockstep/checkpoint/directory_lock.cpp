@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -42,8 +43,9 @@ std::string myself() {
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace) {
-  const std::filesystem::path path = directory / ".lock";
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace)
+    : path_(directory / ".lock") {
+  const std::filesystem::path& path = path_;
   file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   check(file_.open(), "output", "{}: open: {}", path.string(), std::generic_category().message(errno));
   const auto deadline = std::chrono::steady_clock::now() + grace;
@@ -63,6 +65,14 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono
   const bool written = ::ftruncate(file_.get(), 0) == 0 &&
                        ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   if (!written) warning_ = fmt::format("{}: write: {}", path.string(), std::generic_category().message(errno));
+}
+
+bool DirectoryLock::in_place() const {
+  struct stat held {
+  }, found{};
+  if (::fstat(file_.get(), &held) != 0) return true;
+  if (::stat(path_.c_str(), &found) != 0) return errno != ENOENT;
+  return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
 }  // namespace lockstep::checkpoint

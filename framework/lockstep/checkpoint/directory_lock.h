@@ -19,8 +19,11 @@ class DirectoryLock {
 
   // Why nobody is locked out (a file system without locks); empty: all is well.
   const std::string& warning() const { return warning_; }
+  // Whether the file that is locked is still the one in the folder, where others look; also while that cannot be told.
+  bool in_place() const;
 
  private:
+  std::filesystem::path path_;
   FileDescriptor file_;
   std::string warning_;
 };

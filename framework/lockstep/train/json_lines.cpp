@@ -1,9 +1,13 @@
 #include "lockstep/train/json_lines.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <span>
+#include <utility>
 
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
@@ -12,6 +16,12 @@
 
 namespace lockstep::train {
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostUnwritten = 8 << 20;
+
+}  // namespace
 
 JsonLines::JsonLines(const Settings& settings) : path_(settings.path), place_(settings.place) {
   settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
@@ -54,15 +64,45 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
 }
 
 void JsonLines::open() {
-  file_.reset(std::fopen(path_.c_str(), "ae"));
-  check(file_ != nullptr, place_, "cannot write {}: {}; expected a writable --output", path_.string(),
-        std::strerror(errno));
+  file_ = checkpoint::FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const int code = errno;
+  check(file_.open(), place_, "cannot write {}: {}; expected a writable --output", path_.string(), std::strerror(code));
 }
 
 void JsonLines::append(const nlohmann::ordered_json& json) {
   const std::string line = json.dump() + "\n";
-  check(std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() && std::fflush(file_.get()) == 0, place_,
-        "cannot write {}: {}", path_.string(), std::strerror(errno));
+  const bool room = unwritten_.size() + line.size() <= kMostUnwritten;
+  if (room) unwritten_ += line;
+  if (!room) ++lost_;
+  if (const int code = write_out(); code != 0) {
+    if (!std::exchange(failing_, true))
+      log()->warn("[{}] cannot write {}: {}; training goes on, and its lines are kept until it can be written", place_,
+                  path_.string(), std::strerror(code));
+  } else if (std::exchange(failing_, false)) {
+    const std::string gap = lost_ > 0 ? fmt::format(", but {} lines more than memory was kept for", lost_) : "";
+    log()->warn("[{}] {} is written again, with all that was kept{}", place_, path_.string(), gap);
+    lost_ = 0;
+  }
+}
+
+// What was written leaves `unwritten_`, also in mid-line. 0, or the system's error.
+int JsonLines::write_out() {
+  std::size_t done = 0;
+  int code = 0;
+  while (done < unwritten_.size() && code == 0) {
+    const ssize_t n = ::write(file_.get(), unwritten_.data() + done, unwritten_.size() - done);
+    if (n < 0 && errno != EINTR) code = errno;
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  unwritten_.erase(0, done);
+  return code;
+}
+
+JsonLines::~JsonLines() {
+  if (unwritten_.empty()) return;
+  if (const int code = write_out(); code != 0)
+    log()->warn("[{}] the last {} bytes of {} are lost: {}", place_, unwritten_.size(), path_.string(),
+                std::strerror(code));
 }
 
 }  // namespace lockstep::train

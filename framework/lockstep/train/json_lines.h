@@ -1,16 +1,17 @@
 // A file of JSON objects, one per line, each with the step it belongs to: what a run appends to, and goes on with when
 // it is resumed. For one process, from one thread. Throws Error that begins with `place` where the file cannot be read
-// or written.
+// or made. Lines that a full disk does not take later are a warning, and go into the file, without a gap, when there is
+// space again.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "lockstep/checkpoint/file_descriptor.h"
 
 namespace lockstep::train {
 
@@ -28,22 +29,26 @@ class JsonLines {
   // one: lines of later steps, which will be trained again, are taken out, with what a kill may have left cut short.
   // The file is replaced whole or not at all.
   explicit JsonLines(const Settings& settings);
+  JsonLines(JsonLines&&) = delete;
+  ~JsonLines();  // tries once more to write what is left
 
-  void open();                                      // makes the file if there is none
-  void append(const nlohmann::ordered_json& line);  // after open(); flushed
+  void open();  // makes the file if there is none
+  // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
+  void append(const nlohmann::ordered_json& line);
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   void move_aside() const;
   void keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const;
+  int write_out();
 
   std::filesystem::path path_;
   std::string place_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  checkpoint::FileDescriptor file_;
+  std::string unwritten_;
+  bool failing_ = false;
+  std::int64_t lost_ = 0;  // lines, since it cannot be written
 };
 
 }  // namespace lockstep::train

@@ -2,11 +2,14 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <charconv>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/config_file.h"
 #include "lockstep/train/options_table.h"
 
 namespace lockstep::train {
@@ -24,11 +27,15 @@ std::string default_text(const T& value) {
   return fmt::format("{}", value);
 }
 
-// CLI11 would read -1 as a huge unsigned number, and 010 as 8.
+// CLI11 would read -1 as a huge unsigned number, 010 as 8, and what is too large as the largest.
 template <class T>
 std::string whole_number(const std::string& text) {
   const std::size_t start = std::is_signed_v<T> && text.starts_with('-') ? 1 : 0;
   const bool digits = text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
+  T value{};
+  if (digits && std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc::result_out_of_range)
+    return fmt::format("is {}, expected a number from {} to {}", text, std::numeric_limits<T>::min(),
+                       std::numeric_limits<T>::max());
   if (digits && (text.size() == start + 1 || text[start] != '0')) return "";
   return fmt::format("is {}, expected a whole number{}", text, std::is_signed_v<T> ? "" : " of at least 0");
 }
@@ -131,7 +138,10 @@ void add_options(CLI::App& app, Options& options) {
   app.formatter(std::make_shared<Help>());
   app.get_formatter()->column_width(36);
   visit_options(options, AddToApp{app});
+  const auto config = std::make_shared<ConfigFile>(app);
+  app.config_formatter(config);
   app.set_config("--config", "", "read options from FILE, in TOML; the command line comes first (default none)")
+      ->check([config](const std::string& path) { return config->look_at(path); })
       ->type_name("FILE")
       ->group("Run");
   app.allow_config_extras(CLI::config_extras_mode::error);

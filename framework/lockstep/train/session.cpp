@@ -113,6 +113,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   if (!options_.weights.empty() && !resumed_step_) load_weights();
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
+    if (!options_.trace.empty()) open_trace(options_.trace);
     set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
     if (saves_by_itself()) start_writer();
@@ -184,6 +185,9 @@ void Session::announce() const {
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
                trainer_->model().options().bf16 ? "bf16" : name_of(dtype_), global_batch(options_, comm_.size()),
                shards, train_loader_->sampler().steps_per_epoch());
+  if (comm_.is_root() && options_.shards > global_batch(options_, comm_.size()))
+    logger->warn("--shards {} is more than the {} samples of a global batch: some shards are always empty",
+                 options_.shards, global_batch(options_, comm_.size()));
   logger->info("memory: {}", memory_.str());
   logger->info("gradients: {}", trainer_->describe_parallel());
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
@@ -348,8 +352,11 @@ void Session::follow_trace() {
 
 void Session::finish_trace(std::int64_t updates) {
   trainer_->note_in(nullptr);
-  write_trace(comm_, trace_, options_.trace);
+  if (!comm_.is_root()) heartbeat_.wait();
+  const bool written = write_trace(comm_, trace_, options_.trace);
+  heartbeat_.beat();
   traced_ = true;
+  if (!written) return;
   if (updates > 0) {
     log()->info("trace: {} updates of {} ranks in {}", updates, comm_.size(), options_.trace);
   } else if (comm_.is_root()) {

@@ -75,6 +75,7 @@ class Session {
   void resume();
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
   void start_writer();
+  void keep_lock();
   void save_checkpoint();     // copied now, written in the background
   void finish_checkpoints();  // until the last one is on the disk; collective
   void log_hashes();

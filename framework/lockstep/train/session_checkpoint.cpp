@@ -73,6 +73,19 @@ void Session::start_writer() {
       }});
 }
 
+// Who tidies up may remove the lock's file, and what is locked then is a file that nobody else finds.
+void Session::keep_lock() {
+  if (!lock_ || lock_->in_place()) return;
+  log()->warn("{}/.lock was removed or replaced; taking it again", options_.output);
+  try {
+    std::filesystem::create_directories(options_.output);
+    lock_ = std::make_unique<checkpoint::DirectoryLock>(options_.output, std::chrono::milliseconds(0));
+    if (!lock_->warning().empty()) log()->warn("{}", lock_->warning());
+  } catch (const std::exception& error) {
+    log()->warn("{}; this job goes on without the lock, and tries again at its next checkpoint", error.what());
+  }
+}
+
 // No rank waits for another's disk: what fails is rank 0's to report and to try again.
 void Session::save_checkpoint() {
   heartbeat_.enter(Heartbeat::Phase::Saving);
@@ -81,6 +94,7 @@ void Session::save_checkpoint() {
   if (comm_.is_root()) {
     if (!writer_) start_writer();
     const auto before = std::chrono::steady_clock::now();
+    keep_lock();
     writer_->claim();
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
     if (waited.count() > 1)
@@ -88,7 +102,10 @@ void Session::save_checkpoint() {
                   waited.count());
   }
   if (writer_ && writer_->seconds() > 0) deadline_.checkpoint_took(writer_->seconds());
+  // Rank 0 may be slow here, and on it the others wait.
+  if (!comm_.is_root()) heartbeat_.wait();
   trainer_->snapshot(snapshot_.get());
+  heartbeat_.beat();
   fault_point("checkpoint.snapshot", step);
   if (writer_) {
     const bool scored = evaluation_.is_object() && evaluation_["step"] == step;

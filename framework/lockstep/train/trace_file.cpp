@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
-#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 
 namespace lockstep::train {
 namespace {
@@ -66,19 +68,30 @@ nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
 
 }  // namespace
 
-void write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path) {
+void open_trace(const std::filesystem::path& path) {
+  errno = 0;
+  const std::ofstream file(path);
+  const int code = errno;
+  check(file.is_open(), "trace", "cannot write {}: {}; expected a --trace FILE in a folder that is there",
+        path.string(), std::generic_category().message(code));
+}
+
+bool write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path) {
   const std::vector<std::string> parts = comm.gather_strings(events_of(comm, trace).dump());
-  comm::collectively(comm, [&] {
-    if (!comm.is_root()) return;
-    std::ofstream file(path);
-    file << "{\"traceEvents\":[";
-    for (std::size_t r = 0; r < parts.size(); ++r) {
-      file << (r > 0 ? ",\n" : "\n") << std::string_view(parts[r]).substr(1, parts[r].size() - 2);  // without brackets
-    }
-    file << "\n]}\n";
-    file.close();
-    check(file.good(), "trace", "cannot write {}", path.string());
-  });
+  if (!comm.is_root()) return true;
+  errno = 0;
+  std::ofstream file(path);
+  file << "{\"traceEvents\":[";
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    file << (r > 0 ? ",\n" : "\n") << std::string_view(parts[r]).substr(1, parts[r].size() - 2);  // without brackets
+  }
+  file << "\n]}\n";
+  file.close();
+  const int code = errno;
+  if (!file.good())
+    log()->warn("[trace] {} is not written: {}; training goes on", path.string(),
+                std::generic_category().message(code));
+  return file.good();
 }
 
 }  // namespace lockstep::train

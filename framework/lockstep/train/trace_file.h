@@ -9,8 +9,11 @@
 
 namespace lockstep::train {
 
-// Collective; rank 0 writes. Throws Error on all ranks if it cannot. Clocks are aligned by messages to rank 0 and back,
-// to about half of the shortest round trip.
-void write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path);
+// Makes the file, empty, so that a path which cannot be written is known before the first step. Throws Error.
+void open_trace(const std::filesystem::path& path);
+
+// Collective; rank 0 writes, and says whether it could, with a warning if not. Clocks are aligned by messages to rank 0
+// and back, to about half of the shortest round trip.
+bool write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path);
 
 }  // namespace lockstep::train
