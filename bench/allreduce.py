@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times allreduces by size, ranks and path, beside Open MPI's tuned and han components and, optionally, a peer.
 
-usage: bench/allreduce.py [--ranks 2,3,4,8] [--rounds 9] [--peer 'COMMAND'] [--out bench/results/FILE.jsonl]
+usage: bench/allreduce.py [--ranks 2,3,4,8] [--rounds 9] [--kib 1,256,4096] [--peer 'COMMAND'] [--out bench/results/FILE.jsonl]
 
 COMMAND is run as `COMMAND allreduce RANKS mpi|gloo` and prints, per size, a line with '1.000 MiB 0.123 ms'; for PyTorch, a
 script around torch.distributed. Each line of the result has the memory's speed (STREAM's triad) of its own run beside it."""
@@ -28,6 +28,7 @@ def run(command):
 def ours(a, ranks, component):
     options = HAN if component == "han" else []
     command = ["mpirun", "--oversubscribe", *options, "-n", str(ranks), a.bench, "--rounds", str(a.rounds), "--json"]
+    command += ["--kib", a.kib] if a.kib else []
     for line in run(command).splitlines():
         result = json.loads(line)
         if component == "han" and not result["path"].startswith("mpi"):
@@ -48,6 +49,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--ranks", default="2,3,4,8")
     p.add_argument("--rounds", type=int, default=9)
+    p.add_argument("--kib", help="sizes of a rank's buffer; without it 1 KiB to 256 MiB")
     p.add_argument("--bench", default="build/release/bin/bench_allreduce")
     p.add_argument("--peer")
     p.add_argument("--out")
