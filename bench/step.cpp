@@ -30,7 +30,7 @@ struct BenchOptions {
               overlap = "auto";
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
-  bool json = false, profile = false, first_step = false, sync_bn = false, share_weights = true;
+  bool json = false, profile = false, first_step = false, sync_bn = false, share_weights = true, autotune = false;
 };
 
 CompileOptions compile_options(const BenchOptions& o) {
@@ -96,6 +96,7 @@ void print_json(const BenchOptions& o, const Result& r) {
                                     {"threads", r.threads},
                                     {"precision", o.precision},
                                     {"conv_math", o.conv_math},
+                                    {"autotune", o.autotune},
                                     {"recompute", o.recompute},
                                     {"kernels", o.kernels},
                                     {"shards", o.shards},
@@ -141,7 +142,8 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4},
                           .parallel = parallel_options(o),
-                          .compile = compile_options(o)});
+                          .compile = compile_options(o),
+                          .autotune = o.autotune});
   if (o.profile) trainer.start_profile();
   Result result{.global_batch = batch.step.global_size, .ranks = comm.size(), .threads = threads.compute};
   time_steps(trainer, batch, o, result);
@@ -171,6 +173,7 @@ int main(int argc, char** argv) {
   app.add_option("--conv-math", o.conv_math, "fast, or exact: no Winograd")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
+  app.add_flag("--autotune", o.autotune, "measure which kernels are fastest, before the first step; kept nowhere");
   app.add_option("--recompute", o.recompute, "what backward computes again: none, norms or blocks")
       ->check(CLI::IsMember({"none", "norms", "blocks"}))
       ->capture_default_str();
