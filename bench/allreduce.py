@@ -2,6 +2,7 @@
 """Times allreduces by size, ranks and path, beside Open MPI's tuned and han components and, optionally, a peer.
 
 usage: bench/allreduce.py [--ranks 2,3,4,8] [--rounds 9] [--kib 1,256,4096] [--peer 'COMMAND'] [--out bench/results/FILE.jsonl]
+       bench/allreduce.py --table bench/results/FILE.jsonl      one table in microseconds
 
 COMMAND is run as `COMMAND allreduce RANKS mpi|gloo` and prints, per size, a line with '1.000 MiB 0.123 ms'; for PyTorch, a
 script around torch.distributed. Each line of the result has the memory's speed (STREAM's triad) of its own run beside it."""
@@ -45,6 +46,17 @@ def peers(a, ranks):
                    "command": compare.shown(command)}
 
 
+def table(path):
+    with open(path) as f:
+        results = [json.loads(line) for line in f]
+    columns = list(dict.fromkeys((r["path"], r.get("mpi", "")) for r in results))
+    times = {(r["row"], r["ranks"], r.get("kib", 0), (r["path"], r.get("mpi", ""))): r["median_us"] for r in results}
+    print("| | ranks | KiB |", " | ".join(" ".join(c).strip() for c in columns), "|\n| --- |" + " --- |" * (2 + len(columns)))
+    for row, ranks, kib in sorted({key[:3] for key in times}):
+        cells = [f"{times[row, ranks, kib, c]:,.1f}" if (row, ranks, kib, c) in times else "" for c in columns]
+        print(f"| {row} | {ranks} | {kib or ''} |", " | ".join(cells), "|")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--ranks", default="2,3,4,8")
@@ -53,7 +65,10 @@ def main():
     p.add_argument("--bench", default="build/release/bin/bench_allreduce")
     p.add_argument("--peer")
     p.add_argument("--out")
+    p.add_argument("--table", help="print what a file of results holds, and run nothing")
     a = p.parse_args()
+    if a.table:
+        return table(a.table)
     about = {"commit": compare.commit(), "machine": compare.machine(), "date": datetime.date.today().isoformat()}
     for ranks in map(int, a.ranks.split(",")):
         load = round(os.getloadavg()[0], 2)
