@@ -18,8 +18,9 @@ T combined(T a, T b) {
     return a < b ? b : a;
   } else if constexpr (std::is_integral_v<T>) {
     // As unsigned and no narrower than int: neither overflow nor the promotion of u16 is undefined.
-    using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-    const auto x = static_cast<Wide>(a), y = static_cast<Wide>(b);
+    using Unsigned = std::make_unsigned_t<T>;
+    using Wide = std::common_type_t<Unsigned, unsigned>;
+    const auto x = static_cast<Wide>(static_cast<Unsigned>(a)), y = static_cast<Wide>(static_cast<Unsigned>(b));
     return static_cast<T>(op == ReduceOp::Sum ? x + y : x * y);
   } else {
     return op == ReduceOp::Sum ? a + b : a * b;

@@ -156,7 +156,8 @@ bool BucketReducer::available(int bucket) const {
 
 template <class T>
 void BucketReducer::sum(const Bucket& b, std::span<const TreeMerge> merges, Range range, bool root) {
-  auto& [operands, outs] = std::get<Pointers<T>>(pointers_);
+  std::vector<const T*>& operands = std::get<Pointers<T>>(pointers_).operands;
+  std::vector<T*>& outs = std::get<Pointers<T>>(pointers_).outs;
   operands.clear();
   outs.clear();
   for (const void* o : operands_) operands.push_back(static_cast<const T*>(o));

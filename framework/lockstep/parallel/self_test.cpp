@@ -1,6 +1,5 @@
 #include "lockstep/parallel/self_test.h"
 
-#include <cstring>
 #include <optional>
 #include <string>
 
@@ -23,9 +22,9 @@ void fill(std::span<T> values, const comm::Communicator& comm, std::uint64_t see
   constexpr int kLargestSum = 250;
   const int every = (comm.size() + kLargestSum - 1) / kLargestSum, bringing = (comm.size() + every - 1) / every;
   const int largest = comm.rank() % every == 0 ? kLargestSum / bringing : 0;
+  const std::uint64_t width = 2 * static_cast<std::uint64_t>(largest) + 1;
   RandomStream random(seed, static_cast<std::uint64_t>(comm.rank()));
-  for (T& v : values)
-    v = static_cast<T>(static_cast<int>(random.below(static_cast<std::uint64_t>(2 * largest + 1))) - largest);
+  for (T& v : values) v = static_cast<T>(static_cast<int>(random.below(width)) - largest);
 }
 
 template <class T>
@@ -65,7 +64,7 @@ void check_sums(const comm::Communicator& comm, std::string_view path, std::span
                 std::span<const T> expected) {
   std::optional<std::string> error;
   for (std::size_t i = 0; i < expected.size() && !error; ++i) {
-    if (std::memcmp(&sums[i], &expected[i], sizeof(T)) == 0) continue;
+    if (sums[i] == expected[i]) continue;
     error = fmt::format("[self-test] path {}: the sum of element {} of {} {} is {}, MPI's own allreduce gives {}", path,
                         i, expected.size(), name_of(dtype_of<T>), sums[i], expected[i]);
   }
