@@ -1,7 +1,13 @@
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/core/error.h"
+#include "lockstep/core/exit_status.h"
 #include "tools/commands.h"
 #include "tools/supervisor/supervisor.h"
 
@@ -26,13 +32,30 @@ struct RunOptions {
   std::int64_t start_timeout = 300, probe_timeout = 5;
 };
 
+std::string folder(const supervisor::JobCommand& command, const std::string& own) {
+  const std::string said = command.program_option("output").value_or(own);
+  check(!said.empty(), "run",
+        "the command has no --output DIR; expected one, or lockstep run --output DIR, to know its checkpoints");
+  check(own.empty() || std::filesystem::weakly_canonical(own) == std::filesystem::weakly_canonical(said), "run",
+        "--output is '{}' here and '{}' in the command, expected the same", own, said);
+  return said;
+}
+
 int supervise(RunOptions& o) {
+  std::optional<supervisor::JobCommand> command;
+  try {
+    command.emplace(o.command);
+    o.supervisor.output = folder(*command, o.supervisor.output);
+  } catch (const Error& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return kExitCommandLine;
+  }
   using std::chrono::milliseconds;
   o.supervisor.restart.backoff = milliseconds(static_cast<std::int64_t>(1000 * o.backoff));
   o.supervisor.rejoin = milliseconds(static_cast<std::int64_t>(60'000 * o.rejoin));
   o.supervisor.start_limit = std::chrono::seconds(o.start_timeout);
   o.supervisor.probe_limit = std::chrono::seconds(o.probe_timeout);
-  return supervisor::Supervisor(supervisor::JobCommand(o.command), o.supervisor).run();
+  return supervisor::Supervisor(*std::move(command), o.supervisor).run();
 }
 
 }  // namespace

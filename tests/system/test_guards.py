@@ -51,6 +51,18 @@ class Memory(Guards):
         self.assertIn("rolled back to update 8", result.output)
         self.expect_the_same("flipped", "undisturbed")
 
+    def test_damage_that_a_checkpoint_finds(self):
+        self.train(2, "undisturbed")
+        for name, at, back in (("within", 15, 10), ("epoch", 10, 5), ("end", 20, 15)):
+            result = self.train(2, name, fault=f"weights.flip:corrupt:rank=1:at={at}:once={self.scratch}/{name}.once")
+            self.assertIn(f"after update {at}: rank 1 on ", result.output)
+            self.assertIn(f"rolled back to update {back}", result.output)
+            self.expect_the_same(name, "undisturbed")
+        self.train(2, "copies", "--no-share-weights")
+        result = self.train(2, "repaired", "--no-share-weights", fault="weights.flip:corrupt:rank=1:at=10")
+        self.assertIn("repaired from a copy", result.output)
+        self.expect_the_same("repaired", "copies")
+
     def test_late_damage_is_rolled_back(self):
         self.train(2, "undisturbed")
         result = self.train(2, "flipped", fault=f"weights.flip.late:corrupt:rank=1:at=8:once={self.scratch}/once")

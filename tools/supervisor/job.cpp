@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <set>
 
 #include "lockstep/core/error.h"
 #include "tools/supervisor/failure_reader.h"
@@ -48,7 +49,7 @@ class Run {
       while (const auto number = signals_.next()) pass_signal(*number);
       if (started_ && !end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
         end_.stopped = true;
-        request_stop();
+        process_.signal(SIGUSR2);
       }
       watch_start();
     }
@@ -68,11 +69,11 @@ class Run {
   }
 
   void pass_signal(int number) {
-    if (number == SIGUSR1) return process_.signal(number);  // a checkpoint, please: launchers hand it on
+    if (number == SIGUSR1) return pass_when_started(number);  // a checkpoint, please: launchers hand it on
     end_.asked = true;
     switch (++requests_) {
       case 1:
-        return request_stop();
+        return pass_when_started(SIGUSR2);
       case 2:
         return process_.signal(SIGTERM);
       default:
@@ -80,12 +81,21 @@ class Run {
     }
   }
 
-  void request_stop() { process_.signal(log_times(options_.output) != logs_before_ ? SIGUSR2 : SIGTERM); }
+  // Processes that do not listen yet would die of it, and with them the job.
+  void pass_when_started(int number) {
+    if (started_)
+      process_.signal(number);
+    else
+      held_.insert(number);
+  }
 
   void watch_start() {
     if (started_ || Clock::now() < next_look_) return;
     next_look_ = Clock::now() + std::chrono::milliseconds(500);
     started_ = log_times(options_.output) != logs_before_;
+    if (started_) {
+      for (const int number : held_) process_.signal(number);
+    }
     const bool in_time = options_.start_limit.count() == 0 || Clock::now() < began_ + options_.start_limit;
     if (started_ || in_time || !end_.failure.empty()) return;
     end_.failure = fmt::format("no rank wrote to {} within {} s", (options_.output / "logs").string(),
@@ -101,6 +111,7 @@ class Run {
   FailureReader reader_;
   JobEnd end_;
   int requests_ = 0;
+  std::set<int> held_;  // signals for when it has started
   bool started_ = false, closed_ = false;
 };
 

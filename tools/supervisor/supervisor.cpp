@@ -55,11 +55,11 @@ std::string step_text(std::int64_t step) { return step < 0 ? "none" : fmt::forma
 }  // namespace
 
 Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
-    : command_(std::move(command)), options_(std::move(options)), id_(job_id()), policy_(options_.restart) {
-  const auto said = command_.program_option("output");
-  check(said || !options_.output.empty(), "run",
-        "the command has no --output DIR; expected one, or lockstep run --output DIR, to know its checkpoints");
-  output_ = options_.output.empty() ? *said : options_.output;
+    : command_(std::move(command)),
+      options_(std::move(options)),
+      id_(job_id()),
+      output_(options_.output),
+      policy_(options_.restart) {
   open_log();
   check_batch();
   first_ = newest();
@@ -199,7 +199,7 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
 
 void Supervisor::end_leftovers() {
   if (const std::size_t left = end_descendants(); left > 0)
-    log_->info("{} processes of the job were left on this machine and are ended", left);
+    log_->info("processes of the job left on this machine, which are ended: {}", left);
 }
 
 // Whether nobody wanted the end meanwhile.

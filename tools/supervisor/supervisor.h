@@ -20,7 +20,7 @@
 namespace lockstep::supervisor {
 
 struct SupervisorOptions {
-  std::string output{};  // the job's folder; empty: as its command says
+  std::string output{};  // the job's folder
   RestartOptions restart{};
   std::int64_t min_ranks = 1;           // with fewer it waits for hosts
   std::chrono::milliseconds rejoin{0};  // between two looks for lost hosts while the job runs; 0: only before a start

@@ -16,6 +16,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Another rank has failed, and says itself what is wrong.
+class PeerError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Throws Error("[place] message").
 [[noreturn]] void fail_with(std::string_view place, std::string_view message);
 

@@ -27,10 +27,10 @@ class Board {
   bool reached(int rank, int flag, std::uint32_t value) const {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
-  // Both throw Error if a rank that is waited for has failed: what it owes will never come.
+  // Both throw PeerError if a rank that is waited for has failed: what it owes will never come.
   bool awaited(int rank, int flag, std::uint32_t value) const {
     if (reached(rank, flag, value)) return true;
-    check(this->value(rank, kFailed) == 0, "reduction", "local rank {} of this node has failed", rank);
+    check_alive(rank);
     return false;
   }
   bool all_reached(int flag, std::uint32_t value) const {
@@ -39,17 +39,19 @@ class Board {
     }
     return true;
   }
-  // Throws Error if one has, whatever its flags say.
+  // Throws PeerError if one has, whatever its flags say.
   void check_alive() const {
-    for (int r = 0; r < size(); ++r) {
-      check(value(r, kFailed) == 0, "reduction", "local rank {} of this node has failed", r);
-    }
+    for (int r = 0; r < size(); ++r) check_alive(r);
   }
   // Tells the others not to wait for this rank.
   void fail() { raise(kFailed, 1); }
 
  private:
   static constexpr int kFailed = -1;
+  void check_alive(int rank) const {
+    if (value(rank, kFailed) != 0)
+      throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
+  }
   struct alignas(64) Flag {  // one per cache line: a flag's readers do not slow another's writer
     std::atomic<std::uint32_t> value;
   };

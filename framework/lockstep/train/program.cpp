@@ -38,6 +38,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+    handle_signals();  // before MPI starts, which takes a while
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
     if (world->is_root()) {
@@ -48,7 +49,6 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     check_same_program(*world);
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : own_) write(own);
-    handle_signals();
     answer_with_stack();
     session.emplace(*world, options_, name_, own);
     body(*session);
@@ -69,9 +69,11 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
       if (!mpi) return 1;
       comm::abort_job(1);
     }
-    // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile.
+    // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile. Who
+    // only knows of another rank's failure leaves it to that rank.
     leave_signals();
-    if (!world->is_root()) std::this_thread::sleep_for(std::chrono::seconds(1));
+    const bool is_own = dynamic_cast<const PeerError*>(&error) == nullptr;
+    std::this_thread::sleep_for(std::chrono::seconds((is_own ? 0 : 3) + (world->is_root() ? 0 : 1)));
     std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
                  error.what());
     comm::abort_job(1);

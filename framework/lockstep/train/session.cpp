@@ -232,7 +232,10 @@ bool Session::next_epoch() {
     // A run that is shorter than its trace brings what there is.
     if (!options_.trace.empty() && !traced_ && epoch_ >= 0)
       finish_trace(std::max<std::int64_t>(0, trainer_->updates() - resumed_step_.value_or(0) - kColdUpdates));
-    if (is_unsaved() && saves_by_itself()) save_checkpoint();
+    if (is_unsaved() && saves_by_itself()) {
+      save_checkpoint();
+      if (!stopped_ && !done()) return next_epoch();  // rolled back
+    }
     finish_checkpoints();
     log()->info("memory: at most {:.0f} MiB resident on this rank",
                 static_cast<double>(process_memory().peak) / 1048576);
@@ -305,6 +308,7 @@ void Session::finish_epoch() {
   progress_->pause();
   if (stopped_) return;
   evaluation_due_ = evaluation_is_due();
+  if (evaluation_due_ && !trainer_->verify()) return;  // rolled back: another epoch may follow
   if (evaluation_due_) evaluate_epoch();
   if (stopped_) return;
   const bool whole = train_loader_->position().epoch > epoch_;

@@ -90,6 +90,7 @@ void Session::keep_lock() {
 void Session::save_checkpoint() {
   heartbeat_.enter(Heartbeat::Phase::Saving);
   progress_->pause();
+  if (!trainer_->verify()) return;  // on from the checkpoint before
   const std::int64_t step = trainer_->updates();
   if (comm_.is_root()) {
     if (!writer_) start_writer();

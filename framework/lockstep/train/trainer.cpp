@@ -254,7 +254,9 @@ Totals Trainer::evaluate(data::Loader& loader) {
   std::uint64_t requests = my_requests_();
   heartbeat_.enter(Heartbeat::Phase::Evaluating);
   or_poison(comm_, *engine_, [&] {
+    heartbeat_.wait();
     engine_->fence();
+    heartbeat_.beat();
     for (const data::Batch& batch : loader.epoch()) {
       heartbeat_.beat();
       requests |= my_requests_();

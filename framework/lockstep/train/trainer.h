@@ -107,8 +107,11 @@ class Trainer {
   // then is this step's. It returns a factor for the gradient (1: as it is). All ranks set it alike.
   void before_update(std::function<double()> inspect);
   // How to go back to a state that can be trusted: loads it (load()) on all ranks, and false if there is none.
-  // Collective, called within step().
+  // Collective, called within step() and verify().
   void on_roll_back(std::function<bool()> roll_back) { roll_back_ = std::move(roll_back); }
+  // Whether this update's weights and states are as they were written, or have been repaired; false: rolled back, to an
+  // earlier update. Throws UntrustedError if neither can be. Collective; without guards it looks at nothing.
+  bool verify();
   std::int64_t skipped() const { return skipped_; }  // updates that guards held back
   // Notes what happens when in the steps that follow; null: nothing. The trace outlives them.
   void note_in(Trace* trace) {
@@ -181,6 +184,7 @@ class Trainer {
   }
   bool run_again(const Local& local, int attempts);
   bool recover(int attempts);
+  void roll_back_or_throw(std::string text);
   bool refuse(const Local& local, int attempts);
   bool is_repaired(std::string& text);
   std::string compare_findings(const Local& local);

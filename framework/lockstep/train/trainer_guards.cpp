@@ -93,16 +93,30 @@ bool Trainer::recover(int attempts) {
     if (comm_.is_root()) log()->warn("memory: repaired from a copy; update {} is done again", updates_ + 1);
     return true;
   }
+  roll_back_or_throw(std::move(text));
+  outcome_ = StepOutcome::RolledBack;
+  return false;
+}
+
+void Trainer::roll_back_or_throw(std::string text) {
   if (updates_ > furthest_) rolled_back_ = 0;
   furthest_ = std::max(furthest_, updates_);
   if (++rolled_back_ > kRollBacks) text += fmt::format("; rolled back {} times without coming further", kRollBacks);
   const bool goes_back = options_.guards.on_mismatch != OnMismatch::Stop && rolled_back_ <= kRollBacks;
-  if (goes_back && roll_back_ && roll_back_()) {
-    if (comm_.is_root()) log()->warn("memory: rolled back to update {}", updates_);
-    outcome_ = StepOutcome::RolledBack;
-    return false;
+  if (!goes_back || !roll_back_ || !roll_back_())
+    throw UntrustedError(fmt::format("[memory] after update {}: {}", updates_, text));
+  if (comm_.is_root()) log()->warn("memory: rolled back to update {}", updates_);
+}
+
+bool Trainer::verify() {
+  if (engine_->intact()) return true;
+  std::string text;
+  if (is_repaired(text)) {
+    if (comm_.is_root()) log()->warn("memory: repaired from a copy");
+    return true;
   }
-  throw UntrustedError(fmt::format("[memory] after update {}: {}", updates_, text));
+  roll_back_or_throw(std::move(text));
+  return false;
 }
 
 void Trainer::require_intact() {
