@@ -88,12 +88,16 @@ constexpr std::array kNeverOptions{"resume",
                                    "trace",
                                    "trace-steps",
                                    "hash-every",
+                                   "verify-every",
+                                   "compare-every",
+                                   "on-mismatch",
                                    "stall-timeout",
                                    "abort-timeout"};
-constexpr std::array kNeverKeys{"options", "step", "evaluation", "evaluation_due"};
+constexpr std::array kNeverKeys{"options",         "step",       "offset",        "epoch",
+                                "schedule_epochs", "evaluation", "evaluation_due"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
-constexpr std::array kFreeOptions{"allreduce",        "overlap",         "bucket-mb",
-                                  "no-share-weights", "shard-optimizer", "sharing-domain"};
+constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb", "no-share-weights",
+                                  "shard-optimizer", "sharing-domain", "eval-every"};
 constexpr std::array kFreeKeys{"ranks"};
 
 bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
@@ -174,7 +178,9 @@ void compare_checkpoints(const std::vector<Pair>& pairs, RunDifference& result) 
 
 std::string steps_of(const RunFiles& run) {
   if (run.checkpoints.empty()) return fmt::format("{} has no checkpoint", run.path.string());
-  return fmt::format("{} has those of step {}", run.path.string(), fmt::join(std::views::keys(run.checkpoints), ", "));
+  std::vector<std::int64_t> steps;
+  for (const auto& [step, file] : run.checkpoints) steps.push_back(step);
+  return fmt::format("{} has those of step {}", run.path.string(), fmt::join(steps, ", "));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void compare_elements(const Tensor& left, const Tensor& right, TensorDifference&
   using Wide = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
   const std::span<const T> a = left.data<T>(), b = right.data<T>();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) continue;
+    if (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) continue;  // NOLINT: bits are compared, of NaN and zeros too
     if (found.elements++ == 0) {
       found.first = {.index = index_of(static_cast<std::int64_t>(i), left.shape()),
                      .left = fmt::format("{}", a[i]),

@@ -4,7 +4,7 @@ import json
 import unittest
 
 import support
-from support import program, ranks
+from support import checkpoints, program, ranks
 
 TOY = ("--dataset", "digits", "--epochs", 0, "--max-steps", 12, "--global-batch", 30, "--eval-every", 0, "--quiet")
 
@@ -41,6 +41,15 @@ class Paths(support.SystemTest):
             self.assertLess(max(abs(a - b) for a, b in zip(losses, usual)), 0.2, name)
             if name != "mpi":
                 self.assertNotEqual(losses, usual, name)
+
+    def test_local_steps_go_on_after_a_resume(self):
+        options = ("--local-steps", 4, "--momentum", 0.9, "--checkpoint-every-steps", 3, "--keep", 0)
+        usual = self.losses("usual", 3, *options)
+        saved = [p for p in checkpoints(self.scratch / "usual") if p.stem.endswith("3")][0]
+        resumed = self.losses("resumed", 3, *options, "--resume", saved)
+        self.assertEqual(resumed, usual[-len(resumed):])
+        self.assertEqual(self.state(checkpoints(self.scratch / "resumed")[-1])["tensors"],
+                         self.state(checkpoints(self.scratch / "usual")[-1])["tensors"])
 
     def test_clipping_limits_the_step(self):
         self.assertNotEqual(self.losses("clip", 3, "--clip-norm", 0.01), self.losses("usual", 3))

@@ -187,11 +187,11 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
                              signals_);
   prober_.reset();
   end_leftovers();
-  const RestartPolicy::End result{.code = exit_code(end.status),
-                                  .newest_step = newest().step,
-                                  .asked = end.asked,
-                                  .for_host = end.stopped,
-                                  .error = end.seconds < kSoon ? end.words : ""};
+  RestartPolicy::End result{.code = exit_code(end.status),
+                            .newest_step = newest().step,
+                            .asked = end.asked,
+                            .for_host = end.stopped,
+                            .error = end.seconds < kSoon ? end.words : ""};
   log_->info("ended after {:.1f} s: {}{}{}; newest checkpoint: {}", end.seconds, describe_status(end.status),
              end.failure.empty() ? "" : ": ", end.failure, step_text(result.newest_step));
   return result;

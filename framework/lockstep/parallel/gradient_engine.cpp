@@ -305,8 +305,9 @@ void GradientEngine::finish_step() {
   take_times(since);
   store_.values_changed();
   note_seals();
-  if (verdict_ == StepVerdict::Apply && keeps_gradients_local() && update_.count % options_.local_steps == 0)
-    average_values();
+  if (verdict_ != StepVerdict::Apply || !keeps_gradients_local()) return;
+  replicas_differ_ = true;
+  if (update_.count % options_.local_steps == 0) average_replicas();
 }
 
 void GradientEngine::drive_by_thread(bool thread) {
@@ -317,18 +318,24 @@ void GradientEngine::drive_by_thread(bool thread) {
   if (thread) thread_ = std::make_unique<ProgressThread>([this] { return drive(); });
 }
 
-void GradientEngine::average_values() {
+void GradientEngine::average_replicas() {
+  if (!replicas_differ_) return;
+  const auto average = [&]<class T>(T* values, std::int64_t elements) {
+    const std::span<T> all(values, static_cast<std::size_t>(elements));
+    gradient_comm_.allreduce(all, comm::ReduceOp::Sum);
+    for (T& v : all) v /= static_cast<T>(world_.size);
+  };
   for (Bucket& b : store_.buckets()) {
-    const auto average = [&]<class T>(T* values) {
-      const std::span<T> all(values, static_cast<std::size_t>(b.elements));
-      gradient_comm_.allreduce(all, comm::ReduceOp::Sum);
-      for (T& v : all) v /= static_cast<T>(world_.size);
-    };
-    store_.options().dtype == DType::F64 ? average(reinterpret_cast<double*>(b.values))
-                                         : average(reinterpret_cast<float*>(b.values));
+    std::vector<std::byte*> parts = b.states;
+    parts.push_back(b.values);
+    for (std::byte* part : parts) {
+      store_.options().dtype == DType::F64 ? average(reinterpret_cast<double*>(part), b.elements)
+                                           : average(reinterpret_cast<float*>(part), b.elements);
+    }
   }
   store_.refresh();
   sealed_version_ = 0;
+  replicas_differ_ = false;
 }
 
 void GradientEngine::settle() {

@@ -116,6 +116,9 @@ class GradientEngine : public PlanHooks {
   bool is_driven_by_thread() const { return thread_ != nullptr; }
   void settle();
   void fence();
+  // With a hook that does not reduce: ranks' weights and optimizer states become their mean, as after every
+  // `local_steps` updates (Yu, Jin and Yang, ICML 2019, average the momentum too). Collective.
+  void average_replicas();
   std::span<const double> sums() const { return control_->sums(); }
   std::span<const double> statistics() const { return statistics_[0]; }
   std::uint64_t requests() const { return control_->any(kRequestWord); }  // of any rank, in the last step
@@ -184,7 +187,6 @@ class GradientEngine : public PlanHooks {
   bool keeps_gradients_local() const {
     return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
   }
-  void average_values();
   void make_guards();
   bool verifies() const { return due(options_.guards.verify_every); }
   bool compares() const { return !keeps_gradients_local() && due(options_.guards.compare_every); }
@@ -244,6 +246,7 @@ class GradientEngine : public PlanHooks {
 
   UpdateStep next_update_, update_;  // of the step that has begun; of the one whose buckets are reduced
   bool has_samples_ = false;         // that one
+  bool replicas_differ_ = false;     // updated by each rank for itself since the last average
   double local_weight_ = 0;          // of this rank's samples in the step
   bool posted_ = false;              // the control block of this step; until it is finished
   bool sums_known_ = false, squares_started_ = false, decided_ = false;

@@ -242,7 +242,8 @@ void visit_communication(O& o, Visit& visit) {
         o.topk);
   visit({.name = "local-steps",
          .value = "K",
-         .text = "each rank trains K steps by itself, then weights are averaged (local SGD); 1: gradients are averaged "
+         .text = "each rank trains K steps by itself, then weights and optimizer state are averaged (local SGD); 1: "
+                 "gradients are averaged "
                  "in every step",
          .low = 1,
          .high = 1e6},

@@ -255,6 +255,7 @@ Totals Trainer::evaluate(data::Loader& loader) {
   heartbeat_.enter(Heartbeat::Phase::Evaluating);
   or_poison(comm_, *engine_, [&] {
     heartbeat_.wait();
+    engine_->average_replicas();
     engine_->fence();
     heartbeat_.beat();
     for (const data::Batch& batch : loader.epoch()) {

@@ -60,6 +60,7 @@ std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
 
 std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   require_intact();
+  engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
   std::vector<checkpoint::NamedTensor> tensors;
@@ -78,6 +79,7 @@ std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
 
 void Trainer::snapshot(StateSnapshot* into) {
   require_intact();
+  engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
   if (into != nullptr) into->take(guard_state());
