@@ -4,6 +4,7 @@
 // OpenMP and OpenBLAS are C: what they allocate counts as nobody's.
 #pragma once
 
+// NOLINTBEGIN: names and definitions are the C library's and the linker's
 #include <dlfcn.h>
 
 #include <cerrno>
@@ -129,3 +130,4 @@ int dnnl_primitive_create(void** primitive, const void* description) {
   return real(primitive, description);
 }
 }
+// NOLINTEND

@@ -150,7 +150,7 @@ TEST_F(CheckpointDirectory, PassesOverAFileWhoseTensorDeniesItsChecksum) {
   const Tensor& tensor = saved.tensors.back().tensor;
   const auto found = std::ranges::search(bytes, std::span(tensor.raw(), tensor.bytes()));
   ASSERT_FALSE(found.empty());
-  found.front() ^= std::byte{1};
+  *found.begin() ^= std::byte{1};
   seal(bytes);
   put(path_for(dir_, 2), bytes);
   std::string reasons;

@@ -60,9 +60,9 @@ TEST_F(CheckpointFile, SameContentsGiveTheSameBytes) {
 }
 
 TEST_F(CheckpointFile, RefusesNamesAndTensorsThatItCannotStore) {
-  const auto message = [&](std::vector<std::string> names) {
+  const auto message = [&](const std::vector<std::string>& names) {
     Checkpoint c;
-    for (auto& name : names) c.tensors.push_back({name, Tensor({1}, DType::F32)});
+    for (const auto& name : names) c.tensors.push_back({name, Tensor({1}, DType::F32)});
     return error_of([&] { save(path_, c); });
   };
   for (const std::string& name :
@@ -188,7 +188,7 @@ TEST_F(CheckpointFile, ATensorThatItsChecksumDeniesIsNamed) {
   const auto values = std::as_bytes(saved.tensors[1].tensor.data<float>());
   const auto found = std::ranges::search(bytes, values);
   ASSERT_FALSE(found.empty());
-  found[200] ^= std::byte{8};
+  *(found.begin() + 200) ^= std::byte{8};
   seal(bytes);
   put(path_, bytes);
   EXPECT_NO_THROW(verify(path_));

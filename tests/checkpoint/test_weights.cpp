@@ -164,7 +164,8 @@ one("outside.h5", lambda f: f.create_dataset("bad", (10,), "f4", external=[("hal
       {"circle", "deeper than"},           {"huge", "claims shape"},       {"overflow", "claims shape"},
       {"unwritten", "were never written"}, {"outside", "outside the file"}};
   for (const auto& [name, text] : expected) {
-    const std::string message = error_of([&] { load_weights(dir_ / (name + ".h5")); });
+    const auto file = dir_ / (name + ".h5");
+    const std::string message = error_of([&] { load_weights(file); });
     EXPECT_NE(message.find(text), std::string::npos) << name << ": " << message;
     EXPECT_NE(message.find(name + ".h5: "), std::string::npos) << message;
     EXPECT_NE(message.find("bad"), std::string::npos) << message;

@@ -37,7 +37,7 @@ ProcessSettings settings_of(const Case& c) {
 
 std::string text_of(const Case& c) {
   std::string text;
-  for (const auto& [name, value] : settings_of(c).variables) text += name + "=" + value + " ";
+  for (const auto& [name, value] : settings_of(c).variables) text.append(name).append("=").append(value).append(" ");
   return text;
 }
 

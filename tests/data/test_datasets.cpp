@@ -103,9 +103,9 @@ TEST(TensorDataset, ReadsSamplesOfAnyDtypeAndShape) {
 }
 
 TEST(TensorDataset, DisagreementsAreNamed) {
-  const auto make = [](std::vector<std::pair<std::string, Shape>> parts, std::int64_t classes = 0) {
+  const auto make = [](const std::vector<std::pair<std::string, Shape>>& parts, std::int64_t classes = 0) {
     std::vector<NamedTensor> tensors;
-    for (auto& [name, shape] : parts) tensors.push_back({name, Tensor(shape, DType::F32)});
+    for (const auto& [name, shape] : parts) tensors.push_back({name, Tensor(shape, DType::F32)});
     return TensorDataset(std::move(tensors), classes);
   };
   expect_error([&] { make({{"x", {3, 2}}, {"y", {4}}}); }, {"'y' has 4", "'x' has 3"});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "lockstep/core/tensor.h"
@@ -27,7 +28,7 @@ std::vector<T> apply(const ImageTransform& transform, const SampleKey& key) {
 }
 
 // The pixel a normalised value came from, for mean 0 and deviation 1.
-int pixel(float value) { return static_cast<int>(value * 255 + 0.5f); }
+int pixel(float value) { return static_cast<int>(std::lround(value * 255)); }
 
 TEST(ImageTransform, Normalises) {
   const ImageOptions options{.mean = {0.5f, 0.25f}, .stddev = {0.2f, 0.1f}};
@@ -59,12 +60,14 @@ TEST(ImageTransform, CropsAreShiftsWithBlackAroundAndAllOccur) {
             for (int x = 0; x < 6; ++x) {
               const int fy = y + top, fx = x + left;
               const bool inside = fy >= 0 && fy < 5 && fx >= 0 && fx < 6;
+              const auto at =
+                  (static_cast<std::size_t>(c) * 5 + static_cast<std::size_t>(y)) * 6 + static_cast<std::size_t>(x);
               const int expected = inside ? 1 + (c * 5 + fy) * 6 + fx : 0;
-              same = same && pixel(image[static_cast<std::size_t>((c * 5 + y) * 6 + x)]) == expected;
+              same = same && pixel(image[at]) == expected;
             }
           }
         }
-        if (same) ++matches, ++seen[static_cast<std::size_t>((top + 2) * 5 + left + 2)];
+        if (same) ++matches, ++seen[static_cast<std::size_t>(top + 2) * 5 + static_cast<std::size_t>(left + 2)];
       }
     }
     EXPECT_EQ(matches, 1);
@@ -113,7 +116,8 @@ TEST(ImageTransform, CutoutClearsOneRectangleInEveryChannel) {
 }
 
 TEST(ImageTransform, DependsOnSeedEpochAndIndexAlone) {
-  const ImageTransform transform({.crop_padding = 2, .flip = true, .cutout = 2}), other = transform;
+  const ImageTransform transform({.crop_padding = 2, .flip = true, .cutout = 2}),
+      other = transform;  // NOLINT: a copy is meant
   int changed = 0;
   for (std::int64_t index = 0; index < 20; ++index) {
     const SampleKey key{.seed = 1, .epoch = 2, .index = index};

@@ -17,7 +17,7 @@
 #include "tests/fuzz/mutator.h"
 
 // Of the sanitizers, where the program is built with one.
-extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*)());
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*)());  // NOLINT: its name
 
 namespace lockstep::fuzz {
 namespace {

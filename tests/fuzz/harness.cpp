@@ -37,7 +37,7 @@ fs::path scratch_file(std::string_view name) {
 }
 
 fs::path input_file(std::string_view name, std::span<const std::uint8_t> content) {
-  const fs::path path = scratch_file(name);
+  fs::path path = scratch_file(name);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
   out.close();

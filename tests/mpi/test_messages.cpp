@@ -12,7 +12,6 @@ namespace lockstep::test {
 namespace {
 
 using comm::Communicator;
-using comm::ReduceOp;
 using comm::Request;
 
 int right_of(const Communicator& comm) { return (comm.rank() + 1) % comm.size(); }
@@ -75,7 +74,7 @@ TEST(Messages, ARequestMoves) {
   EXPECT_TRUE(empty.test());
   Request incoming = comm.irecv(std::span(&received, 1), left_of(comm));
   empty = std::move(incoming);
-  EXPECT_FALSE(incoming.active());
+  EXPECT_FALSE(incoming.active());  // NOLINT: what was moved from holds nothing
   EXPECT_TRUE(empty.active());
   const Request& same = empty;
   empty = std::move(const_cast<Request&>(same));

@@ -149,7 +149,7 @@ TEST(Watchdog, IsSilentWhileRanksMove) {
 
 TEST(NodeNews, AllLearnWhoIsLast) {
   NodeNews news(world().duplicate());
-  const auto mine = static_cast<std::uint64_t>(10 + world().rank());
+  const std::uint64_t mine = 10 + static_cast<std::uint64_t>(world().rank());
   const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
   if (world().size() > 1) {
     // Until all have heard it: who has may still be asked by the others.
