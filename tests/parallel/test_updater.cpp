@@ -27,8 +27,8 @@ class UpdaterTest : public ::testing::Test {
       }
     }
   }
-  void update(UpdaterOptions options) {
-    Updater(*store_, optim::sgd({}), std::move(options)).update(0.5, 4, 1);  // gradients are sums over 4 samples
+  void update(const UpdaterOptions& options) {
+    Updater(*store_, optim::sgd({}), options).update(0.5, 4, 1);  // gradients are sums over 4 samples
   }
   void expect(const std::string& name, double rate, double decay) const {
     const Tensor value = store_->read(name);

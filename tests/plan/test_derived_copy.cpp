@@ -93,7 +93,7 @@ void expect_every_pair(const Shape& shape, const std::vector<Layout>& layouts) {
 TEST(DerivedCopy, EqualsAReorderOfConvolutionWeights) {
   for (const Shape& shape : {Shape{32, 48, 3, 3}, Shape{64, 16, 1, 1}, Shape{17, 5, 3, 2}, Shape{16, 3, 7, 7},
                              Shape{40, 24, 5, 1}, Shape{1, 1, 1, 1}}) {
-    const auto layout = [&](Blocks blocks, std::vector<int> order = {0, 1, 2, 3}) {
+    const auto layout = [&](Blocks blocks, const std::vector<int>& order = {0, 1, 2, 3}) {
       return blocked(shape, std::move(blocks), order);
     };
     expect_every_pair(shape, {Layout{}, layout({{1, 16}, {0, 16}}), layout({{0, 16}, {1, 16}}),
@@ -105,7 +105,7 @@ TEST(DerivedCopy, EqualsAReorderOfConvolutionWeights) {
 
 TEST(DerivedCopy, EqualsAReorderOfLinearWeights) {
   for (const Shape& shape : {Shape{10, 84}, Shape{48, 200}, Shape{6, 2048}, Shape{100, 31}}) {
-    const auto layout = [&](Blocks blocks, std::vector<int> order = {0, 1}) {
+    const auto layout = [&](Blocks blocks, const std::vector<int>& order = {0, 1}) {
       return blocked(shape, std::move(blocks), order);
     };
     expect_every_pair(
@@ -148,7 +148,7 @@ TEST(DerivedCopy, EqualsAReorderOfRandomLayouts) {
 TEST(DerivedCopy, CutsConvolutionWeightsIntoBlocks) {
   const Shape shape{64, 32, 3, 3};
   const Layout from = blocked(shape, {{1, 16}, {0, 16}}, {0, 1, 2, 3});
-  const auto tile = [&](DType dtype, Blocks blocks, std::vector<int> order = {0, 1, 2, 3}) {
+  const auto tile = [&](DType dtype, Blocks blocks, const std::vector<int>& order = {0, 1, 2, 3}) {
     const Layout to = blocked(shape, std::move(blocks), order);
     return DerivedCopy(shape, {DType::F32, from}, {dtype, to}).tile();
   };

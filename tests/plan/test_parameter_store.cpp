@@ -99,7 +99,8 @@ TEST(ParameterStore, DerivedCopiesFollowARefresh) {
 TEST(ParameterStore, InitialValuesDependOnSeedAndNameAlone) {
   Parameter a = weight({4, 3}), b = weight({17});
   const auto values = [&](std::vector<NamedParameter> parameters, ParameterStoreOptions options,
-                          std::vector<const Parameter*> order, std::map<const Parameter*, Layout> layouts = {}) {
+                          const std::vector<const Parameter*>& order,
+                          const std::map<const Parameter*, Layout>& layouts = {}) {
     ParameterStore store(std::move(parameters), options);
     store.allocate(layouts, order);
     return std::pair(store.read("a").to(DType::F64), store.read("b").to(DType::F64));

@@ -228,7 +228,7 @@ TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   const auto before = [&] {
     Plan& plan = model.plan(Mode::Train, batch_of(3));
     fill(plan);
-    const auto value = values_of(model.parameters().read("w1"));
+    auto value = values_of(model.parameters().read("w1"));
     plan.run();
     return value;
   }();
