@@ -118,7 +118,7 @@ class LeftBehind(SupervisorTest):
         result = self.supervise(self.script(f"[ $count = 1 ] || exit 0\nsetsid sh -c 'setsid sleep 1000 & setsid sleep 1001' {self.scratch} &\n"
                                             f"sleep 0.3; kill -9 $$"))
         self.assertEqual(result.status, 0, result)
-        self.assertRegex(result.stderr, r"\d processes of the job were left on this machine and are ended")
+        self.assertRegex(result.stderr, r"processes of the job left on this machine, which are ended: \d")
         self.expect_no_process()
 
     def test_the_job_ends_with_its_supervisor(self):

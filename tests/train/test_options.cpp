@@ -24,7 +24,7 @@ struct Outcome {
 
 Outcome parse_line(std::vector<const char*> arguments, Options defaults = {}, bool is_rank_zero = true) {
   Outcome o;
-  o.options = defaults;
+  o.options = std::move(defaults);
   CLI::App app("trains");
   add_options(app, o.options);
   app.add_option("--depth", o.depth, "layers")->group("Model");
@@ -50,7 +50,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 std::string write_config(const std::string& text) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string path = testing::TempDir() + "lockstep_" + test->name() + ".toml";
+  std::string path = testing::TempDir() + "lockstep_" + test->name() + ".toml";
   std::ofstream(path) << text;
   return path;
 }

@@ -273,12 +273,11 @@ TEST(Predictor, OnePerThreadIsIndependent) {
   const Tensor expected = reference(images);
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
-  for (std::size_t t = 0; t < wrong.size(); ++t) {
-    threads.emplace_back([&, t] {
+  for (int& count : wrong) {
+    threads.emplace_back([&] {
       Predictor predict = make(network);
       predict.load(tensors);
-      for (int i = 0; i < 20; ++i)
-        wrong[t] += !std::ranges::equal(predict(images).data<float>(), expected.data<float>());
+      for (int i = 0; i < 20; ++i) count += !std::ranges::equal(predict(images).data<float>(), expected.data<float>());
     });
   }
   for (std::thread& thread : threads) thread.join();

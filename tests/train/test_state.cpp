@@ -35,7 +35,7 @@ struct Model {
   ParameterStore store;
 
   explicit Model(std::uint64_t seed, std::int64_t classes = 3, bool tied = false,
-                 std::vector<const char*> with_gradient = {}, ParameterStoreOptions options = {})
+                 const std::vector<const char*>& with_gradient = {}, ParameterStoreOptions options = {})
       : network(classes, tied), store(network.named_parameters(), (options.seed = seed, options)) {
     std::vector<const Parameter*> order;
     for (const char* name : with_gradient) order.push_back(store.find(name));

@@ -11,7 +11,7 @@ using Phase = Heartbeat::Phase;
 using Indices = std::vector<std::size_t>;
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
-const ProcessState sleeping{.state = 'S', .start = 1}, stopped{.state = 'T', .start = 1};
+const ProcessState kSleeping{.state = 'S', .start = 1}, kStopped{.state = 'T', .start = 1};
 
 RankView in_step(int rank, bool waits, double still, std::uint64_t sequence = 20) {
   return {.rank = rank, .phase = Phase::Step, .waits = waits, .sequence = sequence, .step = 7, .still = still};
@@ -19,33 +19,33 @@ RankView in_step(int rank, bool waits, double still, std::uint64_t sequence = 20
 
 TEST(Verdict, WhoWaitsForTheOthersIsNotMissing) {
   const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, false, 70), in_step(2, true, 70)};
-  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(3, sleeping));
+  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(3, kSleeping));
   EXPECT_EQ(verdict.missing, Indices{1});
   EXPECT_FALSE(verdict.all_wait);
 }
 
 TEST(Verdict, NobodyIsMissingBeforeTheLimit) {
   const std::vector<RankView> ranks{in_step(0, true, 59), in_step(1, false, 59)};
-  EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector(2, sleeping)).missing.empty());
+  EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector(2, kSleeping)).missing.empty());
 }
 
 TEST(Verdict, WhoEnteredFewerPhasesIsLastWhereverItWaits) {
   // Rank 1 stopped while it waited in step 7; rank 0 has gone on and blocks in a collective.
   const std::vector<RankView> ranks{in_step(0, false, 70, 23), in_step(1, false, 80, 20)};
-  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector(2, sleeping)).missing, Indices{1});
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector(2, kSleeping)).missing, Indices{1});
   // And who is last may be on another host: this one has nobody to name.
-  EXPECT_TRUE(judge(ranks, 60, 19, std::vector(2, sleeping)).missing.empty());
+  EXPECT_TRUE(judge(ranks, 60, 19, std::vector(2, kSleeping)).missing.empty());
 }
 
 TEST(Verdict, AStoppedProcessIsMissingEvenIfItWaited) {
   const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, true, 70)};
-  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping, stopped}).missing, Indices{1});
-  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping, ProcessState{}}).missing, Indices{1});
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, kStopped}).missing, Indices{1});
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, ProcessState{}}).missing, Indices{1});
 }
 
 TEST(Verdict, AllMayWait) {
   const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, true, 70)};
-  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(2, sleeping));
+  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(2, kSleeping));
   EXPECT_TRUE(verdict.missing.empty());
   EXPECT_TRUE(verdict.all_wait);
 }
@@ -54,9 +54,9 @@ TEST(Verdict, CompilingAndSavingMayTakeTenTimesAsLong) {
   for (const Phase phase : {Phase::Starting, Phase::Saving, Phase::Ending}) {
     std::vector<RankView> ranks{in_step(0, false, 599)};
     ranks[0].phase = phase;
-    EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector{sleeping}).missing.empty());
+    EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector{kSleeping}).missing.empty());
     ranks[0].still = 601;
-    EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{sleeping}).missing, Indices{0});
+    EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping}).missing, Indices{0});
   }
 }
 
