@@ -109,7 +109,7 @@ class Ends(SupervisorTest):
         for command, words in ((["mpirun", "-n", 2, "true"], "--output"), (["mpirun", "-n", 1, "a", "--output", "x", ":", "b"], "several programs"),
                                (["mpirun", "--hostfile", "/no/such", "a", "--output", "x"], "/no/such")):
             result = self.supervise(list(map(str, command)))
-            self.assertEqual(result.status, 1, result)
+            self.assertEqual(result.status, 2, result)
             self.assertIn(words, result.stderr)
 
 
