@@ -116,5 +116,37 @@ class Runs(support.SystemTest):
         self.assertEqual(result.status, 0, result)  # the hash logs agree
 
 
+class Revisions(support.SystemTest):
+    """scripts/compare_revisions.py, with builds that are there."""
+
+    def compare(self, new, only, status):
+        command = [support.SOURCE / "scripts" / "compare_revisions.py", "--builds", support.BIN, new, "--only", only]
+        result = self.run_command(command, 200)
+        self.assertEqual(result.status, status, result)
+        return result.stdout
+
+    def test_one_build_computes_the_same_bits_and_another_seed_does_not(self):
+        only = "^mlp x2 (wire-bf16$|topk)"
+        self.assertIn("2 runs in ", self.compare(support.BIN, only, 0))
+        other = self.scratch / "bin"
+        other.mkdir()
+        (other / "lockstep").symlink_to(support.BIN / "lockstep")
+        (other / "train_mnist").write_text(f'#!/bin/sh\nexec "{support.BIN}/train_mnist" "$@" --seed 5\n')
+        (other / "train_mnist").chmod(0o755)
+        text = self.compare(other, only, 1)
+        self.assertEqual(text.count("differs: step 0, "), 2, text)
+        self.assertIn("--seed: 1 in the first, 5 in the second", text)
+
+    def test_a_program_that_fails_is_no_difference(self):
+        other = self.scratch / "bin"
+        other.mkdir()
+        (other / "train_toy").write_text("#!/bin/sh\necho it has no such option >&2\nexit 2\n")
+        (other / "train_toy").chmod(0o755)
+        text = self.compare(other, "^lenet x1$", 2)
+        self.assertIn("it has no such option", text)
+        self.assertIn("0 equal, 0 differ, 1 failed", text)
+        self.compare(other, "no such run", 2)
+
+
 if __name__ == "__main__":
     unittest.main()
