@@ -116,7 +116,9 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   const data::Batch batch = bench::random_batch(entry, {.per_rank = o.batch}, comm);
   const std::vector<data::Field> fields{{"image", entry.image, DType::F32}, {"label", {}, DType::I32}};
   train::Trainer trainer(comm, *network, classify(*network), fields,
-                         {.global_batch = batch.step.global_size, .rule = optim::sgd({.momentum = 0.9})});
+                         {.global_batch = batch.step.global_size,
+                          .rule = optim::sgd({.momentum = 0.9}),
+                          .guards = train::GuardOptions::none()});
   comm::collectively(comm, [&] {
     if (comm.is_root()) std::filesystem::create_directories(o.directory);
   });

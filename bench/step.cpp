@@ -142,6 +142,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4},
                           .parallel = parallel_options(o),
+                          .guards = train::GuardOptions::none(),  // the step alone
                           .compile = compile_options(o),
                           .autotune = o.autotune});
   if (o.profile) trainer.start_profile();

@@ -16,6 +16,15 @@ install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FIL
   PATTERN "hdf5_handle.h" EXCLUDE PATTERN "image_types.h" EXCLUDE)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
 
+# What starts ranks; and the documentation, laid out as in the checkout, so that its links hold.
+install(PROGRAMS scripts/train.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(FILES scripts/slurm.sbatch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(DIRECTORY hostfiles DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+set(documentation ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
+install(FILES README.md DESTINATION ${documentation})
+install(FILES LICENSE DESTINATION ${documentation} OPTIONAL)
+install(DIRECTORY docs examples DESTINATION ${documentation})
+
 configure_package_config_file(cmake/lockstepConfig.cmake.in lockstepConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfigVersion.cmake

@@ -11,6 +11,7 @@
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/trainer.h"
 
 using namespace lockstep;
@@ -56,7 +57,7 @@ struct Network : nn::Module {
   Value operator()(Value x) const { return out(observe("activation", softsign(hidden(x)))); }
 };
 
-int main() {
+int learn() {
   const comm::Environment mpi;
   add_kernel("softsign", [](auto x, auto) { return x / (1 + std::abs(x)); });
   add_kernel("softsign_gradient", [](auto y, auto dy) { return dy * (1 - std::abs(y)) * (1 - std::abs(y)); });
@@ -79,3 +80,5 @@ int main() {
   fmt::print("loss {:.3f}, activation {}, gradient {}\n", loss, activation.shape().str(), gradient.shape().str());
   return loss < 0.15 ? 0 : 1;
 }
+
+int main() { return train::guard_main(learn); }

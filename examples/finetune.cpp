@@ -5,6 +5,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/digits.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/lenet.h"
@@ -60,11 +61,13 @@ double finetune(const comm::Communicator& comm, const char* file) {
 }
 
 int main(int argc, char** argv) {
-  const comm::Environment mpi;
-  const comm::Communicator world = comm::Communicator::world();
-  const char* file = argc > 1 ? argv[1] : "digits.h5";
-  pretrain(world, file);
-  const double accuracy = finetune(world, file);
-  if (world.is_root()) std::printf("even or odd: %.1f%%\n", 100 * accuracy);
-  return accuracy > 0.9 ? 0 : 1;
+  return train::guard_main([&] {  // an error ends all ranks, with one message
+    const comm::Environment mpi;
+    const comm::Communicator world = comm::Communicator::world();
+    const char* file = argc > 1 ? argv[1] : "digits.h5";
+    pretrain(world, file);
+    const double accuracy = finetune(world, file);
+    if (world.is_root()) std::printf("even or odd: %.1f%%\n", 100 * accuracy);
+    return accuracy > 0.9 ? 0 : 1;
+  });
 }

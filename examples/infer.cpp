@@ -2,12 +2,12 @@
 // --output RUN`, and says how many of the digits it has not seen it gets right. No MPI.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/open.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/predictor.h"
 #include "models/zoo/registry.h"
 
@@ -49,11 +49,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: infer RUN\n");
     return 2;
   }
-  try {
-    std::printf("%.2f%% right\n", 100 * accuracy(argv[1]));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "infer: %s\n", error.what());
-    return 1;
-  }
+  return train::guard_main([&] { std::printf("%.2f%% right\n", 100 * accuracy(argv[1])); });
 }

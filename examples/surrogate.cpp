@@ -11,6 +11,7 @@
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/trainer.h"
 
 using namespace lockstep;
@@ -65,7 +66,7 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
   return trainer.evaluate(loader).loss;
 }
 
-int main(int argc, char** argv) {
+int simulate(int argc, char** argv) {
   int provided = 0, rank = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -77,4 +78,8 @@ int main(int argc, char** argv) {
   MPI_Comm_free(&ensemble);
   MPI_Finalize();
   return error < 1e-3 ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  return train::guard_main([&] { return simulate(argc, argv); });  // an error ends both ensembles
 }

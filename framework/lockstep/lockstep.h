@@ -16,6 +16,7 @@
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/predictor.h"
 #include "lockstep/train/program.h"
 #include "lockstep/train/session.h"

@@ -1,7 +1,8 @@
-# BUILD: the tree to install from; WORK: a folder for the installation and its user.
+# BUILD: the tree to install from; SOURCE: the checkout; WORK: a folder for the installation and its user.
 cmake_minimum_required(VERSION 3.25)
 set(prefix ${WORK}/prefix)
-file(REMOVE_RECURSE ${prefix} ${WORK}/consumer)
+set(documentation ${prefix}/share/doc/lockstep)
+file(REMOVE_RECURSE ${prefix} ${WORK}/consumer ${WORK}/run)
 set(flags "")
 if(SANITIZE)
   set(flags -fsanitize=${SANITIZE})
@@ -15,13 +16,42 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+foreach(file share/lockstep/train.sh share/lockstep/slurm.sbatch share/lockstep/hostfiles/localhost share/doc/lockstep/README.md
+    share/doc/lockstep/docs/guide.md share/doc/lockstep/examples/CMakeLists.txt share/doc/lockstep/examples/surrogate.cpp)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
+if(EXISTS ${SOURCE}/LICENSE AND NOT EXISTS ${documentation}/LICENSE)
+  message(FATAL_ERROR "LICENSE is not installed")
+endif()
+# Links of the documentation lead to what is installed; the tests alone are not.
+file(GLOB pages ${documentation}/*.md ${documentation}/docs/*.md)
+foreach(page ${pages})
+  cmake_path(GET page PARENT_PATH folder)
+  file(STRINGS ${page} lines REGEX "\\]\\([A-Za-z./]+[)#]")
+  string(REGEX MATCHALL "\\]\\([A-Za-z0-9_./-]+" links "${lines}")
+  foreach(link ${links})
+    string(SUBSTRING "${link}" 2 -1 target)
+    if(NOT target MATCHES "^\\.\\./tests/" AND NOT EXISTS ${folder}/${target})
+      message(FATAL_ERROR "${page}: ${target} is not installed")
+    endif()
+  endforeach()
+endforeach()
+
+# As docs/guide.md tells: the examples by themselves, and a project that knows Lockstep as a package alone.
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/consumer -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG}
   -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
-  -D CMAKE_CXX_FLAGS=${flags} -D EXAMPLES=${EXAMPLES})
+  -D CMAKE_CXX_FLAGS=${flags} -D EXAMPLES=${documentation}/examples)
 run(${CMAKE_COMMAND} --build ${WORK}/consumer --target custom_op infer headers)
 run(${WORK}/consumer/examples/custom_op)
-# The installed program trains, and the user's program reads what it left.
+# The installed program trains, started as train.sh starts a rank, and the user's program reads what it left.
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
-run(${prefix}/bin/train_mnist --model mlp --max-steps 20 --eval-every 0 --quiet --output ${WORK}/run)
+run(${prefix}/share/lockstep/train.sh ${prefix}/bin/train_mnist --model mlp --max-steps 20 --eval-every 0 --quiet --output ${WORK}/run)
 run(${WORK}/consumer/examples/infer ${WORK}/run)
+# What is wrong ends a user's program with one line, and no stack.
+execute_process(COMMAND ${WORK}/consumer/examples/infer ${WORK}/absent RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT status EQUAL 1 OR NOT output STREQUAL "infer: [infer] no whole checkpoint in ${WORK}/absent/checkpoints\n")
+  message(FATAL_ERROR "infer of an absent run: status ${status}, ${output}")
+endif()

@@ -228,6 +228,26 @@ TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
   }
 }
 
+TEST(Allreduce, ANullPointerIsRefusedOnAllRanks) {
+  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages, AllreducePath::Mpi}) {
+    Allreduce engine(world(), {.path = path});
+    const bool alike = path == AllreducePath::Mpi;  // which looks at this rank's call alone
+    std::vector<float> data(5000);
+    const comm::Buffer wrong(nullptr, 5000, comm::Element::F32), right(data);
+    const bool mine = alike || world().rank() == world().size() - 1;
+    EXPECT_NE(refusal_of(engine, mine ? wrong : right, right, ReduceOp::Sum).find("5000 f32 at a null pointer"),
+              std::string::npos);
+  }
+}
+
+TEST(Allreduce, EnginesThatDifferAreRefused) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
+  const std::int64_t chunk = world().is_root() ? 4096 : 8192;
+  EXPECT_NE(
+      error_of([&] { Allreduce(world(), {.chunk_bytes = chunk}); }).find("the path and the chunk of an allreduce"),
+      std::string::npos);
+}
+
 TEST(Allreduce, GoesOnInANodeAfterARefusedCall) {
   Allreduce engine(world(), {.path = AllreducePath::Shared});
   std::vector<std::int32_t> data(2000, 1);

@@ -95,7 +95,7 @@ class Samples(Guards):
     def test_a_rate_that_is_too_large(self):
         for size in (1, 2):
             result = self.train(size, f"run{size}", "--lr", 1e12, status=77)
-            self.assertIn("training may have diverged: a lower --lr or --clip-norm helps", result.output)
+            self.assertIn("training may have diverged: a lower learning rate (--lr) or clipping the gradient (--clip-norm) helps", result.output)
 
     def test_what_does_not_happen_again_is_done_again(self):
         self.train(2, "undisturbed")

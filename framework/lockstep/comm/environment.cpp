@@ -98,6 +98,12 @@ bool Environment::active() {
   return initialised != 0 && finalised == 0;
 }
 
+int Environment::world_rank() {
+  int rank = -1;
+  if (!active() || MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) return launched_rank();
+  return rank;
+}
+
 std::string Environment::library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;

@@ -31,6 +31,9 @@ class Environment {
 
   // Whether MPI calls are legal now: initialised and not yet finalised.
   static bool active();
+  // This process's rank among all of the job: MPI's, or the launcher's word where MPI is not running; -1: unknown.
+  // Allocates nothing.
+  static int world_rank();
   // First line of the MPI library's description, such as "Open MPI v4.1.4, package: ...".
   static std::string library();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 namespace lockstep::comm {
@@ -88,6 +89,18 @@ int launched_local_ranks(const ReadVariable& variable) {
     return tasks_of_slurm_node(*tasks, number(variable, "SLURM_NODEID").value_or(0));
   }
   return 1;
+}
+
+int launched_rank() {
+  const char* names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
+  for (const char* name : names) {
+    // In a batch script, where no step runs, Slurm sets the job's.
+    if (std::strcmp(name, "SLURM_PROCID") == 0 && std::getenv("SLURM_STEP_TASKS_PER_NODE") == nullptr) continue;
+    const char* value = std::getenv(name);
+    int rank = -1;
+    if (value != nullptr && std::from_chars(value, value + std::strlen(value), rank).ec == std::errc()) return rank;
+  }
+  return -1;
 }
 
 int launched_local_ranks() {

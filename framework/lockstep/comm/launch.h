@@ -25,5 +25,8 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts);
 // the step: in a batch script, where no step runs, the job's are set too.
 int launched_local_ranks(const ReadVariable& variable);
 int launched_local_ranks();  // of this process
+// This process's rank among all of the job, as the launcher's variables tell it; -1 where they do not. Allocates
+// nothing.
+int launched_rank();
 
 }  // namespace lockstep::comm

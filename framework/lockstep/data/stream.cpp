@@ -72,7 +72,7 @@ std::optional<Batch> StreamLoader::pull_batch() {
 }
 
 bool StreamLoader::pull(std::span<std::byte* const> out, std::int64_t& id) const {
-  StreamSample sample{.fields = out, .id = id};
+  StreamSample sample{.fields = out, .id = id, .types = options_.fields};
   const bool more = options_.pull(sample);
   id = sample.id;
   return more;

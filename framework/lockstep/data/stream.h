@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/core/error.h"
 #include "lockstep/data/pipeline.h"
 #include "lockstep/data/prefetch.h"
 
@@ -16,10 +17,14 @@ namespace lockstep::data {
 struct StreamSample {
   std::span<std::byte* const> fields;  // to be filled: field i has StreamOptions::fields[i].bytes() bytes
   std::int64_t id = 0;                 // first_id + k * id_stride for the k-th sample, unless the user sets another
+  std::span<const Field> types = {};   // StreamOptions::fields
 
-  // The elements of field i, whose dtype is that of T.
+  // The elements of field i. Throws Error if there is no such field, or its elements are not of type T.
   template <class T>
   T* field(std::size_t i) const {
+    check(i < types.size(), "stream", "field {} is asked for, there are {}", i, types.size());
+    check(types[i].dtype == dtype_of<T>, "stream", "field '{}' is {}, asked for {}", types[i].name,
+          name_of(types[i].dtype), name_of(dtype_of<T>));
     return reinterpret_cast<T*>(fields[i]);
   }
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 
@@ -23,6 +24,8 @@ std::string_view name_of(AllreducePath path) {
 
 Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& options)
     : comm_(comm.duplicate()), threads_(options.threads) {
+  comm::check_same(comm_, "the path and the chunk of an allreduce",
+                   fmt::format("{} {}", name_of(options.path), options.chunk_bytes));
   choose(options);
   if (path_ == AllreducePath::Mpi || comm_.size() == 1) return;
   local_rank_ = domains_.local_rank();
@@ -89,6 +92,8 @@ std::string Allreduce::fault(const comm::ConstBuffer& in, const comm::Buffer& ou
   if (in.count < 0 || in.count != out.count || in.element != out.element) {
     return fmt::format("{} {} do not fit into {} {}", in.count, name_of(in.element), out.count, name_of(out.element));
   }
+  if (in.count > 0 && (in.data == nullptr || out.data == nullptr))
+    return fmt::format("{} {} at a null pointer", in.count, name_of(in.element));
   if (in.element == comm::Element::Byte) return "bytes are opaque: reduce u8 or a wider type";
   const auto begin_in = reinterpret_cast<std::uintptr_t>(in.data),
              begin_out = reinterpret_cast<std::uintptr_t>(out.data);

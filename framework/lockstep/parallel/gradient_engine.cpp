@@ -31,6 +31,7 @@ void GradientEngine::begin_step(const StepStart& start) {
   control_->words()[kStepWord] = static_cast<std::uint64_t>(start.update);
   control_->words()[kSamplesWord] = start.samples;
   control_->words()[kPositionWord] = start.position;
+  control_->words()[kRateWord] = std::bit_cast<std::uint64_t>(start.learning_rate);
   control_->words()[kDriverWord] = start.driver;
   control_->words()[kRequestWord] = start.requests;
   control_->begin();
@@ -171,12 +172,21 @@ bool GradientEngine::advance() {
   return update_buckets() || moved;
 }
 
+void GradientEngine::check_same_rate() const {
+  for (int r = 0; r < world_.size; ++r) {
+    const auto rate = std::bit_cast<double>(control_->word(r, kRateWord));
+    check(rate == update_.learning_rate, "ranks", "the learning rate differs: rank {} has {}, rank {} has {}", r, rate,
+          world_.rank, update_.learning_rate);
+  }
+}
+
 bool GradientEngine::sums_arrived() {
   if (!posted_ || !control_->complete()) return false;
   control_->total();
   control_->check_same(kStepWord, "the number of the step");
   control_->check_same(kSamplesWord, "the number of samples in the step");
   control_->check_same(kPositionWord, "the position in the data set");
+  check_same_rate();
   const double samples = sums()[kSampleSum], weight = sums()[kWeightSum];
   has_samples_ = samples > 0;
   check(samples == 0 || weight > 0, "step", "update {}: the weights of {} samples add up to {}", update_.count, samples,

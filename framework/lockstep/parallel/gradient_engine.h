@@ -29,6 +29,7 @@ enum ControlWord : std::size_t {
   kStepWord,
   kSamplesWord,
   kPositionWord,
+  kRateWord,  // the learning rate's bits
   kDriverWord,
   kTimeWord,
   kRequestWord,
@@ -174,6 +175,7 @@ class GradientEngine : public PlanHooks {
   void add_gradients();
   bool drive();
   bool advance();
+  void check_same_rate() const;
   bool sums_arrived();
   bool decide();
   bool update_buckets();

@@ -260,6 +260,7 @@ Tensor ParameterStore::read_state(const std::string& name, int state) const {
 void ParameterStore::write_state(const std::string& name, int state, const Tensor& tensor) {
   const Parameter* parameter = find(name);
   const Bucket& bucket = bucket_with(parameter);
+  ++version_;  // on purpose: no hash of it counts any more
   if (!options_.states_by_owner && !memory_->fills_common()) return;
   from_tensor(parameter, tensor, in_bucket(parameter, bucket.states[static_cast<std::size_t>(state)]));
 }

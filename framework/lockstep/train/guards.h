@@ -1,5 +1,5 @@
 // What a trainer does about results that cannot be trusted: memory that changed by itself, copies that differ, losses
-// and gradients that are no good, and ranks that compute wrongly. Without options nothing is looked at.
+// and gradients that are no good, and ranks that compute wrongly. A trainer's defaults are those of the programs.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,19 @@ enum class OnMismatch : std::uint8_t {
 enum class GuardAction : std::uint8_t { Log, Skip, Stop };
 
 struct GuardOptions {
-  std::int64_t verify_every = 0, compare_every = 0;  // updates; 0: never
-  OnMismatch on_mismatch = OnMismatch::Stop;
-  GuardAction action = GuardAction::Log;
+  std::int64_t verify_every = 1, compare_every = 100;  // updates; 0: never
+  OnMismatch on_mismatch = OnMismatch::Repair;
+  GuardAction action = GuardAction::Stop;
   GradientGuardOptions gradient = {};
 
+  // Nothing is looked at; a loss that is not finite is a warning in the log, if there is one (core/log.h).
+  static GuardOptions none() {
+    GuardOptions off;
+    off.verify_every = off.compare_every = 0;
+    off.on_mismatch = OnMismatch::Stop;
+    off.action = GuardAction::Log;
+    return off;
+  }
   EngineGuards engine() const;
 };
 

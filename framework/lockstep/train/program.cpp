@@ -1,20 +1,18 @@
 #include "lockstep/train/program.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/build_id.h"
-#include "lockstep/core/exit_status.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/train/command_line_error.h"
+#include "lockstep/train/guard_main.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/stack_signal.h"
@@ -29,8 +27,8 @@ Program::Program(std::string name, std::string description, Options defaults)
 }
 
 int Program::run(int argc, char** argv, const std::function<void(Session&)>& body) {
-  // Both live until the handlers below have spoken: taking a session apart after an error of one rank may wait for the
-  // others.
+  // What fails on one rank alone is the guard's: taking a session apart would wait for the others, so nothing is.
+  const MainGuard guard(name_);
   std::optional<comm::Environment> mpi;
   std::optional<comm::Communicator> world;
   std::optional<Session> session;
@@ -54,29 +52,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     body(*session);
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();
-  } catch (const UntrustedError& error) {
+  } catch (const comm::AgreedError& error) {  // all ranks are here, and the job can end in good order
     if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
-    return kExitUntrusted;
-  } catch (const CommandLineError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
-    return kExitCommandLine;
-  } catch (const comm::AgreedError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
-    return 1;
-  } catch (const std::exception& error) {
-    if (!world) {
-      std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
-      if (!mpi) return 1;
-      comm::abort_job(1);
-    }
-    // What fails on all ranks alike is said once: rank 0 speaks first, and its abort ends the others meanwhile. Who
-    // only knows of another rank's failure leaves it to that rank.
-    leave_signals();
-    const bool is_own = dynamic_cast<const PeerError*>(&error) == nullptr;
-    std::this_thread::sleep_for(std::chrono::seconds((is_own ? 0 : 3) + (world->is_root() ? 0 : 1)));
-    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
-                 error.what());
-    comm::abort_job(1);
+    return exit_status_of(error);
   }
 }
 

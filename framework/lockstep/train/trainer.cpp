@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lockstep/comm/agreement.h"
@@ -157,8 +158,23 @@ Range Trainer::rows_of(const Local& local, std::int64_t leaf) const {
   return part_of(local.global_size, world_.tree.leaves(), leaf);
 }
 
+// Loaders keep to it; a batch that was made by hand may not.
+void Trainer::check_batch(const data::Batch& batch) const {
+  check(batch.names.size() == batch.fields.size(), "trainer", "the batch has {} fields and {} names",
+        batch.fields.size(), batch.names.size());
+  for (std::size_t i = 0; i < batch.fields.size(); ++i) {
+    const Shape& shape = batch.fields[i].shape();
+    check(shape.rank() > 0 && shape[0] == batch.samples(), "trainer",
+          "field '{}' of the batch is {}, expected one row for each of the {} ids in batch.step.samples",
+          batch.names[i], shape.str(), batch.samples());
+  }
+}
+
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                                 std::uint64_t position_word) {
+  check(std::isfinite(learning_rate) && learning_rate >= 0, "trainer",
+        "the learning rate of update {} is {}, expected a finite number, at least 0", updates_ + 1, learning_rate);
+  check_batch(*local.batch);
   if (profile_) profile_->begin_step();
   if (trial_) {
     engine_->drive_by_thread(trial_->tries_thread());
@@ -203,11 +219,13 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
 }
 
 void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {
+  check(mine != nullptr, "trainer", "there is no function to ask for requests");
   my_requests_ = std::move(mine);
   ends_evaluation_ = ends_evaluation;
 }
 
 void Trainer::before_update(std::function<double()> inspect) {
+  check(inspect != nullptr, "trainer", "there is no function to call before an update");
   engine_->before_update([this, inspect = std::move(inspect)] {
     last_weight_ = engine_->sums()[kWeightSum];
     return inspect();
@@ -265,10 +283,15 @@ Totals Trainer::evaluate(data::Loader& loader) {
         requests |= kLeftEvaluation;
         break;
       }
+      check_batch(batch);
       const std::int64_t first = batch.step.local.begin;
       for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
         const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
         if (part.size() == 0) continue;
+        check(part.begin >= first && part.end - first <= batch.samples(), "trainer",
+              "the batch to evaluate holds [{}, {}) of {} samples, this rank's part is [{}, {}): give its loader "
+              "Trainer::sampler()",
+              first, first + batch.samples(), batch.step.global_size, part.begin, part.end);
         Plan& plan = fill(Mode::Eval, batch, {part.begin - first, part.end - first}, 0);
         plan.run();
         add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());

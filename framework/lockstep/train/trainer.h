@@ -1,7 +1,7 @@
 // One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update.
 // Needs a communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks
 // construct it and call it alike; one thread. After an Error in the middle of a step or an evaluation the ranks are out
-// of step: the communicator is poisoned, so end the job.
+// of step: the communicator is poisoned, so end the job, as train::guard_main() does (train/guard_main.h).
 #pragma once
 
 #include <filesystem>
@@ -44,7 +44,7 @@ struct TrainerOptions {
   std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
   ParallelOptions parallel = {};
-  GuardOptions guards = {};
+  GuardOptions guards = {};  // on, as in the programs; without on_roll_back() what cannot be repaired stops
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
@@ -173,6 +173,7 @@ class Trainer {
   void end_trial_step();
   class LeafHooks;
   void run_leaf(const Local& local, Range leaf);
+  void check_batch(const data::Batch& batch) const;
   void add_forward(const Plan& plan, std::int64_t samples);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,

@@ -212,7 +212,7 @@ std::string Trainer::compare_findings(const Local& local) {
   }
   // With good samples and finite parameters on all ranks, no machine and no file is to blame.
   if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
-    text += "; training may have diverged: a lower --lr or --clip-norm helps";
+    text += "; training may have diverged: a lower learning rate (--lr) or clipping the gradient (--clip-norm) helps";
   return text;
 }
 

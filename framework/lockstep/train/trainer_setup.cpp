@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
@@ -25,11 +26,57 @@ ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& 
           .states_by_owner = memory != nullptr && o.parallel.shard_optimizer && memory->domains().count() > 1};
 }
 
-TrainerOptions prepared(TrainerOptions options) {
+constexpr std::string_view kPlace = "trainer";
+
+void check_options(const TrainerOptions& o, int ranks) {
+  check(o.global_batch >= 1, kPlace, "the global batch is {} samples, expected at least 1", o.global_batch);
+  check(
+      o.shards == 0 || (o.shards >= ranks && o.shards <= std::max<std::int64_t>(ranks, o.global_batch)), kPlace,
+      "{} shards for {} ranks and a global batch of {}: expected at least one for each rank, and no more than samples",
+      o.shards, ranks, o.global_batch);
+  check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kPlace,
+        "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
+        o.global_batch);
+  check(is_floating(o.precision), kPlace, "the precision is {}, expected f32 or f64", name_of(o.precision));
+  check(o.bucket_bytes >= 0, kPlace, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
+  check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kPlace,
+        "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
+  check(o.parallel.local_steps >= 1, kPlace, "{} local steps, expected at least 1", o.parallel.local_steps);
+  check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kPlace,
+        "memory is verified every {} updates and compared every {}, expected positive numbers, or 0 for never",
+        o.guards.verify_every, o.guards.compare_every);
+}
+
+// What ranks must have alike, or they wait for each other in different places, line by line.
+std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fields) {
+  const ParallelOptions& p = o.parallel;
+  const GuardOptions& g = o.guards;
+  std::string text = fmt::format(
+      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nseed {}\nrule {}\nweight decay {}\n"
+      "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
+      "late updates {}\nhook {}\nlocal steps {}\n",
+      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.seed,
+      o.rule->name(), o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights,
+      p.shard_optimizer, static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr,
+      p.local_steps);
+  text +=
+      fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
+                  g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
+                  g.gradient.norm, g.gradient.spike, g.gradient.warn);
+  for (const data::Field& f : fields) text += fmt::format("field {} {}\n", f.name, Type{f.shape, f.dtype}.str());
+  return text;
+}
+
+// Checked on all ranks together, before anything is made by them.
+TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, const std::vector<data::Field>& fields,
+                      const ModelFunction& model) {
   if (!options.rule) options.rule = optim::sgd({});
-  check(options.global_batch >= 1, "trainer", "the global batch is {} samples, expected at least 1",
-        options.global_batch);
-  check(options.accumulate >= 1, "trainer", "{} micro-batches, expected at least 1", options.accumulate);
+  comm::collectively(comm, [&] {
+    check(model != nullptr, kPlace, "there is no function from a batch to a loss");
+    data::check_fields(kPlace, fields);
+    check_options(options, comm.size());
+  });
+  comm::check_same(comm, "a trainer's options", text_of(options, fields));
   return options;
 }
 
@@ -52,13 +99,11 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
-      options_(prepared(std::move(options))),
+      options_(agreed(comm_, std::move(options), fields_, model)),
       memory_(comm_, domains(module), options_.parallel.share_weights),
       collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)),
       heartbeat_(options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_) {
-  check(world_.tree.leaves() >= world_.size, "trainer", "{} shards for {} ranks: expected at least one for each rank",
-        options_.shards, world_.size);
   std::size_t doubles = 0;
   comm::collectively(comm_, [&] {
     Plan& nominal = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
@@ -66,7 +111,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
     statistics_ = nominal.statistics();
     plans_are_collective_ = nominal.is_collective();
     check(
-        !plans_are_collective_ || world_.tree.leaves() == world_.size, "trainer",
+        !plans_are_collective_ || world_.tree.leaves() == world_.size, kPlace,
         "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
         "run one after the other: expected as many shards as ranks, or none",
         options_.shards, world_.size);

@@ -1,0 +1,195 @@
+// What callers can do wrong with a Trainer: each ends in an Error on all ranks, that says what was wrong, and in no
+// wait, no crash and no silence.
+#include <limits>
+#include <stdexcept>
+
+#include "lockstep/data/stream.h"
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+bool is_last() { return world().rank() == world().size() - 1; }
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+Task shared() {
+  Task task;
+  task.options = {.global_batch = 128, .rule = optim::sgd({.momentum = 0.9})};
+  return task;
+}
+
+// Of whatever `work` throws.
+template <class Work>
+std::string what_of(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Batch, OfFewerRowsThanIdsIsRefused) {
+  Rig rig(world(), shared());
+  data::Batch batch = rig.loader->next();
+  batch.at("image") = Tensor(Shape{batch.samples() - 1, 1, 6, 6}, DType::F32);
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "field 'image' of the batch is (");
+  rig.train(1);  // nothing was sent: training can go on
+}
+
+TEST(Batch, WithoutIdsIsNotTakenForAnEmptyOne) {
+  Rig rig(world(), shared());
+  std::optional<data::Batch> batch = rig.loader->next();
+  batch->step.samples.clear();
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "expected one row for each of the 0 ids");
+}
+
+TEST(Batch, OfOtherFieldsIsRefused) {
+  Rig rig(world(), shared());
+  data::Batch batch = rig.loader->next();
+  batch.names[0] = "picture";
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "no field 'image', there are: picture, label");
+}
+
+TEST(Batch, OfNamesWithoutFieldsIsRefused) {
+  Rig rig(world(), shared());
+  data::Batch batch = rig.loader->next();
+  batch.names.push_back("weight");
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "the batch has 2 fields and 3 names");
+}
+
+TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank has all samples";
+  Rig rig(world(), shared());
+  data::Loader other(*rig.dataset,
+                     data::DistributedSampler({.size = rig.dataset->size(),
+                                               .global_batch = 128,
+                                               .leaves = 64,
+                                               .my_leaves = {world().rank(), world().rank() + 1}}),
+                     {}, {.threads = 0, .floats = DType::F32});
+  expect_contains(what_of([&] { rig.trainer->evaluate(other); }), "give its loader Trainer::sampler()");
+}
+
+TEST(Rate, ThatIsNoNumberIsRefused) {
+  Rig rig(world(), shared());
+  const data::Batch batch = rig.loader->next();
+  for (const double rate : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -0.1})
+    expect_contains(error_of([&] { rig.trainer->step(batch, rate); }), "the learning rate of update 1 is ");
+  rig.train(1);
+}
+
+TEST(Rate, ThatDiffersBetweenRanksIsNamed) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank";
+  Rig rig(world(), shared());
+  const data::Batch batch = rig.loader->next();
+  expect_contains(error_of([&] { rig.trainer->step(batch, is_last() ? 0.2 : 0.1); }),
+                  "the learning rate differs: rank ");
+}
+
+TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
+  const auto error = [](auto change) {
+    Task task = shared();
+    change(task.options);
+    // Not as Rig does it: its sampler has opinions of its own.
+    const auto network = make_mlp();
+    const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
+    return error_of([&] { train::Trainer(world(), *network, classify(*network), fields, task.options); });
+  };
+  using Options = train::TrainerOptions;
+  expect_contains(error([](Options& o) { o.global_batch = 0; }), "the global batch is 0 samples");
+  expect_contains(error([](Options& o) { o.shards = std::int64_t{1} << 36; }), "68719476736 shards for ");
+  expect_contains(error([](Options& o) { o.shards = -1; }), "-1 shards for ");
+  expect_contains(error([](Options& o) { o.accumulate = std::int64_t{1} << 40; }), "1099511627776 micro-batches");
+  expect_contains(error([](Options& o) { o.clip_norm = -1; }), "the largest norm of the gradient is -1");
+  expect_contains(error([](Options& o) { o.precision = DType::I32; }), "the precision is i32");
+  expect_contains(error([](Options& o) { o.parallel.local_steps = 0; }), "0 local steps");
+  expect_contains(error([](Options& o) { o.guards.verify_every = -1; }), "memory is verified every -1 updates");
+}
+
+TEST(Options, ThatDifferBetweenRanksAreNamed) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank";
+  const auto network = make_mlp();
+  const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
+  const auto error = [&](auto change) {
+    Task task = shared();
+    if (is_last()) change(task.options);
+    return error_of([&] { train::Trainer(world(), *network, classify(*network), fields, task.options); });
+  };
+  using Options = train::TrainerOptions;
+  expect_contains(error([](Options& o) { o.clip_norm = 1; }), "a trainer's options must be the same on all ranks");
+  expect_contains(error([](Options& o) { o.global_batch = 64; }), "has 'global batch 64'");
+  expect_contains(error([](Options& o) { o.guards.compare_every = 7; }), "has 'compared every 7'");
+  expect_contains(error([](Options& o) { o.accumulate = 0; }),
+                  world().size() == 1 ? "0 micro-batches" : fmt::format("rank {} on host", world().size() - 1));
+}
+
+TEST(Functions, ThatAreMissingAreNamed) {
+  const auto network = make_mlp();
+  const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
+  expect_contains(error_of([&] { train::Trainer(world(), *network, {}, fields, shared().options); }),
+                  "no function from a batch to a loss");
+  expect_contains(error_of([&] {
+                    train::Trainer(
+                        world(), *network, [](const Inputs&) { return Traced{}; }, fields, shared().options);
+                  }),
+                  "loss");
+  Rig rig(world(), shared());
+  expect_contains(error_of([&] { rig.trainer->listen({}); }), "no function to ask for requests");
+  expect_contains(error_of([&] { rig.trainer->before_update({}); }), "no function to call before an update");
+}
+
+// One rank's exception ends its step; the others, who wait for it in shared memory, hear of it and end theirs.
+TEST(Callbacks, OfOneRankThatThrowLeaveNoOtherWaiting) {
+  for (const bool asks : {true, false}) {
+    Rig rig(world(), shared());
+    rig.train(1);
+    const auto fails = [&] {
+      if (is_last()) throw std::out_of_range("the callback's own trouble");
+    };
+    if (asks) {
+      rig.trainer->listen([&] { return fails(), std::uint64_t{0}; });
+    } else {
+      rig.trainer->before_update([&] { return fails(), 1.0; });
+    }
+    const std::string error = what_of([&] { rig.train(1); });
+    expect_contains(error, is_last() ? "the callback's own trouble" : "of this node has failed");
+  }
+}
+
+TEST(Callbacks, AModelThatThrowsOnOneRankIsAllRanksError) {
+  const auto network = make_mlp();
+  const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
+  const ModelFunction model = [&](const Inputs& in) {
+    if (is_last()) throw std::out_of_range("the model's own trouble");
+    return classify(*network)(in);
+  };
+  expect_contains(error_of([&] { train::Trainer(world(), *network, model, fields, shared().options); }),
+                  "the model's own trouble");
+}
+
+TEST(Trainers, TwoOnOneCommunicatorDoNotDisturbEachOther) {
+  const auto alone = run_task(world(), shared());
+  Rig a(world(), shared()), b(world(), shared());
+  for (std::int64_t step = 0; step < shared().steps; ++step) {
+    a.train(1);
+    b.train(1);
+  }
+  expect_same_bits(a, *alone, "the first");
+  expect_same_bits(b, *alone, "the second");
+}
+
+TEST(Samples, OfTheWrongTypeAreNotWritten) {
+  const std::vector<data::Field> fields = {{"x", {2}, DType::F32}};
+  const auto error = [&](auto write) {
+    data::StreamLoader stream({.fields = fields, .pull = [&](data::StreamSample& s) { return write(s), true; }});
+    return error_of([&] { stream.next(); });
+  };
+  expect_contains(error([](data::StreamSample& s) { s.field<double>(0)[0] = 1; }), "field 'x' is f32, asked for f64");
+  expect_contains(error([](data::StreamSample& s) { s.field<float>(1)[0] = 1; }), "field 1 is asked for, there are 1");
+}
+
+}  // namespace
+}  // namespace lockstep::test
