@@ -2,6 +2,9 @@
 // those past 2^31 are: the limit is lowered to a few bytes, so that the same code splits short ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <numeric>
 
 #include "tests/mpi/harness.h"
@@ -244,6 +247,38 @@ TEST(CollectiveErrors, NameOperationRankAndCount) {
   // Refused before anything was sent: the communicator goes on.
   EXPECT_FALSE(comm.poisoned());
   EXPECT_EQ(comm.allreduce(std::int32_t{1}, ReduceOp::Sum), comm.size());
+}
+
+TEST(StartedCollectives, CompleteInAnyOrder) {
+  for (const std::int64_t limit : {std::int64_t{1} << 30, std::int64_t{4096}}) {
+    const Communicator comm = Communicator::world({.message_limit = limit});
+    const auto sums = std::make_shared<std::vector<double>>(3000, comm.rank() + 1.0);
+    const auto gathered = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(2 * comm.size()));
+    const auto mine = std::make_shared<std::array<std::int32_t, 2>>(std::array{comm.rank(), -comm.rank()});
+    std::vector<comm::Request> requests;
+    requests.push_back(comm.iallreduce(*sums, ReduceOp::Sum, sums));
+    requests.push_back(comm.iallgather(
+        *mine, *gathered, std::make_shared<std::array<comm::Keeper, 2>>(std::array<comm::Keeper, 2>{mine, gathered})));
+    requests[1].wait();
+    for (int r = 0; r < comm.size(); ++r) {
+      EXPECT_EQ((*gathered)[static_cast<std::size_t>(2 * r)], r);
+      EXPECT_EQ((*gathered)[static_cast<std::size_t>(2 * r + 1)], -r);
+    }
+    wait_all(requests);
+    const double sum = comm.size() * (comm.size() + 1) / 2.0;
+    EXPECT_TRUE(std::ranges::all_of(*sums, [&](double v) { return v == sum; }));
+  }
+}
+
+TEST(StartedCollectives, RefuseWhatMpiDoesNotKnow) {
+  const Communicator comm = Communicator::world({.message_limit = 16});
+  std::vector<BFloat16> narrow(4);
+  EXPECT_NE(error_of([&] { comm.iallreduce(narrow, ReduceOp::Sum, {}).wait(); }).find("bf16 is no type of MPI's"),
+            std::string::npos);
+  std::vector<double> mine(3), all(static_cast<std::size_t>(3 * comm.size()));
+  EXPECT_NE(error_of([&] { comm.iallgather(mine, all, {}).wait(); }).find("no one message of at most 16 bytes"),
+            std::string::npos);
+  EXPECT_FALSE(comm.poisoned());
 }
 
 TEST(CollectiveErrors, APoisonedFamilyThrowsAtOnce) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 
 #include "lockstep/parallel/control_block.h"
 #include "lockstep/parallel/node_memory.h"
@@ -88,6 +89,49 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
     for (const int r : {other, world().rank()})
       EXPECT_NE(error.find(fmt::format("rank {} has {}", r, r == last ? 41 : 40)), std::string::npos) << error;
   }
+}
+
+// The last rank posts nothing.
+template <class Work>
+std::string error_of_unfinished(MessageControl& control, const Work& work) {
+  control.block().begin();
+  if (world().rank() == world().size() - 1) return {};
+  control.block().end_leaf();
+  return error_of([&] { work(); });
+}
+
+TEST(MessageControl, EndsOnACommunicatorThatIsOutOfUse) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else to wait for";
+  const comm::Communicator comm = comm::Communicator::world();
+  MessageControl control(comm, layout(0), kSize);
+  const std::string error = error_of_unfinished(control, [&] {
+    std::jthread other([&] { comm.poison("another thread gave up"); });
+    control.finish();
+  });
+  const bool waited = world().rank() < world().size() - 1;
+  EXPECT_EQ(error.find("another thread gave up") != std::string::npos, waited) << error;
+  world().barrier();
+}
+
+TEST(MessageControl, EndsWhenAPeerIsKnownToHaveFailed) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else to wait for";
+  const comm::Communicator comm = comm::Communicator::world();
+  const Domains domains = one_domain().domains;
+  NodeMemory memory(comm, domains, true);
+  Board board(memory.segments(memory.own(Board::bytes(1))), domains.local_rank());
+  MessageControl control(comm, layout(0), kSize);
+  control.while_waiting([&] { board.check_alive(); });
+  if (world().rank() == world().size() - 1) board.fail();
+  bool ended = false;
+  error_of_unfinished(control, [&] {
+    try {
+      control.finish();
+    } catch (const PeerError&) {
+      ended = true;
+    }
+  });
+  EXPECT_EQ(ended, world().rank() < world().size() - 1);
+  world().barrier();
 }
 
 TEST(ControlBlock, RefusesTooLittleMemory) {

@@ -2,10 +2,16 @@
 // match.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "lockstep/comm/mpi_interop.h"
+#include "lockstep/comm/shared_window.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -104,6 +110,90 @@ TEST(Messages, ADroppedSendStillArrives) {
   EXPECT_EQ(received, ramp(100, left_of(comm)));
 }
 
+// Nobody receives this long message yet. Whoever drops a send goes on at once, and its memory is its own again.
+TEST(Messages, ADroppedSendDoesNotWaitForItsReceiver) {
+  const Communicator& comm = world();
+  auto sent = ramp(1 << 20, comm.rank());
+  { const Request dropped = comm.isend(sent, right_of(comm), 8); }
+  std::ranges::fill(sent, -1.0F);
+  comm.barrier();
+  std::vector<float> received(sent.size());
+  comm.recv(received, left_of(comm), 8);
+  EXPECT_EQ(received, ramp(sent.size(), left_of(comm)));
+}
+
+// A long message that has begun to arrive cannot be taken back: its sender rests in the middle of it, outside MPI. What
+// comes later must not reach memory whose request is gone. (With a single copy by the kernel the message is there at
+// once; mpi.test_messages.in_parts runs this without.)
+TEST(Messages, NothingArrivesInMemoryWhoseRequestIsGone) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else sends";
+  const Communicator comm = Communicator::world();
+  const comm::SharedWindow memory(world(), sizeof(int));
+  const std::atomic_ref given_up(*reinterpret_cast<int*>(memory.segment(0).data()));
+  const std::vector<float> sent(1 << 20, 1.0F);
+  std::vector<float> received(sent.size());
+  if (comm.rank() == 0) {
+    Request outgoing = comm.isend(sent, 1, 5);
+    while (given_up.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    outgoing.wait();
+  } else if (comm.rank() == 1) {
+    MPI_Probe(0, 5, comm::handle_of(comm), MPI_STATUS_IGNORE);
+    EXPECT_THROW(
+        {
+          const Request lost = comm.irecv(received, 0, 5);
+          throw std::runtime_error("in between");
+        },
+        std::runtime_error);
+    std::ranges::fill(received, -1.0F);
+    given_up.store(1);
+  }
+  world().barrier();  // rank 0 has sent all of it
+  if (comm.rank() == 1) EXPECT_EQ(std::ranges::count(received, -1.0F), std::ssize(received));
+}
+
+using Values = std::vector<float>;
+
+TEST(Messages, AKeeperHoldsMemoryUntilTheMessageIsComplete) {
+  const Communicator& comm = world();
+  auto sent = std::make_shared<Values>(ramp(1 << 18, comm.rank())), received = std::make_shared<Values>(1 << 18);
+  const std::weak_ptr<Values> seen = sent;
+  Request incoming = comm.irecv(*received, left_of(comm), 3, received);
+  Request outgoing = comm.isend(*sent, right_of(comm), 3, sent);
+  sent.reset();
+  EXPECT_FALSE(seen.expired());
+  outgoing.wait();
+  EXPECT_TRUE(seen.expired());
+  incoming.wait();
+  EXPECT_EQ(*received, ramp(1 << 18, left_of(comm)));
+  EXPECT_FALSE(comm.has_abandoned());
+}
+
+// As above, but the message comes straight into memory that was handed over.
+TEST(Messages, AKeeperOutlivesAMessageThatCannotBeTakenBack) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else sends";
+  const Communicator comm = Communicator::world();
+  const comm::SharedWindow memory(world(), sizeof(int));
+  const std::atomic_ref given_up(*reinterpret_cast<int*>(memory.segment(0).data()));
+  const std::size_t n = 1 << 20;
+  if (comm.rank() == 0) {
+    const std::vector<float> sent(n, 1.0F);
+    Request outgoing = comm.isend(sent, 1, 5);
+    while (given_up.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    outgoing.wait();
+  } else if (comm.rank() == 1) {
+    MPI_Probe(0, 5, comm::handle_of(comm), MPI_STATUS_IGNORE);
+    auto received = std::make_shared<Values>(n);
+    const std::weak_ptr<Values> seen = received;
+    {
+      const Request lost = comm.irecv(*received, 0, 5, received);
+      received.reset();
+    }
+    EXPECT_EQ(seen.expired(), !comm.has_abandoned());
+    given_up.store(1);
+  }
+  world().barrier();
+}
+
 TEST(Messages, AnExceptionDoesNotHangInARequest) {
   // Nobody receives this long message: the destructor gives it up after a while.
   const Communicator comm = Communicator::world();
@@ -130,6 +220,20 @@ TEST(Messages, APoisonedCommunicatorDoesNotHangInARequest) {
   // Taken in after all, past the poison, so that no memory of ours is left in use.
   std::vector<float> received(1 << 20);
   MPI_Recv(received.data(), 1 << 20, MPI_FLOAT, left_of(comm), 4, comm::handle_of(comm), MPI_STATUS_IGNORE);
+  world().barrier();
+}
+
+// Nobody answers, and somebody else on this rank gives up: whoever waits learns why.
+TEST(Messages, AWaitEndsOnAPoisonedCommunicator) {
+  const Communicator comm = Communicator::world();
+  float never = 0;
+  Request incoming = comm.irecv(std::span(&never, 1), left_of(comm), 7);
+  const std::string error = error_of([&] {
+    const std::jthread other([&] { comm.poison("a step failed"); });
+    incoming.wait();
+  });
+  EXPECT_NE(error.find("[recv]"), std::string::npos) << error;
+  EXPECT_NE(error.find("a step failed"), std::string::npos) << error;
   world().barrier();
 }
 

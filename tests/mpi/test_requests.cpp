@@ -57,6 +57,32 @@ TEST(Requests, AnEvaluationEndsEarlyForTheRankThatAsksAndIsNotWhole) {
   EXPECT_EQ(rig.trainer->requests(), train::kCheckpointAsked);
 }
 
+// The last rank's loader, model or caller may fail in the middle of an evaluation: the others of its node do not wait.
+TEST(Requests, ARankThatFailsInAnEvaluationIsNotWaitedFor) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
+  const int last = world().size() - 1;
+  Rig rig(comm::Communicator::world(), {});
+  data::Loader evaluated(*rig.dataset, rig.trainer->sampler(*rig.dataset, {.shuffle = false, .global_batch = 64}), {},
+                         {.threads = 0});
+  int looks = 0;
+  rig.trainer->listen([&]() -> std::uint64_t {
+    if (world().rank() == last && ++looks > 2) throw Error("the disk is gone");
+    return 0;
+  });
+  try {
+    rig.trainer->evaluate(evaluated);
+    ADD_FAILURE() << "the evaluation ended as if nothing had happened";
+  } catch (const PeerError& error) {
+    EXPECT_NE(world().rank(), last) << error.what();
+    EXPECT_NE(std::string(error.what()).find(fmt::format("local rank {} of this node has failed", last)),
+              std::string::npos)
+        << error.what();
+  } catch (const Error& error) {
+    EXPECT_EQ(world().rank(), last) << "an onlooker's error: " << error.what();
+  }
+  world().barrier();
+}
+
 TEST(Requests, AreRememberedUntilTheyAreForgotten) {
   train::request(train::kCheckpointAsked);
   train::request(train::kStopAsked);

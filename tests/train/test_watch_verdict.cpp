@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <type_traits>
 
 namespace lockstep::train {
 namespace {
@@ -70,24 +71,27 @@ TEST(Verdict, APlaceIsToldInWords) {
   EXPECT_EQ(place_of({.rank = 0, .phase = Phase::Starting}), "before its first step, starting");
 }
 
+// Other processes find rows in shared memory and construct nothing there: a row is plain numbers, and zeros are a row.
+static_assert(std::is_trivially_copyable_v<Heartbeat::Row> && std::is_trivially_destructible_v<Heartbeat::Row>);
+
 TEST(Heartbeat, BeatsStayWhatTheyAreWhenTheRowMoves) {
   Heartbeat heartbeat;
   heartbeat.enter_step(5);
   heartbeat.touch_bucket(3);
   Heartbeat::Row row;
   heartbeat.attach(row);
-  EXPECT_EQ(row.step, 5);
-  EXPECT_EQ(row.bucket, 3);
-  EXPECT_EQ(row.sequence, 1U);
-  const std::uint64_t before = row.beats;
+  EXPECT_EQ(row.step.load(), 5);
+  EXPECT_EQ(row.bucket.load(), 3);
+  EXPECT_EQ(row.sequence.load(), 1U);
+  const std::uint64_t before = row.beats.load();
   heartbeat.wait();
-  EXPECT_EQ(row.waits, row.beats);
+  EXPECT_EQ(row.waits.load(), row.beats.load());
   heartbeat.beat();
-  EXPECT_NE(row.waits, row.beats) << "a beat ends the waiting";
-  EXPECT_GT(row.beats, before);
+  EXPECT_NE(row.waits.load(), row.beats.load()) << "a beat ends the waiting";
+  EXPECT_GT(row.beats.load(), before);
   heartbeat.detach();
   heartbeat.beat();
-  EXPECT_EQ(row.beats, before + 1) << "the row was given back";
+  EXPECT_EQ(row.beats.load(), before + 1) << "the row was given back";
 }
 
 }  // namespace

@@ -50,6 +50,12 @@ void require_number(const CommunicatorState& state, std::string_view operation, 
   state.require(element != Element::Byte, operation, "bytes are opaque: reduce u8 or a wider type");
 }
 
+void require_gathered(const CommunicatorState& state, const ConstBuffer& mine, const Buffer& all) {
+  state.require(all.count == mine.count * state.size && all.element == mine.element, "allgather",
+                "{} {} from each of {} ranks do not fill {} {}", mine.count, name_of(mine.element), state.size,
+                all.count, name_of(all.element));
+}
+
 }  // namespace
 
 std::string_view name_of(ReduceOp op) {
@@ -82,6 +88,43 @@ void Communicator::allreduce(Buffer data, ReduceOp op) const {
   });
 }
 
+Request Communicator::iallreduce(Buffer data, ReduceOp op, Keeper keeper) const {
+  constexpr std::string_view operation = "allreduce";
+  state_->begin(operation);
+  require_number(*state_, operation, data.element);
+  state_->require(data.element != Element::F16 && data.element != Element::BF16, operation,
+                  "{} is no type of MPI's: use the blocking form, or a wider type", name_of(data.element));
+  const Operation sum(*state_, op, data.element);
+  Request request(state_, {.kind = Request::Kind::Collective, .operation = operation, .element = data.element},
+                  std::move(keeper), false);
+  state_->for_each_chunk(data.count, data.element, [&](std::int64_t offset, int count) {
+    MPI_Request handle = MPI_REQUEST_NULL;
+    state_->verify(MPI_Iallreduce(MPI_IN_PLACE, data.part(offset, count).data, count, to_mpi(data.element), sum.get(),
+                                  state_->handle(), &handle),
+                   operation, "{} of {} {}", name_of(op), count, name_of(data.element));
+    request.add({pack_request(handle), count});
+  });
+  return request;
+}
+
+Request Communicator::iallgather(ConstBuffer mine, Buffer all, Keeper keeper) const {
+  constexpr std::string_view operation = "allgather";
+  state_->begin(operation);
+  require_gathered(*state_, mine, all);
+  state_->require(state_->fits_one_message(all.count, all.element), operation,
+                  "{} {} are no one message of at most {} bytes: use the blocking form", all.count,
+                  name_of(all.element), state_->message_limit);
+  Request request(state_, {.kind = Request::Kind::Collective, .operation = operation, .element = mine.element},
+                  std::move(keeper), false);
+  const auto count = static_cast<int>(mine.count);
+  const MPI_Datatype type = to_mpi(mine.element);
+  MPI_Request handle = MPI_REQUEST_NULL;
+  state_->verify(MPI_Iallgather(mine.data, count, type, all.data, count, type, state_->handle(), &handle), operation,
+                 "{} {} from each rank", count, name_of(mine.element));
+  request.add({pack_request(handle), count});
+  return request;
+}
+
 void Communicator::reduce(Buffer data, ReduceOp op, int root) const {
   state_->begin("reduce");
   state_->require_rank(root, "reduce", "root");
@@ -98,9 +141,7 @@ void Communicator::reduce(Buffer data, ReduceOp op, int root) const {
 
 void Communicator::allgather(ConstBuffer mine, Buffer all) const {
   state_->begin("allgather");
-  state_->require(all.count == mine.count * size() && all.element == mine.element, "allgather",
-                  "{} {} from each of {} ranks do not fill {} {}", mine.count, name_of(mine.element), size(), all.count,
-                  name_of(all.element));
+  require_gathered(*state_, mine, all);
   if (!state_->fits_one_message(all.count, all.element)) {
     allgatherv(mine, all, std::vector<std::int64_t>(static_cast<std::size_t>(size()), mine.count));
     return;

@@ -241,6 +241,8 @@ void Communicator::poison(std::string_view reason) const { state_->set_poison(re
 
 bool Communicator::poisoned() const { return state_->poison->set.load(std::memory_order_acquire); }
 
+bool Communicator::has_abandoned() const { return state_->poison->abandoned.load(std::memory_order_acquire); }
+
 void Communicator::abort(int code) const { abort_job(code); }
 
 }  // namespace lockstep::comm

@@ -90,6 +90,11 @@ class Communicator {
   void alltoallv(ConstBuffer send, std::span<const std::int64_t> send_counts, Buffer receive,
                  std::span<const std::int64_t> receive_counts) const;
 
+  // Started, and driven by the Request's test(); memory as for isend with a keeper. All ranks start them in one order.
+  // Of types that MPI knows (not f16 and bf16); what is gathered is one message.
+  [[nodiscard]] Request iallreduce(Buffer data, ReduceOp op, Keeper keeper) const;
+  [[nodiscard]] Request iallgather(ConstBuffer mine, Buffer all, Keeper keeper) const;
+
   template <Transferable T>
   T allreduce(T value, ReduceOp op) const {
     allreduce(Buffer(std::span<T>(&value, 1)), op);
@@ -122,8 +127,11 @@ class Communicator {
   // order.
   void send(ConstBuffer data, int destination, int tag = 0) const;
   void recv(Buffer data, int source, int tag = 0) const;
+  // Through a copy of the library's, or straight from and into memory that `keeper` keeps alive (see Keeper).
   [[nodiscard]] Request isend(ConstBuffer data, int destination, int tag = 0) const;
   [[nodiscard]] Request irecv(Buffer data, int source, int tag = 0) const;
+  [[nodiscard]] Request isend(ConstBuffer data, int destination, int tag, Keeper keeper) const;
+  [[nodiscard]] Request irecv(Buffer data, int source, int tag, Keeper keeper) const;
   // Sends and receives at once, so that pairs and rings cannot block.
   void sendrecv(ConstBuffer data, int destination, Buffer received, int source, int tag = 0) const;
 
@@ -131,6 +139,9 @@ class Communicator {
   // From now on every call on this communicator and its relatives throws, naming `reason`.
   void poison(std::string_view reason) const;
   bool poisoned() const;
+  // Whether MPI may still be at the memory of a message or collective that was given up, on this communicator or a
+  // relative: memory that their messages knew stays until the process ends.
+  bool has_abandoned() const;
   // Ends all ranks of the job.
   [[noreturn]] void abort(int code) const;
 
@@ -138,8 +149,8 @@ class Communicator {
   friend class CommunicatorFactory;
   friend class SharedWindow;
   explicit Communicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
-  Request start_send(ConstBuffer data, int destination, int tag, std::string_view operation) const;
-  Request start_recv(Buffer data, int source, int tag, std::string_view operation) const;
+  Request start_send(ConstBuffer data, int destination, int tag, Keeper keeper, bool copied) const;
+  Request start_recv(Buffer data, int source, int tag, Keeper keeper, bool copied) const;
 
   std::shared_ptr<CommunicatorState> state_;
 };

@@ -31,6 +31,8 @@ struct Poison {
   std::mutex mutex;
   std::string reason;
   std::chrono::steady_clock::time_point since;
+  // A message could not be taken back: MPI may be at memory that it knows until the job ends.
+  std::atomic<bool> abandoned{false};
 };
 
 // A handle that is freed with its owner while MPI lives, and forgotten after MPI_Finalize.
@@ -83,13 +85,16 @@ class CommunicatorState {
   // message_limit bytes, at least once, so that an empty message is still a message.
   template <class Body>
   void for_each_chunk(std::int64_t count, Element element, Body&& body) const {
-    const std::int64_t limit = std::max<std::int64_t>(1, message_limit / size_of(element));
+    const std::int64_t limit = chunk_limit(element);
     std::int64_t offset = 0;
     do {
       const std::int64_t part = std::min(count - offset, limit);
       body(offset, static_cast<int>(part));
       offset += part;
     } while (offset < count);
+  }
+  std::int64_t chunk_limit(Element element) const {
+    return std::max<std::int64_t>(1, message_limit / size_of(element));
   }
   bool fits_one_message(std::int64_t count, Element element) const { return count <= message_limit / size_of(element); }
 

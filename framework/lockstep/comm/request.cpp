@@ -1,14 +1,41 @@
 #include "lockstep/comm/request.h"
 
 #include <chrono>
-#include <exception>
+#include <cstring>
 #include <thread>
 #include <utility>
 
+#include "lockstep/comm/abandoned.h"
 #include "lockstep/comm/communicator_state.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/core/backoff.h"
 
 namespace lockstep::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// For what cannot be taken back. Once for all that a poison leaves, and no more after the first that took longer.
+constexpr std::chrono::seconds kPatience{1};
+
+Clock::time_point limit_of(const Poison& poison) {
+  if (poison.abandoned.load(std::memory_order_acquire)) return {};
+  return (poison.set.load(std::memory_order_acquire) ? poison.since : Clock::now()) + kPatience;
+}
+
+// Some looks in any case, as what is taken back takes some, too.
+bool completes_until(Clock::time_point limit, MPI_Request& handle) {
+  constexpr int kLooks = 16;
+  for (int looks = 0; looks < kLooks || Clock::now() < limit; ++looks) {
+    int complete = 0;
+    if (MPI_Test(&handle, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS) return handle == MPI_REQUEST_NULL;
+    if (complete != 0) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+}  // namespace
 
 Request::Request(Request&& other) noexcept { *this = std::move(other); }
 
@@ -16,10 +43,10 @@ Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
     withdraw();
     state_ = std::exchange(other.state_, nullptr);
-    receives_ = other.receives_;
-    peer_ = other.peer_;
-    tag_ = other.tag_;
-    element_ = other.element_;
+    what_ = other.what_;
+    keeper_ = std::exchange(other.keeper_, nullptr);
+    arrival_ = other.arrival_;
+    copied_ = other.copied_;
     first_ = other.first_;
     more_ = std::exchange(other.more_, {});
     parts_ = std::exchange(other.parts_, 0);
@@ -38,83 +65,71 @@ void Request::add(Part part) {
   }
 }
 
-bool Request::complete_next(bool block) {
-  Part& part = done_ == 0 ? first_ : more_[done_ - 1];
-  const std::string_view operation = receives_ ? "recv" : "send";
-  const std::string_view direction = receives_ ? "from" : "to";
-  MPI_Request handle = unpack_request(part.handle);
+std::string Request::describe(const Part& part) const {
+  const std::string what = fmt::format("{} {}", part.count, name_of(what_.element));
+  if (what_.kind == Kind::Collective) return what;
+  return fmt::format("{} {} rank {}, tag {}", what, what_.kind == Kind::Receive ? "from" : "to", what_.peer, what_.tag);
+}
+
+bool Request::complete_next() {
+  Part& next = part(done_);
+  MPI_Request handle = unpack_request(next.handle);
   MPI_Status status;
   int complete = 1;
-  const int code = block ? MPI_Wait(&handle, &status) : MPI_Test(&handle, &complete, &status);
-  part.handle = pack_request(handle);
-  state_->verify(code, operation, "{} {} {} rank {}, tag {}", part.count, name_of(element_), direction, peer_, tag_);
+  const int code = MPI_Test(&handle, &complete, &status);
+  next.handle = pack_request(handle);
+  if (code != MPI_SUCCESS) state_->verify(code, what_.operation, "{}", describe(next));
   if (complete == 0) {
+    // It may never be, and whoever waits is to learn why.
+    if (state_->poison->set.load(std::memory_order_acquire)) state_->begin(what_.operation);
     return false;
   }
   ++done_;
-  if (receives_) {
+  if (what_.kind == Kind::Receive) {
     int received = 0;
-    state_->verify(MPI_Get_count(&status, to_mpi(element_), &received), operation, "count from rank {}", peer_);
-    if (received != part.count) {
-      state_->fail_transfer(operation, fmt::format("{} {} from rank {}, tag {}: expected {}", received,
-                                                   name_of(element_), peer_, tag_, part.count));
+    state_->verify(MPI_Get_count(&status, to_mpi(what_.element), &received), what_.operation, "count from rank {}",
+                   what_.peer);
+    if (received != next.count) {
+      state_->fail_transfer(what_.operation, fmt::format("{} {} from rank {}, tag {}: expected {}", received,
+                                                         name_of(what_.element), what_.peer, what_.tag, next.count));
     }
   }
   return true;
 }
 
+void Request::finish() {
+  if (arrival_.bytes > 0) std::memcpy(arrival_.to, arrival_.from, arrival_.bytes);
+  keeper_.reset();
+  state_.reset();
+}
+
 bool Request::test() {
   while (active()) {
-    if (!complete_next(false)) {
-      return false;
-    }
-    if (done_ == parts_) {
-      state_.reset();
-    }
+    if (!complete_next()) return false;
+    if (done_ == parts_) finish();
   }
   return true;
 }
 
 void Request::wait() {
-  while (active()) {
-    complete_next(true);
-    if (done_ == parts_) {
-      state_.reset();
-    }
-  }
+  for (Backoff pause; !test();) pause.pause();
 }
 
-// A receive can be taken back; a send cannot, so it is waited for. While an exception passes through, and on a poisoned
-// communicator, the other side may never come: after a second (one for all that the poison leaves) the handle is given
-// up, since a job that is about to end must not hang here.
 void Request::withdraw() noexcept {
-  if (!active()) {
-    return;
+  if (!active()) return;
+  const std::shared_ptr<CommunicatorState> state = std::move(state_);
+  const Keeper keeper = std::move(keeper_);
+  if (!Environment::active()) return;
+  // A copy of the bytes to be sent is nobody's else: it can be left to MPI at once.
+  const bool waits = !(copied_ && what_.kind == Kind::Send);
+  for (std::size_t i = done_; i < parts_; ++i) {
+    MPI_Request handle = unpack_request(part(i).handle);
+    if (handle == MPI_REQUEST_NULL) continue;
+    if (what_.kind == Kind::Receive) MPI_Cancel(&handle);
+    if (completes_until(waits ? limit_of(*state->poison) : Clock::time_point{}, handle)) continue;
+    if (waits) state->poison->abandoned.store(true, std::memory_order_release);
+    abandon({state, handle, keeper});
   }
-  if (Environment::active()) {
-    const bool poisoned = state_->poison->set.load(std::memory_order_acquire);
-    const bool may_give_up = poisoned || std::uncaught_exceptions() > 0;
-    const auto deadline =
-        (poisoned ? state_->poison->since : std::chrono::steady_clock::now()) + std::chrono::seconds(1);
-    for (std::size_t i = done_; i < parts_; ++i) {
-      MPI_Request handle = unpack_request(i == 0 ? first_.handle : more_[i - 1].handle);
-      if (handle == MPI_REQUEST_NULL) {
-        continue;
-      }
-      if (receives_) {
-        MPI_Cancel(&handle);
-      }
-      int complete = 0;
-      while (MPI_Test(&handle, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS && complete == 0 &&
-             !(may_give_up && std::chrono::steady_clock::now() > deadline)) {
-        std::this_thread::yield();
-      }
-      if (handle != MPI_REQUEST_NULL) {
-        MPI_Request_free(&handle);
-      }
-    }
-  }
-  state_.reset();
 }
 
 void wait_all(std::span<Request> requests) {

@@ -1,12 +1,17 @@
-// A message under way, from Communicator::isend or irecv; completes in test() or wait(). The buffer stays the caller's
-// and must live until then. Move-only; one thread at a time. A Request dropped while active is withdrawn or waited for,
-// so MPI never writes into memory that is gone. test() and wait() throw lockstep::Error if MPI fails or if the message
-// that arrived is of another length than the buffer.
+// A message or a collective under way, from Communicator::isend, irecv, iallreduce or iallgather; completes in test()
+// or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error if MPI fails, if a message that
+// arrived is of another length than the buffer, or if the communicator is poisoned and this is not complete.
+//
+// A Request that is dropped while active does not wait for other ranks: a receive is taken back; a send, which MPI
+// cannot take back, still arrives. What cannot be taken back and has not completed a second later is left to MPI, with
+// memory that stays (see Keeper). After the Request MPI is not at the caller's memory any more.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/comm/buffer.h"
@@ -14,6 +19,14 @@
 namespace lockstep::comm {
 
 class CommunicatorState;
+
+// Keeps the memory of a message alive as long as MPI may be at it, which may be until the process ends. Messages that
+// are started without one go through memory of the library's: their bytes are copied. An empty one says that the memory
+// stays by itself, as that of a SharedWindow does.
+using Keeper = std::shared_ptr<const void>;
+
+// Memory that nobody frees any more: an owner's that ends when Communicator::has_abandoned().
+void keep_for_ever(Keeper memory);
 
 class Request {
  public:
@@ -30,21 +43,39 @@ class Request {
 
  private:
   friend class Communicator;
+  enum class Kind : std::uint8_t { Send, Receive, Collective };
+  // What it is, for messages; `peer` and `tag` not of a collective.
+  struct What {
+    Kind kind = Kind::Send;
+    std::string_view operation = {};
+    int peer = 0, tag = 0;
+    Element element = Element::Byte;
+  };
   // One MPI message; a long one has several. `handle` is MPI's request, of whatever type, in its bytes.
   struct Part {
     std::uintptr_t handle = 0;
     int count = 0;
   };
-  Request(std::shared_ptr<CommunicatorState> state, bool receives, int peer, int tag, Element element)
-      : state_(std::move(state)), receives_(receives), peer_(peer), tag_(tag), element_(element) {}
+  // Of a receive through memory of the library's: what is copied once all of it is there.
+  struct Arrival {
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::size_t bytes = 0;
+  };
+  Request(std::shared_ptr<CommunicatorState> state, const What& what, Keeper keeper, bool copied)
+      : state_(std::move(state)), what_(what), keeper_(std::move(keeper)), copied_(copied) {}
   void add(Part part);
-  bool complete_next(bool block);
+  Part& part(std::size_t i) { return i == 0 ? first_ : more_[i - 1]; }
+  std::string describe(const Part& part) const;
+  bool complete_next();
+  void finish();
   void withdraw() noexcept;
 
   std::shared_ptr<CommunicatorState> state_;
-  bool receives_ = false;
-  int peer_ = 0, tag_ = 0;
-  Element element_ = Element::Byte;
+  What what_;
+  Keeper keeper_;
+  Arrival arrival_;
+  bool copied_ = false;  // the memory of the message is the library's, and `keeper_` alone holds it
   // The first part lies here, so that an ordinary message costs no allocation.
   Part first_;
   std::vector<Part> more_;

@@ -2,15 +2,15 @@
 
 #include <sys/statvfs.h>
 
-#include <atomic>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <utility>
 
+#include "lockstep/comm/abandoned.h"
 #include "lockstep/comm/communicator_state.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/shared_number.h"
 #include "lockstep/core/tensor.h"
 
 namespace lockstep::comm {
@@ -30,22 +30,25 @@ std::byte* page_within(void* base) {
 struct SharedWindow::Handle {
   enum State : int { InUse, Leaving, Failing };
   std::shared_ptr<CommunicatorState> comm;
+  std::shared_ptr<std::byte[]> alone = {};  // of a node of one rank, which has no window
   MPI_Win window = MPI_WIN_NULL;
   int exceptions = std::uncaught_exceptions();
-  std::vector<std::atomic<int>*> states = {};  // by rank, in the page before its segment
+  std::vector<SharedNumber<int>*> states = {};  // by rank, in the page before its segment
 
-  // Freeing is collective. A rank that is failing says so and goes on, and nobody waits for it in MPI: the window is
-  // then left to the job's end.
+  // Freeing is collective. A rank that is failing, or to whose memory a message may still come, says so and goes on,
+  // and nobody waits for it in MPI: the window is then left to the job's end.
   ~Handle() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (window == MPI_WIN_NULL || finalized != 0 || states.empty()) return;
-    const bool failing = comm->poison->set || std::uncaught_exceptions() > exceptions;
-    *states[static_cast<std::size_t>(comm->rank)] = failing ? Failing : Leaving;
+    if (finalized != 0) return;
+    if (alone && comm->poison->abandoned) keep_for_ever(std::move(alone));
+    if (window == MPI_WIN_NULL || states.empty()) return;
+    const bool failing = comm->poison->set || comm->poison->abandoned || std::uncaught_exceptions() > exceptions;
+    states[static_cast<std::size_t>(comm->rank)]->store(failing ? Failing : Leaving);
     if (failing) return;
-    for (const std::atomic<int>* state : states) {
-      for (Backoff wait; *state == InUse;) wait.pause();
-      if (*state == Failing) return;
+    for (const SharedNumber<int>* state : states) {
+      for (Backoff wait; state->load() == InUse;) wait.pause();
+      if (state->load() == Failing) return;
     }
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
@@ -60,9 +63,11 @@ std::size_t shared_memory_room() {
 
 SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   if (node.size() == 1) {
-    alone_ = std::shared_ptr<std::byte[]>(allocate_aligned(bytes));
-    if (bytes > 0) std::memset(alone_.get(), 0, bytes);
-    segments_.emplace_back(alone_.get(), bytes);
+    handle_ = std::make_unique<Handle>();
+    handle_->comm = node.state_;
+    handle_->alone = allocate_aligned(bytes);
+    if (bytes > 0) std::memset(handle_->alone.get(), 0, bytes);
+    segments_.emplace_back(handle_->alone.get(), bytes);
     return;
   }
   const std::vector<std::int64_t> sizes = node.allgather(static_cast<std::int64_t>(bytes));
@@ -78,7 +83,7 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   handle_ = std::make_unique<Handle>();
   handle_->comm = node.state_;
   void* base = nullptr;
-  std::vector<std::atomic<int>*> states;
+  std::vector<SharedNumber<int>*> states;
   CommunicatorState& state = *handle_->comm;
   state.begin("shared window");
   state.verify(MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole_pages(bytes) + 2 * kPage), 1, MPI_INFO_NULL,
@@ -92,9 +97,9 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
                  "segment of rank {}", r);
     std::byte* page = page_within(base);
     segments_.emplace_back(page + kPage, static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
-    states.push_back(reinterpret_cast<std::atomic<int>*>(page));
+    states.push_back(reinterpret_cast<SharedNumber<int>*>(page));
   }
-  new (states[static_cast<std::size_t>(node.rank())]) std::atomic<int>(Handle::InUse);
+  states[static_cast<std::size_t>(node.rank())]->store(Handle::InUse);
   // Touched now and here: pages lie near the rank that brings them, and a node without memory says so at the start.
   std::memset(segment(node.rank()).data(), 0, bytes);
   node.barrier();

@@ -25,8 +25,7 @@ class SharedWindow {
 
  private:
   struct Handle;
-  std::unique_ptr<Handle> handle_;  // null for a node of one rank
-  std::shared_ptr<std::byte[]> alone_;
+  std::unique_ptr<Handle> handle_;
   std::vector<std::span<std::byte>> segments_;
 };
 

@@ -4,8 +4,9 @@
 // node of a plan.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include "lockstep/core/shared_number.h"
 
 namespace lockstep {
 
@@ -14,17 +15,17 @@ class Heartbeat {
   enum class Phase : std::uint32_t { Starting, Outside, Loading, Step, Evaluating, Saving, Ending };
 
   struct alignas(64) Row {
-    std::atomic<std::uint64_t> beats{0};  // grows with whatever this rank does
-    std::atomic<std::uint64_t> waits{0};  // equals `beats` while the rank waits for other ranks
+    SharedNumber<std::uint64_t> beats{0};  // grows with whatever this rank does
+    SharedNumber<std::uint64_t> waits{0};  // equals `beats` while the rank waits for other ranks
     // Phases entered so far: ranks enter the same ones in the same order, so the least number is who is last.
-    std::atomic<std::uint64_t> sequence{0};
-    std::atomic<std::int64_t> step{0};
-    std::atomic<std::int32_t> bucket{-1};  // of gradients: the last that was touched in this step
-    std::atomic<Phase> phase{Phase::Starting};
-    std::atomic<std::int32_t> process{0};
-    std::atomic<std::int64_t> process_start{0};  // core/process_state.h
-    std::atomic<std::uint32_t> watches{0};       // grows while the process's watchdog is awake
-    std::atomic<std::int32_t> stack_signal{0};   // that makes it write its stack; 0: none
+    SharedNumber<std::uint64_t> sequence{0};
+    SharedNumber<std::int64_t> step{0};
+    SharedNumber<std::int32_t> bucket{-1};  // of gradients: the last that was touched in this step
+    SharedNumber<Phase> phase{Phase::Starting};
+    SharedNumber<std::int32_t> process{0};
+    SharedNumber<std::int64_t> process_start{0};  // core/process_state.h
+    SharedNumber<std::uint32_t> watches{0};       // grows while the process's watchdog is awake
+    SharedNumber<std::int32_t> stack_signal{0};   // that makes it write its stack; 0: none
   };
 
   Heartbeat() = default;
@@ -59,11 +60,11 @@ class Heartbeat {
 
  private:
   void move_to(Row& row) {
-    row.step = row_->step.load();
-    row.bucket = row_->bucket.load();
-    row.phase = row_->phase.load();
-    row.sequence = sequence_;
-    row.beats = ++beats_;
+    row.step.store(row_->step.load());
+    row.bucket.store(row_->bucket.load());
+    row.phase.store(row_->phase.load());
+    row.sequence.store(sequence_);
+    row.beats.store(++beats_);
     row_ = &row;
   }
 

@@ -7,6 +7,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 
 namespace lockstep {
 namespace {
@@ -151,10 +152,19 @@ void Allreduce::allreduce(comm::ConstBuffer in, comm::Buffer out, comm::ReduceOp
   } catch (const comm::AgreedError&) {
     throw;
   } catch (...) {
-    failed_ = true;
-    board_->fail();
+    give_up();
     throw;
   }
+}
+
+// Messages of the call may lie in the caller's memory, which is gone when the caller has the error.
+void Allreduce::give_up() {
+  failed_ = true;
+  board_->fail();
+  transport_.reset();  // nothing drives it any more
+  if (comm_.has_abandoned())
+    log()->error("[allreduce] rank {}: MPI may go on reading and writing the memory of the call that failed: {}",
+                 comm_.rank(), comm::current_error());
 }
 
 // Each rank its slice, from all ranks' inputs to all ranks' outputs.
@@ -262,7 +272,10 @@ void Allreduce::start_exchange(const Pass& pass, std::int64_t index, int slice) 
       open.push_back(operands_[0]);
       continue;
     }
-    if (!lane.open) lane.open = allocate_aligned(tree_->sums.size() * static_cast<std::size_t>(chunk_bytes_));
+    if (!lane.open) {
+      lane.open = allocate_aligned(tree_->sums.size() * static_cast<std::size_t>(chunk_bytes_));
+      transport_->keep(lane.open);
+    }
     outs_.assign(1, lane.open.get() + static_cast<std::int64_t>(i) * chunk_bytes_);
     tree_reduce({.element = pass.in.element, .op = pass.op, .merges = sum.merges}, operands_, range.size(), outs_);
     open.push_back(outs_[0]);

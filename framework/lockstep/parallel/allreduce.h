@@ -4,7 +4,9 @@
 // is small travels with the call. Between domains the drivers of a slice exchange it in messages. All paths but `Mpi`
 // follow the one reduction tree over ranks: they give the same bits. Construction, destruction, allocate() and
 // allreduce() are collective, from one thread at a time. Wrong or differing calls throw AgreedError on all ranks; where
-// MPI or a rank fails the engine is out of use.
+// MPI or a rank fails the engine is out of use. Messages of the failed call are taken back, so that its memory is the
+// caller's again; if one cannot be, half-way from or to a rank that answers no more, the log says so, and then memory
+// that is not from allocate() has to stay.
 #pragma once
 
 #include <cstdint>
@@ -78,6 +80,7 @@ class Allreduce {
   void start_exchange(const Pass& pass, std::int64_t index, int slice);
   Range slice_of(Range chunk, int slice) const;
   bool drives(int slice) const { return domains_.driver(domains_.mine(), slice) == domains_.rank; }
+  void give_up();
   const void* operand(const Pass& pass, std::int64_t index, int local_rank, std::int64_t element) const;
   std::byte* staging(int local_rank, std::int64_t index) const;
   std::uint32_t flag_value(std::int64_t chunks) const { return base_ + static_cast<std::uint32_t>(chunks); }
@@ -102,7 +105,7 @@ class Allreduce {
   std::uint32_t direct_ = 0;  // calls that were reduced in place
   struct Lane {               // of one slice that this rank drives, in one slot
     SliceExchange exchange;
-    AlignedBuffer open;  // the domain's open sums, where they are not operands themselves
+    std::shared_ptr<std::byte[]> open;  // the domain's open sums, where they are not operands themselves
   };
   std::vector<std::vector<Lane>> lanes_;  // by slot
   std::vector<int> slices_;               // that this rank drives

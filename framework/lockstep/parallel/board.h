@@ -3,13 +3,13 @@
 // raised a flag is seen by whoever saw the flag. Any thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/shared_number.h"
 
 namespace lockstep {
 
@@ -27,17 +27,16 @@ class Board {
   bool reached(int rank, int flag, std::uint32_t value) const {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
-  // Both throw PeerError if a rank that is waited for has failed: what it owes will never come.
+  // Both throw PeerError if a rank that has not come so far has failed: what it owes will never come.
   bool awaited(int rank, int flag, std::uint32_t value) const {
     if (reached(rank, flag, value)) return true;
     check_alive(rank);
     return false;
   }
   bool all_reached(int flag, std::uint32_t value) const {
-    for (int r = 0; r < size(); ++r) {
-      if (!awaited(r, flag, value)) return false;
-    }
-    return true;
+    bool all = true;
+    for (int r = 0; r < size(); ++r) all = awaited(r, flag, value) && all;  // one that is late hides no failure
+    return all;
   }
   // Throws PeerError if one has, whatever its flags say.
   void check_alive() const {
@@ -53,9 +52,11 @@ class Board {
       throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
   }
   struct alignas(64) Flag {  // one per cache line: a flag's readers do not slow another's writer
-    std::atomic<std::uint32_t> value;
+    SharedNumber<std::uint32_t> value;
   };
-  std::atomic<std::uint32_t>& at(int rank, int flag) const { return rows_[static_cast<std::size_t>(rank)][flag].value; }
+  SharedNumber<std::uint32_t>& at(int rank, int flag) const {
+    return rows_[static_cast<std::size_t>(rank)][flag].value;
+  }
 
   std::vector<Flag*> rows_;
   int local_rank_;

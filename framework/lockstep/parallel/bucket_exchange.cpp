@@ -27,7 +27,10 @@ void BucketReducer::exchange(Lane& lane) {
   const Bucket& b = at(piece.bucket);
   const Range mine = part(piece, domains_.mine());
   lane.since = Trace::Clock::now();
-  if (!lane.memory) lane.memory = allocate_aligned(lane_bytes_);
+  if (!lane.memory) {
+    lane.memory = allocate_aligned(lane_bytes_);
+    transport_.keep(lane.memory);
+  }
   lane.next = lane.memory.get();
   lane.phase = Phase::Exchange;
   lane.messages.clear();

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -114,7 +115,7 @@ class BucketReducer {
   };
   // A piece under way between domains, and memory for it.
   struct Lane {
-    AlignedBuffer memory;
+    std::shared_ptr<std::byte[]> memory;
     const Piece* piece = nullptr;
     Phase phase = Phase::Exchange;
     std::vector<Transport::Ticket> tickets = {};

@@ -146,20 +146,25 @@ void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {
 
 MessageControl::MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size)
     : comm_(comm.duplicate()),
-      transport_(comm_),
       flags_(Board::bytes(ControlBlock::kFlags) + kAlignment),
-      blocks_(ControlBlock::bytes(world, size)) {
+      blocks_(std::make_shared<std::vector<std::byte>>(ControlBlock::bytes(world, size))),
+      transport_(comm_) {
+  transport_.keep(blocks_);
   void* row = flags_.data();
   std::size_t room = flags_.size();
   std::align(kAlignment, Board::bytes(ControlBlock::kFlags), row, room);
   const std::array<std::span<std::byte>, 1> rows{std::span(static_cast<std::byte*>(row), room)};
   board_ = std::make_unique<Board>(rows, 0);
-  block_ = std::make_unique<ControlBlock>(transport_, *board_, blocks_, Domains::single_ranks(world.rank, world.size),
+  block_ = std::make_unique<ControlBlock>(transport_, *board_, *blocks_, Domains::single_ranks(world.rank, world.size),
                                           world, size);
 }
 
 void MessageControl::finish() {
-  for (Backoff wait; !block_->complete(); wait.pause()) block_->progress();
+  const auto is_complete = [this] {
+    block_->progress();
+    return block_->complete();
+  };
+  for (Backoff wait; !is_complete(); wait.pause()) work_();
   block_->total();
 }
 

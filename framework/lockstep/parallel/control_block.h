@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -80,12 +81,17 @@ class MessageControl {
  public:
   MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size);
   ControlBlock& block() { return *block_; }
-  void finish();  // until complete, and total()
+  // Until complete, and total(). Throws Error where the communicator is poisoned, and what `work` throws.
+  void finish();
+  // Called again and again while finish() waits for other ranks: what `work` knows of their failures ends it.
+  void while_waiting(std::function<void()> work) { work_ = std::move(work); }
 
  private:
   comm::Communicator comm_;
+  std::vector<std::byte> flags_;
+  std::shared_ptr<std::vector<std::byte>> blocks_;  // that messages lie in
   CommTransport transport_;
-  std::vector<std::byte> flags_, blocks_;
+  std::function<void()> work_ = [] {};
   std::unique_ptr<Board> board_;
   std::unique_ptr<ControlBlock> block_;
 };

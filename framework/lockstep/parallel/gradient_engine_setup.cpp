@@ -152,6 +152,8 @@ GradientEngine::~GradientEngine() {
   } catch (const std::exception& error) {
     log()->error("[gradients] the last update is not complete: {}", error.what());
   }
+  thread_.reset();
+  if (options_.reduction.hook != nullptr) options_.reduction.hook->end();
 }
 
 // Pages of the others' windows become this rank's too when it sums its slice of their gradients.

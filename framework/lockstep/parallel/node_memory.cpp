@@ -15,6 +15,10 @@ NodeMemory::NodeMemory(const comm::Communicator& comm, Domains domains, bool sha
       leaders_(comm.split(domains_.local_rank() == 0 ? 0 : 1, comm.rank())),
       share_(share && domains_.slices() > 1) {}
 
+NodeMemory::~NodeMemory() {
+  if (comm_.has_abandoned()) comm::keep_for_ever(std::make_shared<std::vector<AlignedBuffer>>(std::move(private_)));
+}
+
 const comm::SharedWindow& NodeMemory::make_window(std::size_t bytes) {
   comm::agree(comm_, std::nullopt);
   comm::collectively(comm_, [&] { windows_.emplace_back(local_, bytes); });
@@ -24,7 +28,10 @@ const comm::SharedWindow& NodeMemory::make_window(std::size_t bytes) {
 std::span<std::byte> NodeMemory::own(std::size_t bytes) { return make_window(bytes).segment(domains_.local_rank()); }
 
 std::span<std::byte> NodeMemory::common(std::size_t bytes) {
-  if (!share_) return from_heap(bytes);
+  if (!share_) {
+    private_.push_back(allocate_aligned(bytes));
+    return {private_.back().get(), bytes};
+  }
   return make_window(fills_common() ? bytes : 0).segment(0);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <vector>
 
 #include "lockstep/comm/shared_window.h"
 #include "lockstep/parallel/domains.h"
@@ -15,6 +16,8 @@ class NodeMemory : public ParameterMemory {
  public:
   // `comm` outlives this.
   NodeMemory(const comm::Communicator& comm, Domains domains, bool share);
+  // Messages that were given up may still come: then memory that they may come to stays.
+  ~NodeMemory() override;
 
   std::span<std::byte> own(std::size_t bytes) override;
   std::span<std::byte> common(std::size_t bytes) override;
@@ -38,6 +41,7 @@ class NodeMemory : public ParameterMemory {
   comm::Communicator leaders_;  // those who fill common memory; of the others, the others
   bool share_;
   std::deque<comm::SharedWindow> windows_;
+  std::vector<AlignedBuffer> private_;  // of common(), where nothing is shared
 };
 
 }  // namespace lockstep

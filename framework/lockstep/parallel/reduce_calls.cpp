@@ -20,14 +20,12 @@ void wait_until(const Condition& condition) {
 
 ReduceCalls::ReduceCalls(Transport& transport, Board& board, std::span<const std::span<std::byte>> memory,
                          const Domains& domains, const DomainTree& tree)
-    : transport_(transport),
-      board_(board),
-      domains_(domains),
-      tree_(tree),
-      local_rank_(domains.local_rank()),
-      headers_(static_cast<std::size_t>(domains.count())) {
+    : transport_(transport), board_(board), domains_(domains), tree_(tree), local_rank_(domains.local_rank()) {
   for (std::span<std::byte> m : memory) memory_.push_back(m.data());
-  if (domains.count() > 1 && local_rank_ == 0) open_.resize(tree.order.size() * static_cast<std::size_t>(kInline));
+  messages_->headers.resize(static_cast<std::size_t>(domains.count()));
+  if (domains.count() > 1 && local_rank_ == 0)
+    messages_->open.resize(tree.order.size() * static_cast<std::size_t>(kInline));
+  transport_.keep(messages_);
 }
 
 // Two of each, used in turn: who makes the next call but one knows that all have made the next, and read this.
@@ -98,14 +96,15 @@ void ReduceCalls::reduce_domain(const ReduceCall& call, void* out) {
 void ReduceCalls::ask_domains(const ReduceCall& call) {
   Answer& a = answer();
   a.verdict = verdict_of_domain();
-  headers_[static_cast<std::size_t>(domains_.mine())] = {call, a.verdict};
+  messages_->headers[static_cast<std::size_t>(domains_.mine())] = {call, a.verdict};
   exchange_headers(a.verdict);
   if (a.verdict.rank < 0 && call.count > 0 && call.bytes() <= kInline) exchange_data(call, a.data.data());
 }
 
 void ReduceCalls::exchange_headers(Verdict& verdict) {
+  std::vector<Header>& headers = messages_->headers;
   const auto message = [&](int domain) {
-    return comm::Buffer(&headers_[static_cast<std::size_t>(domain)], sizeof(Header), comm::Element::Byte);
+    return comm::Buffer(&headers[static_cast<std::size_t>(domain)], sizeof(Header), comm::Element::Byte);
   };
   for (int d = 0; d < domains_.count(); ++d) {
     if (d == domains_.mine()) continue;
@@ -113,11 +112,11 @@ void ReduceCalls::exchange_headers(Verdict& verdict) {
     tickets_.push_back(transport_.send(message(domains_.mine()), domains_.of(d)[0], 0));
   }
   drive_all();
-  verdict = headers_[0].verdict;
+  verdict = headers[0].verdict;
   for (int d = 1; d < domains_.count(); ++d) {
-    const Header& header = headers_[static_cast<std::size_t>(d)];
+    const Header& header = headers[static_cast<std::size_t>(d)];
     if (verdict.rank < 0) verdict = header.verdict;
-    compare(verdict, domains_.of(d)[0], header.call, domains_.of(0)[0], headers_[0].call);
+    compare(verdict, domains_.of(d)[0], header.call, domains_.of(0)[0], headers[0].call);
   }
 }
 
@@ -152,7 +151,10 @@ void ReduceCalls::exchange_data(const ReduceCall& call, void* out) {
 }
 
 void ReduceCalls::drive_all() {
-  wait_until([&] { return transport_.all_done(tickets_); });
+  wait_until([&] {
+    board_.check_alive();
+    return transport_.all_done(tickets_);
+  });
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -78,7 +79,7 @@ class ReduceCalls {
   void ask_domains(const ReduceCall& call);
   void exchange_headers(Verdict& verdict);
   void exchange_data(const ReduceCall& call, void* out);
-  std::byte* open_sum(std::size_t i) { return open_.data() + i * static_cast<std::size_t>(kInline); }
+  std::byte* open_sum(std::size_t i) { return messages_->open.data() + i * static_cast<std::size_t>(kInline); }
   void drive_all();
 
   Transport& transport_;
@@ -90,8 +91,11 @@ class ReduceCalls {
   std::uint32_t number_ = 0;  // of calls
   bool broken_ = false;       // messages of a refused call may be left
   std::vector<const void*> operands_;
-  std::vector<Header> headers_;  // by domain
-  std::vector<std::byte> open_;  // open sums by place in the tree's order
+  struct Messages {
+    std::vector<Header> headers;  // by domain
+    std::vector<std::byte> open;  // open sums by place in the tree's order
+  };
+  std::shared_ptr<Messages> messages_ = std::make_shared<Messages>();
   std::vector<Transport::Ticket> tickets_;
 };
 

@@ -28,6 +28,7 @@ void SliceExchange::start(const Work& work) {
   if (tree_.order.size() * line > capacity_) {
     capacity_ = tree_.order.size() * line;
     memory_ = allocate_aligned(capacity_);
+    transport_.keep(memory_);
   }
   operands_.clear();
   for (std::size_t i = 0; i < tree_.order.size(); ++i) {

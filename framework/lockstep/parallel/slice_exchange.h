@@ -3,6 +3,7 @@
 // over plain messages; one thread.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,7 +50,7 @@ class SliceExchange {
   comm::ReduceOp op_ = comm::ReduceOp::Sum;
   std::int64_t n_ = 0;
   std::byte* result_ = nullptr;
-  AlignedBuffer memory_;  // others' open sums of my part
+  std::shared_ptr<std::byte[]> memory_;  // others' open sums of my part
   std::size_t capacity_ = 0;
   std::vector<const void*> operands_;  // by open sum of the tree
   std::vector<Transport::Ticket> tickets_;

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Transport::Ticket CommTransport::keep(comm::Request request) {
+Transport::Ticket CommTransport::hold(comm::Request request) {
   if (free_.empty()) {
     free_.push_back(static_cast<Ticket>(requests_.size()));
     requests_.emplace_back();

@@ -14,18 +14,23 @@ namespace lockstep {
 
 class TreeCollective : public Collective {
  public:
-  explicit TreeCollective(const comm::Communicator& comm) : comm_(comm.duplicate()), transport_(comm_) {}
+  explicit TreeCollective(const comm::Communicator& comm) : comm_(comm.duplicate()), transport_(comm_) {
+    transport_.keep(messages_);
+  }
 
   void allreduce_sum(std::span<double> values) override;
   // Called again and again while a sum waits for other ranks, which may themselves wait for what `work` drives.
   void while_waiting(std::function<void()> work) { work_ = std::move(work); }
 
  private:
-  void exchange(int level, std::span<const double> mine, std::span<double> theirs);
+  void exchange(int level, std::size_t count);
 
   comm::Communicator comm_;  // for nothing else
+  struct Messages {
+    std::vector<double> sent, received;
+  };
+  std::shared_ptr<Messages> messages_ = std::make_shared<Messages>();
   CommTransport transport_;
-  std::vector<double> received_;
   std::vector<Transport::Ticket> tickets_;
   std::function<void()> work_ = [] {};
 };

@@ -5,25 +5,38 @@
 #include <thread>
 
 namespace lockstep::train {
+namespace {
+
+constexpr int kTag = 0;
+
+}  // namespace
 
 NodeNews::NodeNews(comm::Communicator leaders) : leaders_(std::move(leaders)) {
   const auto now = Clock::now();
   for (int node = 0; node < leaders_.size(); ++node) {
     const bool talks = leaders_.is_root() ? node > 0 : node == 0;
-    if (talks)
-      peers_.push_back({.node = node, .out = {}, .in = {}, .state = {}, .sending = {}, .receiving = {}, .heard = now});
+    if (talks) peers_.push_back({.node = node, .state = {}, .sending = {}, .receiving = {}, .heard = now});
   }
   for (Peer& peer : peers_) receive(peer);  // they stay where they are from now on
 }
 
-void NodeNews::receive(Peer& peer) { peer.receiving = leaders_.irecv(comm::Buffer(std::span(peer.in)), peer.node); }
+void NodeNews::receive(Peer& peer) {
+  peer.receiving = leaders_.irecv(comm::Buffer(std::span(peer.mail->in)), peer.node, kTag, peer.mail);
+}
+
+void NodeNews::send(Peer& peer, const Words& words) {
+  peer.mail->out = words;
+  peer.sending =
+      leaders_.isend(comm::ConstBuffer(std::span<const std::uint64_t>(peer.mail->out)), peer.node, kTag, peer.mail);
+}
 
 // Whether a word has come.
 bool NodeNews::listen(Peer& peer, Clock::time_point now) {
   if (peer.left || !peer.receiving.test()) return false;
   peer.heard = now;
-  peer.state = {.least = peer.in[0], .all_wait = peer.in[1] != 0};
-  peer.left = peer.in[2] != 0;
+  const Words& words = peer.mail->in;
+  peer.state = {.least = words[0], .all_wait = words[1] != 0};
+  peer.left = words[2] != 0;
   if (!peer.left) receive(peer);
   return true;
 }
@@ -49,8 +62,7 @@ void NodeNews::exchange(const State& mine, Clock::time_point now) {
                    .all_wait = hub ? mine.all_wait && others_.all_wait : mine.all_wait};
   for (Peer& peer : peers_) {
     if (peer.sending.active() && !peer.sending.test()) continue;
-    peer.out = {said.least, said.all_wait ? 1U : 0U, 0};
-    peer.sending = leaders_.isend(comm::ConstBuffer(std::span<const std::uint64_t>(peer.out)), peer.node);
+    send(peer, {said.least, said.all_wait ? 1U : 0U, 0});
   }
 }
 
@@ -82,8 +94,7 @@ void NodeNews::leave(std::chrono::seconds limit) {
       }
       const bool sent = !peer.sending.active() || peer.sending.test();
       if (sent && !said[p]) {
-        peer.out = {0, 0, 1};
-        peer.sending = leaders_.isend(comm::ConstBuffer(std::span<const std::uint64_t>(peer.out)), peer.node);
+        send(peer, {0, 0, 1});
         said[p] = true;
         done = false;
       }

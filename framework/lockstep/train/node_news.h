@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
@@ -37,15 +38,19 @@ class NodeNews {
 
  private:
   using Words = std::array<std::uint64_t, 3>;  // least, all_wait, goodbye
+  struct Mail {                                // that messages lie in
+    Words out{}, in{};
+  };
   struct Peer {
     int node = 0;
-    Words out{}, in{};
+    std::shared_ptr<Mail> mail = std::make_shared<Mail>();
     State state;
     comm::Request sending, receiving;
     Clock::time_point heard;
     bool left = false;  // it sends nothing any more
   };
   void receive(Peer& peer);
+  void send(Peer& peer, const Words& words);
   bool listen(Peer& peer, Clock::time_point now);
   void combine();
 

@@ -269,9 +269,10 @@ Totals Trainer::evaluate(data::Loader& loader) {
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
   last_plan_ = nullptr;  // its memory is the evaluation's now
-  std::uint64_t requests = my_requests_();
+  std::uint64_t requests = 0;
   heartbeat_.enter(Heartbeat::Phase::Evaluating);
   or_poison(comm_, *engine_, [&] {
+    requests = my_requests_();
     heartbeat_.wait();
     engine_->average_replicas();
     engine_->fence();
@@ -297,9 +298,9 @@ Totals Trainer::evaluate(data::Loader& loader) {
         add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
       }
     }
+    heartbeat_.wait();
+    add_up(sums, requests);
   });
-  heartbeat_.wait();
-  add_up(sums, requests);
   heartbeat_.enter(Heartbeat::Phase::Outside);
   Totals result;
   set_totals(evaluation_->block().sums(), result);

@@ -134,14 +134,14 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
                     .guards = options_.guards.engine()});
   if (world_.size > 1 && !options_.parallel.hook)
     check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
-  if (collective_) {
-    collective_->while_waiting([this] {
-      heartbeat_.wait();
-      engine_->progress();
-    });
-  }
+  const auto meanwhile = [this] {
+    heartbeat_.wait();
+    engine_->progress();
+  };
+  if (collective_) collective_->while_waiting(meanwhile);
   const std::size_t width = kFirstCount + counts_.size();
   evaluation_ = std::make_unique<MessageControl>(comm_, world_, ControlSize{width, kControlWords});
+  evaluation_->while_waiting(meanwhile);
   // Once now: MPI takes memory at the first messages, which then is seen before a forecast is made.
   add_up(std::vector(static_cast<std::size_t>(world_.my_leaves().size()), std::vector<double>(width)));
   broadcast_weights();

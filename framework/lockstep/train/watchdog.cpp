@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "lockstep/comm/environment.h"
@@ -55,14 +54,14 @@ Watchdog::Watchdog(const comm::Communicator& comm, Heartbeat& heartbeat, Watchdo
           std::chrono::duration_cast<Clock::duration>(std::clamp(Seconds(options_.stall / kLooks), kRarely, kOften))),
       news_(talk(comm_, node_)),
       silence_told_(static_cast<std::size_t>(comm_.node_count())) {
-  auto* const mine = new (table_.segment(node_.rank()).data()) Heartbeat::Row;
-  mine->process = getpid();
-  mine->process_start = process_state(getpid()).start;
-  mine->stack_signal = options_.stack_signal;
   for (int r = 0; r < node_.size(); ++r) rows_.push_back(reinterpret_cast<Heartbeat::Row*>(table_.segment(r).data()));
+  Heartbeat::Row& mine = *rows_[static_cast<std::size_t>(node_.rank())];
+  mine.process.store(getpid());
+  mine.process_start.store(process_state(getpid()).start);
+  mine.stack_signal.store(options_.stack_signal);
   ranks_ = node_.allgather(comm_.rank());
   stack_files_ = node_.allgather_strings(options_.stacks.string());
-  heartbeat_.attach(*mine);
+  heartbeat_.attach(mine);
   node_.barrier();
   last_look_ = Clock::now();
   seen_.assign(rows_.size(), {.beat_at = last_look_, .watch_at = last_look_});

@@ -1,0 +1,72 @@
+// Flags of ranks that are rows of plain memory here.
+#include "lockstep/parallel/board.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "lockstep/core/tensor.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kFlags = 2;
+
+class Rows {
+ public:
+  explicit Rows(int ranks) {
+    for (int r = 0; r < ranks; ++r) memory_.push_back(allocate_aligned(Board::bytes(kFlags)));
+  }
+  Board of(int rank) const {
+    std::vector<std::span<std::byte>> rows;
+    for (const AlignedBuffer& m : memory_) rows.emplace_back(m.get(), Board::bytes(kFlags));
+    return {rows, rank};
+  }
+
+ private:
+  std::vector<AlignedBuffer> memory_;
+};
+
+TEST(Board, TellsHowFarOthersAre) {
+  const Rows rows(2);
+  Board mine = rows.of(0), other = rows.of(1);
+  EXPECT_EQ(other.value(0, 1), 0U);
+  mine.raise(1, 7);
+  EXPECT_EQ(other.value(0, 1), 7U);
+  EXPECT_EQ(other.value(0, 0), 0U);
+  EXPECT_TRUE(other.reached(0, 1, 7));
+  EXPECT_FALSE(other.reached(0, 1, 8));
+  EXPECT_FALSE(other.all_reached(1, 7));
+  other.raise(1, 8);
+  EXPECT_TRUE(mine.all_reached(1, 7));
+}
+
+TEST(Board, NumbersMayWrap) {
+  const Rows rows(1);
+  Board board = rows.of(0);
+  board.raise(0, 2);
+  EXPECT_TRUE(board.reached(0, 0, ~std::uint32_t{0} - 3));
+  EXPECT_FALSE(board.reached(0, 0, 3));
+}
+
+// Rank 0 is late but alive: that must not hide that rank 1 has failed.
+TEST(Board, AFailureIsSeenBehindARankThatIsLate) {
+  const Rows rows(3);
+  const Board mine = rows.of(2);
+  EXPECT_FALSE(mine.all_reached(0, 1));
+  rows.of(1).fail();
+  EXPECT_THROW(mine.all_reached(0, 1), PeerError);
+}
+
+TEST(Board, WhoGaveWhatItOwedMayFailAfterwards) {
+  const Rows rows(2);
+  Board other = rows.of(1);
+  other.raise(0, 1);
+  other.fail();
+  EXPECT_FALSE(rows.of(0).all_reached(0, 1)) << "rank 0 itself is late";
+  rows.of(0).raise(0, 1);
+  EXPECT_TRUE(rows.of(0).all_reached(0, 1));
+}
+
+}  // namespace
+}  // namespace lockstep
