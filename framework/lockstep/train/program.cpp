@@ -13,6 +13,7 @@
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/build_id.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/session_setup.h"
@@ -55,17 +56,17 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();
   } catch (const UntrustedError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(error.what());
     return kExitUntrusted;
   } catch (const CommandLineError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(error.what());
     return kExitCommandLine;
   } catch (const comm::AgreedError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(error.what());
     return 1;
   } catch (const std::exception& error) {
     if (!world) {
-      std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+      say(error.what());
       if (!mpi) return 1;
       comm::abort_job(1);
     }
@@ -74,10 +75,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     leave_signals();
     const bool is_own = dynamic_cast<const PeerError*>(&error) == nullptr;
     std::this_thread::sleep_for(std::chrono::seconds((is_own ? 0 : 3) + (world->is_root() ? 0 : 1)));
-    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
-                 error.what());
+    say(fmt::format("rank {} on host {}: {}", world->rank(), world->host(), error.what()));
     comm::abort_job(1);
   }
+}
+
+// One write, so that lines of several processes do not mix.
+void Program::say(const std::string& text) const {
+  const std::string line = printable(fmt::format("{}: {}", name_, text)) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 // Hosts of several kinds may need builds of their own, which whoever has them says.
