@@ -165,6 +165,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     trial_->begin_step();
   }
   const std::int64_t step = updates_ + 1;
+  const Trace::Scope span(trace_, Trace::Track::Step, "step", step);
   heartbeat_.enter_step(step);
   const auto run = [&] {
     fault_point("step.begin", step);
@@ -194,6 +195,8 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   updates_ = step;
   if (outcome_ == StepOutcome::Applied) {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
+    const Trace::Scope statistics(statistics_.empty() ? nullptr : trace_, Trace::Track::Update,
+                                  "running statistics of step", step);
     move_statistics();
     engine_->own_values_moved();
   }
