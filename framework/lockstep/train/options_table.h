@@ -35,14 +35,16 @@ void visit_data(O& o, Visit& visit) {
   visit.group("Data");
   visit({.name = "dataset",
          .value = "NAME",
-         .text = "digits and synthetic are built in; mnist (IDX, plain or .gz), cifar10 and cifar100 (binary) need "
+         .text = "digits and synthetic (random, for timing) are built in; mnist (IDX, plain or .gz), cifar10 and "
+                 "cifar100 (binary) need "
                  "--data-dir",
          .choices = {"digits", "synthetic", "mnist", "cifar10", "cifar100"}},
         o.dataset);
   visit({.name = "data-dir", .value = "DIR", .text = "folder of the data set's files", .per_node = true}, o.data_dir);
   visit({.name = "augment", .value = "", .text = "random crops and flips in training, or not"}, o.augment);
   visit({.name = "limit-train", .value = "N", .text = "train on the first N samples; 0: all"}, o.limit_train);
-  visit({.name = "limit-eval", .value = "N", .text = "evaluate on the first N samples; 0: all"}, o.limit_eval);
+  visit({.name = "limit-eval", .value = "N", .text = "evaluate on the first N samples; 0: all (of synthetic, 128)"},
+        o.limit_eval);
 }
 
 template <class O, class Visit>

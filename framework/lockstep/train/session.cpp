@@ -326,7 +326,10 @@ void Session::finish_epoch() {
 
 Totals Session::evaluate() {
   eval_loader_->seek({});
-  return trainer_->evaluate(*eval_loader_);
+  progress_->begin_evaluation(data_.eval->size());
+  Totals totals = trainer_->evaluate(*eval_loader_, [this](std::int64_t samples) { progress_->evaluated(samples); });
+  progress_->end_evaluation();
+  return totals;
 }
 
 void Session::write_metrics(const std::string& split, const Totals& totals, double samples_per_second) {

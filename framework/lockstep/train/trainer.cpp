@@ -249,7 +249,7 @@ const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double l
   return run_step({streamed ? &*streamed : &none, 0, -1}, learning_rate, 0, 0);
 }
 
-Totals Trainer::evaluate(data::Loader& loader) {
+Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
@@ -276,6 +276,7 @@ Totals Trainer::evaluate(data::Loader& loader) {
         plan.run();
         add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
       }
+      if (progress) progress(batch.step.offset + batch.step.global_size);
     }
   });
   heartbeat_.wait();
