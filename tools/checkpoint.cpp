@@ -10,6 +10,8 @@
 #include "lockstep/checkpoint/image.h"
 #include "lockstep/checkpoint/read_file.h"
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/train/json_text.h"
 #include "tools/commands.h"
 
 namespace lockstep::tools {
@@ -17,14 +19,15 @@ namespace {
 
 // As it was written, if it is no JSON.
 std::string indented(const std::string& metadata) {
-  const auto json = nlohmann::json::parse(metadata, nullptr, false);
+  const auto json = train::parse_json(metadata);
   return json.is_discarded() ? metadata : json.dump(2);
 }
 
 void print_tensors(const std::vector<checkpoint::NamedTensor>& tensors) {
   std::int64_t elements = 0;
   for (const auto& [name, tensor] : tensors) {
-    fmt::print("{:<56} {:<4} {:<20} {:>10}\n", name, name_of(tensor.dtype()), tensor.shape().str(), tensor.elements());
+    fmt::print("{:<56} {:<4} {:<20} {:>10}\n", printable(name), name_of(tensor.dtype()), tensor.shape().str(),
+               tensor.elements());
     elements += tensor.elements();
   }
   fmt::print("{} tensors, {} elements\n", tensors.size(), elements);
@@ -43,7 +46,7 @@ void show_file(const std::filesystem::path& path) {
   const checkpoint::Envelope envelope = checkpoint::open_envelope(bytes, bytes.size(), reader.path());
   const checkpoint::Image image = checkpoint::read_image(bytes, reader.path());
   print_tensors(image.tensors);
-  if (image.metadata) fmt::print("metadata {}\n", indented(*image.metadata));
+  if (image.metadata) fmt::print("metadata {}\n", printable_lines(indented(*image.metadata)));
   fmt::print("{} bytes, XXH3-128 {}: verified\n", bytes.size(), envelope.hash);
 }
 

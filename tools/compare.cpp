@@ -7,6 +7,7 @@
 #include <span>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 #include "tools/commands.h"
 #include "tools/run_difference.h"
 
@@ -19,7 +20,7 @@ constexpr std::size_t kShown = 5;
 std::string list_of(std::span<const std::string> names) {
   const auto shown = names.first(std::min(names.size(), kShown));
   const std::string rest = names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
-  return fmt::format("{}{}", fmt::join(shown, ", "), rest);
+  return printable(fmt::format("{}{}", fmt::join(shown, ", "), rest));
 }
 
 std::string apart(const ElementDifference& element) {
@@ -28,11 +29,11 @@ std::string apart(const ElementDifference& element) {
 
 void print_tensor(const TensorDifference& tensor) {
   if (!tensor.what.empty()) {
-    fmt::print("  {}: {}\n", tensor.name, tensor.what);
+    fmt::print("  {}: {}\n", printable(tensor.name), tensor.what);
     return;
   }
   const ElementDifference& first = tensor.first;
-  fmt::print("  {}[{}]: {} and {}, {}; {} of {} elements differ, by at most {:.3g}\n", tensor.name,
+  fmt::print("  {}[{}]: {} and {}, {}; {} of {} elements differ, by at most {:.3g}\n", printable(tensor.name),
              fmt::join(first.index, ", "), first.left, first.right, apart(first), tensor.elements, tensor.of,
              tensor.largest);
 }
@@ -56,9 +57,9 @@ void print(const RunDifference& d) {
                  d.hashes->tensors, list_of(d.hashes->different));
     if (d.saved) print_saved(*d.saved);
     fmt::print("probable causes:{}\n", d.causes.empty() ? " none is recorded" : "");
-    for (const std::string& line : d.causes) fmt::print("  {}\n", line);
+    for (const std::string& line : d.causes) fmt::print("  {}\n", printable(line));
   }
-  for (const std::string& line : d.unknown) fmt::print("not known: {}\n", line);
+  for (const std::string& line : d.unknown) fmt::print("not known: {}\n", printable(line));
 }
 
 nlohmann::ordered_json json_of(const TensorDifference& t) {
@@ -94,11 +95,11 @@ void compare(const std::string& left, const std::string& right, bool as_json) {
   try {
     found = difference(RunFiles(left), RunFiles(right));
   } catch (const Error& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
+    fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
     throw CLI::RuntimeError(kNothing);
   }
   if (as_json) {
-    fmt::print("{}\n", json_of(found).dump(1));
+    fmt::print("{}\n", json_of(found).dump(1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     print(found);
   }

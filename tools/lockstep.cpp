@@ -6,6 +6,8 @@
 #include <exception>
 
 #include "lockstep/core/exit_status.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/train/option_hints.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
@@ -22,14 +24,17 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status
     return e.get_exit_code();
+  } catch (const CLI::Success& e) {  // --help, --version
+    return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const bool wrong = app.exit(e) != 0;  // unlike after --help and --version
-    if (wrong && app.got_subcommand("run"))
+    fmt::print(stderr, "lockstep: {}\nRun with --help for more information.\n",
+               lockstep::printable(lockstep::train::explain(app, e)));
+    if (app.got_subcommand("run"))
       fmt::print(stderr,
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
-    return wrong ? lockstep::kExitCommandLine : 0;
+    return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "lockstep: {}\n", e.what());
+    fmt::print(stderr, "lockstep: {}\n", lockstep::printable(e.what()));
     return 1;
   }
   return status;

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/core/printable.h"
 #include "tools/commands.h"
 #include "tools/supervisor/supervisor.h"
 
@@ -47,7 +48,7 @@ int supervise(RunOptions& o) {
     command.emplace(o.command);
     o.supervisor.output = folder(*command, o.supervisor.output);
   } catch (const Error& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
+    fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
     return kExitCommandLine;
   }
   using std::chrono::milliseconds;

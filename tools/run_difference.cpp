@@ -93,8 +93,8 @@ constexpr std::array kNeverOptions{"resume",
                                    "on-mismatch",
                                    "stall-timeout",
                                    "abort-timeout"};
-constexpr std::array kNeverKeys{"options",         "step",       "offset",        "epoch",
-                                "schedule_epochs", "evaluation", "evaluation_due"};
+constexpr std::array kNeverKeys{"options",         "step",       "offset",         "epoch",
+                                "schedule_epochs", "evaluation", "evaluation_due", "epoch_sums"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
 constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb", "no-share-weights",
                                   "shard-optimizer", "sharing-domain", "eval-every"};

@@ -158,6 +158,16 @@ TEST(OpenDatasets, SyntheticTakesItsShape) {
   EXPECT_NE(sample_of(*pair.train, 0), sample_of(*pair.eval, 0));
 }
 
+TEST(OpenDatasets, SyntheticEvaluatesFewSamplesUnlessAsked) {
+  const auto evaluated = [](std::int64_t limit) {
+    return open_datasets({.name = "synthetic", .limit_eval = limit, .synthetic_shape = {3, 4, 4}}).eval->size();
+  };
+  EXPECT_EQ(evaluated(0), 128);
+  EXPECT_EQ(evaluated(20), 20);
+  EXPECT_EQ(evaluated(5000), 5000);
+  expect_error([&] { evaluated(20000); }, {"limit-eval", "20000", "10000"});
+}
+
 TEST(OpenDatasets, BadOptionsAreNamed) {
   expect_error([] { open_datasets({.name = "imagenet"}); }, {"imagenet", "digits", "cifar100"});
   expect_error([] { open_datasets({.name = "mnist"}); }, {"mnist", "data directory"});

@@ -1,6 +1,7 @@
 // A checkpoint's metadata, as a run that wants to go on from it reads it.
 #include "lockstep/train/continuation.h"
 
+#include "lockstep/train/epoch_sums.h"
 #include "lockstep/train/options.h"
 #include "tests/fuzz/harness.h"
 
@@ -24,7 +25,9 @@ nlohmann::json run(std::int64_t shards) {
           {"instructions", "avx2"},
           {"blas", "OpenBLAS"},
           {"kernels", "avx2 f32"},
-          {"optimizer", "sgd"}};
+          {"optimizer", "sgd"},
+          {train::kEpochSumsKey,
+           train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64, .counts = {{"correct", 8}}})}};
 }
 
 }  // namespace
@@ -37,8 +40,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
   const std::string text(fuzz::text_of(data, size));
   for (const std::int64_t shards : {0, 4}) {
-    fuzz::expect_answer(
-        [&] { train::continuation(train::parse_metadata(text, "memory"), fuzz::run(shards), "memory"); });
+    fuzz::expect_answer([&] {
+      const nlohmann::json metadata = train::parse_metadata(text, "memory");
+      train::epoch_sums(metadata, "memory");
+      train::continuation(metadata, fuzz::run(shards), "memory");
+    });
   }
   return 0;
 }

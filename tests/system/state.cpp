@@ -1,11 +1,13 @@
 // system_state FILE: a verified checkpoint as one JSON object, tensors by name (type, shape, hash of the bits) and
 // metadata, so that scripts can compare runs bit for bit. system_state FILE NAME INDEX: instead, flips the last bit of
-// that element of that tensor and writes the file again, whole.
+// that element of that tensor and writes the file again, whole. system_state FILE without KEY: takes KEY out of the
+// metadata, as of a checkpoint from before it was known. system_state FILE rename NAME OTHER: of a tensor.
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "lockstep/checkpoint/file.h"
 
@@ -34,11 +36,20 @@ void flip(Checkpoint& saved, const std::string& wanted, std::size_t index) {
   lockstep::fail("flip", "there is no {}", wanted);
 }
 
+void rename(Checkpoint& saved, const std::string& from, const std::string& to) {
+  for (auto& [name, tensor] : saved.tensors) {
+    if (name != from) continue;
+    name = to;
+    return;
+  }
+  lockstep::fail("rename", "there is no {}", from);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
-    std::fputs("usage: system_state FILE [NAME INDEX]\n", stderr);
+  if (argc != 2 && argc != 4 && argc != 5) {
+    std::fputs("usage: system_state FILE [NAME INDEX | without KEY | rename NAME OTHER]\n", stderr);
     return 2;
   }
   try {
@@ -47,7 +58,15 @@ int main(int argc, char** argv) {
       print(saved);
       return 0;
     }
-    flip(saved, argv[2], std::stoul(argv[3]));
+    if (argc == 5) {
+      rename(saved, argv[3], argv[4]);
+    } else if (std::string_view(argv[2]) == "without") {
+      auto metadata = nlohmann::json::parse(saved.metadata);
+      lockstep::check(metadata.erase(argv[3]) == 1, "without", "the metadata has no {}", argv[3]);
+      saved.metadata = metadata.dump();
+    } else {
+      flip(saved, argv[2], std::stoul(argv[3]));
+    }
     lockstep::checkpoint::save(argv[1], saved);
     return 0;
   } catch (const std::exception& error) {

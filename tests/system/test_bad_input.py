@@ -133,5 +133,38 @@ class Output(Table):
         self.assertEqual(self.files(self.scratch / "run"), before)
 
 
+class Names(Table):
+    """What comes out of files and paths reaches a terminal as text, not as what it would obey."""
+
+    EVIL, SHOWN = "\x1b[31m\x9b2J", r"\x1b[31m\xc2\x9b2J"  # ESC [ 3 1 m, and C1's CSI
+
+    def expect_text(self, result):
+        self.assertNotRegex(result.output, "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+        self.assertIn(self.SHOWN, result.output)
+
+    def test_of_tensors(self):
+        output = self.scratch / "run"
+        self.succeed(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", output))
+        file = support.checkpoints(output)[-1]
+        name = next(n for n in self.state(file)["tensors"] if n.startswith("model/") and n.endswith(".weight"))
+        self.succeed(program("lockstep", "compare", file, file))
+        other = self.scratch / "other.h5"
+        other.write_bytes(file.read_bytes())
+        self.succeed(program("system_state", other, "rename", name, f"model/{self.EVIL}fc.weight"))
+        self.expect_text(self.succeed(program("lockstep", "checkpoint", other)))
+        self.expect_text(self.run_command(program("lockstep", "compare", file, other)))
+        self.expect_text(self.run_command(ranks(2, program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL,
+                                                            "--output", output, "--resume", other))))
+
+    def test_of_paths_and_options(self):
+        self.expect_text(self.run_command(program("train_mnist", "--dataset", "mnist", "--data-dir", self.scratch / self.EVIL, "--output", self.scratch / "run")))
+        self.expect_text(self.run_command(program("train_mnist", f"--{self.EVIL}")))
+        self.expect_text(self.run_command(program("lockstep", "checkpoint", self.scratch / self.EVIL)))
+        self.expect_text(self.run_command(program("lockstep", "inspect", f"--{self.EVIL}")))
+        output = self.scratch / f"run{self.EVIL}"
+        result = self.succeed(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--resume", "auto", "--output", output))
+        self.expect_text(result)  # no checkpoint in that folder yet
+
+
 if __name__ == "__main__":
     unittest.main()

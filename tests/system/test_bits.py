@@ -1,6 +1,9 @@
 """The same command gives the same bits, and with --shards at any number of ranks."""
 
 import json
+import os
+import pty
+import subprocess
 import unittest
 
 import support
@@ -129,8 +132,7 @@ class Metrics(support.SystemTest):
                          "network_gb_per_second", "node_bytes", "node_gb_per_second", "slowest_rank", "slowest_lead_seconds"]
         seconds = 0
         for record in records:
-            self.assertEqual(list(record), keys + (communication if record["split"] == "train" else []))
-            self.assertIn(record["split"], ("train", "eval"))
+            self.assertEqual(list(record), keys + {"train": communication, "epoch": ["samples"], "eval": []}[record["split"]])
             self.assertIsInstance(record["step"], int)
             self.assertIsInstance(record["epoch"], int)
             for key in ("loss", "accuracy", "lr", "samples_per_second", "seconds"):
@@ -141,9 +143,37 @@ class Metrics(support.SystemTest):
         # 1000 by 96 is eleven steps, and an evaluation closes each of two epochs.
         self.assertEqual([r["step"] for r in records if r["split"] == "train"], list(range(1, 23)))
         self.assertEqual([(r["step"], r["epoch"]) for r in records if r["split"] == "eval"], [(11, 1), (22, 2)])
+        self.assertEqual([(r["step"], r["epoch"], r["samples"]) for r in records if r["split"] == "epoch"], [(11, 1, 1000), (22, 2, 1000)])
         logs = sorted((output / "logs").iterdir())
         self.assertEqual(len(logs), 2, logs)
         self.assertEqual(self.files(output).keys(), {"metrics.jsonl", *(f"checkpoints/{p.name}" for p in checkpoints(output))})
+
+
+class Evaluation(support.SystemTest):
+    TOY = ["--dataset", "synthetic", "--max-steps", 2, "--batch-size", 4, "--threads", 1, "--loaders", 0]
+
+    def test_of_synthetic_data_is_short(self):
+        result = self.succeed(ranks(2, program("train_toy", *self.TOY, "--output", self.scratch / "run")))
+        self.assertIn("synthetic: 10000 training and 128 evaluation samples", result.stdout)
+        self.assertIn(" of 128 samples", result.stdout)
+        result = self.succeed(ranks(2, program("train_toy", *self.TOY, "--limit-eval", 200, "--output", self.scratch / "more")))
+        self.assertIn(" of 200 samples", result.stdout)
+
+    def test_shows_how_far_it_is_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(list(map(str, program("train_toy", *self.TOY, "--output", self.scratch / "run"))), stdout=theirs, stderr=theirs,
+                                   stdin=subprocess.DEVNULL, env=support.clean_environment(TERM="xterm", COLUMNS="100"))
+        os.close(theirs)
+        text = b""
+        try:
+            while piece := os.read(ours, 65536):
+                text += piece
+        except OSError:
+            pass  # the other side is closed
+        os.close(ours)
+        self.assertEqual(process.wait(60), 0, text)
+        self.assertIn("\revaluation  [ ", text.decode())
+        self.assertIn("  0/128", text.decode())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ class Paths(support.SystemTest):
     def losses(self, name, count, *options):
         output = self.scratch / name
         self.succeed(ranks(count, program("train_toy", *TOY, *options, "--log-every", 1, "--output", output)))
-        return [json.loads(line)["loss"] for line in (output / "metrics.jsonl").read_text().splitlines()]
+        records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+        return [record["loss"] for record in records if record["split"] == "train"]
 
     def test_own_paths_change_no_bit(self):
         usual = self.losses("usual", 3)
@@ -75,9 +76,29 @@ class Trace(support.SystemTest):
             names = " ".join(e["name"] for e in spans if e["pid"] == rank)
             for word in ("conv", "update bucket 0", "exchange bucket 1", "gather bucket 1", "sum bucket 1", "for the other ranks"):
                 self.assertIn(word, names)
+            steps = [e for e in spans if e["pid"] == rank and e["name"].startswith("step ")]
+            self.assertEqual([(e["name"], e["args"]["step"]) for e in steps], [("step 4", 4), ("step 5", 5)])
+            updates = [e for e in spans if e["pid"] == rank and e["name"] == "update bucket 0"]
+            self.assertEqual([e["args"]["step"] for e in updates], [4, 5])
+            tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == rank}
+            self.assertEqual({tracks[e["tid"]] for e in steps}, {"steps"})
+            self.assertEqual({tracks[e["tid"]] for e in updates}, {"updates"})
+            for event in spans:  # no kernel lies between two steps
+                if event["pid"] == rank and tracks[event["tid"]] == "compute":
+                    self.assertTrue(any(s["ts"] <= event["ts"] and event["ts"] + event["dur"] <= s["ts"] + s["dur"] for s in steps), event)
         begins = [min(e["ts"] for e in spans if e["pid"] == rank) for rank in range(3)]
         self.assertLess(max(begins) - min(begins), 1e6)  # clocks of different processes would differ by more only if not aligned
         self.assertTrue(all(e["dur"] >= 0 for e in spans))
+
+    def test_one_rank_has_steps_and_updates_too(self):
+        file = self.scratch / "one.json"
+        self.succeed(program("train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 64, "--limit-eval", 8, "--batch-size", 8, "--epochs", 1,
+                             "--max-steps", 8, "--quiet", "--trace", file, "--output", self.scratch / "one"))
+        names = [e["name"] for e in json.loads(file.read_text())["traceEvents"] if e["ph"] == "X"]
+        for step in range(4, 9):
+            self.assertEqual(names.count(f"step {step}"), 1)
+            self.assertEqual(names.count(f"running statistics of step {step}"), 1)
+        self.assertEqual(names.count("update bucket 0"), 5)
 
     def test_a_short_run_brings_what_there_is(self):
         file = self.scratch / "short.json"

@@ -54,9 +54,9 @@ class CommandLine(support.SystemTest):
         self.succeed(ranks(2, program("train_mnist", "--config", config, "--epochs", 1, "--output", output)))
         text = (output / "metrics.jsonl").read_text()
         self.assertEqual(len(metrics(output)), 4)  # the command line's one epoch, not the file's five
-        self.assertEqual(text.count('"lr":0.02,'), 5)
+        self.assertEqual(text.count('"lr":0.02,'), 6)  # four steps, their mean, and the evaluation
         config.write_text("learning-rate = 1\n")
-        self.fail_with(ranks(2, program("train_mnist", "--config", config)), "--config: unknown key", status=2)
+        self.fail_with(ranks(2, program("train_mnist", "--config", config)), f"--config: {config}, line 1: unknown key learning-rate, did you mean lr?", status=2)
 
     def test_quiet(self):
         result = self.succeed(ranks(2, program("train_mnist", *SMALL, "--quiet", "--output", self.scratch / "run")))

@@ -1,6 +1,7 @@
 """Killed runs, damaged checkpoints and checkpoints of other runs."""
 
 import json
+import re
 import shutil
 import unittest
 
@@ -17,7 +18,7 @@ class KilledInMidEpoch(support.SystemTest):
     def undisturbed(self, *options):
         output = self.scratch / "undisturbed"
         self.succeed(ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 12, "--output", output)), limit=160)
-        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+        return metrics(output), metrics(output, "epoch"), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
 
     def killed(self, *options):
         """The output of a run on two ranks, both killed after the sixth step of an epoch of seven. The checkpoint of the sixth may not be
@@ -43,7 +44,7 @@ class KilledInMidEpoch(support.SystemTest):
             saved = self.state(path)["metadata"]
             expected = (0, 64 * saved["step"]) if saved["step"] < 7 else (1, 64 * (saved["step"] - 7))
             self.assertEqual((saved["epoch"], saved["offset"]), expected)
-        return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
+        return metrics(output), metrics(output, "epoch"), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
 
     def test_without_shards(self):
         expected = self.undisturbed()
@@ -55,6 +56,54 @@ class KilledInMidEpoch(support.SystemTest):
         expected, killed = self.undisturbed(*shards), self.killed(*shards)
         for size in (1, 3):
             self.assertEqual(self.resume(killed, size, *shards), expected, f"resumed on {size} ranks")
+
+
+class EpochMeans(support.SystemTest):
+    def train(self, name, *options, fault=None):
+        output = self.scratch / name
+        environment = clean_environment(LOCKSTEP_FAULT=fault) if fault else clean_environment()
+        result = self.run_command(ranks(2, program("train_mnist", *MLP, "--quiet", *options, "--output", output)), environment=environment)
+        self.assertEqual(result.status == 0, fault is None, result)
+        self.expect_no_process()
+        return output
+
+    def lines(self, output):
+        """Of epochs, as the log has them."""
+        return re.findall(r"(epoch \d+: training loss .*)", (output / "logs" / "rank-0000.log").read_text())
+
+    def records(self, output, split):
+        """Without what clocks have measured."""
+        records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+        return [{k: v for k, v in r.items() if "second" not in k and not k.startswith("slowest")} for r in records if r["split"] == split]
+
+    def test_are_those_of_a_run_without_a_stop(self):
+        expected = self.train("undisturbed")
+        self.assertEqual(len(self.lines(expected)), 2)
+        epochs = self.records(expected, "epoch")
+        self.assertEqual([(r["step"], r["epoch"], r["samples"]) for r in epochs], [(10, 1, 640), (20, 2, 640)])
+        for record, line in zip(epochs, self.lines(expected)):
+            self.assertIn(f"training loss {record['loss']:.4f}, accuracy {100 * record['accuracy']:.2f}%;", line)
+        mean = sum(r["loss"] for r in self.records(expected, "train")[:10]) / 10  # every update is of 64 samples
+        self.assertAlmostEqual(epochs[0]["loss"], mean, places=12)
+        for step in (7, 18):
+            output = self.train(f"killed{step}", fault=f"step.begin:kill:at={step}")
+            self.train(f"killed{step}", "--resume", "auto")
+            self.assertEqual(self.lines(output)[-1], self.lines(expected)[-1], step)
+            self.assertIn(self.lines(expected)[0], self.lines(output), step)
+            for split in ("train", "epoch", "eval"):
+                self.assertEqual(self.records(output, split), self.records(expected, split), f"{split}, killed before {step}")
+
+    def test_of_an_older_checkpoint_say_what_they_cover(self):
+        output = self.train("run", "--max-steps", 4)
+        self.succeed(program("system_state", checkpoints(output)[-1], "without", "epoch_sums"))
+        self.train("run", "--max-steps", 8, "--resume", "auto")
+        self.train("run", "--resume", "auto")
+        first, second = self.lines(output)[-2:]
+        self.assertIn(" (of the steps after 4: the checkpoint has no sums of those before); evaluation loss ", first)
+        self.assertNotIn("after", second)
+        last, whole = self.records(output, "epoch")[-2:]
+        self.assertEqual((last["step"], last["samples"], last["after_step"]), (10, 6 * 64, 4))
+        self.assertNotIn("after_step", whole)
 
 
 class DamagedCheckpoint(support.SystemTest):

@@ -1,6 +1,7 @@
 """Runs that are asked for a checkpoint, or to stop: by signals, by a clock, and gone on with afterwards."""
 
 import os
+import re
 import signal
 import time
 import unittest
@@ -148,6 +149,10 @@ class GoesOn(StopTest):
         self.succeed(ranks(2, program("train_mnist", *arguments, "--output", output)))
         return metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
 
+    def means(self, output):
+        """Of epochs, in the log and in the metrics."""
+        return re.findall(r"epoch \d+: training loss .*", self.log(output)), metrics(output, "epoch")
+
     def test_stopped_at_every_step(self):
         arguments = [*MLP, "--epochs", 2, "--max-steps", 14, "--checkpoint-every-steps", 14]
         expected = self.undisturbed(arguments)
@@ -161,6 +166,8 @@ class GoesOn(StopTest):
         self.assertEqual(statuses[-1], 0, statuses)
         self.assertIn(len(statuses), range(14, 20), "every start came forward")
         self.assertEqual((metrics(output), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]), expected)
+        self.assertEqual([step for step, _ in metrics(output, "epoch")], [10, 14])
+        self.assertEqual(self.means(output), self.means(self.scratch / "undisturbed"), "though every step was of another start")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/epoch_sums.h"
 #include "lockstep/train/options.h"
 
 namespace lockstep::train {
@@ -41,6 +42,48 @@ TEST(Continuation, OfTheSameRunIsWhereItWas) {
   EXPECT_EQ(at.epoch, 1);
   EXPECT_EQ(at.offset, 64);
   EXPECT_TRUE(at.notes.empty());
+}
+
+TEST(EpochSums, ComeBackBitForBit) {
+  const EpochSums sums{
+      .epoch = 3, .loss = 0.1 + 0.2, .weight = 1.0 / 3, .samples = 7, .counts = {{"correct", 5}}, .after = 2};
+  const auto text = nlohmann::json{{kEpochSumsKey, to_json(sums)}}.dump();
+  const EpochSums back = epoch_sums(nlohmann::json::parse(text), "FILE");
+  EXPECT_EQ(back.epoch, 3);
+  EXPECT_EQ(back.loss, sums.loss);
+  EXPECT_EQ(back.weight, sums.weight);
+  EXPECT_EQ(back.samples, 7);
+  EXPECT_EQ(back.counts, sums.counts);
+  EXPECT_EQ(back.after, 2);
+  EXPECT_TRUE(to_json(EpochSums{}).is_null());
+}
+
+TEST(EpochSums, OlderCheckpointsHaveNone) {
+  EXPECT_EQ(epoch_sums(run(), "FILE").epoch, -1);
+  EXPECT_EQ(epoch_sums({{kEpochSumsKey, nullptr}}, "FILE").epoch, -1);
+}
+
+TEST(EpochSums, OfAPartOfTheEpochSaySo) {
+  EpochSums sums{.epoch = 0, .loss = 2, .weight = 4, .samples = 4, .counts = {{"correct", 3}}};
+  EXPECT_EQ(sums.str(), "training loss 0.5000, accuracy 75.00%; ");
+  sums.after = 6;
+  EXPECT_EQ(
+      sums.str(),
+      "training loss 0.5000, accuracy 75.00% (of the steps after 6: the checkpoint has no sums of those before); ");
+}
+
+TEST(EpochSums, ThatAreNoneAreNamed) {
+  nlohmann::json whole = to_json(EpochSums{.epoch = 0, .samples = 4});
+  for (const char* key : {"epoch", "loss", "weight", "samples", "counts"}) {
+    nlohmann::json spoilt = whole;
+    spoilt[key] = "x";
+    try {
+      epoch_sums({{kEpochSumsKey, spoilt}}, "FILE");
+      FAIL() << key;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("[resume] FILE: 'epoch_sums' in its metadata"), std::string::npos);
+    }
+  }
 }
 
 TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {

@@ -88,6 +88,7 @@ TEST(Deadline, SlurmsEndOfTheJobIsTheDefault) {
   EXPECT_FALSE(deadline.reached(Deadline::Clock::now() + 980s));
   EXPECT_TRUE(deadline.reached(Deadline::Clock::now() + 991s));
   EXPECT_THROW(Deadline(in_slurm("tomorrow")), Error);
+  EXPECT_FALSE(Deadline(in_slurm("1e300")).reached(Deadline::Clock::now() + 100000h));
   DeadlineOptions ignored = in_slurm("0");
   ignored.limit = "none";
   EXPECT_FALSE(Deadline(ignored).exists());

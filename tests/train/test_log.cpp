@@ -136,7 +136,20 @@ TEST_F(LogTest, LinesAppearAboveTheStatusLine) {
     log()->info("hello");
     run.console().status("a status that is much too long");
   }
-  EXPECT_EQ(out_.text(), "\rworking\r       \rhello\n\rworking\ra status that is mu\r                   \r");
+  EXPECT_EQ(out_.text(), "\rworking\r\r       \rhello\n\rworking\r\ra status that is mu\r\r                   \r");
+}
+
+TEST_F(LogTest, WhatATerminalWouldObeyIsWrittenOut) {
+  {
+    Log run(options(0));
+    log()->info("class '{}'", "\x1b[2Jcat\xff");
+    log()->warn("file '{}'\nand more", "a\rb\x9b");
+  }
+  EXPECT_EQ(out_.text(), "class '\\x1b[2Jcat\\xff'\n");
+  EXPECT_EQ(err_.text(), "warning: file 'a\\rb\\x9b'\nwarning: and more\n");
+  const std::string file = read(folder_ / "logs" / "rank-0000.log");
+  EXPECT_EQ(file.find_first_of("\x1b\r\x9b\xff"), std::string::npos) << file;
+  EXPECT_NE(file.find("\\x1b[2Jcat\\xff"), std::string::npos) << file;
 }
 
 TEST_F(LogTest, OnATerminalWarningsKeepTheirPlaceAmongTheLines) {

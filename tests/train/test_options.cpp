@@ -254,12 +254,10 @@ TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
 TEST(Options, ConfigFileErrorsNameKeyOrFile) {
   const Outcome unknown = parse_line({"--config", write_config("epochz = 4\n").c_str()});
   EXPECT_EQ(unknown.result.exit_code, 2);
-  EXPECT_TRUE(has(unknown.err, "unknown key epochz")) << unknown.err;
+  EXPECT_TRUE(has(unknown.err, "unknown key epochz, did you mean epochs?")) << unknown.err;
   const Outcome section = parse_line({"--config", write_config("[Training]\nepochs = 4\n").c_str()});
   EXPECT_EQ(section.result.exit_code, 2);
-  EXPECT_TRUE(has(section.err, "Training")) << section.err;
-  const Outcome value = parse_line({"--config", write_config("epochs = \"x\"\n").c_str()});
-  EXPECT_TRUE(has(value.err, "--epochs")) << value.err;
+  EXPECT_TRUE(has(section.err, "line 1: section [Training], expected keys alone")) << section.err;
   const Outcome missing = parse_line({"--config", "/no/such.toml"});
   EXPECT_EQ(missing.result.exit_code, 2);
   EXPECT_TRUE(has(missing.err, "/no/such.toml")) << missing.err;
@@ -280,6 +278,115 @@ TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
   const Outcome quoted = parse_line({"--config", write_config("keep = \"last:3,every:10\"\noutput = 'a b'\n").c_str()});
   EXPECT_EQ(quoted.options.keep, "last:3,every:10") << quoted.err;
   EXPECT_EQ(quoted.options.output, "a b");
+}
+
+TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
+  for (const auto& [text, expected] :
+       {std::pair{"# one\n\nepochs = \"x\"\n", ", line 3: key epochs is x, expected a whole number"},
+        {"lr = 0\n", ", line 1: key lr is 0, expected a number above 0"},
+        {"epochs = 4\n\"momentum\" = 1\n", ", line 2: key momentum is 1, expected a number at least 0 and below 1"},
+        {"optimizer = 'lion'\n", ", line 1: key optimizer is 'lion', expected one of sgd, adam, adamw"},
+        {"\n\nnesterov = true\noptimizer = 'adam'\n", ", line 3: key nesterov is for --optimizer sgd"},
+        {"depth = many\n", ", line 1: key depth is many, expected a whole number"},
+        {"quiet = perhaps\n", ", line 1: key quiet is perhaps, expected true or false"},
+        {"quiet\n", ", line 1: 'quiet' has no value, expected KEY = VALUE"},
+        {"lr =\n", ", line 1: key lr has no value"},
+        {"milestones = []\n", ", line 1: key milestones has an empty list, expected a value"},
+        {"milestones = [1,\n2\n", "line 3: key milestones: a list without its closing ]"},
+        {"output = \"runs\n", ", line 1: key output: a text without its closing \""},
+        {"output = 'a' b\n", ", line 1: key output: 'b' follows its value"},
+        {"help = true\n", ", line 1: unknown key help"},
+        {"config = 'other.toml'\n", ", line 1: unknown key config"},
+        {"epochs = 1\n++ = 1\n", ", line 2: unknown key ++"},
+        {"training.lr = 1\n", ", line 1: unknown key training.lr"},
+        {"batch_size = 1\nzeta = 2\nLR = 3\n",
+         ", line 1: unknown key batch_size, did you mean batch-size?; line 2: unknown key zeta; line 3: unknown key "
+         "LR, "
+         "did you mean lr?; expected names of options"}}) {
+    const std::string path = write_config(text);
+    const Outcome o = parse_line({"--config", path.c_str()});
+    EXPECT_EQ(o.result.exit_code, 2) << text;
+    EXPECT_TRUE(has(o.err, "--config: " + path + ", line ") && has(o.err, expected)) << text << o.err;
+  }
+  // What the command line says itself is not the file's fault.
+  const Outcome line = parse_line({"--lr", "0", "--config", write_config("lr = 1\n").c_str()});
+  EXPECT_TRUE(has(line.err, "--lr is 0, expected a number above 0") && !has(line.err, "line 1")) << line.err;
+}
+
+TEST(Options, AConfigFileSaysAChoiceOnceHoweverItIsSpelled) {
+  for (const char* text : {"augment = true\nno-augment = true\n", "augment = false\nno-augment = true\n"}) {
+    const Outcome o = parse_line({"--config", write_config(text).c_str()});
+    EXPECT_EQ(o.result.exit_code, 2) << text;
+    EXPECT_TRUE(has(o.err, ", line 2: key no-augment contradicts key augment of line 1, expected one of the two"))
+        << o.err;
+  }
+  EXPECT_FALSE(
+      parse_line({"--config", write_config("no-augment = true\n").c_str()}, {.augment = true}).options.augment);
+  // On a command line the last one counts, as of all options: job scripts append to what they were given.
+  EXPECT_FALSE(parse_line({"--augment", "--no-augment"}).options.augment);
+  EXPECT_TRUE(parse_line({"--no-augment", "--augment"}).options.augment);
+}
+
+TEST(Options, AConfigFileIsToml) {
+  const std::string path = write_config(
+      "\xef\xbb\xbf# comments, lists over lines, texts with marks in them\r\n  output = \"a#b, \\\"c\\\" \\u00e9\"  # "
+      "here\r\n"
+      "keep = 'last:3,every:10'\nmilestones = [ 1, # one\n 2.5,\n ]\nschedule = step\nquiet = true\n");
+  const Outcome o = parse_line({"--config", path.c_str()});
+  ASSERT_TRUE(o.result.proceed) << o.err;
+  EXPECT_EQ(o.options.output, "a#b, \"c\" \u00e9");
+  EXPECT_EQ(o.options.keep, "last:3,every:10");
+  EXPECT_EQ(o.options.milestones, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(o.options.schedule, "step");
+  EXPECT_TRUE(o.options.quiet);
+}
+
+TEST(Options, KeysOfAConfigFileCannotWriteToTheTerminal) {
+  const Outcome o = parse_line({"--config", write_config("\x1b[2Jlr\xff = 1\n").c_str()});
+  EXPECT_EQ(o.result.exit_code, 2);
+  EXPECT_TRUE(has(o.err, "unknown key \\x1b[2Jlr\\xff")) << o.err;
+  EXPECT_EQ(o.err.find('\x1b'), std::string::npos);
+}
+
+TEST(Options, UnknownOptionsAreNamedInTheirOrderWithWhatWasMeant) {
+  const auto said = [](std::vector<const char*> line) {
+    const Outcome o = parse_line(std::move(line));
+    EXPECT_EQ(o.result.exit_code, 2);
+    return o.result.message;
+  };
+  EXPECT_EQ(
+      said({"--zeta", "1", "--batch_size", "8", "--epochs", "3", "--momentun=0.5"}),
+      "unknown option --zeta; unknown option --batch_size, did you mean --batch-size?; unknown option --momentun, "
+      "did you mean --momentum?");
+  EXPECT_EQ(said({"--batch", "8"}), "unknown option --batch, did you mean --batch-size?");
+  EXPECT_EQ(said({"--checkpoint", "8"}),
+            "unknown option --checkpoint, did you mean --checkpoint-every, --checkpoint-every-steps, "
+            "--checkpoint-every-minutes?");
+  EXPECT_EQ(said({"--learning-rate", "1"}), "unknown option --learning-rate, did you mean --lr?");
+  EXPECT_EQ(said({"--dpeth", "20"}), "unknown option --dpeth, did you mean --depth?");  // of the program itself
+  EXPECT_EQ(said({"train", "--quiet", "now"}), "unexpected argument 'train'; unexpected argument 'now'");
+}
+
+TEST(Options, EveryRangeStandsInTheHelp) {
+  const std::string help = parse_line({"--help"}).out;
+  const auto text_of = [&](const std::string& option) {  // without line breaks
+    const std::size_t begin = help.find("  --" + option + " "), end = help.find("(default", begin);
+    std::istringstream words(help.substr(begin, end - begin));
+    std::string all, word;
+    while (words >> word) all += word + " ";
+    return all;
+  };
+  for (const auto& [option, range] : {std::pair{"momentum", "; at least 0 and below 1"},
+                                      {"label-smoothing", "; at least 0 and below 1"},
+                                      {"beta1", "; at least 0 and below 1"},
+                                      {"cycle-rise", "; above 0 and below 1"},
+                                      {"topk", "; at least 0 and at most 1"},
+                                      {"guard-warn", "; above 0 and at most 1"},
+                                      {"lr", "; above 0"},
+                                      {"accumulate", "; at least 1 and at most 100000"},
+                                      {"loaders", "; at least -1 and at most 4096"}}) {
+    EXPECT_TRUE(has(text_of(option), range)) << text_of(option);
+  }
 }
 
 TEST(Options, AConfigFileIsARegularFileOfModestSize) {
@@ -351,6 +458,33 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_EQ(validation_error({.keep = "best:loss,every:10"}), "");
   EXPECT_TRUE(has(validation_error({.checkpoint_every = 0, .keep = "best:loss"}), "--checkpoint-every"));
   EXPECT_TRUE(has(validation_error({.precision = "f16"}), "--precision is 'f16'"));
+}
+
+TEST(Validate, ProductsDoNotOverflow) {
+  const std::string batch = validation_error({.batch_size = 100'000'000, .accumulate = 100'000}, 2'000'000'000);
+  EXPECT_TRUE(has(batch,
+                  "--batch-size 100000000 times 2000000000 ranks times --accumulate 100000 is more than "
+                  "1000000000000 samples an update"))
+      << batch;
+  const auto data_error = [](const Options& options) -> std::string {
+    try {
+      validate_data(options, 1, 12000);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(data_error({.epochs = 1'000'000'000'000'000, .batch_size = 12}),
+            "[options] --epochs is 1000000000000000 with 1000 updates in each, expected at most 1000000000000 epochs; "
+            "--epochs 0 --max-steps N trains N updates");
+  EXPECT_EQ(data_error({.epochs = 1'000'000'000'000, .batch_size = 12}), "");
+  const std::string steps =
+      data_error({.epochs = 1'000'000'000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3});
+  EXPECT_TRUE(has(steps, "--step-epochs is 0.001 in a run of 1e+09 epochs")) << steps;
+  EXPECT_EQ(
+      data_error(
+          {.epochs = 1'000'000'000, .max_steps = 1000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3}),
+      "");
 }
 
 TEST(Validate, Contradictions) {

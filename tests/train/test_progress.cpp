@@ -131,6 +131,73 @@ TEST(Bar, UnknownTotalsAreLeftOut) {
   EXPECT_EQ(text, "epoch 3  100  loss 1.5000  acc 25.0%");
 }
 
+// 1000 samples in batches of 10, each of a second.
+void evaluate(Progress& progress, double& now) {
+  progress.begin_evaluation(1000);
+  for (std::int64_t done = 10; done <= 1000; done += 10) {
+    now += 1;
+    progress.evaluated(done);
+  }
+  progress.end_evaluation();
+}
+
+TEST_F(ProgressTest, ALongEvaluationIsNotSilent) {
+  {
+    Log log(log_options());
+    Progress progress(log, {.now = [this] { return now_; }});
+    evaluate(progress, now_);
+  }
+  const auto lines = lines_of(out_.text());
+  ASSERT_EQ(lines.size(), 10u) << out_.text();
+  EXPECT_EQ(lines[0], "evaluation  100/1000 samples  10 samples/s  ETA 1:30");
+  EXPECT_EQ(lines[9], "evaluation  1000/1000 samples  10 samples/s  ETA 0:00");
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 10u);
+}
+
+TEST_F(ProgressTest, AShortEvaluationSaysNothing) {
+  Log log(log_options());
+  Progress progress(log, {.now = [this] { return now_; }});
+  progress.begin_evaluation(100);
+  now_ += 9;
+  progress.evaluated(100);
+  progress.end_evaluation();
+  EXPECT_EQ(out_.text(), "");
+}
+
+TEST_F(ProgressTest, AnEvaluationHasABarOnATerminal) {
+  {
+    Log log(log_options(60));
+    Progress progress(log, {.now = [this] { return now_; }});
+    evaluate(progress, now_);
+    const std::string text = out_.text();
+    EXPECT_TRUE(has(text, "\revaluation  [  ") && has(text, " ]  0/1000")) << text;
+    EXPECT_TRUE(has(text, "]  500/1000  ETA 0:50")) << text;
+    EXPECT_TRUE(text.ends_with(" \r")) << "the bar goes";
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 10u);
+}
+
+TEST_F(ProgressTest, ThePauseOfAnEvaluationDoesNotCountInTheRate) {
+  Log log(log_options());
+  train(log, 0);
+  Progress progress(log, {.log_every = 0, .now = [this] { return now_; }});
+  ProgressState state{.samples = 64};
+  for (state.step = 1; state.step <= 10; ++state.step) {
+    now_ += 0.5;
+    progress.update(state);
+    if (state.step == 5) evaluate(progress, now_);
+  }
+  EXPECT_NEAR(progress.samples_per_second(), 128, 1e-9);
+}
+
+TEST(Bar, OfAnEvaluationFitsAnyWidth) {
+  for (int columns = 0; columns <= 100; ++columns) {
+    EXPECT_LE(static_cast<int>(evaluation_bar_text(50, 128, 65, columns).size()), std::max(0, columns - 1));
+  }
+  EXPECT_EQ(evaluation_bar_text(50, 128, 65, 30), "evaluation  50/128  ETA 1:05");
+}
+
 TEST(Line, UnknownTotalsAreLeftOut) {
   EXPECT_EQ(line_text(kState, {}, 0, -1), "epoch 3  step 900  loss 1.5  accuracy 25.00%  lr 0.1");
 }

@@ -45,8 +45,10 @@ TEST_F(TerminalTest, KnowsItsWidth) {
   const Terminal terminal(stream_.get());
   EXPECT_TRUE(terminal.present());
   EXPECT_EQ(terminal.columns(), 33);
-  setenv("COLUMNS", "44", 1);
-  EXPECT_EQ(terminal.columns(), 44);
+  setenv("COLUMNS", "22", 1);
+  EXPECT_EQ(terminal.columns(), 22);
+  setenv("COLUMNS", "44", 1);  // of before it was made narrower
+  EXPECT_EQ(terminal.columns(), 33);
   unsetenv("COLUMNS");
 }
 
@@ -70,6 +72,9 @@ TEST(NoTerminal, AFileIsNone) {
   EXPECT_FALSE(terminal.present());
   unsetenv("COLUMNS");
   EXPECT_EQ(terminal.columns(), 80);
+  setenv("COLUMNS", "44", 1);
+  EXPECT_EQ(terminal.columns(), 44);
+  unsetenv("COLUMNS");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "lockstep/core/error.h"
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/job.h"
+#include "tools/supervisor/printable_pattern.h"
 #include "tools/supervisor/process.h"
 
 namespace lockstep::supervisor {
@@ -74,8 +75,8 @@ void Supervisor::open_log() {
     const auto to_console = std::make_shared<spdlog::sinks::stderr_sink_st>();
     log_ = std::make_shared<spdlog::logger>("supervisor", spdlog::sinks_init_list{to_console, to_file});
     log_->flush_on(spdlog::level::trace);
-    to_console->set_pattern("lockstep run: %v");
-    to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+    to_console->set_formatter(printable_pattern("lockstep run: %V"));
+    to_file->set_formatter(printable_pattern("%Y-%m-%d %H:%M:%S.%e %l: %V"));
   } catch (const std::exception& error) {
     fail("run", "{} cannot be written: {}", file.string(), error.what());
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,18 +15,41 @@ namespace lockstep {
 class Trace {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Track : std::uint8_t { Compute, Wait, Memory, Network };  // Memory: sums in the node
+  enum class Track : std::uint8_t { Step, Compute, Update, Wait, Memory, Network };  // Memory: sums in the node
   struct Span {
     Track track;
     std::string name;
     Clock::time_point begin, end;
+    std::int64_t step = 0;  // to which it belongs, where that is not the one around it; 0: not said
   };
 
-  void add(Track track, std::string name, Clock::time_point begin) {
+  void add(Track track, std::string name, Clock::time_point begin, std::int64_t step = 0) {
     const Clock::time_point end = Clock::now();
     const std::scoped_lock lock(mutex_);
-    spans_.push_back({track, std::move(name), begin, end});
+    spans_.push_back({track, std::move(name), begin, end, step});
   }
+
+  // Adds its own life, as "WHAT STEP"; null: does nothing.
+  class Scope {
+   public:
+    Scope(Trace* trace, Track track, std::string_view what, std::int64_t step)
+        : trace_(trace), track_(track), what_(what), step_(step) {
+      if (trace_ != nullptr) begin_ = Clock::now();
+    }
+    ~Scope() {
+      if (trace_ != nullptr) trace_->add(track_, std::string(what_) + " " + std::to_string(step_), begin_, step_);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Trace* trace_;
+    Track track_;
+    std::string_view what_;
+    std::int64_t step_;
+    Clock::time_point begin_{};
+  };
+
   // What was added until now, taken out.
   std::vector<Span> take() {
     const std::scoped_lock lock(mutex_);

@@ -21,10 +21,13 @@ std::unique_ptr<Dataset> open_digits(const DatasetOptions& options, Split split)
 }
 
 std::unique_ptr<Dataset> open_synthetic(const DatasetOptions& options, Split split) {
-  return std::make_unique<SyntheticDataset>(SyntheticOptions{.shape = options.synthetic_shape,
-                                                             .classes = options.synthetic_classes,
-                                                             .size = options.synthetic_size,
-                                                             .seed = mix(options.seed, split == Split::Train ? 0 : 1)});
+  const bool few = split == Split::Eval && options.limit_eval == 0;
+  const std::int64_t size = options.synthetic_size;
+  return std::make_unique<SyntheticDataset>(
+      SyntheticOptions{.shape = options.synthetic_shape,
+                       .classes = options.synthetic_classes,
+                       .size = few ? std::min(size, options.synthetic_eval_size) : size,
+                       .seed = mix(options.seed, split == Split::Train ? 0 : 1)});
 }
 
 struct Entry {

@@ -18,6 +18,7 @@ struct DatasetOptions {
   std::uint64_t seed = 0;                        // of digits and synthetic
   Shape synthetic_shape = {3, 224, 224};
   std::int64_t synthetic_classes = 1000, synthetic_size = 10000;
+  std::int64_t synthetic_eval_size = 128;  // unless limit_eval asks for more: there is nothing to be learnt from them
 };
 
 struct DatasetPair {

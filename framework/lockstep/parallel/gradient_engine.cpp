@@ -232,9 +232,12 @@ bool GradientEngine::update_bucket(std::size_t b) {
   Bucket& bucket = store_.buckets()[b];
   if (updates_[b] == Update::ValuesSent) {
     if (!reducer_->values_arrived(reduction)) return false;
+    const auto since = Trace::Clock::now();
     for (Range range : reducer_->received(reduction)) store_.refresh(bucket, range);
     seal(b, reducer_->received(reduction));
     reducer_->release(reduction);
+    if (trace_ != nullptr)
+      trace_->add(Trace::Track::Update, fmt::format("take over bucket {}", b), since, update_.count);
   } else {
     if (!reducer_->reduced(reduction)) return false;
     const auto since = Trace::Clock::now();
@@ -244,8 +247,9 @@ bool GradientEngine::update_bucket(std::size_t b) {
       verify_before_update(b, ranges);
       for (Range range : ranges) updater_.update(b, range, update_);
       seal(b, ranges);
+      if (trace_ != nullptr)
+        trace_->add(Trace::Track::Update, fmt::format("update bucket {}", b), since, update_.count);
     }
-    if (trace_ != nullptr) trace_->add(Trace::Track::Compute, fmt::format("update bucket {}", b), since);
     if (shards_optimizer()) {
       reducer_->send_values(reduction);
       updates_[b] = Update::ValuesSent;

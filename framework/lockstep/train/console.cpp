@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lockstep/core/printable.h"
+
 namespace lockstep::train {
 namespace {
 
@@ -36,26 +38,30 @@ void Console::status(std::string_view text) {
 void Console::write_line(std::FILE* stream, std::string_view text) {
   const std::lock_guard lock(mutex_);
   hide();
-  put(stream, fmt::format("{}\n", text));  // one write, so that lines of several processes do not mix
+  put(stream, fmt::format("{}\n", printable_lines(text)));  // one write, so that lines of several processes do not mix
   std::fflush(stream);
   if (!status_.empty()) show();
 }
 
+// From the begin of the line on, where the cursor is. A terminal that has become narrower since may have wrapped the
+// line, so that it goes on below: then all that follows is erased.
 void Console::hide() {
   if (drawn_ == 0) return;
-  put(options_.out, fmt::format("\r{:{}}\r", "", drawn_));
+  put(options_.out, drawn_ < room() ? fmt::format("\r{:{}}\r", "", drawn_) : "\r\x1b[J");
   std::fflush(options_.out);
   drawn_ = 0;
 }
 
+// The cursor goes back to the begin: a terminal that wraps the line when it becomes narrower leaves it there.
 void Console::show() {
-  // A line as wide as the terminal would wrap on some, and then not be where the carriage return goes.
-  const std::size_t width = static_cast<std::size_t>(std::max(0, columns() - 1));
-  const std::string_view text = std::string_view(status_).substr(0, width);
-  put(options_.out, fmt::format("\r{:{}}", text, std::min(width, std::max(drawn_, text.size()))));
-  if (text.size() < drawn_) put(options_.out, fmt::format("\r{}", text));
+  if (drawn_ >= room()) hide();
+  const std::string text = printable(status_).substr(0, room() - 1);
+  put(options_.out, fmt::format("\r{:{}}\r", text, std::max(drawn_, text.size())));
   std::fflush(options_.out);
   drawn_ = text.size();
 }
+
+// Columns; a line as wide as the terminal would wrap on some.
+std::size_t Console::room() const { return static_cast<std::size_t>(std::max(1, columns())); }
 
 }  // namespace lockstep::train

@@ -1,5 +1,6 @@
-// What one process writes to its console: lines, errors, and on a terminal a status line that stays below them. Text is
-// redrawn with carriage returns and spaces alone, so there are no escape codes to switch off. Any thread may call it.
+// What one process writes to its console: lines, errors, and on a terminal a status line that stays below them. It is
+// redrawn with carriage returns and spaces; the one escape code, "erase below", is for a terminal that has become
+// narrower. What a terminal would not show as text is written out (core/printable.h). Any thread may call it.
 #pragma once
 
 #include <cstdio>
@@ -28,11 +29,12 @@ class Console {
   int columns() const { return options_.columns ? options_.columns() : 0; }
   void line(std::string_view text);
   void error_line(std::string_view text);
-  void status(std::string_view text);  // replaces the one before, cut to the width; empty takes it away
+  void status(std::string_view text);  // ASCII; replaces the one before, cut to the width; empty takes it away
 
  private:
   void hide();
   void show();
+  std::size_t room() const;
   void write_line(std::FILE* stream, std::string_view text);
   ConsoleOptions options_;
   std::mutex mutex_;

@@ -16,6 +16,7 @@ namespace {
 
 // The end of a program beside its checkpoint: MPI's end, and what a launcher does after it.
 constexpr double kTeardown = 30, kTeardownPart = 0.1;  // seconds; at most this part of a short limit
+constexpr double kLongest = 1e9;                       // seconds: 31 years, which a clock in ns can still count
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
@@ -64,7 +65,7 @@ std::optional<double> with_colons(std::string_view text) {
 double parse_duration(const std::string& text, const std::string& option) {
   std::optional<double> seconds = with_colons(text);
   if (!seconds) seconds = with_unit(text);
-  check(seconds.has_value() && *seconds <= 1e9, "options",
+  check(seconds.has_value() && *seconds <= kLongest, "options",
         "--{} is '{}', expected HH:MM:SS, MM:SS, D-HH:MM:SS, or a number with its unit such as 45s, 90m, 2h or 1d",
         option, text);
   return *seconds;
@@ -85,7 +86,7 @@ Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpo
           "ignores it",
           *slurm);
     const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-    limit = *end - now.count();
+    limit = std::min(*end - now.count(), kLongest);
     end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
     source_ = "Slurm's end of the job";
   }

@@ -15,12 +15,14 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <thread>
 #include <typeinfo>
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/guards.h"
 #include "lockstep/train/signals.h"
@@ -86,9 +88,16 @@ void say(const Failure& failure, int rank) {
     if (gethostname(host.data(), host.size() - 1) != 0) host = {"unknown"};
     std::snprintf(where.data(), where.size(), "rank %d on host %s: ", rank, host.data());
   }
+  std::string shown;
+  const char* text = failure.text;
+  try {
+    shown = printable(failure.text);
+    text = shown.c_str();
+  } catch (const std::bad_alloc&) {  // the text of this failure is our own then, and safe for a terminal
+  }
   static std::array<char, 1 << 14> line;
   std::snprintf(line.data(), line.size() - 1, "%s: %s%s%s%s", program_name.data(), where.data(), failure.type,
-                *failure.type != 0 ? ": " : "", failure.text);
+                *failure.type != 0 ? ": " : "", text);
   const std::size_t length = std::strlen(line.data());
   line[length] = '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), length + 1);  // nobody could be told

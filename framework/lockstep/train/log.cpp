@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/train/terminal.h"
 
 namespace lockstep::train {
@@ -63,8 +64,8 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     const std::tm time = fmt::localtime(spdlog::log_clock::to_time_t(message.time));
     std::string text;
     each_line(message.payload, [&](std::string_view line) {
-      text += fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03} {} {}: {}\n", time, milliseconds, origin_, name_of(message.level),
-                          line);
+      text += fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03} {} {}: {}\n", time, milliseconds, printable(origin_),
+                          name_of(message.level), printable(line));
     });
     // spdlog catches this and says so on stderr, once a second at most: a full disk must not end the training.
     if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0) {

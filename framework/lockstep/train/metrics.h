@@ -1,4 +1,5 @@
-// OUTPUT/metrics.jsonl: one JSON object per logged step and per evaluation, each on a line, flushed as it is written.
+// OUTPUT/metrics.jsonl: one JSON object per logged step, per epoch and per evaluation, each on a line, flushed as it is
+// written.
 // Numbers are printed so that reading them back gives the same bits; what is not finite is null, as JSON has no word
 // for it. For rank 0 alone, from one thread. Throws Error where the file cannot be read or written.
 #pragma once
@@ -17,7 +18,7 @@ namespace lockstep::train {
 struct MetricsRecord {
   std::int64_t step = 0;  // updates done
   std::int64_t epoch = 0;
-  std::string split = "train";  // "train" or "eval"
+  std::string split = "train";  // "train", "epoch" or "eval"
   double loss = 0;              // mean over the samples
   double accuracy = 0;          // 0 to 1
   double lr = 0;

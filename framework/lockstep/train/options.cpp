@@ -2,14 +2,15 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <charconv>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/train/config_file.h"
+#include "lockstep/train/option_checks.h"
+#include "lockstep/train/option_hints.h"
 #include "lockstep/train/options_table.h"
 
 namespace lockstep::train {
@@ -25,24 +26,6 @@ std::string default_text(const std::vector<double>& value) {
 template <class T>
 std::string default_text(const T& value) {
   return fmt::format("{}", value);
-}
-
-// CLI11 would read -1 as a huge unsigned number, 010 as 8, and what is too large as the largest.
-template <class T>
-std::string whole_number(const std::string& text) {
-  const std::size_t start = std::is_signed_v<T> && text.starts_with('-') ? 1 : 0;
-  const bool digits = text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
-  T value{};
-  if (digits && std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc::result_out_of_range)
-    return fmt::format("is {}, expected a number from {} to {}", text, std::numeric_limits<T>::min(),
-                       std::numeric_limits<T>::max());
-  if (digits && (text.size() == start + 1 || text[start] != '0')) return "";
-  return fmt::format("is {}, expected a whole number{}", text, std::is_signed_v<T> ? "" : " of at least 0");
-}
-
-std::string number(const std::string& text) {
-  double value = 0;
-  return CLI::detail::lexical_cast(text, value) ? "" : fmt::format("is {}, expected a number", text);
 }
 
 // Without the "{false}" that CLI11 puts after the negative form of a flag.
@@ -77,7 +60,9 @@ struct AddToApp {
   }
   template <class T>
   static std::string description(const Field& field, const T& member) {
-    return fmt::format("{} (default {})", field.text, default_text(member));
+    std::string range;
+    if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, std::string>) range = range_text(field);
+    return fmt::format("{}{}{} (default {})", field.text, range.empty() ? "" : "; ", range, default_text(member));
   }
 };
 
@@ -125,11 +110,10 @@ void settle(const CLI::App& app, Options& options, const std::string& default_op
   require_effect(app, options.scale_lr, {"scale-lr-batch"}, "has no effect without --scale-lr");
 }
 
-std::string explain(const CLI::ParseError& error) {
-  std::string text = error.what();
-  if (dynamic_cast<const CLI::ConfigError*>(&error) == nullptr) return text;
-  if (const std::size_t space = text.rfind(' '); space != std::string::npos) text.erase(0, space + 1);
-  return fmt::format("--config: unknown key {}, expected the name of an option without its dashes", text);
+// With file, line and key where a --config file is what is wrong.
+std::string located(const CLI::App& app, const std::string& error) {
+  const auto* file = dynamic_cast<const ConfigFile*>(app.get_config_formatter_base().get());
+  return file == nullptr ? error : file->located(error);
 }
 
 }  // namespace
@@ -154,19 +138,24 @@ ParseResult parse(CLI::App& app, Options& options, int argc, const char* const* 
 ParseResult parse(CLI::App& app, Options& options, int argc, const char* const* argv, bool is_rank_zero,
                   std::ostream& out, std::ostream& err) {
   const std::string default_optimizer = options.optimizer;
+  ParseResult result{.proceed = false, .exit_code = 2, .message = {}};
   try {
     app.parse(argc, argv);
     settle(app, options, default_optimizer);
+    check_ranges(options);
     return {};
   } catch (const CLI::Success& success) {  // --help, --version
     if (is_rank_zero) app.exit(success, out, err);
     return {.proceed = false, .exit_code = 0, .message = {}};
   } catch (const CLI::ParseError& error) {
-    ParseResult result{.proceed = false, .exit_code = 2, .message = explain(error)};
-    if (is_rank_zero)
-      err << app.get_name() << ": " << result.message << "\nRun with --help for the options.\n" << std::flush;
-    return result;
+    result.message = located(app, explain(app, error));
+  } catch (const Error& error) {
+    result.message = located(app, error.what());
   }
+  if (is_rank_zero)
+    err << fmt::format("{}: {}\nRun with --help for the options.\n", app.get_name(), printable(result.message))
+        << std::flush;
+  return result;
 }
 
 nlohmann::json to_json(const Options& options) {
@@ -179,7 +168,7 @@ std::string canonical(const Options& options, const nlohmann::json& program) {
   nlohmann::json json = nlohmann::json::object();
   visit_options(options, WriteJson{json, true});
   json.update(program);
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
 }
 
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 #include "lockstep/checkpoint/retention.h"
@@ -13,11 +14,20 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kPlace = "options";
+constexpr std::int64_t kMostSamples = 1'000'000'000'000;  // of an update, as --global-batch has it
+constexpr auto kMostUpdates = static_cast<std::int64_t>(kMaxCount);
+constexpr double kMostRateSteps = 1e6;
+
+std::string low_text(const Field& field) {
+  return fmt::format("{} {}", field.above_low ? "above" : "at least", field.low);
+}
+std::string whole_range(const Field& field) {
+  return fmt::format("{} and {} {}", low_text(field), field.below_high ? "below" : "at most", field.high);
+}
 
 std::string expectation(const Field& field, double value) {
-  const std::string low = fmt::format("{} {}", field.above_low ? "above" : "at least", field.low);
-  if (field.high >= kMaxCount && value <= field.high) return "a number " + low;
-  return fmt::format("a number {} and {} {}", low, field.below_high ? "below" : "at most", field.high);
+  const bool low_alone = field.high >= kMaxCount && value <= field.high;
+  return "a number " + (low_alone ? low_text(field) : whole_range(field));
 }
 
 struct CheckRanges {
@@ -43,10 +53,23 @@ struct CheckRanges {
   }
 };
 
+// The largest int64_t where the product is larger.
+std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
+}
+
+std::int64_t batch_of_all_ranks(const Options& o, int ranks) {
+  return saturating_product(saturating_product(o.batch_size, ranks), o.accumulate);
+}
+
 void check_batch(const Options& o, int world_size) {
   check(o.batch_size > 0 || o.global_batch > 0, kPlace,
         "--batch-size and --global-batch are both 0, expected one of them to say how many samples an update takes");
-  const std::int64_t product = o.batch_size * world_size * o.accumulate;
+  const std::int64_t product = batch_of_all_ranks(o, world_size);
+  check(product <= kMostSamples, kPlace,
+        "--batch-size {} times {} ranks times --accumulate {} is more than {} samples an update, expected fewer",
+        o.batch_size, world_size, o.accumulate, kMostSamples);
   check(o.batch_size == 0 || o.global_batch == 0 || product == o.global_batch, kPlace,
         "--global-batch is {}, but --batch-size {} times {} ranks times --accumulate {} makes {}; give one of the two, "
         "or make them agree",
@@ -117,9 +140,16 @@ void check_safety(const Options& o) {
 
 }  // namespace
 
+std::string range_text(const Field& field) {
+  if (field.high < kMaxCount) return whole_range(field);
+  return field.above_low || field.low != 0 ? low_text(field) : "";
+}
+
+void check_ranges(const Options& options) { visit_options(options, CheckRanges{}); }
+
 void validate(const Options& options, int world_size) {
   check(world_size >= 1, kPlace, "the world size is {}, expected at least 1", world_size);
-  visit_options(options, CheckRanges{});
+  check_ranges(options);
   check_batch(options, world_size);
   check_rates(options);
   check_communication(options);
@@ -134,10 +164,20 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
         options.global_batch > 0 ? options.global_batch : options.batch_size,
         options.global_batch > 0 ? "" : fmt::format(" on {} ranks (a global batch of {})", world_size, batch), samples,
         options.dataset);
+  const std::int64_t steps = samples / batch + (options.remainder == "keep" && samples % batch > 0 ? 1 : 0);
+  check(options.epochs <= kMostUpdates / steps, kPlace,
+        "--epochs is {} with {} updates in each, expected at most {} epochs; --epochs 0 --max-steps N trains N updates",
+        options.epochs, steps, kMostUpdates / steps);
+  const std::int64_t all = options.epochs > 0 ? options.epochs * steps : options.max_steps;
+  const std::int64_t updates = options.max_steps > 0 ? std::min(all, options.max_steps) : all;
+  const double epochs = static_cast<double>(updates) / static_cast<double>(steps);
+  check(options.schedule != "step" || !options.milestones.empty() || epochs / options.step_epochs <= kMostRateSteps,
+        kPlace, "--step-epochs is {} in a run of {:.6g} epochs, expected at most {} steps of the rate",
+        options.step_epochs, epochs, kMostRateSteps);
 }
 
 std::int64_t global_batch(const Options& options, int ranks) {
-  return options.global_batch > 0 ? options.global_batch : options.batch_size * ranks * options.accumulate;
+  return options.global_batch > 0 ? options.global_batch : batch_of_all_ranks(options, ranks);
 }
 
 }  // namespace lockstep::train

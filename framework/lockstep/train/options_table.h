@@ -23,6 +23,11 @@ struct Field {
   bool per_node = false;               // ranks may differ in it
 };
 
+// Which numbers a field takes: "at least 0 and below 1"; "": any from 0 on.
+std::string range_text(const Field& field);
+// What needs neither ranks nor data: throws Error for a value out of its field's range, or that is no choice of it.
+void check_ranges(const Options& options);
+
 // visit.group(heading), then visit(field, member) for each of its options, in the order of --help. O is Options or
 // const Options.
 template <class O, class Visit>
@@ -30,14 +35,16 @@ void visit_data(O& o, Visit& visit) {
   visit.group("Data");
   visit({.name = "dataset",
          .value = "NAME",
-         .text = "digits and synthetic are built in; mnist (IDX, plain or .gz), cifar10 and cifar100 (binary) need "
+         .text = "digits and synthetic (random, for timing) are built in; mnist (IDX, plain or .gz), cifar10 and "
+                 "cifar100 (binary) need "
                  "--data-dir",
          .choices = {"digits", "synthetic", "mnist", "cifar10", "cifar100"}},
         o.dataset);
   visit({.name = "data-dir", .value = "DIR", .text = "folder of the data set's files", .per_node = true}, o.data_dir);
   visit({.name = "augment", .value = "", .text = "random crops and flips in training, or not"}, o.augment);
   visit({.name = "limit-train", .value = "N", .text = "train on the first N samples; 0: all"}, o.limit_train);
-  visit({.name = "limit-eval", .value = "N", .text = "evaluate on the first N samples; 0: all"}, o.limit_eval);
+  visit({.name = "limit-eval", .value = "N", .text = "evaluate on the first N samples; 0: all (of synthetic, 128)"},
+        o.limit_eval);
 }
 
 template <class O, class Visit>
@@ -65,7 +72,7 @@ void visit_training(O& o, Visit& visit) {
         o.remainder);
   visit({.name = "label-smoothing",
          .value = "X",
-         .text = "part of the target spread over all classes, 0 to 1",
+         .text = "part of the target spread over all classes",
          .high = 1,
          .below_high = true},
         o.label_smoothing);
@@ -113,15 +120,15 @@ void visit_optimiser(O& o, Visit& visit) {
                  "adamw 0.001",
          .above_low = true},
         o.lr);
-  visit({.name = "momentum", .value = "X", .text = "of sgd, 0 to 1", .high = 1, .below_high = true}, o.momentum);
+  visit({.name = "momentum", .value = "X", .text = "of sgd", .high = 1, .below_high = true}, o.momentum);
   visit({.name = "nesterov", .value = "", .text = "Nesterov's momentum in sgd"}, o.nesterov);
   visit({.name = "weight-decay", .value = "X", .text = "L2 coefficient; with adamw decoupled, per unit of rate"},
         o.weight_decay);
   visit({.name = "no-decay-norm-bias", .value = "", .text = "leave biases and norm parameters out of the decay"},
         o.no_decay_norm_bias);
-  visit({.name = "beta1", .value = "X", .text = "decay of adam's first moment, 0 to 1", .high = 1, .below_high = true},
+  visit({.name = "beta1", .value = "X", .text = "decay of adam's first moment", .high = 1, .below_high = true},
         o.beta1);
-  visit({.name = "beta2", .value = "X", .text = "decay of adam's second moment, 0 to 1", .high = 1, .below_high = true},
+  visit({.name = "beta2", .value = "X", .text = "decay of adam's second moment", .high = 1, .below_high = true},
         o.beta2);
   visit({.name = "eps", .value = "X", .text = "added to the root of adam's second moment", .above_low = true}, o.eps);
 }
@@ -147,7 +154,7 @@ void visit_rate(O& o, Visit& visit) {
         o.milestones);
   visit({.name = "cycle-rise",
          .value = "X",
-         .text = "part of the run in which one-cycle rises, 0 to 1",
+         .text = "part of the run in which one-cycle rises",
          .high = 1,
          .above_low = true,
          .below_high = true},

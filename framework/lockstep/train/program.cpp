@@ -10,6 +10,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/build_id.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/core/process_settings.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/guard_main.h"
@@ -53,9 +54,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();
   } catch (const comm::AgreedError& error) {  // all ranks are here, and the job can end in good order
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(error.what());
     return exit_status_of(error);
   }
+}
+
+// One write, so that lines of several processes do not mix.
+void Program::say(const std::string& text) const {
+  const std::string line = printable(fmt::format("{}: {}", name_, text)) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 // Hosts of several kinds may need builds of their own, which whoever has them says.

@@ -16,6 +16,7 @@
 #include <string>
 #include <type_traits>
 
+#include "lockstep/train/option_checks.h"
 #include "lockstep/train/options.h"
 #include "lockstep/train/session.h"
 
@@ -31,10 +32,13 @@ class Program {
   template <class T>
   CLI::Option* option(const std::string& name, T& value, const std::string& text) {
     own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
-    return app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
-        ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
-        ->take_last()
-        ->group("Model");
+    CLI::Option* added = app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
+                             ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
+                             ->take_last()
+                             ->group("Model");
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) added->check(whole_number<T>);
+    if constexpr (std::is_floating_point_v<T>) added->check(number);
+    return added;
   }
 
   // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
@@ -43,6 +47,7 @@ class Program {
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
+  void say(const std::string& text) const;
   void check_same_program(const comm::Communicator& world) const;
   std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kMemory = 10;                // seconds after which a measurement weighs 1/e
 constexpr double kRedraw = 0.1;               // seconds between two bars
+constexpr double kEvaluationLine = 10;        // seconds between two lines of an evaluation
 constexpr int kBarLeast = 10, kBarMost = 40;  // columns
 
 double steady_seconds() {
@@ -96,6 +97,17 @@ std::string bar_text(const ProgressState& state, const ProgressOptions& options,
   return line.substr(0, static_cast<std::size_t>(room));
 }
 
+std::string evaluation_bar_text(std::int64_t done, std::int64_t total, double seconds_left, int columns) {
+  const int room = std::max(0, columns - 1);
+  const std::string head = "evaluation  ", left = left_text(seconds_left);
+  const std::string tail = fmt::format("  {}{}{}", of_total(done, total), left.empty() ? "" : "  ", left);
+  const int spare = room - static_cast<int>(head.size() + tail.size());
+  const bool shows_bar = total > 0 && spare >= kBarLeast;
+  const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
+  const std::string line = shows_bar ? head + bar(part, std::min(kBarMost, spare)) + tail : "evaluation" + tail;
+  return line.substr(0, static_cast<std::size_t>(room));
+}
+
 Progress::Progress(Log& log, ProgressOptions options) : log_(log), options_(std::move(options)) {
   if (!options_.now) options_.now = steady_seconds;
 }
@@ -130,7 +142,7 @@ void Progress::print(const std::string& line) {
 
 void Progress::update(const ProgressState& state) {
   measure(state);
-  const bool bar = log_.talks() && log_.console().has_status();
+  const bool bar = has_bar();
   if (options_.log_every > 0 && state.step % options_.log_every == 0) {
     const std::string line = line_text(state, options_, samples_per_second(), seconds_left());
     bar ? log_.to_file(line) : print(line);
@@ -149,12 +161,44 @@ void Progress::finish_epoch(const ProgressState& state) {
   const std::string line = line_text(state, options_, samples_per_second(), seconds_left());
   if (!printed) {
     print(line);
-  } else if (log_.talks() && log_.console().has_status()) {
+  } else if (has_bar()) {
     log_.console().line(line);
   }
   pause();
 }
 
 void Progress::pause() { running_ = false; }
+
+void Progress::begin_evaluation(std::int64_t total) {
+  pause();
+  evaluation_began_ = evaluation_said_ = options_.now();
+  to_evaluate_ = total;
+  drawn_ = -1;
+  evaluated(0);
+}
+
+void Progress::evaluated(std::int64_t samples) {
+  const double now = options_.now(), took = now - evaluation_began_;
+  const double rate = took > 0 ? static_cast<double>(samples) / took : 0;
+  const auto open = static_cast<double>(std::max<std::int64_t>(0, to_evaluate_ - samples));
+  const double left = rate > 0 ? open / rate : -1;
+  if (now - evaluation_said_ >= kEvaluationLine) {
+    evaluation_said_ = now;
+    std::string line = fmt::format("evaluation  {} samples", of_total(samples, to_evaluate_));
+    for (const std::string& part : {rate_text(rate), left_text(left)}) {
+      if (!part.empty()) line += "  " + part;
+    }
+    has_bar() ? log_.to_file(line) : print(line);
+  }
+  if (has_bar() && (drawn_ < 0 || now - drawn_ >= kRedraw)) {
+    drawn_ = now;
+    log_.console().status(evaluation_bar_text(samples, to_evaluate_, left, log_.console().columns()));
+  }
+}
+
+void Progress::end_evaluation() {
+  log_.console().status("");
+  drawn_ = -1;
+}
 
 }  // namespace lockstep::train

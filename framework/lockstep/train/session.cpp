@@ -249,7 +249,9 @@ bool Session::next_epoch() {
   }
   epoch_ = train_loader_->position().epoch;
   first_step_of_epoch_ = trainer_->updates() - train_loader_->position().offset / global_batch(options_, comm_.size());
-  epoch_totals_ = {};
+  if (epoch_sums_.epoch != epoch_) epoch_sums_ = {.epoch = epoch_};  // else those of a checkpoint in its middle
+  epoch_samples_ = 0;
+  epoch_began_ = seconds();
   return true;
 }
 
@@ -272,11 +274,7 @@ void Session::Batches::advance() {
 void Session::report(const Totals& step) {
   if (step.outcome == StepOutcome::RolledBack) return;
   evaluation_due_ = evaluation_is_due();
-  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
-  epoch_totals_.loss += applied ? step.loss * step.weight : 0;
-  epoch_totals_.weight += applied ? step.weight : 0;
-  epoch_totals_.samples += step.samples;
-  for (const auto& [name, count] : step.counts) epoch_totals_.counts[name] += count;
+  add_to_epoch(step);
   follow_trace();
   const std::int64_t now = trainer_->updates();
   state_ = {.epoch = epoch_ + 1,
@@ -295,12 +293,22 @@ void Session::report(const Totals& step) {
     logged_at_ = time;
     logged_samples_ = 0;
   }
+  if (train_loader_->position().epoch > epoch_ || done()) write_epoch_metrics();  // before a checkpoint of this step
   if (options_.checkpoint_every_steps > 0 && now % options_.checkpoint_every_steps == 0) {
     // An evaluation that is due comes first, so that a run resumed from there need not make it up.
     save_after_evaluation_ = evaluation_due_ || train_loader_->position().epoch > epoch_;
     if (!save_after_evaluation_) save_checkpoint();
   }
   answer_requests();
+}
+
+void Session::add_to_epoch(const Totals& step) {
+  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
+  epoch_sums_.loss += applied ? step.loss * step.weight : 0;
+  epoch_sums_.weight += applied ? step.weight : 0;
+  epoch_sums_.samples += step.samples;
+  for (const auto& [name, count] : step.counts) epoch_sums_.counts[name] += count;
+  epoch_samples_ += step.samples;
 }
 
 void Session::finish_epoch() {
@@ -318,7 +326,10 @@ void Session::finish_epoch() {
 
 Totals Session::evaluate() {
   eval_loader_->seek({});
-  return trainer_->evaluate(*eval_loader_);
+  progress_->begin_evaluation(data_.eval->size());
+  Totals totals = trainer_->evaluate(*eval_loader_, [this](std::int64_t samples) { progress_->evaluated(samples); });
+  progress_->end_evaluation();
+  return totals;
 }
 
 void Session::write_metrics(const std::string& split, const Totals& totals, double samples_per_second) {
@@ -326,6 +337,8 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();
   if (split == "train") extra = communication(trainer_->times());
   if (split == "train" && trainer_->skipped() > 0) extra["skipped"] = trainer_->skipped();
+  if (split == "epoch") extra["samples"] = totals.samples;
+  if (split == "epoch" && epoch_sums_.after) extra["after_step"] = *epoch_sums_.after;
   metrics_->write({.step = trainer_->updates(),
                    .epoch = epoch_ + 1,
                    .split = split,
@@ -335,6 +348,16 @@ void Session::write_metrics(const std::string& split, const Totals& totals, doub
                    .samples_per_second = samples_per_second,
                    .seconds = seconds(),
                    .extra = std::move(extra)});
+}
+
+void Session::write_epoch_metrics() {
+  const double took = std::max(1e-9, seconds() - epoch_began_);
+  write_metrics("epoch",
+                {.loss = epoch_sums_.mean_loss(),
+                 .weight = epoch_sums_.weight,
+                 .samples = epoch_sums_.samples,
+                 .counts = epoch_sums_.counts},
+                static_cast<double>(epoch_samples_) / took);
 }
 
 // Before the first update, and after those that are due.

@@ -22,6 +22,7 @@
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
 #include "lockstep/train/deadline.h"
+#include "lockstep/train/epoch_sums.h"
 #include "lockstep/train/hash_log.h"
 #include "lockstep/train/log.h"
 #include "lockstep/train/memory_forecast.h"
@@ -94,7 +95,9 @@ class Session {
   void make_up_evaluation();
   void follow_trace();
   void finish_trace(std::int64_t updates);
+  void add_to_epoch(const Totals& step);
   void write_metrics(const std::string& split, const Totals& totals, double samples_per_second);
+  void write_epoch_metrics();
 
   const comm::Communicator& comm_;
   Options options_;
@@ -127,8 +130,9 @@ class Session {
   std::chrono::steady_clock::time_point saved_at_ = started_;  // the last checkpoint, for --checkpoint-every-minutes
   nlohmann::json evaluation_;                                  // the last whole one: step, loss, accuracy; null without
   ProgressState state_;
-  Totals epoch_totals_;  // sums of this epoch's updates
-  double logged_at_ = 0;
+  EpochSums epoch_sums_;
+  std::int64_t epoch_samples_ = 0;  // of the epoch, trained since this start of the program
+  double logged_at_ = 0, epoch_began_ = 0;
   // Of rank 0. The writer, which reads the snapshot, goes first.
   std::unique_ptr<StateSnapshot> snapshot_;
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;

@@ -60,7 +60,8 @@ nlohmann::json Session::metadata() const {
           {"compiler", __VERSION__},
           {"mpi", comm::Environment::library()},
           {"optimizer", trainer_->options().rule->name()},
-          {"evaluation", evaluation_}};
+          {"evaluation", evaluation_},
+          {kEpochSumsKey, to_json(epoch_sums_)}};
 }
 
 void Session::start_writer() {
@@ -163,6 +164,7 @@ void Session::resume() {
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
   const nlohmann::json metadata = parse_metadata(saved.metadata, place);
   const Continuation from = continuation(metadata, this->metadata(), place);
+  const EpochSums sums = epoch_sums(metadata, place);
   try {
     trainer_->load(saved.tensors, from.step);
   } catch (const Error& error) {
@@ -172,6 +174,9 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   resumed_step_ = saved_step_ = trainer_->updates();
   evaluation_ = metadata.value("evaluation", nlohmann::json());
   evaluation_due_ = metadata.value("evaluation_due", false);
+  epoch_sums_ = sums;
+  if (const data::SamplerPosition at = train_loader_->position(); sums.epoch < 0 && at.offset > 0)
+    epoch_sums_ = {.epoch = at.epoch, .after = trainer_->updates()};
   for (const std::string& line : from.notes) log()->info("resume: {}", line);
   const bool has_end = options_.schedule == "cosine" || options_.schedule == "one-cycle";
   const double before = metadata.value("schedule_epochs", schedule_epochs());

@@ -102,12 +102,7 @@ void Session::evaluate_epoch() {
     evaluation_ = {{"step", trainer_->updates()}, {"loss", totals.loss}, {"accuracy", totals.fraction("correct")}};
     const double took = std::max(1e-9, seconds() - before);
     write_metrics("eval", totals, static_cast<double>(totals.samples) / took);
-    const std::string training =
-        epoch_totals_.samples == 0
-            ? ""
-            : fmt::format("training loss {:.4f}, accuracy {:.2f}%; ",
-                          epoch_totals_.weight > 0 ? epoch_totals_.loss / epoch_totals_.weight : 0,
-                          100 * epoch_totals_.fraction("correct"));
+    const std::string training = epoch_sums_.epoch == epoch_ ? epoch_sums_.str() : "";
     log()->info("epoch {}: {}evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", epoch_ + 1, training, totals.loss,
                 100 * totals.fraction("correct"), totals.samples);
   }

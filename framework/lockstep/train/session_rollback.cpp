@@ -23,7 +23,6 @@ bool Session::roll_back() {
     metrics_ = std::make_unique<MetricsWriter>(options_.output, step);
     hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, step);
   });
-  epoch_totals_ = {};
   save_after_evaluation_ = false;
   return true;
 }

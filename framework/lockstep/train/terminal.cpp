@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -81,10 +82,13 @@ Terminal::~Terminal() {
 }
 
 int Terminal::columns() const {
-  if (const char* text = std::getenv("COLUMNS"); text != nullptr && std::atoi(text) > 0) return std::atoi(text);
+  const char* text = std::getenv("COLUMNS");
+  const int wanted = text == nullptr ? 0 : std::atoi(text);
   winsize size{};
-  if (fd_ >= 0 && ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
+  const bool known = fd_ >= 0 && ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const int columns = known ? size.ws_col : wanted > 0 ? wanted : 80;
+  // The variable is as old as the process: a line that is wider than the terminal is now would wrap with every redraw.
+  return wanted > 0 ? std::min(columns, wanted) : columns;
 }
 
 }  // namespace lockstep::train

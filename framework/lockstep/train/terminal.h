@@ -16,7 +16,7 @@ class Terminal {
   ~Terminal();
 
   bool present() const { return fd_ >= 0; }  // false also for TERM=dumb
-  int columns() const;                       // $COLUMNS, else what the terminal says now, else 80
+  int columns() const;                       // what the terminal says now, at most $COLUMNS; 80 if neither
 
  private:
   int fd_ = -1;

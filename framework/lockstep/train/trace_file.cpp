@@ -47,7 +47,7 @@ double clock_offset(const comm::Communicator& comm) {
 }
 
 nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
-  constexpr std::array<const char*, 4> kTracks{"compute", "wait", "sums in the node", "network"};
+  constexpr std::array<const char*, 6> kTracks{"steps", "compute", "updates", "wait", "sums in the node", "network"};
   const double offset = clock_offset(comm);
   nlohmann::json events = nlohmann::json::array();
   const auto name_it = [&](const char* what, std::size_t thread, const std::string& name) {
@@ -62,6 +62,7 @@ nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
                       {"name", span.name},
                       {"ts", microseconds(span.begin) + offset},
                       {"dur", microseconds(span.end) - microseconds(span.begin)}});
+    if (span.step > 0) events.back()["args"] = {{"step", span.step}};
   }
   return events;
 }
@@ -77,7 +78,8 @@ void open_trace(const std::filesystem::path& path) {
 }
 
 bool write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path) {
-  const std::vector<std::string> parts = comm.gather_strings(events_of(comm, trace).dump());
+  const std::vector<std::string> parts =
+      comm.gather_strings(events_of(comm, trace).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (!comm.is_root()) return true;
   errno = 0;
   std::ofstream file(path);

@@ -181,6 +181,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
     trial_->begin_step();
   }
   const std::int64_t step = updates_ + 1;
+  const Trace::Scope span(trace_, Trace::Track::Step, "step", step);
   heartbeat_.enter_step(step);
   const auto run = [&] {
     fault_point("step.begin", step);
@@ -210,6 +211,8 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   updates_ = step;
   if (outcome_ == StepOutcome::Applied) {
     const StepProfile::Timer timer(profile_.get(), Part::Update);
+    const Trace::Scope statistics(statistics_.empty() ? nullptr : trace_, Trace::Track::Update,
+                                  "running statistics of step", step);
     move_statistics();
     engine_->own_values_moved();
   }
@@ -264,7 +267,7 @@ const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double l
   return run_step({streamed ? &*streamed : &none, 0, -1}, learning_rate, 0, 0);
 }
 
-Totals Trainer::evaluate(data::Loader& loader) {
+Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
@@ -297,6 +300,7 @@ Totals Trainer::evaluate(data::Loader& loader) {
         plan.run();
         add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
       }
+      if (progress) progress(batch.step.offset + batch.step.global_size);
     }
     heartbeat_.wait();
     add_up(sums, requests);

@@ -85,8 +85,9 @@ class Trainer {
   // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples
   // is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
-  // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's.
-  Totals evaluate(data::Loader& loader);
+  // The rest of the loader's epoch, which is then complete; running statistics instead of the batch's. `progress` is
+  // told after each batch how many samples of the data set all ranks have reached.
+  Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
   // Bits that any rank may set for all to see: `mine` is asked for this rank's at the begin of every step and in an
   // evaluation after every batch, where bits of `ends_evaluation` make this rank leave. requests() are those of all

@@ -1,0 +1,17 @@
+// Text of unknown origin (names of files, classes, tensors, hosts, keys of option files; messages that quote them) as a
+// terminal may show it: what would move the cursor, change colours or hide text is written out instead.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Printable UTF-8 as it is. Tab, newline and return as \t, \n, \r; other control characters (C0, DEL, C1), the marks
+// that turn the direction of text, and bytes that are no UTF-8 as \x1b, byte for byte.
+std::string printable(std::string_view text);
+
+// The same, but lines stay lines.
+std::string printable_lines(std::string_view text);
+
+}  // namespace lockstep
