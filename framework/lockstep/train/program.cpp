@@ -1,7 +1,8 @@
 #include "lockstep/train/program.h"
 
+#include <unistd.h>
+
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -11,15 +12,27 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/build_id.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/process_settings.h"
+#include "lockstep/core/standard_streams.h"
+#include "lockstep/core/stream_writer.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/session_setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/stack_signal.h"
 
 namespace lockstep::train {
+namespace {
+
+// Address space without which Open MPI 4.1 fails in its own words, or crashes.
+constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
+
+// The last words of a program, whose reader may be gone or stand still.
+void say(const std::string& text) { write_patiently(STDERR_FILENO, text + "\n"); }
+
+}  // namespace
 
 Program::Program(std::string name, std::string description, Options defaults)
     : name_(std::move(name)), options_(std::move(defaults)), app_(std::move(description), name_) {
@@ -35,12 +48,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   std::optional<comm::Communicator> world;
   std::optional<Session> session;
   try {
+    open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
+    check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
+    if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
     if (world->is_root()) {
       std::cout << out.str() << std::flush;
       std::cerr << err.str() << std::flush;
@@ -55,17 +71,17 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();
   } catch (const UntrustedError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(fmt::format("{}: {}", name_, error.what()));
     return kExitUntrusted;
   } catch (const CommandLineError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(fmt::format("{}: {}", name_, error.what()));
     return kExitCommandLine;
   } catch (const comm::AgreedError& error) {
-    if (world->is_root()) std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+    if (world->is_root()) say(fmt::format("{}: {}", name_, error.what()));
     return 1;
   } catch (const std::exception& error) {
     if (!world) {
-      std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
+      say(fmt::format("{}: {}", name_, explain(error)));
       if (!mpi) return 1;
       comm::abort_job(1);
     }
@@ -74,8 +90,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     leave_signals();
     const bool is_own = dynamic_cast<const PeerError*>(&error) == nullptr;
     std::this_thread::sleep_for(std::chrono::seconds((is_own ? 0 : 3) + (world->is_root() ? 0 : 1)));
-    std::fprintf(stderr, "%s: rank %d on host %s: %s\n", name_.c_str(), world->rank(), world->host().c_str(),
-                 error.what());
+    say(fmt::format("{}: rank {} on host {}: {}", name_, world->rank(), world->host(), explain(error)));
     comm::abort_job(1);
   }
 }
