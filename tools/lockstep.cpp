@@ -5,12 +5,19 @@
 #include <cstdio>
 #include <exception>
 
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/core/standard_streams.h"
 #include "lockstep/train/option_hints.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
+  try {
+    lockstep::open_standard_streams();
+  } catch (const std::exception&) {
+    return 1;  // nobody can be told
+  }
   CLI::App app("Questions about models and files of Lockstep, and supervised training");
   int status = 0;
   app.require_subcommand(1);
@@ -34,7 +41,7 @@ int main(int argc, char** argv) {
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
     return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "lockstep: {}\n", lockstep::printable(e.what()));
+    fmt::print(stderr, "lockstep: {}\n", lockstep::printable(lockstep::explain(e)));
     return 1;
   }
   return status;

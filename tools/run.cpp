@@ -19,7 +19,8 @@ constexpr const char* kHelp = R"(Example:
   lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \
     --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...
 
-Every start has --resume auto: a new run needs a new --output, which has to be visible here. Hosts of mpirun's
+Every start has --resume auto: a new run needs a new --output, which has to be visible here and has one supervisor at
+a time. --output, --global-batch, --shards and --resume may stand in the program's --config FILE. Hosts of mpirun's
 --hostfile or --host are asked through ssh first; those that do not answer are left out, with fewer ranks, if the
 program has --global-batch (with --shards the result keeps its bits), and taken back later. What is done and why
 stands on stderr and in OUTPUT/logs/supervisor.log. TERM, INT, HUP and USR2 stop the job in good order, a second one
@@ -34,11 +35,14 @@ struct RunOptions {
 };
 
 std::string folder(const supervisor::JobCommand& command, const std::string& own) {
-  const std::string said = command.program_option("output").value_or(own);
+  const auto named = command.program_option("output");
+  const std::string said = named ? command.path_of_program(*named) : own;
   check(!said.empty(), "run",
-        "the command has no --output DIR; expected one, or lockstep run --output DIR, to know its checkpoints");
+        "the command has no --output DIR{}; expected one there, in its --config file, or lockstep run --output DIR, to "
+        "know its checkpoints",
+        command.config_problem().empty() ? "" : ", and its " + command.config_problem());
   check(own.empty() || std::filesystem::weakly_canonical(own) == std::filesystem::weakly_canonical(said), "run",
-        "--output is '{}' here and '{}' in the command, expected the same", own, said);
+        "--output is '{}' here and '{}' in the command or its --config file, expected the same", own, said);
   return said;
 }
 
@@ -93,7 +97,8 @@ void add_run_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command
       ->add_option("--start-timeout", o->start_timeout,
-                   "Seconds in which some rank has to open its log in OUTPUT/logs, else the start is ended; 0: any")
+                   "Seconds in which the job has to write some file in its folder (a log, a checkpoint), or to print "
+                   "something (on stdout where that is no terminal), else the start is ended; 0: any")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   command->add_option("--probe-timeout", o->probe_timeout, "Seconds in which a host has to answer")

@@ -60,6 +60,15 @@ TEST(RestartPolicy, PausesGrowUntilACheckpointIsNewer) {
   EXPECT_FALSE(policy.after({.code = 1, .newest_step = 6}).restart);
 }
 
+TEST(RestartPolicy, CheckpointsOfAnotherJobAreNoProgress) {
+  RestartPolicy policy({.max_restarts = 2}, 4);
+  EXPECT_TRUE(policy.after({.code = 1, .newest_step = 5, .own = false}).restart);
+  EXPECT_TRUE(policy.after({.code = 1, .newest_step = 6, .own = false}).restart);
+  EXPECT_FALSE(policy.after({.code = 1, .newest_step = 7, .own = false}).restart);
+  EXPECT_FALSE(policy.after({.code = 1, .newest_step = 7}).restart) << "nor later";
+  EXPECT_TRUE(policy.after({.code = 1, .newest_step = 8}).restart);
+}
+
 TEST(RestartPolicy, TwoErrorsAlikeSoonAfterTheStartAreFinal) {
   const End error{.code = 1, .error = "[output] no space"};
   const auto gives_up = [&](const End& between, const End& then) {

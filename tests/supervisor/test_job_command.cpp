@@ -56,6 +56,37 @@ TEST(JobCommand, GoesOnFromTheNewestCheckpoint) {
             "mpirun ./train --resume=auto");
 }
 
+// As the programs read it: the command line comes before the file.
+TEST(JobCommand, ReadsTheProgramSConfigFile) {
+  const auto folder = std::filesystem::temp_directory_path() / ("lockstep-config-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "job.toml") << "# a job\noutput = \"runs/seven\"\nglobal-batch = 512\nlr=0.1\n";
+  const std::string path = folder / "job.toml";
+  for (const std::string& text : {"mpirun ./train --config " + path, "srun ./train --config=" + path,
+                                  "mpirun --wdir " + folder.string() + " ./train --config job.toml"}) {
+    const JobCommand job = command(text);
+    EXPECT_EQ(job.program_option("output"), "runs/seven") << text;
+    EXPECT_EQ(job.program_option("global-batch"), "512") << text;
+    EXPECT_EQ(job.program_option("shards"), std::nullopt) << text;
+    EXPECT_EQ(joined(job.words({})), text + " --resume auto");
+  }
+  EXPECT_EQ(command("./train --output here --config " + path).program_option("output"), "here");
+  EXPECT_EQ(command("mpirun --wdir /work ./train").path_of_program("runs/seven"), "/work/runs/seven");
+  EXPECT_EQ(command("mpirun --wdir /work ./train").path_of_program("/runs/seven"), "/runs/seven");
+
+  std::ofstream(folder / "job.toml") << "resume = \"first.h5\"\n";
+  const std::string text = "mpirun ./train --config " + path;
+  EXPECT_EQ(joined(command(text).words({})), text);
+  EXPECT_EQ(joined(command(text).words({.resume_auto = true})), text + " --resume auto");
+
+  EXPECT_NE(command("./train --config " + folder.string()).config_problem().find("not a regular file"),
+            std::string::npos);
+  const JobCommand none = command("mpirun ./train --config /no/such/file");
+  EXPECT_NE(none.config_problem().find("/no/such/file"), std::string::npos);
+  EXPECT_EQ(joined(none.words({})), "mpirun ./train --config /no/such/file --resume auto");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(JobCommand, LeavesHostsOfAListOut) {
   const JobCommand job = command("mpirun -H a:2,b:2 -n 4 ./train --resume auto");
   EXPECT_EQ(job.hosts(), (std::vector<Host>{{"a", 2}, {"b", 2}}));

@@ -90,7 +90,7 @@ class SystemTest(unittest.TestCase):
                 os.kill(left, signal.SIGKILL)
             stdout, stderr = process.communicate()
             self.fail(f"not over after {limit} s: {process.args}\n{stdout}\n{stderr}")
-        return Result(process.returncode, stdout, stderr, time.monotonic() - began)
+        return Result(process.returncode, stdout or "", stderr or "", time.monotonic() - began)
 
     def run_command(self, command, limit=120, environment=None):
         return self.finish(self.start(command, environment), limit)

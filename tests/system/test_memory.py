@@ -13,6 +13,32 @@ MEASURED = re.compile(r"memory: at most (\d+) MiB resident on this rank")
 RUN = ["--dataset", "digits", "--limit-train", 256, "--limit-eval", 128, "--epochs", 2, "--threads", 1]
 
 
+class AddressSpace(support.SystemTest):
+    """`ulimit -v`: enough, or one message that says so and an end within seconds."""
+
+    TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--threads", 1, "--epochs", 1, "--quiet"]
+
+    def expect_an_end(self, size, mebibytes):
+        train = program("train_mnist", *self.TRAINING, "--output", self.scratch / f"run-{size}-{mebibytes}")
+        limited = ["sh", "-c", 'ulimit -v "$0" && exec "$@"', str(mebibytes << 10), *train]
+        environment = support.launch_environment(OMP_NUM_THREADS="1")
+        result = self.run_command(ranks(size, limited) if size > 1 else limited, 60, environment)
+        with self.subTest(ranks=size, mebibytes=mebibytes):
+            self.assertIn(result.status, (0, 1), result)
+            if result.status != 0 and not re.search(r"PMIX ERROR|OPAL ERROR|orte_init", result.output):  # of MPI_Init
+                self.assertIn("the address space of this process is limited to ", result.output, result)
+        return result
+
+    def test_of_one_rank(self):
+        for mebibytes in (120, 240, 270, 320, 400, 480, 500, 520):
+            self.expect_an_end(1, mebibytes)
+        self.assertEqual(self.expect_an_end(1, 2000).status, 0)
+
+    def test_of_two_ranks(self):
+        for mebibytes in (240, 330, 450):
+            self.expect_an_end(2, mebibytes)
+
+
 class Forecast(support.SystemTest):
     def expect_close(self, size, *options):
         output = self.scratch / "-".join(map(str, (size, *options)))

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import time
 import unittest
 from pathlib import Path
@@ -21,6 +22,16 @@ class StopTest(support.SystemTest):
         """A run that has done some steps: its process and its output."""
         output = self.scratch / f"run{len(list(self.scratch.iterdir()))}"
         process = self.start(ranks(size, program("train_mnist", *arguments, "--output", output)), environment)
+        self.wait_for(process, lambda: (output / "metrics.jsonl").exists()
+                      and (output / "metrics.jsonl").read_bytes().count(b"\n") >= steps)
+        return process, output
+
+    def alone(self, *arguments, steps=5, preexec=None, stdout=subprocess.PIPE):
+        """The same of one rank that no launcher started."""
+        output = self.scratch / f"run{len(list(self.scratch.iterdir()))}"
+        process = subprocess.Popen(program("train_mnist", *arguments, "--output", output), stdin=subprocess.DEVNULL, stdout=stdout,
+                                   stderr=subprocess.PIPE, text=True, cwd=self.scratch, preexec_fn=preexec, start_new_session=True,
+                                   env=support.clean_environment(OMP_NUM_THREADS="1", OMPI_MCA_plm="isolated"))
         self.wait_for(process, lambda: (output / "metrics.jsonl").exists()
                       and (output / "metrics.jsonl").read_bytes().count(b"\n") >= steps)
         return process, output
@@ -104,6 +115,68 @@ class Signals(StopTest):
         result = self.finish(process, 30)
         self.assertNotIn(result.status, (0, STOPPED), result)
         self.expect_no_process()
+
+
+    def test_a_hangup_stops_unless_it_was_ignored(self):
+        process, output = self.begin(2, *LONG)
+        os.kill(self.rank_processes(output)[1], signal.SIGHUP)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+        process, output = self.alone(*LONG, preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # nohup
+        process.send_signal(signal.SIGHUP)
+        done = len(metrics(output))
+        self.wait_for(process, lambda: len(metrics(output)) > done + 5)
+        process.terminate()
+        self.assertEqual(self.finish(process, 60).status, STOPPED)
+
+    def test_a_parents_mask_makes_nobody_deaf(self):
+        every = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
+        process, output = self.alone(*LONG, preexec=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, every))
+        process.terminate()
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+
+
+class FullPipe(StopTest):
+    """What the program prints is read by nobody: it trains on, and stops when it is asked to."""
+
+    LOUD = [*(a for a in LONG if a != "--quiet")]
+
+    def expect_stop(self, process, output, victim):
+        # Far more lines than pipes and queues hold.
+        self.wait_for(process, lambda: "the console takes no text" in self.log(output), 120)
+        done = len(metrics(output))
+        self.wait_for(process, lambda: len(metrics(output)) > done + 2000, 120)
+        os.kill(victim(), signal.SIGTERM)
+
+    def test_of_one_rank(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        process, output = self.alone(*self.LOUD, stdout=writer)
+        os.close(writer)
+        self.expect_stop(process, output, lambda: process.pid)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+        log = self.log(output)
+        self.assertRegex(log, r"the console did not take \d+ lines, which are in this file alone")
+        for step in range(1, metrics(output)[-1][0]):
+            self.assertIn(f"  step {step}/", log)
+
+    def test_of_two_ranks(self):
+        # A launcher that does not read, as mpirun when its own reader does not: mpirun is stopped.
+        process, output = self.begin(2, *self.LOUD)
+        launcher = self.mpirun(output)
+        os.kill(launcher, signal.SIGSTOP)
+        victims = self.rank_processes(output)
+        self.expect_stop(process, output, lambda: victims[1])
+        self.wait_for(process, lambda: "a signal to stop: checkpoint of step" in self.log(output), 120)
+        os.kill(launcher, signal.SIGCONT)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
 
 
 class TimeLimit(StopTest):

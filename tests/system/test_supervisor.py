@@ -1,8 +1,11 @@
 """What `lockstep run` makes of how a job ends. Most jobs here are small scripts, so that each end can be had at will."""
 
+import fcntl
 import os
 import re
 import signal
+import struct
+import subprocess
 import time
 import unittest
 from pathlib import Path
@@ -11,6 +14,13 @@ import support
 from support import checkpoints, metrics, program
 
 STOPPED, STALLED, UNTRUSTED = 75, 76, 77
+TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4, "--threads", 1, "--loaders", 0,
+            "--epochs", 0, "--schedule", "constant", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]
+
+
+def training(ranks, steps, output):
+    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
+            *program("train_mnist", *TRAINING, "--max-steps", steps, "--output", output)]
 
 
 class SupervisorTest(support.SystemTest):
@@ -113,6 +123,95 @@ class Ends(SupervisorTest):
             self.assertIn(words, result.stderr)
 
 
+    def test_one_supervisor_at_a_time(self):
+        first = self.start(program("lockstep", "run", "--", *self.script("touch $out/ready; exec sleep 1000")))
+        self.wait_for(first, lambda: (self.output / "ready").exists())
+        second = self.supervise(self.script("exit 0"), limit=30)
+        self.assertEqual((second.status, len(self.starts())), (1, 1), second)
+        self.assertIn(f"'{self.output}' cannot be supervised, by one supervisor at a time: ", second.stderr)
+        self.assertIn(f"process {first.pid} on host ", second.stderr)
+        for _ in range(3):  # the job answers none in good order
+            first.terminate()
+            time.sleep(0.3)
+        self.finish(first, 30)
+        self.assertEqual(self.supervise(self.script("exit 0"), limit=30).status, 0, "what the first one leaves locks nobody out")
+
+    def test_checkpoints_of_another_job_are_no_progress(self):
+        self.output.mkdir()
+        with open(self.output / ".lock", "w") as other:
+            other.write("process 4711 on host elsewhere, since long ago\n")
+            other.flush()
+            fcntl.fcntl(other, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK, as the programs do
+            result = self.supervise(self.script("touch $out/checkpoints/step-$(printf %010d $count).h5; [ $count -lt 9 ] && exit 1; exit 0"),
+                                    "--max-restarts", 2)
+        self.assertEqual((result.status, len(self.starts())), (1, 3), result)
+        self.assertIn("is in use by process 4711 on host elsewhere", result.stderr)
+        self.assertIn("3 ends without a newer checkpoint, --max-restarts is 2", result.stderr)
+
+    def test_a_folder_that_is_removed_is_held_again(self):
+        result = self.supervise(self.script(f"[ -e {self.scratch}/again ] && exit 0; touch {self.scratch}/again; rm -r $out; exit 1"))
+        self.assertEqual(result.status, 0, result)
+        log = (self.output / "logs" / "supervisor.log").read_text()
+        self.assertIn("was removed or replaced, and is supervised anew", log)
+        self.assertIn("info: start 2: ", log)
+
+    def test_options_in_a_config_file(self):
+        config = self.scratch / "job.toml"
+        config.write_text(f'output = "{self.output}"\nresume = "first.h5"\n')
+        job = [self.script("touch $out/checkpoints/step-0000000001.h5; [ $count = 1 ] && exit 1; exit 0")[0], "--config", str(config)]
+        result = self.supervise(job)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(self.starts(), [f"--config {config}", f"--config {config} --resume auto"])
+        other = self.supervise(job, "--output", self.scratch / "other")
+        self.assertEqual(other.status, 2, other)
+        self.assertIn("in the command or its --config file, expected the same", other.stderr)
+
+    def test_a_job_that_shows_life_has_started(self):
+        """Without logs of ours, as of a program that has a Trainer and no Session."""
+        for life in ("echo > $out/checkpoints/mine.bin", "echo > $out/own.txt", "echo started", "echo started >&2"):
+            result = self.supervise(self.script(f"{life}; sleep 3; exit 0"), "--start-timeout", 1)
+            self.assertEqual((result.status, len(self.starts())), (0, 1), f"{life}\n{result}")
+            (self.output / "starts").unlink()
+
+    def test_a_job_that_shows_none_is_ended(self):
+        job = self.script("")
+        Path(job[0]).write_text("#!/bin/sh\nexec sleep 1000\n")
+        result = self.supervise(job, "--start-timeout", 1, "--max-restarts", 0)
+        self.assertEqual(result.status, 137, result)
+        self.assertIn("and printed nothing, within 1 s", result.stderr)
+
+
+class Streams(SupervisorTest):
+    """Of the supervisor itself: closed, or read by nobody."""
+
+    def test_closed(self):
+        job = self.script("echo words of the job; echo words of the job >&2; ls -l /proc/self/fd > $out/descriptors; exit 0")
+        self.succeed(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *program("lockstep", "run", "--", *job)])
+        self.assertNotIn("words of the job", (self.output / "logs" / "supervisor.log").read_text())
+        self.assertNotIn("supervisor.log", (self.output / "descriptors").read_text())
+
+    def test_text_of_the_job_goes_on(self):
+        result = self.supervise(self.script("echo to stdout; echo to stderr >&2; exit 0"))
+        self.assertEqual(result.stdout, "to stdout\n")
+        self.assertIn("to stderr\n", result.stderr)
+
+    def test_that_nobody_reads(self):
+        """The job is watched and stopped as ever, and the log has what was not read."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        text = "x" * 1000
+        job = self.script(f"trap 'exit {STOPPED}' USR2; i=0; while [ $i -lt 1000 ]; do echo {text} >&2; i=$((i+1)); done; touch $out/ready\n{Signals.WAIT}")
+        process = subprocess.Popen(program("lockstep", "run", "--", *job), stdin=subprocess.DEVNULL, stdout=writer, stderr=writer,
+                                   cwd=self.scratch, env=support.clean_environment(), start_new_session=True)
+        os.close(writer)
+        self.wait_for(process, lambda: (self.output / "ready").exists())
+        process.terminate()
+        self.assertEqual(process.wait(60), STOPPED)
+        log = (self.output / "logs" / "supervisor.log").read_text()
+        self.assertIn("stderr is not read", log)
+        self.assertIn("exit code 75", log)
+
+
 class LeftBehind(SupervisorTest):
     def test_orphans_in_sessions_of_their_own_are_ended(self):
         result = self.supervise(self.script(f"[ $count = 1 ] || exit 0\nsetsid sh -c 'setsid sleep 1000 & setsid sleep 1001' {self.scratch} &\n"
@@ -132,6 +231,31 @@ class LeftBehind(SupervisorTest):
         while os.path.exists(f"/proc/{children[0]}") and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertFalse(os.path.exists(f"/proc/{children[0]}"))
+
+
+    def test_what_open_mpi_keeps_for_a_job_is_removed(self):
+        """mpirun cannot when it is killed. What belongs to other jobs stays."""
+        process = self.start(program("lockstep", "run", "--backoff", 0.01, "--max-restarts", 0, "--", *training(2, 100000, self.output)),
+                             support.launch_environment(OMP_NUM_THREADS="1", ASAN_OPTIONS="detect_leaks=0"))
+        self.wait_for(process, lambda: checkpoints(self.output))
+        rank = next(p for p in support.processes_with(str(self.output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "train_mnist")
+        environment = dict(e.split("=", 1) for e in Path(f"/proc/{rank}/environ").read_text().split("\0") if "=" in e)
+        session, job = Path(environment["OMPI_MCA_orte_jobfam_session_dir"]), int(environment["PMIX_NAMESPACE"])
+        segments = lambda number: [p for p in Path("/dev/shm").iterdir() if f".{number:x}." in p.name]
+        self.assertTrue(session.is_dir())
+        self.assertTrue(segments(job))
+        others = Path(f"/dev/shm/vader_segment.elsewhere.0.{job ^ 0x40000000:x}.{os.getpid()}")
+        self.addCleanup(others.unlink)
+        others.touch()
+        mpirun = next(p for p in support.processes_with(str(self.output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) in ("mpirun", "orterun"))
+        os.kill(mpirun, signal.SIGKILL)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, 137, result)
+        self.assertIn("files and folders of Open MPI that the job left on this machine, which are removed: ", result.stderr)
+        self.assertFalse(session.exists())
+        self.assertEqual(segments(job), [])
+        self.assertTrue(others.exists())
+        self.expect_no_process()
 
 
 class Signals(SupervisorTest):
@@ -164,6 +288,16 @@ class Signals(SupervisorTest):
         result = self.ask(f"trap 'touch $out/asked; exit 0' USR1\n{self.WAIT}", signal.SIGUSR1)
         self.assertEqual(result.status, 0, result)
         self.assertTrue((self.output / "asked").exists())
+
+    def test_a_parent_that_ignores_its_children_or_blocks_signals(self):
+        def deaf():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD])
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        process = subprocess.Popen(program("lockstep", "run", "--", *self.script(f"trap 'exit {STOPPED}' USR2\n{self.WAIT}")), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.scratch, preexec_fn=deaf, start_new_session=True)
+        self.wait_for(process, lambda: (self.output / "ready").exists())
+        process.terminate()
+        self.assertEqual(self.finish(process, 30).status, STOPPED)
 
     def test_between_two_starts(self):
         process = self.start(program("lockstep", "run", "--backoff", 100, "--", *self.script("exit 1")))
@@ -256,22 +390,15 @@ class Hosts(SupervisorTest):
 
 
 class Training(SupervisorTest):
-    TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4, "--threads", 1, "--loaders", 0,
-                "--epochs", 0, "--schedule", "constant", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--quiet"]
-
-    def job(self, ranks, steps, output):
-        return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
-                *program("train_mnist", *self.TRAINING, "--max-steps", steps, "--output", output)]
-
     def start(self, command, environment=None):
         return super().start(command, environment or support.launch_environment(OMP_NUM_THREADS="1", ASAN_OPTIONS="detect_leaks=0"))
 
     def test_a_damaged_newest_checkpoint(self):
-        self.assertEqual(self.supervise(self.job(2, 16, self.scratch / "whole"), limit=100).status, 0)
-        self.assertEqual(self.supervise(self.job(2, 12, self.output), limit=100).status, 0)
+        self.assertEqual(self.supervise(training(2, 16, self.scratch / "whole"), limit=100).status, 0)
+        self.assertEqual(self.supervise(training(2, 12, self.output), limit=100).status, 0)
         newest = checkpoints(self.output)[-1]
         newest.write_bytes(newest.read_bytes()[:5000])
-        result = self.supervise(self.job(2, 16, self.output), limit=100)
+        result = self.supervise(training(2, 16, self.output), limit=100)
         self.assertEqual(result.status, 0, result)
         self.assertIn(f"checkpoint {newest} cannot be used", result.output)
         whole, gone_on = (self.state(checkpoints(o)[-1])["tensors"] for o in (self.scratch / "whole", self.output))
@@ -279,7 +406,7 @@ class Training(SupervisorTest):
         self.assertEqual(metrics(self.output), metrics(self.scratch / "whole"))
 
     def test_a_wrong_option_is_not_tried_again(self):
-        result = self.supervise(self.job(2, "many", self.output))
+        result = self.supervise(training(2, "many", self.output))
         self.assertEqual(result.status, 2, result)
         self.assertIn("another start of this command would fail alike", result.stderr)
 

@@ -45,6 +45,10 @@ class StandsStill(support.SystemTest):
             self.expect_named(result, rank, 4)
             self.assertEqual(result.output.count("the watchdog ends the job with status 76"), 1, result)
 
+    def test_one_rank_alone_ends_too(self):
+        result, _ = self.stall(1, "step.gradients:sleep=600:rank=0:at=4", "--stall-timeout", 2, "--abort-timeout", 5)
+        self.expect_named(result, 0, 4)
+
     def test_a_stopped_process_is_told_as_such(self):
         for rank in (0, 1):  # of which the other speaks
             result, _ = self.stall(2, f"step.begin:stop:rank={rank}:at=5", "--stall-timeout", 2, "--abort-timeout", 5)

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -19,11 +21,12 @@ class TextStream {
   TextStream(const TextStream&) = delete;
   TextStream& operator=(const TextStream&) = delete;
   std::FILE* file() { return file_; }
-  std::string text() {
+  std::string text() {  // also of what was written to its descriptor
     std::fflush(file_);
-    std::string result(static_cast<std::size_t>(std::ftell(file_)), '\0');
-    std::rewind(file_);
-    result.resize(std::fread(result.data(), 1, result.size(), file_));
+    struct stat status {};
+    EXPECT_EQ(fstat(fileno(file_), &status), 0);
+    std::string result(static_cast<std::size_t>(status.st_size), '\0');
+    EXPECT_EQ(pread(fileno(file_), result.data(), result.size(), 0), status.st_size);
     return result;
   }
 

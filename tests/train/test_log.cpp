@@ -1,8 +1,13 @@
 #include "lockstep/train/log.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <regex>
 #include <thread>
 
@@ -159,6 +164,42 @@ TEST_F(LogTest, OnATerminalWarningsKeepTheirPlaceAmongTheLines) {
   log()->info("hello");
   log()->warn("careful");
   EXPECT_EQ(out_.text(), "hello\nwarning: careful\n");
+}
+
+// Lines wait as far as there is room; those beyond are missing on the console, which says so, and in no file.
+TEST_F(LogTest, AConsoleThatNobodyReadsHoldsNobodyUpAndLosesNothing) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_GE(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+  ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+  std::FILE* const console = fdopen(ends[1], "w");
+  LogOptions stuck = options(0);
+  stuck.out = console;
+  stuck.writer = {.patience = std::chrono::milliseconds(50), .room = 4096};
+  const auto line = [](int i) { return fmt::format("line {:0>100}", i); };
+  constexpr int kLines = 200;  // more than the pipe and the queue hold
+  std::string shown;
+  {
+    Log run(stuck);
+    for (int i = 0; i < kLines; ++i) log()->info(line(i));
+    // The reader comes.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (shown.find("lines are missing here") == shown.npos && std::chrono::steady_clock::now() < deadline) {
+      std::array<char, 4096> block{};
+      const ssize_t n = ::read(ends[0], block.data(), block.size());
+      if (n > 0) shown.append(block.data(), static_cast<std::size_t>(n));
+      log()->info("read again");
+    }
+  }
+  EXPECT_NE(shown.find("lines are missing here"), shown.npos) << shown;
+  EXPECT_NE(shown.find(line(0)), shown.npos);
+  EXPECT_EQ(shown.find(line(kLines - 1)), shown.npos);
+  const std::string file = read(folder_ / "logs" / "rank-0000.log");
+  for (int i = 0; i < kLines; ++i) EXPECT_NE(file.find(line(i)), file.npos) << i;
+  EXPECT_NE(file.find("the console takes no text: nobody reads what this program prints"), file.npos);
+  EXPECT_NE(file.find("the console takes text again; it lacks "), file.npos);
+  std::fclose(console);
+  close(ends[0]);
 }
 
 TEST_F(LogTest, WithoutATerminalThereIsNoStatus) {

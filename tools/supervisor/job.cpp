@@ -2,58 +2,57 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <set>
 
 #include "lockstep/core/error.h"
 #include "tools/supervisor/failure_reader.h"
+#include "tools/supervisor/output_folder.h"
 #include "tools/supervisor/process.h"
 
 namespace lockstep::supervisor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-namespace fs = std::filesystem;
+using Stream = Console::Stream;
+using namespace std::chrono_literals;
 
-// What changes when a rank opens its log. Files that vanish meanwhile do not count.
-std::map<fs::path, fs::file_time_type> log_times(const fs::path& output) {
-  std::map<fs::path, fs::file_time_type> times;
-  std::error_code error;
-  for (fs::directory_iterator at(output / "logs", error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    const auto time = at->last_write_time(gone);
-    if (!gone && at->path().filename().string().starts_with("rank-")) times[at->path()] = time;
-  }
-  return times;
+constexpr auto kOftenAtFirst = 30s;     // in which looks are frequent
+constexpr auto kListensAfter = 10s;     // a job that has printed for so long counts as started without files, too
+constexpr std::int64_t kPollFor = 200;  // ms
+
+// A terminal stays the job's own, so that it can draw on it.
+ProcessOptions::Output output_of_job() {
+  return isatty(STDOUT_FILENO) != 0 ? ProcessOptions::Output::Ours : ProcessOptions::Output::Apart;
 }
 
 class Run {
  public:
-  Run(const JobOptions& options, Signals& signals)
+  Run(const JobOptions& options, Signals& signals, Console& console)
       : options_(options),
         signals_(signals),
-        logs_before_(log_times(options.output)),
-        process_(options.words, {.variables = options.variables}) {}
+        console_(console),
+        before_(OutputFolder::stamps(options.output)),
+        process_(options.words, {.output = output_of_job(), .variables = options.variables}) {}
 
   JobEnd until_ended() {
     while (!process_.ended()) {
-      std::array<pollfd, 2> files{{{signals_.descriptor(), POLLIN, 0}, {process_.output(), POLLIN, 0}}};
-      // When the job has closed its stderr there is nothing to wait for there.
-      const int ready = poll(files.data(), closed_ ? 1 : 2, 200);
-      check(ready >= 0 || errno == EINTR, "run", "poll failed");
-      closed_ = closed_ || (files[1].revents & (POLLHUP | POLLIN)) == POLLHUP;
-      pass_output();
+      wait();
+      pass_text();
       while (const auto number = signals_.next()) pass_signal(*number);
       if (started_ && !end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
         end_.stopped = true;
         process_.signal(SIGUSR2);
       }
       watch_start();
+      look();
     }
-    pass_output();
+    if (options_.look) options_.look();
+    while (pass(Stream::Output, process_.read_output()) || pass(Stream::Errors, process_.read())) {
+    }
     end_.status = *process_.ended();
     if (end_.failure.empty()) end_.failure = reader_.summary();
     end_.words = reader_.words();
@@ -62,10 +61,33 @@ class Run {
   }
 
  private:
-  void pass_output() {
-    const std::string text = process_.read();
-    std::fwrite(text.data(), 1, text.size(), stderr);  // nobody to tell if it fails
-    reader_.read(text);
+  // Where the job has closed a stream, or its text is not wanted now, there is nothing to wait for; poll() leaves
+  // negative descriptors out.
+  void wait() {
+    const auto file = [&](Stream stream, int descriptor, bool closed) {
+      return closed || !console_.takes(stream) ? -1 : descriptor;
+    };
+    std::array<pollfd, 3> files{{{signals_.descriptor(), POLLIN, 0},
+                                 {file(Stream::Output, process_.output(), output_closed_), POLLIN, 0},
+                                 {file(Stream::Errors, process_.errors(), errors_closed_), POLLIN, 0}}};
+    const int ready = poll(files.data(), files.size(), kPollFor);
+    check(ready >= 0 || errno == EINTR, "run", "poll failed");
+    const auto closed = [](const pollfd& f) { return (f.revents & (POLLHUP | POLLIN)) == POLLHUP; };
+    output_closed_ = output_closed_ || closed(files[1]);
+    errors_closed_ = errors_closed_ || closed(files[2]);
+  }
+
+  void pass_text() {
+    if (console_.takes(Stream::Output)) pass(Stream::Output, process_.read_output());
+    if (console_.takes(Stream::Errors)) pass(Stream::Errors, process_.read());
+  }
+
+  bool pass(Stream stream, const std::string& text) {
+    if (text.empty()) return false;
+    if (!printed_) printed_ = Clock::now();
+    console_.pass(stream, text);
+    if (stream == Stream::Errors) reader_.read(text);
+    return true;
   }
 
   void pass_signal(int number) {
@@ -90,33 +112,44 @@ class Run {
   }
 
   void watch_start() {
-    if (started_ || Clock::now() < next_look_) return;
-    next_look_ = Clock::now() + std::chrono::milliseconds(500);
-    started_ = log_times(options_.output) != logs_before_;
+    if (started_ || Clock::now() < next_start_look_) return;
+    next_start_look_ = Clock::now() + 500ms;
+    const bool prints = printed_ && Clock::now() > *printed_ + kListensAfter;
+    started_ = prints || OutputFolder::stamps(options_.output) != before_;
     if (started_) {
       for (const int number : held_) process_.signal(number);
     }
     const bool in_time = options_.start_limit.count() == 0 || Clock::now() < began_ + options_.start_limit;
-    if (started_ || in_time || !end_.failure.empty()) return;
-    end_.failure = fmt::format("no rank wrote to {} within {} s", (options_.output / "logs").string(),
-                               options_.start_limit.count());
+    if (started_ || printed_ || in_time || !end_.failure.empty()) return;
+    end_.failure = fmt::format("the job wrote nothing in {}, and printed nothing, within {} s",
+                               options_.output.string(), options_.start_limit.count());
     process_.signal(SIGKILL);
+  }
+
+  void look() {
+    if (!options_.look || Clock::now() < next_look_) return;
+    options_.look();
+    next_look_ = Clock::now() + (Clock::now() < began_ + kOftenAtFirst ? 500ms : 10'000ms);
   }
 
   const JobOptions& options_;
   Signals& signals_;
-  std::map<fs::path, fs::file_time_type> logs_before_;
-  Clock::time_point began_ = Clock::now(), next_look_ = began_;
+  Console& console_;
+  OutputFolder::Stamps before_;
+  Clock::time_point began_ = Clock::now(), next_start_look_ = began_, next_look_ = began_;
+  std::optional<Clock::time_point> printed_;
   Process process_;
   FailureReader reader_;
   JobEnd end_;
   int requests_ = 0;
   std::set<int> held_;  // signals for when it has started
-  bool started_ = false, closed_ = false;
+  bool started_ = false, output_closed_ = false, errors_closed_ = false;
 };
 
 }  // namespace
 
-JobEnd run_job(const JobOptions& options, Signals& signals) { return Run(options, signals).until_ended(); }
+JobEnd run_job(const JobOptions& options, Signals& signals, Console& console) {
+  return Run(options, signals, console).until_ended();
+}
 
 }  // namespace lockstep::supervisor

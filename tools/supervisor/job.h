@@ -1,5 +1,5 @@
-// One start of the supervised command, until it has ended: its stderr goes on to ours, signals that come meanwhile go
-// on to it, and one that writes nothing into its log folder when it should have started is ended.
+// One start of the supervised command, until it has ended: what it prints goes on to ours, signals that come meanwhile
+// go on to it, and one that shows no sign of life when it should have started is ended.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/supervisor/console.h"
 #include "tools/supervisor/signals.h"
 
 namespace lockstep::supervisor {
@@ -16,10 +17,11 @@ namespace lockstep::supervisor {
 struct JobOptions {
   std::vector<std::string> words{};
   std::map<std::string, std::string> variables{};
-  std::filesystem::path output{};         // where its ranks write logs/
-  std::chrono::seconds start_limit{300};  // until the first line there; 0: any time
+  std::filesystem::path output{};         // where it writes
+  std::chrono::seconds start_limit{300};  // until it has written something there, or printed something; 0: any time
   std::function<bool()>
       wants_stop{};  // asked a few times a second once it has started: whether to stop the job in good order
+  std::function<void()> look{};  // called now and then while it runs, and once more when it has just ended
 };
 
 struct JobEnd {
@@ -32,7 +34,8 @@ struct JobEnd {
 };
 
 // A job is asked to stop in good order by SIGUSR2, which mpirun and srun hand on to the ranks, while SIGTERM would be
-// their end; one that has not opened its logs yet gets SIGTERM. A second request ends it, a third kills the launcher.
-JobEnd run_job(const JobOptions& options, Signals& signals);
+// their end; a job that has written nothing in its folder yet, and so may not listen, gets it when it has. A second
+// request ends it, a third kills the launcher.
+JobEnd run_job(const JobOptions& options, Signals& signals, Console& console);
 
 }  // namespace lockstep::supervisor

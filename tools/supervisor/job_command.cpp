@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <CLI/Config.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <system_error>
 
 #include "lockstep/core/error.h"
 
@@ -85,9 +88,11 @@ JobCommand::JobCommand(std::vector<std::string> words) : words_(std::move(words)
   check(!words_.empty(), "run", "no command, expected: lockstep run [OPTIONS] -- mpirun ... PROGRAM ...");
   constexpr std::array<std::string_view, 4> names{"mpirun", "mpiexec", "orterun", "mpirun.openmpi"};
   mpirun_ = std::find(names.begin(), names.end(), base_name(words_[0])) != names.end();
-  if (!mpirun_) return;
-  read_launcher_options();
-  read_hosts();
+  if (mpirun_) {
+    read_launcher_options();
+    read_hosts();
+  }
+  read_config();
 }
 
 void JobCommand::read_launcher_options() {
@@ -102,6 +107,7 @@ void JobCommand::read_launcher_options() {
     if (values == 2) mca_.emplace_back(words_[at + 1], words_[at + 2]);
     if (name == "n" || name == "np" || name == "c") ranks_at_ = at + 1;
     if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") hostfile_at_ = at + 1;
+    if (name == "wd" || name == "wdir") folder_ = words_[at + 1];
     if (name == "wd" || name == "wdir" || name == "path" || name.starts_with("preload")) elsewhere_ = true;
     if (name == "H" || name == "host") {
       check(host_list_at_ == 0, "run", "mpirun has --host twice, expected one list with commas");
@@ -133,7 +139,33 @@ void JobCommand::read_hosts() {
   hosts_ = parse_hostfile(hostfile_text_, path);
 }
 
+// A file that is not there, or that the program would refuse, is for the program to complain about.
+void JobCommand::read_config() {
+  const auto named = command_line_option("config");
+  if (!named) return;
+  const std::string path = path_of_program(*named);
+  try {
+    std::error_code error;
+    check(std::filesystem::is_regular_file(path, error), "run", "{} is not a regular file", path);
+    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(path)) {
+      if (item.parents.empty() && item.inputs.size() == 1) config_[item.name] = item.inputs[0];
+    }
+  } catch (const std::exception& error) {
+    config_problem_ = fmt::format("--config {} cannot be read: {}", path, error.what());
+  }
+}
+
+std::string JobCommand::path_of_program(const std::string& path) const {
+  return (std::filesystem::path(folder_) / path).string();
+}
+
 std::optional<std::string> JobCommand::program_option(std::string_view name) const {
+  if (auto value = command_line_option(name)) return value;
+  const auto found = config_.find(std::string(name));
+  return found == config_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::string> JobCommand::command_line_option(std::string_view name) const {
   const std::string option = "--" + std::string(name), equals = option + "=";
   std::optional<std::string> value;
   for (std::size_t at = program_; at < words_.size(); ++at) {
@@ -184,14 +216,13 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
     }
     if (ranks_at_ > 0 && change.ranks) words[ranks_at_] = std::to_string(*change.ranks);
   }
-  const auto resume = program_option("resume");
-  if (!resume) {
-    words.insert(words.end(), {"--resume", "auto"});
-  } else if (change.resume_auto) {
+  if (change.resume_auto && command_line_option("resume")) {
     for (std::size_t at = program_; at < words.size(); ++at) {
       if (words[at] == "--resume" && at + 1 < words.size()) words[at + 1] = "auto";
       if (words[at].starts_with("--resume=")) words[at] = "--resume=auto";
     }
+  } else if (change.resume_auto || !program_option("resume")) {
+    words.insert(words.end(), {"--resume", "auto"});
   }
   return words;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,8 +20,13 @@ class JobCommand {
   // Open MPI's mpirun (mpiexec, orterun); anything else, as srun, is started as it is.
   bool is_mpirun() const { return mpirun_; }
 
-  // The value of the program's option `--name`; the last one counts, as srun has options of the same names.
+  // The value of the program's option `--name`, as the program reads it: the command line's last one (srun has options
+  // of the same names), else that of its --config file, which was read when the command was made.
   std::optional<std::string> program_option(std::string_view name) const;
+  // Why the --config file could not be read; empty: there is none, or it was.
+  const std::string& config_problem() const { return config_problem_; }
+  // `path` as the program means it: mpirun's --wdir may start it elsewhere.
+  std::string path_of_program(const std::string& path) const;
   // mpirun's -n; `--mca name`, with OMPI_MCA_name in the environment after it.
   std::optional<std::int64_t> ranks() const { return ranks_; }
   std::optional<std::string> mca(std::string_view name) const;
@@ -51,6 +57,8 @@ class JobCommand {
  private:
   void read_launcher_options();
   void read_hosts();
+  void read_config();
+  std::optional<std::string> command_line_option(std::string_view name) const;
 
   std::vector<std::string> words_;
   bool mpirun_ = false, elsewhere_ = false;                        // elsewhere: in a folder of mpirun's --wdir
@@ -58,6 +66,9 @@ class JobCommand {
   std::size_t ranks_at_ = 0, hostfile_at_ = 0, host_list_at_ = 0;  // of the option's value; 0: not there
   std::optional<std::int64_t> ranks_;
   std::vector<std::pair<std::string, std::string>> mca_;
+  std::string folder_;                         // of --wdir
+  std::map<std::string, std::string> config_;  // values of the --config file
+  std::string config_problem_;
   std::string hostfile_text_;
   std::vector<Host> hosts_;
 };

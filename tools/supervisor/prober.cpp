@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <thread>
 
+#include "tools/supervisor/mpi_traces.h"
+
 namespace lockstep::supervisor {
 namespace {
 
 // Quoted for the host's shell. The environment tells whose a process is, whatever its name; the shell itself has not
 // got it.
-std::string sweep(const std::string& job) {
+std::string sweep(const ProbeOptions& options) {
   return fmt::format(
-      R"('for p in /proc/[0-9]*; do grep -qsz "^OMPI_LOCKSTEP_JOB={}$" $p/environ && kill -9 ${{p#/proc/}}; done; true')",
-      job);
+      R"('k=; for p in /proc/[0-9]*; do grep -qsz "^OMPI_LOCKSTEP_JOB={}$" $p/environ && kill -9 ${{p#/proc/}} && k=1; )"
+      R"(done; [ -z "$k" ] || sleep 1; {}true')",
+      options.job, traces_sweep(options.traces));
 }
 
 // ssh says the reason last.
@@ -28,8 +31,9 @@ Prober::Prober(const ProbeOptions& options, const std::vector<std::string>& host
     : deadline_(std::chrono::steady_clock::now() + options.limit), limit_(options.limit) {
   for (const std::string& host : hosts) {
     std::vector<std::string> words = options.agent;
-    words.insert(words.end(), {host, "sh", "-c", sweep(options.job)});
-    probes_.push_back({host, std::make_unique<Process>(words, ProcessOptions{.catch_output = true})});
+    words.insert(words.end(), {host, "sh", "-c", sweep(options)});
+    probes_.push_back(
+        {host, std::make_unique<Process>(words, ProcessOptions{.output = ProcessOptions::Output::WithErrors})});
   }
 }
 

@@ -1,10 +1,12 @@
 // Asks hosts, all at once and in the way mpirun reaches them (agent and arguments of plm_rsh), whether they can be
-// used, and ends there what earlier starts of the job left: processes with OMPI_LOCKSTEP_JOB=JOB in their environment.
-// It never waits for a host longer than its limit. One thread; nothing else may reap children meanwhile.
+// used, and ends there what earlier starts of the job left: processes with OMPI_LOCKSTEP_JOB=JOB in their environment,
+// and what Open MPI kept for them. It never waits for a host longer than its limit. One thread; nothing else may reap
+// children meanwhile.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace lockstep::supervisor {
 struct ProbeOptions {
   std::vector<std::string> agent{"ssh"};  // words before the host's name
   std::string job{};
+  std::set<std::string> traces{};         // Open MPI's numbers of earlier starts (mpi_traces.h)
   std::chrono::milliseconds limit{5000};  // for each host, and so for all
 };
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/core/error.h"
 
@@ -18,14 +19,14 @@ namespace lockstep::supervisor {
 namespace {
 
 // In the child of a process with one thread; what fails here shows as status 127 with a line on stderr.
-[[noreturn]] void become(char* const* words, int output, const ProcessOptions& options, pid_t parent) {
+[[noreturn]] void become(char* const* words, int errors, int output, const ProcessOptions& options, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   const bool ready = sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && setsid() >= 0 &&
                      prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent;
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
-      (!options.catch_output || dup2(output, STDOUT_FILENO) >= 0)) {
+  if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
+      (output < 0 || dup2(output, STDOUT_FILENO) >= 0)) {
     for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
     signal(SIGPIPE, SIG_DFL);
     execvp(words[0], words);
@@ -34,39 +35,60 @@ namespace {
   _exit(127);
 }
 
+constexpr std::size_t kMostBytes = 65536;  // at once
+
+struct Pipe {
+  checkpoint::FileDescriptor reader, writer;
+};
+
+Pipe make_pipe(const std::string& name) {
+  std::array<int, 2> ends{};
+  check(pipe2(ends.data(), O_CLOEXEC) == 0, "run", "no pipe for {}: {}", name, std::strerror(errno));
+  Pipe pipe{checkpoint::FileDescriptor(ends[0]), checkpoint::FileDescriptor(ends[1])};
+  check(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, "run", "the pipe for {}: {}", name, std::strerror(errno));
+  return pipe;
+}
+
+std::string read_some(int file) {
+  std::string text;
+  std::array<char, 4096> block{};
+  while (text.size() < kMostBytes) {
+    const ssize_t bytes = ::read(file, block.data(), block.size());
+    if (bytes > 0) {
+      text.append(block.data(), static_cast<std::size_t>(bytes));
+    } else if (bytes == 0 || errno != EINTR) {
+      break;  // nothing more now, or ever
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& words, const ProcessOptions& options) {
+  using Output = ProcessOptions::Output;
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  std::array<int, 2> pipe{};
-  check(pipe2(pipe.data(), O_CLOEXEC) == 0, "run", "no pipe for {}: {}", words[0], std::strerror(errno));
-  output_ = pipe[0];
+  Pipe errors = make_pipe(words[0]);
+  std::optional<Pipe> output;
+  if (options.output == Output::Apart) output = make_pipe(words[0]);
+  const int stdout_file = output                                 ? output->writer.get()
+                          : options.output == Output::WithErrors ? errors.writer.get()
+                                                                 : -1;
   const pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), pipe[1], options, parent);
-  int error = pid_ < 0 ? errno : 0;
-  close(pipe[1]);
-  if (error == 0 && fcntl(output_, F_SETFL, O_NONBLOCK) != 0) {
-    error = errno;
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (error != 0) {
-    close(output_);
-    fail("run", "{} cannot be started: {}", words[0], std::strerror(error));
-  }
+  if (pid_ == 0) become(arguments.data(), errors.writer.get(), stdout_file, options, parent);
+  check(pid_ > 0, "run", "{} cannot be started: {}", words[0], std::strerror(errno));
+  errors_ = std::move(errors.reader);
+  if (output) output_ = std::move(output->reader);
 }
 
 Process::~Process() {
-  if (!status_) {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (status_) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  close(output_);
 }
 
 void Process::signal(int number) const {
@@ -74,18 +96,9 @@ void Process::signal(int number) const {
   if (!status_) check(kill(pid_, number) == 0, "run", "signal {} to {}: {}", number, pid_, std::strerror(errno));
 }
 
-std::string Process::read() {
-  std::string text;
-  std::array<char, 4096> block{};
-  for (;;) {
-    const ssize_t bytes = ::read(output_, block.data(), block.size());
-    if (bytes > 0) {
-      text.append(block.data(), static_cast<std::size_t>(bytes));
-    } else if (bytes == 0 || errno != EINTR) {
-      return text;  // nothing more now, or ever
-    }
-  }
-}
+std::string Process::read() { return read_some(errors_.get()); }
+
+std::string Process::read_output() { return output_.open() ? read_some(output_.get()) : ""; }
 
 std::optional<int> Process::ended() {
   if (status_) return status_;

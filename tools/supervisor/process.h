@@ -1,6 +1,6 @@
 // A program started beside this one, in a session of its own so that a terminal's signals reach it through us alone.
-// Its stderr is read here, its stdout stays ours unless it is caught too, its stdin is empty; it gets SIGTERM when this
-// process dies. One thread.
+// Its stderr is read here, its stdout stays ours unless it is caught too, alone or with stderr; its stdin is empty; it
+// gets SIGTERM when this process dies. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -11,10 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/checkpoint/file_descriptor.h"
+
 namespace lockstep::supervisor {
 
 struct ProcessOptions {
-  bool catch_output = false;
+  enum class Output { Ours, Apart, WithErrors };
+  Output output = Output::Ours;                    // what becomes of its stdout
   std::map<std::string, std::string> variables{};  // added to the environment
 };
 
@@ -27,17 +30,19 @@ class Process {
   ~Process();  // ends it with SIGKILL and reaps it, if that is not done
 
   pid_t pid() const { return pid_; }
-  int output() const { return output_; }  // to be polled
+  int errors() const { return errors_.get(); }  // to be polled
+  int output() const { return output_.get(); }  // the same of a stdout that is apart, else -1
   void signal(int number) const;
 
-  // What came since the last call. Does not wait.
+  // What has come on stderr, or on a stdout that is apart: some 64 KiB at most, empty for nothing. Does not wait.
   std::string read();
+  std::string read_output();
   // Its wait status, once it has ended. Does not wait.
   std::optional<int> ended();
 
  private:
   pid_t pid_ = -1;
-  int output_ = -1;
+  checkpoint::FileDescriptor errors_, output_;
   std::optional<int> status_;
 };
 

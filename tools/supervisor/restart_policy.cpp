@@ -18,7 +18,7 @@ milliseconds RestartPolicy::pause(std::int64_t n) const {
 RestartPolicy::Decision RestartPolicy::after(const End& end) {
   if (end.no_hosts) return {.restart = true, .pause = pause(++waits_), .reason = "waiting for hosts"};
   waits_ = 0;
-  const bool came_forward = end.newest_step > newest_step_;
+  const bool came_forward = end.own && end.newest_step > newest_step_;
   if (came_forward) failures_ = 0;
   const bool again = !came_forward && !end.error.empty() && end.error == last_error_ && end.code == last_code_;
   last_error_ = end.error;

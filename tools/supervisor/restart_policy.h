@@ -26,6 +26,7 @@ class RestartPolicy {
   struct End {
     int code = 0;                   // as a shell counts it
     std::int64_t newest_step = -1;  // of the checkpoints there are
+    bool own = true;                // and whether this job wrote it: another one was using the folder if not
     bool asked = false;             // the user ended it
     bool no_hosts = false;          // it could not be started, as hosts are missing
     bool for_host = false;          // it was stopped to start again with more hosts

@@ -21,6 +21,9 @@ Signals::Signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   check(sigaction(SIGPIPE, &ignore, &pipe_) == 0, "run", "SIGPIPE: {}", std::strerror(errno));
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  check(sigaction(SIGCHLD, &plain, &child_) == 0, "run", "SIGCHLD: {}", std::strerror(errno));
   descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   check(descriptor_ >= 0, "run", "signalfd: {}", std::strerror(errno));
 }
@@ -28,6 +31,7 @@ Signals::Signals() {
 Signals::~Signals() {
   close(descriptor_);
   sigaction(SIGPIPE, &pipe_, nullptr);
+  sigaction(SIGCHLD, &child_, nullptr);
   sigprocmask(SIG_SETMASK, &previous_, nullptr);
 }
 

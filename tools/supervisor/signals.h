@@ -1,5 +1,6 @@
 // The signals that the supervisor answers, to be read one by one instead of interrupting it: TERM, INT, HUP (unless it
-// was ignored, as under nohup), USR1 and USR2. A closed stderr does not end it either. One per process; what was before
+// was ignored, as under nohup), USR1 and USR2. A closed stderr does not end it either, and
+// children are reaped by it even if its parent ignored SIGCHLD. One per process; what was before
 // comes back with its end.
 #pragma once
 
@@ -20,7 +21,8 @@ class Signals {
 
  private:
   sigset_t previous_{};
-  struct sigaction pipe_ {};
+  struct sigaction pipe_ {
+  }, child_{};
   int descriptor_ = -1;
 };
 

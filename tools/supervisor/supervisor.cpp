@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,17 +10,14 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/job.h"
-#include "tools/supervisor/printable_pattern.h"
 #include "tools/supervisor/process.h"
 
 namespace lockstep::supervisor {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSoon = 30;  // seconds in which a job has hardly come beyond its start
@@ -58,28 +53,15 @@ std::string step_text(std::int64_t step) { return step < 0 ? "none" : fmt::forma
 Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
     : command_(std::move(command)),
       options_(std::move(options)),
-      id_(job_id()),
       output_(options_.output),
+      id_(job_id()),
+      console_(output_.log()),
+      log_(console_.log()),
       policy_(options_.restart) {
-  open_log();
+  if (!output_.warning().empty()) log_->warn("{}", output_.warning());
   check_batch();
   first_ = newest();
   policy_ = RestartPolicy(options_.restart, first_.step);
-}
-
-void Supervisor::open_log() {
-  const fs::path file = output_ / "logs" / "supervisor.log";
-  try {
-    fs::create_directories(file.parent_path());
-    const auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_st>(file.string());
-    const auto to_console = std::make_shared<spdlog::sinks::stderr_sink_st>();
-    log_ = std::make_shared<spdlog::logger>("supervisor", spdlog::sinks_init_list{to_console, to_file});
-    log_->flush_on(spdlog::level::trace);
-    to_console->set_formatter(printable_pattern("lockstep run: %V"));
-    to_file->set_formatter(printable_pattern("%Y-%m-%d %H:%M:%S.%e %l: %V"));
-  } catch (const std::exception& error) {
-    fail("run", "{} cannot be written: {}", file.string(), error.what());
-  }
 }
 
 void Supervisor::check_batch() {
@@ -95,10 +77,8 @@ void Supervisor::check_batch() {
 
 std::optional<Supervisor::Newest> Supervisor::known_newest() const {
   try {
-    const auto entries = checkpoint::list(output_ / "checkpoints");
-    if (entries.empty()) return Newest{};
-    return Newest{entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};
-  } catch (const std::exception& error) {  // a file system may be away for a while
+    return output_.newest();
+  } catch (const Error& error) {  // a file system may be away for a while
     log_->warn("checkpoints cannot be listed: {}", error.what());
     return std::nullopt;
   }
@@ -106,7 +86,10 @@ std::optional<Supervisor::Newest> Supervisor::known_newest() const {
 
 ProbeOptions Supervisor::probe_options() const {
   const std::string agents = command_.mca("plm_rsh_agent").value_or("ssh");
-  ProbeOptions probe{.agent = words_of(agents.substr(0, agents.find(':'))), .job = id_, .limit = options_.probe_limit};
+  ProbeOptions probe{.agent = words_of(agents.substr(0, agents.find(':'))),
+                     .job = id_,
+                     .traces = traces_.jobs(),
+                     .limit = options_.probe_limit};
   for (const std::string& word : words_of(command_.mca("plm_rsh_args").value_or(""))) probe.agent.push_back(word);
   return probe;
 }
@@ -143,7 +126,7 @@ Supervisor::Placement Supervisor::place() {
   const std::optional<Newest> found = known_newest();
   Placement placement{.change = {.resume_auto = found && *found != first_,
                                  .lost = lost_,
-                                 .hostfile = (output_ / "logs" / "supervisor.hosts").string(),
+                                 .hostfile = output_.hostfile().string(),
                                  .ranks = ranks}};
   placement.description =
       fmt::format("{}{}{}", ranks ? fmt::format("{} ranks", *ranks) : "ranks as the launcher counts",
@@ -179,28 +162,40 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
     log_->warn("not started: {}: {}", placement.description, placement.problem);
     return {.code = 1, .newest_step = newest().step, .no_hosts = true};
   }
+  if (output_.keep()) {
+    console_.move_log(output_.log());
+    log_->warn("'{}' was removed or replaced, and is supervised anew", output_.path().string());
+  }
   log_->info("start {}: {}; newest checkpoint: {}", number, placement.description, step_text(newest().step));
+  const std::string holder = output_.holder();
+  if (!holder.empty())
+    log_->warn("'{}' is in use by {}, so this start may fail; what that job writes does not count as progress here",
+               output_.path().string(), holder);
   const JobEnd end = run_job({.words = command_.words(placement.change),
                               .variables = variables(id_),
-                              .output = output_,
+                              .output = output_.path(),
                               .start_limit = options_.start_limit,
-                              .wants_stop = [this] { return host_is_back(); }},
-                             signals_);
+                              .wants_stop = [this] { return host_is_back(); },
+                              .look = [this] { traces_.look(); }},
+                             signals_, console_);
   prober_.reset();
   end_leftovers();
   RestartPolicy::End result{.code = exit_code(end.status),
                             .newest_step = newest().step,
+                            .own = holder.empty(),
                             .asked = end.asked,
                             .for_host = end.stopped,
                             .error = end.seconds < kSoon ? end.words : ""};
   log_->info("ended after {:.1f} s: {}{}{}; newest checkpoint: {}", end.seconds, describe_status(end.status),
-             end.failure.empty() ? "" : ": ", end.failure, step_text(result.newest_step));
+             end.failure.empty() ? "" : ": ", end.failure, step_text(newest().step));
   return result;
 }
 
 void Supervisor::end_leftovers() {
   if (const std::size_t left = end_descendants(); left > 0)
     log_->info("processes of the job left on this machine, which are ended: {}", left);
+  if (const std::size_t removed = traces_.remove(); removed > 0)
+    log_->info("files and folders of Open MPI that the job left on this machine, which are removed: {}", removed);
 }
 
 // Whether nobody wanted the end meanwhile.

@@ -1,18 +1,20 @@
 // Starts a training job and starts it again from its newest checkpoint until it is done, on the hosts that answer. It
-// needs to see the job's --output, and nothing of it survives on this machine when run() returns. One per process,
-// from its only thread.
+// needs to see the job's --output, which it shares with no other supervisor, and nothing of the job survives on this
+// machine when run() returns. One per process, in its main thread.
 #pragma once
 
 #include <spdlog/logger.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/supervisor/console.h"
 #include "tools/supervisor/job_command.h"
+#include "tools/supervisor/mpi_traces.h"
+#include "tools/supervisor/output_folder.h"
 #include "tools/supervisor/prober.h"
 #include "tools/supervisor/restart_policy.h"
 #include "tools/supervisor/signals.h"
@@ -41,14 +43,8 @@ class Supervisor {
     std::string description{};
     std::string problem{};  // why it cannot be started so
   };
-  struct Newest {
-    std::int64_t step = -1;
-    std::filesystem::path path{};
-    std::filesystem::file_time_type written{};
-    bool operator==(const Newest&) const = default;
-  };
+  using Newest = OutputFolder::Newest;
 
-  void open_log();
   void check_batch();
   std::optional<Newest> known_newest() const;  // empty: the file system does not answer
   Newest newest() const { return known_newest().value_or(Newest{}); }
@@ -62,11 +58,13 @@ class Supervisor {
 
   JobCommand command_;
   SupervisorOptions options_;
-  std::filesystem::path output_;
+  OutputFolder output_;
   std::string id_;            // marks the job's processes on all hosts
   bool fewer_ranks_ = false;  // may train with fewer, as the global batch stays
+  Console console_;
   std::shared_ptr<spdlog::logger> log_;
   Signals signals_;
+  MpiTraces traces_;
   Newest first_;  // what was there before
   RestartPolicy policy_;
   std::vector<std::string> lost_;

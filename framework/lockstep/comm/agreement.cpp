@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::comm {
@@ -58,7 +59,7 @@ std::string current_error() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return error.what();
+    return explain(error);
   } catch (...) {
     return "an exception that is no std::exception";
   }

@@ -1,5 +1,9 @@
 #include "lockstep/comm/environment.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -112,7 +116,26 @@ std::string Environment::library() {
   return version.substr(0, version.find('\n'));
 }
 
+namespace {
+
+constexpr unsigned kLastSeconds = 5;  // for what stdio holds, and for MPI_Abort
+volatile std::sig_atomic_t last_code = 1;
+
+// A stream that nobody reads, or a launcher that does not answer, must not keep a failed process alive.
+void end_in_time(int code) {
+  last_code = code;
+  std::signal(SIGALRM, [](int) { _exit(last_code); });
+  sigset_t alarm_alone;
+  sigemptyset(&alarm_alone);
+  sigaddset(&alarm_alone, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarm_alone, nullptr);
+  alarm(kLastSeconds);
+}
+
+}  // namespace
+
 void abort_job(int code) {
+  end_in_time(code);
   std::fflush(stdout);
   std::fflush(stderr);
   if (Environment::active()) {

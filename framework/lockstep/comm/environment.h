@@ -47,7 +47,8 @@ class Environment {
 };
 
 // Ends every rank of the job with `code` (1 to 255); without MPI, this process. Flushes stdout and stderr first. The
-// last line of a program's main after an error: MPI_Abort is the one way out that leaves no rank waiting.
+// last line of a program's main after an error: MPI_Abort is the one way out that leaves no rank waiting. Where
+// flushing or MPI_Abort does not return, SIGALRM ends this process with `code` after five seconds.
 [[noreturn]] void abort_job(int code);
 
 }  // namespace lockstep::comm

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,10 +17,12 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <typeinfo>
 
 #include "lockstep/comm/environment.h"
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
@@ -47,6 +50,7 @@ struct Failure {
   int status = 1;
   const char* type = "";  // of an exception that is not ours, with what() alone ("map::at") it says little
   const char* text = "";
+  const std::exception* error = nullptr;
   bool is_agreed = false;  // all ranks of a communicator have it, and its text names the rank
   bool is_peers = false;
 };
@@ -67,10 +71,13 @@ Failure failure_of(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     return {.status = exit_status_of(error),
             .text = error.what(),
+            .error = &error,
             .is_agreed = dynamic_cast<const comm::AgreedError*>(&error) != nullptr,
             .is_peers = dynamic_cast<const PeerError*>(&error) != nullptr};
-  } catch (const std::bad_alloc&) {
-    return {.text = "out of memory: a smaller batch, or fewer ranks on this host, need less"};
+  } catch (const std::bad_alloc& error) {
+    return {.text = "out of memory", .error = &error};
+  } catch (const std::system_error& error) {  // no thread could be started, say
+    return {.text = error.what(), .error = &error};
   } catch (const std::exception& error) {
     return {.type = current_type(), .text = error.what()};
   } catch (const char* text) {
@@ -80,7 +87,15 @@ Failure failure_of(const std::exception_ptr& exception) {
   }
 }
 
-// One line in one write, so that lines of ranks and threads do not mix.
+// In full, and as a terminal may show it; empty where memory for that is out.
+std::string words_of(const Failure& failure) try {
+  return printable(failure.error != nullptr ? explain(*failure.error) : failure.text);
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
+// One line in one write, so that lines of ranks and threads do not mix. A reader that stands still is waited for only
+// a second.
 void say(const Failure& failure, int rank) {
   std::array<char, HOST_NAME_MAX + 64> where{};
   if (rank >= 0 && !failure.is_agreed) {
@@ -88,18 +103,14 @@ void say(const Failure& failure, int rank) {
     if (gethostname(host.data(), host.size() - 1) != 0) host = {"unknown"};
     std::snprintf(where.data(), where.size(), "rank %d on host %s: ", rank, host.data());
   }
-  std::string shown;
-  const char* text = failure.text;
-  try {
-    shown = printable(failure.text);
-    text = shown.c_str();
-  } catch (const std::bad_alloc&) {  // the text of this failure is our own then, and safe for a terminal
-  }
+  const std::string words = words_of(failure);
   static std::array<char, 1 << 14> line;
   std::snprintf(line.data(), line.size() - 1, "%s: %s%s%s%s", program_name.data(), where.data(), failure.type,
-                *failure.type != 0 ? ": " : "", text);
+                *failure.type != 0 ? ": " : "", words.empty() ? failure.text : words.c_str());
   const std::size_t length = std::strlen(line.data());
   line[length] = '\n';
+  pollfd readers{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&readers, 1, 1000) == 0) return;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), length + 1);  // nobody could be told
 }
 

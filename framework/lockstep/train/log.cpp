@@ -113,12 +113,21 @@ fs::path log_file(const LogOptions& options) {
 }  // namespace
 
 Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.rank == 0 && !options.quiet) {
+  std::shared_ptr<FileSink> file_sink;
+  if (!file_.empty()) {
+    file_sink = std::make_shared<FileSink>(file_, fmt::format("{} rank {}", options.host, options.rank));
+    file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink);
+  }
   ConsoleOptions console{.out = options.out, .err = options.err, .columns = options.columns};
   if (!console.columns && talks_) {
     const auto terminal = std::make_shared<Terminal>(options.out);
     if (terminal->present()) console.columns = [terminal] { return terminal->columns(); };
   }
   if (!talks_) console.columns = nullptr;
+  console.tell = [file = file_logger_](const std::string& text) {
+    if (file != nullptr) file->warn("{}", text);
+  };
+  console.writer = options.writer;
   console_ = std::make_shared<Console>(std::move(console));
 
   const std::string prefix = options.rank == 0 ? "" : fmt::format("[{} rank {}] ", options.host, options.rank);
@@ -126,11 +135,7 @@ Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.r
   console_sink->set_level(talks_ ? spdlog::level::info : spdlog::level::warn);
   logger_ = std::make_shared<spdlog::logger>("lockstep", console_sink);
   logger_->set_level(spdlog::level::debug);
-  if (!file_.empty()) {
-    const auto file_sink = std::make_shared<FileSink>(file_, fmt::format("{} rank {}", options.host, options.rank));
-    logger_->sinks().push_back(file_sink);
-    file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink);
-  }
+  if (file_sink != nullptr) logger_->sinks().push_back(file_sink);
   previous_ = install_log(logger_);
 }
 

@@ -22,6 +22,7 @@ struct LogOptions {
   std::FILE* out = stdout;  // the console's streams; not owned
   std::FILE* err = stderr;
   std::function<int()> columns{};  // width of the terminal; empty: `out` is asked whether it is one
+  StreamWriterOptions writer{};    // how long the console's reader is waited for
 };
 
 class Log {

@@ -1,6 +1,8 @@
 #include "lockstep/train/program.h"
 
-#include <cstdio>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -9,9 +11,12 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/build_id.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/process_settings.h"
+#include "lockstep/core/standard_streams.h"
+#include "lockstep/core/stream_writer.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/guard_main.h"
 #include "lockstep/train/session_setup.h"
@@ -19,6 +24,12 @@
 #include "lockstep/train/stack_signal.h"
 
 namespace lockstep::train {
+namespace {
+
+// Address space without which Open MPI 4.1 fails in its own words, or crashes.
+constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
+
+}  // namespace
 
 Program::Program(std::string name, std::string description, Options defaults)
     : name_(std::move(name)), options_(std::move(defaults)), app_(std::move(description), name_) {
@@ -34,12 +45,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   std::optional<comm::Communicator> world;
   std::optional<Session> session;
   try {
+    open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
+    check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
+    if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
     if (world->is_root()) {
       std::cout << out.str() << std::flush;
       std::cerr << err.str() << std::flush;
@@ -59,10 +73,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   }
 }
 
-// One write, so that lines of several processes do not mix.
+// The last words of a program, whose reader may be gone or stand still.
 void Program::say(const std::string& text) const {
-  const std::string line = printable(fmt::format("{}: {}", name_, text)) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_patiently(STDERR_FILENO, printable(fmt::format("{}: {}", name_, text)) + "\n");
 }
 
 // Hosts of several kinds may need builds of their own, which whoever has them says.

@@ -4,6 +4,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/core/address_space.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/fault_point.h"
@@ -18,6 +19,8 @@
 namespace lockstep::train {
 namespace {
 
+// Stacks and heaps of the threads that write checkpoints: HDF5 1.10 crashes where it is initialised without memory.
+constexpr std::size_t kWriterNeeds = std::size_t{32} << 20;
 constexpr std::int64_t kColdUpdates = 3;  // their memory and caches are not warm yet: a trace begins after them
 
 }  // namespace
@@ -116,6 +119,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
     if (!options_.trace.empty()) open_trace(options_.trace);
     set_checkpoints_aside(options_, resumed_step_);
     metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+    if (memory_.checkpoint > 0) check_address_space("a checkpoint", memory_.checkpoint + kWriterNeeds);
     if (saves_by_itself()) start_writer();
     hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, resumed_step_);
   });

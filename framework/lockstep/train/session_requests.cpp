@@ -30,7 +30,7 @@ std::string reasons(std::uint64_t asked, const std::string& deadline) {
 }  // namespace
 
 void Session::watch_ranks() {
-  if (options_.stall_timeout == 0 || comm_.size() == 1) return;
+  if (options_.stall_timeout == 0) return;
   if (stack_signal() != 0) write_stacks_to(log_->file());
   watchdog_ = std::make_unique<Watchdog>(comm_, heartbeat_,
                                          WatchdogOptions{.stall = options_.stall_timeout,

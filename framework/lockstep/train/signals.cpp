@@ -15,7 +15,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 constexpr std::int64_t kSameSignal = 1'000'000'000;  // ns
 std::atomic<std::int64_t> first_stop{0};             // ns; 0: none
 
@@ -35,20 +35,36 @@ void on_signal(int signal) {
   raise(signal);  // delivered when this handler returns
 }
 
+bool ignored(int number) {
+  struct sigaction now {};
+  check(sigaction(number, nullptr, &now) == 0, "signals", "sigaction: {}", std::strerror(errno));
+  return now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 void handle_signals() {
-  for (const int signal : kHandled) {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int number : kHandled) {
+    if (number == SIGHUP && ignored(number)) continue;
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    check(sigaction(signal, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
+    check(sigaction(number, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
+    sigaddset(&handled, number);
   }
+  const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
+  check(error == 0, "signals", "pthread_sigmask: {}", std::strerror(error));
+  // Where it is ignored, the system reaps children, and nobody learns how they ended (checkpoint/child_process.h).
+  if (ignored(SIGCHLD)) ::signal(SIGCHLD, SIG_DFL);
 }
 
 void leave_signals() {
-  for (const int signal : kHandled) ::signal(signal, SIG_DFL);
+  for (const int number : kHandled) {
+    if (!ignored(number)) ::signal(number, SIG_DFL);
+  }
 }
 
 }  // namespace lockstep::train

@@ -44,6 +44,11 @@ void answer_with_stack() {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   check(sigaction(signal, &action, nullptr) == 0, "stack", "sigaction: {}", std::strerror(errno));
+  sigset_t asked;
+  sigemptyset(&asked);
+  sigaddset(&asked, signal);
+  const int error = pthread_sigmask(SIG_UNBLOCK, &asked, nullptr);
+  check(error == 0, "stack", "pthread_sigmask: {}", std::strerror(error));
   installed = signal;
 }
 

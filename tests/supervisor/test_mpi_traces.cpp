@@ -1,0 +1,96 @@
+// Files with the names of Open MPI's, of jobs whose numbers are this process's own.
+#include "tools/supervisor/mpi_traces.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tools/supervisor/prober.h"
+#include "tools/supervisor/process.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Traces : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const fs::path& file : made_) fs::remove_all(file);
+  }
+  fs::path segment(const std::string& name) {
+    const fs::path file = fs::path("/dev/shm") / name;
+    std::ofstream(file) << "segment";
+    made_.push_back(file);
+    return file;
+  }
+  const std::uint32_t number_ = 0x50000001U + (static_cast<std::uint32_t>(getpid()) << 4U);
+  const std::string job_ = fmt::format("{:x}", number_), other_ = fmt::format("{:x}", number_ ^ 0x20000000U);
+  std::vector<fs::path> made_;
+};
+
+// A file that is mapped here, as by a job with the same number that lives.
+class Mapped {
+ public:
+  explicit Mapped(const fs::path& file) {
+    const int descriptor = open(file.c_str(), O_RDONLY);
+    memory_ = mmap(nullptr, 1, PROT_READ, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    EXPECT_NE(memory_, MAP_FAILED);
+  }
+  ~Mapped() { munmap(memory_, 1); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+
+ private:
+  void* memory_;
+};
+
+TEST_F(Traces, OfTheOwnJobAloneAreRemoved) {
+  const fs::path top = fs::path(testing::TempDir()) / fmt::format("ompi.traces.{}", getpid());
+  made_.push_back(top);
+  const fs::path session = top / "pid.4194999", living = top / fmt::format("pid.{}", getpid());  // more than pids reach
+  fs::create_directories(session / "0" / "1");
+  fs::create_directories(living);
+  const fs::path mine = segment("vader_segment.here.0." + job_ + ".1"),
+                 window = segment("osc_sm.here." + job_ + ".3.0");
+  const fs::path used = segment("vader_segment.here.0." + job_ + ".2"),
+                 others = segment("vader_segment.here.0." + other_ + ".1");
+  const fs::path foreign = segment("something.else." + job_ + ".1");
+  const Mapped mapped(used);
+  MpiTraces traces;
+  for (const fs::path& folder : {session, living}) {
+    const Process rank({"sleep", "1000"}, {.variables = {{"PMIX_NAMESPACE", std::to_string(number_)},
+                                                         {"OMPI_MCA_orte_jobfam_session_dir", folder.string()}}});
+    const auto name = [&] { return fs::read_symlink(fmt::format("/proc/{}/exe", rank.pid())).filename(); };
+    for (int i = 0; i < 3000 && name() != "sleep"; ++i) usleep(10000);
+    traces.look();
+  }
+  EXPECT_EQ(traces.jobs(), std::set<std::string>{job_});
+  EXPECT_EQ(traces.remove(), 3u);
+  for (const fs::path& gone : {mine, window, session}) EXPECT_FALSE(fs::exists(gone)) << gone;
+  for (const fs::path& kept : {used, others, foreign, living}) EXPECT_TRUE(fs::exists(kept)) << kept;
+  EXPECT_EQ(traces.remove(), 0u);
+}
+
+TEST_F(Traces, AreRemovedOnOtherHostsToo) {
+  const fs::path mine = segment("vader_segment.there.0." + job_ + ".1"),
+                 window = segment("osc_sm.there." + job_ + ".3.0");
+  const fs::path used = segment("vader_segment.there.0." + job_ + ".2"),
+                 others = segment("vader_segment.there.0." + other_ + ".1");
+  const Mapped mapped(used);
+  const ProbeOptions options{.agent = {"sh", "-c", "shift 0; exec sh -c \"$*\""},
+                             .job = "none",
+                             .traces = {job_},
+                             .limit = std::chrono::seconds(60)};
+  EXPECT_EQ(Prober(options, {"a"}).results()[0].reason, "");
+  for (const fs::path& gone : {mine, window}) EXPECT_FALSE(fs::exists(gone)) << gone;
+  for (const fs::path& kept : {used, others}) EXPECT_TRUE(fs::exists(kept)) << kept;
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor

@@ -1,0 +1,100 @@
+#include "tools/supervisor/output_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <string_view>
+#include <system_error>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kGrace{1000};  // for a supervisor that is just ending
+constexpr std::size_t kMostFiles = 10'000;
+
+fs::path made(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, "run", "{} cannot be made: {}; expected a writable --output", folder.string(), error.message());
+  return folder;
+}
+
+checkpoint::DirectoryLock locked(const fs::path& output) {
+  const fs::path logs = made(output / "logs");
+  try {
+    return checkpoint::DirectoryLock(logs, kGrace);
+  } catch (const Error& error) {
+    fail("run", "'{}' cannot be supervised, by one supervisor at a time: {}", output.string(), error.what());
+  }
+}
+
+// Also another thread's or process's lock of the kind that checkpoint::DirectoryLock takes.
+bool is_locked(int file) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
+void add_files(const fs::path& folder, OutputFolder::Stamps& stamps) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;  // files may vanish meanwhile
+    const std::string name = at->path().filename();
+    const bool mine = folder.filename() == "logs" && (name.starts_with("supervisor.") || name == ".lock");
+    if (mine || stamps.size() >= kMostFiles || !at->is_regular_file(gone)) continue;
+    const OutputFolder::Stamp stamp{at->last_write_time(gone), at->file_size(gone)};
+    if (!gone) stamps[at->path()] = stamp;
+  }
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(fs::path folder) : path_(std::move(folder)), lock_(locked(path_)) {}
+
+bool OutputFolder::keep() {
+  if (lock_.in_place()) return false;
+  lock_ = locked(path_);
+  return true;
+}
+
+OutputFolder::Newest OutputFolder::newest() const {
+  try {
+    const auto entries = checkpoint::list(path_ / "checkpoints");
+    if (entries.empty()) return {};
+    return {entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};
+  } catch (const fs::filesystem_error& error) {
+    fail("run", "{}", error.what());
+  }
+}
+
+std::string OutputFolder::holder() const {
+  const checkpoint::FileDescriptor file(
+      ::open((path_ / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.open() || !is_locked(file.get())) return "";
+  std::array<char, 512> text{};
+  const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
+  const std::string_view found(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  return found.empty() ? "another job" : std::string(found.substr(0, found.find('\n')));
+}
+
+OutputFolder::Stamps OutputFolder::stamps(const fs::path& folder) {
+  Stamps stamps;
+  add_files(folder, stamps);
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (at->is_directory(gone)) add_files(at->path(), stamps);
+  }
+  return stamps;
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,55 @@
+// The folder of a supervised job, as its supervisor sees it: one supervisor at a time, the newest checkpoint, who uses
+// the folder, and what changes in it when a job has begun. Throws Error where the folder cannot be written or another
+// supervisor holds it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lockstep/checkpoint/directory_lock.h"
+
+namespace lockstep::supervisor {
+
+class OutputFolder {
+ public:
+  // Makes FOLDER/logs and locks it, as long as this lives.
+  explicit OutputFolder(std::filesystem::path folder);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path log() const { return path_ / "logs" / "supervisor.log"; }
+  std::filesystem::path hostfile() const { return path_ / "logs" / "supervisor.hosts"; }
+  // Makes and locks it again where somebody has removed or replaced it meanwhile; whether that was so.
+  bool keep();
+  // Why another supervisor would not be noticed; empty: it would.
+  const std::string& warning() const { return lock_.warning(); }
+
+  struct Newest {
+    std::int64_t step = -1;  // none
+    std::filesystem::path path{};
+    std::filesystem::file_time_type written{};
+    bool operator==(const Newest&) const = default;
+  };
+  // Throws Error while the file system does not answer.
+  Newest newest() const;
+
+  // The job that holds the lock of a training program (FOLDER/.lock) now, in its own words; empty: none does.
+  std::string holder() const;
+
+  // Files in the folder and in the folders in it, by what changes when they are written; those of the supervisor apart.
+  struct Stamp {
+    std::filesystem::file_time_type written{};
+    std::uintmax_t bytes = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  using Stamps = std::map<std::filesystem::path, Stamp>;
+  static Stamps stamps(const std::filesystem::path& folder);
+
+ private:
+  std::filesystem::path path_;
+  checkpoint::DirectoryLock lock_;
+};
+
+}  // namespace lockstep::supervisor
