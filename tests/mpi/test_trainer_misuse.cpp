@@ -9,6 +9,8 @@
 namespace lockstep::test {
 namespace {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 bool is_last() { return world().rank() == world().size() - 1; }
 
 void expect_contains(const std::string& text, const std::string& part) {
@@ -76,7 +78,7 @@ TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
 TEST(Rate, ThatIsNoNumberIsRefused) {
   Rig rig(world(), shared());
   const data::Batch batch = rig.loader->next();
-  for (const double rate : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -0.1})
+  for (const double rate : {kNan, std::numeric_limits<double>::infinity(), -0.1})
     expect_contains(error_of([&] { rig.trainer->step(batch, rate); }), "the learning rate of update 1 is ");
   rig.train(1);
 }
@@ -100,6 +102,8 @@ TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
   };
   using Options = train::TrainerOptions;
   expect_contains(error([](Options& o) { o.global_batch = 0; }), "the global batch is 0 samples");
+  for (const std::int64_t much : {std::int64_t{1} << 40, std::int64_t{1} << 62})
+    expect_contains(error([&](Options& o) { o.global_batch = much; }), "computed at once");
   expect_contains(error([](Options& o) { o.shards = std::int64_t{1} << 36; }), "68719476736 shards for ");
   expect_contains(error([](Options& o) { o.shards = -1; }), "-1 shards for ");
   expect_contains(error([](Options& o) { o.accumulate = std::int64_t{1} << 40; }), "1099511627776 micro-batches");
@@ -107,6 +111,21 @@ TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
   expect_contains(error([](Options& o) { o.precision = DType::I32; }), "the precision is i32");
   expect_contains(error([](Options& o) { o.parallel.local_steps = 0; }), "0 local steps");
   expect_contains(error([](Options& o) { o.guards.verify_every = -1; }), "memory is verified every -1 updates");
+  expect_contains(error([](Options& o) { o.update.weight_decay = kNan; }), "the weight decay is nan");
+  expect_contains(error([](Options& o) { o.update.groups = {{.pattern = "0.*", .rate_scale = -1}}; }),
+                  "the scale of rates of group '0.*' is -1");
+}
+
+TEST(Steps, AfterAFailureNameIt) {
+  Rig rig(world(), shared());
+  data::Batch batch = rig.loader->next(), bad = rig.loader->next();
+  bad.names[0] = "picture";
+  EXPECT_NE(error_of([&] { rig.trainer->step(bad, 0.1); }), "no error");
+  for (const bool evaluates : {false, true}) {
+    expect_contains(
+        error_of([&] { evaluates ? (void)rig.trainer->evaluate(*rig.loader) : (void)rig.trainer->step(batch, 0.1); }),
+        "out of use since an earlier failure: [batch] no field 'image'");
+  }
 }
 
 TEST(Options, ThatDifferBetweenRanksAreNamed) {
@@ -154,9 +173,15 @@ TEST(Callbacks, OfOneRankThatThrowLeaveNoOtherWaiting) {
     } else {
       rig.trainer->before_update([&] { return fails(), 1.0; });
     }
-    const std::string error = what_of([&] { rig.train(1); });
+    const std::string error = what_of([&] { rig.train(3); });  // the others may end this step, and not the next
     expect_contains(error, is_last() ? "the callback's own trouble" : "of this node has failed");
   }
+}
+
+TEST(Callbacks, AFactorThatIsNoNumberIsRefused) {
+  Rig rig(world(), shared());
+  rig.trainer->before_update([] { return kNan; });
+  expect_contains(error_of([&] { rig.train(1); }), "the factor for the gradient of update 1 is nan");
 }
 
 TEST(Callbacks, AModelThatThrowsOnOneRankIsAllRanksError) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -68,7 +69,28 @@ void fail_as(const std::string& how, const comm::Communicator& world) {
   world.barrier();
 }
 
+// A trainer that is destroyed after MPI_Finalize, or trains then.
+void outlive(bool trains) {
+  const Mlp network(std::vector<std::int64_t>{4, 8, 2});
+  const std::vector<data::Field> fields = {{"image", {4}, DType::F32}, {"label", {}, DType::I32}};
+  auto pull = [](data::StreamSample&) { return true; };
+  data::StreamLoader stream({.fields = fields, .pull = pull});
+  std::optional<train::Trainer> trainer;
+  {
+    const comm::Environment mpi;
+    const comm::Communicator world = comm::Communicator::world();
+    trainer.emplace(world, network, classify(network), fields, train::TrainerOptions{.global_batch = world.size()});
+    trainer->step(stream.next(), 0.1);
+    world.barrier();
+  }
+  if (trains) trainer->step(stream.next(), 0.1);
+}
+
 int run(const std::string& how, int argc, char** argv) {
+  if (how == "outlives" || how == "steps-after") {
+    outlive(how == "steps-after");
+    return 0;
+  }
   if (how == "before") fail("tape", "no such tape");
   if (how == "before-one" && comm::Environment::world_rank() == 1) fail("tape", "no such tape");
   if (how == "caller") {

@@ -58,6 +58,11 @@ class Errors(support.SystemTest):
         alone = self.run_command(program("system_guarded", "before"), 10)
         self.assertEqual((alone.status, alone.stderr), (1, f"system_guarded: {NO_TAPE}\n"), alone)
 
+    def test_of_a_trainer_that_outlives_mpi(self):
+        for size in (1, 2):
+            self.succeed(ranks(size, program("system_guarded", "outlives", self.scratch)))
+        self.fails("steps-after", (2,), "[trainer] MPI was finalised before this call")
+
     def test_a_status_of_its_own_stays(self):
         for size in (1, 2):
             self.assertEqual(self.run_command(ranks(size, program("system_guarded", "status", self.scratch)), 30).status, 75)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -18,6 +19,19 @@ constexpr std::size_t kMaxStates = 8;
 // Below this many elements (0.1 ms on one core) threads are not worth waking.
 constexpr std::int64_t kSerial = 131072;
 
+void check_number(double value, const std::string& what, const std::string& whose) {
+  check(std::isfinite(value) && value >= 0, "optimizer", "the {}{} is {}, expected a finite number, at least 0", what,
+        whose, value);
+}
+
+void check_numbers(const UpdaterOptions& options) {
+  check_number(options.weight_decay, "weight decay", "");
+  for (const optim::ParameterGroup& g : options.groups) {
+    check_number(g.rate_scale, "scale of rates", fmt::format(" of group '{}'", g.pattern));
+    check_number(g.weight_decay.value_or(0), "weight decay", fmt::format(" of group '{}'", g.pattern));
+  }
+}
+
 }  // namespace
 
 Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
@@ -28,6 +42,7 @@ Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule,
   check(std::cmp_equal(store.options().optimizer_states, states), "optimizer",
         "{} keeps {} states per element, the parameters have memory for {}", rule_->name(), states,
         store.options().optimizer_states);
+  check_numbers(options);
   for (const optim::ParameterGroup& g : options.groups) {
     const bool used =
         std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });

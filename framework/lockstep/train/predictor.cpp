@@ -28,7 +28,8 @@ std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
 }  // namespace
 
 Predictor::Predictor(const nn::Module& module, Function function, PredictorOptions options)
-    : options_(std::move(options)),
+    : options_((check(function != nullptr, "predictor", "there is no function from inputs to a prediction"),
+                std::move(options))),
       model_(module.named_parameters(),
              [f = std::move(function)](const Inputs& inputs) { return Traced{.prediction = f(inputs)}; },
              {.dtype = options_.dtype}) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
@@ -158,6 +159,12 @@ Range Trainer::rows_of(const Local& local, std::int64_t leaf) const {
   return part_of(local.global_size, world_.tree.leaves(), leaf);
 }
 
+// After MPI_Finalize memory of several ranks is gone, and after an earlier failure the others are.
+void Trainer::require_ranks() const {
+  check(world_.size == 1 || comm::Environment::active(), "trainer", "MPI was finalised before this call");
+  if (comm_.poisoned()) comm_.barrier();  // throws, and says what failed
+}
+
 // Loaders keep to it; a batch that was made by hand may not.
 void Trainer::check_batch(const data::Batch& batch) const {
   check(batch.names.size() == batch.fields.size(), "trainer", "the batch has {} fields and {} names",
@@ -172,6 +179,7 @@ void Trainer::check_batch(const data::Batch& batch) const {
 
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
                                 std::uint64_t position_word) {
+  require_ranks();
   check(std::isfinite(learning_rate) && learning_rate >= 0, "trainer",
         "the learning rate of update {} is {}, expected a finite number, at least 0", updates_ + 1, learning_rate);
   check_batch(*local.batch);
@@ -231,7 +239,10 @@ void Trainer::before_update(std::function<double()> inspect) {
   check(inspect != nullptr, "trainer", "there is no function to call before an update");
   engine_->before_update([this, inspect = std::move(inspect)] {
     last_weight_ = engine_->sums()[kWeightSum];
-    return inspect();
+    const double factor = inspect();
+    check(std::isfinite(factor), "trainer", "the factor for the gradient of update {} is {}, expected a finite number",
+          updates_ + 1, factor);
+    return factor;
   });
 }
 
@@ -270,6 +281,7 @@ const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double l
 Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   const Range leaves = world_.my_leaves();
   const std::size_t width = kFirstCount + counts_.size();
+  require_ranks();
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(leaves.size()), std::vector<double>(width));
   last_plan_ = nullptr;  // its memory is the evaluation's now
   std::uint64_t requests = 0;

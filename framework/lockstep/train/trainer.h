@@ -174,6 +174,7 @@ class Trainer {
   void end_trial_step();
   class LeafHooks;
   void run_leaf(const Local& local, Range leaf);
+  void require_ranks() const;
   void check_batch(const data::Batch& batch) const;
   void add_forward(const Plan& plan, std::int64_t samples);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;

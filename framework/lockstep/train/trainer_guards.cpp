@@ -220,7 +220,9 @@ std::string Trainer::compare_findings(const Local& local) {
 bool Trainer::refuse(const Local& local, int attempts) {
   const bool of_loss = engine_->verdict() == StepVerdict::BadLoss;
   const GradientFinding finding = engine_->gradient_finding();
-  std::string text = of_loss ? fmt::format("the loss is {}", engine_->sums()[kLossSum]) : finding.str();
+  const double loss = engine_->sums()[kLossSum];
+  std::string text =
+      of_loss ? (std::isnan(loss) ? "the loss is nan" : fmt::format("the loss is {}", loss)) : finding.str();
   if (of_loss || !finding.finite) {
     std::vector<int> guilty;
     for (int r = 0; r < world_.size; ++r) {

@@ -27,13 +27,13 @@ ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& 
 }
 
 constexpr std::string_view kPlace = "trainer";
+constexpr std::int64_t kMostShards = 1 << 20, kMostSamples = (std::int64_t{1} << 31) - 1;
+constexpr double kGiB = 1 << 30, kMostBytes = 1024 * kGiB;
 
 void check_options(const TrainerOptions& o, int ranks) {
   check(o.global_batch >= 1, kPlace, "the global batch is {} samples, expected at least 1", o.global_batch);
-  check(
-      o.shards == 0 || (o.shards >= ranks && o.shards <= std::max<std::int64_t>(ranks, o.global_batch)), kPlace,
-      "{} shards for {} ranks and a global batch of {}: expected at least one for each rank, and no more than samples",
-      o.shards, ranks, o.global_batch);
+  check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kPlace,
+        "{} shards for {} ranks: expected at least one for each rank, and at most {}", o.shards, ranks, kMostShards);
   check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kPlace,
         "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
         o.global_batch);
@@ -47,18 +47,30 @@ void check_options(const TrainerOptions& o, int ranks) {
         o.guards.verify_every, o.guards.compare_every);
 }
 
+// Kernels count rows in 32 bits, and planning takes its time for each.
+void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields, int ranks) {
+  const std::int64_t leaves = o.shards > 0 ? o.shards : ranks;
+  const std::int64_t samples = part_of(part_of(o.global_batch, leaves, 0).size(), o.accumulate, 0).size();
+  double bytes = 0;
+  for (const data::Field& f : fields) bytes += static_cast<double>(f.bytes());
+  bytes *= static_cast<double>(samples);
+  check(samples <= kMostSamples && bytes <= kMostBytes, kPlace,
+        "a global batch of {} makes parts of {} samples, computed at once, of {:.3g} GiB of fields alone; "
+        "expected at most {} samples and {:.3g} GiB: more shards, or more micro-batches, make smaller parts",
+        o.global_batch, samples, bytes / kGiB, kMostSamples, kMostBytes / kGiB);
+}
+
 // What ranks must have alike, or they wait for each other in different places, line by line.
 std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fields) {
   const ParallelOptions& p = o.parallel;
   const GuardOptions& g = o.guards;
   std::string text = fmt::format(
-      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nseed {}\nrule {}\nweight decay {}\n"
+      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
       "late updates {}\nhook {}\nlocal steps {}\n",
-      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.seed,
-      o.rule->name(), o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights,
-      p.shard_optimizer, static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr,
-      p.local_steps);
+      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
+      o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
+      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps);
   text +=
       fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
                   g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
@@ -75,6 +87,7 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
     check(model != nullptr, kPlace, "there is no function from a batch to a loss");
     data::check_fields(kPlace, fields);
     check_options(options, comm.size());
+    check_size(options, fields, comm.size());
   });
   comm::check_same(comm, "a trainer's options", text_of(options, fields));
   return options;
