@@ -12,7 +12,7 @@ from test_cluster import RANK_SETTINGS, ClusterTest  # which makes the next impo
 import support
 from support import checkpoints, metrics, program, ranks
 
-STEPS = 24
+STEPS = 120
 TRAINING = ["--model", "mlp", "--dataset", "digits", "--limit-train", 640, "--limit-eval", 64, "--global-batch", 64, "--shards", 4,
             "--threads", 1, "--loaders", 0, "--epochs", 0, "--max-steps", STEPS, "--eval-every", 0, "--log-every", 1,
             "--checkpoint-every", 0, "--checkpoint-every-steps", 2, "--quiet"]
@@ -36,20 +36,24 @@ class FaultTest(ClusterTest):
         self.expect_gone(str(self.scratch))
 
     def start_job(self, *options):
-        """Four ranks on two hosts, a step a second; returns when the fifth is done."""
-        settings = dict(RANK_SETTINGS, LOCKSTEP_FAULT="step.begin:sleep=1")
+        """Four ranks on two hosts, a step a second until hurry(); returns when the fifth is done."""
+        settings = dict(RANK_SETTINGS, LOCKSTEP_FAULT=f"step.begin:sleep=1:until={self.scratch}/hurry")
         job = self.hosts.mpirun_words(4, program("train_mnist", *TRAINING, "--output", self.output), environment=settings, keepalive=False)
         process = self.start(self.hosts.command("node1", program("lockstep", "run", *options, "--", *job)))
         self.wait_for(process, lambda: self.last_step() >= 5)
         return process
 
-    def wait_for(self, process, condition, limit=120):
+    def hurry(self):
+        """All has happened that was to happen while the job runs."""
+        (self.scratch / "hurry").touch()
+
+    def wait_for(self, process, condition, limit=support.LIMIT):
         deadline = time.monotonic() + limit
         while not condition() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         if not condition():
             process.terminate()
-            self.fail(f"not seen within {limit} s\n{self.finish(process, 20)}")
+            self.fail(f"not seen within {limit} s\n{self.finish(process)}")
 
     def last_step(self):
         try:
@@ -80,7 +84,8 @@ class FaultTest(ClusterTest):
         return len(seconds) > 1 and any(after < before for before, after in zip(seconds, seconds[1:]))
 
     def expect_undisturbed_result(self, process):
-        result = self.finish(process, 150)
+        self.hurry()
+        result = self.finish(process)
         self.assertEqual(result.status, 0, result)
         output = self.scratch / "undisturbed"
         self.succeed(ranks(2, program("train_mnist", *TRAINING, "--output", output)))

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ TEST(ProcessState, AStoppedAndAnEndedProcessAreToldApart) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    prctl(PR_SET_NAME, "a) R\nb");  // a name may hold anything
     raise(SIGSTOP);
     _exit(0);
   }

@@ -1,6 +1,6 @@
 // For tests/mpi/test_*.cpp: each is one program, run at 1, 2, 3 and 4 ranks; use TEST() as ever. main.cpp initialises
 // MPI, makes a test that fails on one rank fail on all, prints rank 0's output and the failures of others, and ends the
-// job when a test hangs (LOCKSTEP_TEST_SECONDS, 60 by default). All ranks run the same tests: GTEST_SKIP on
+// job when a test hangs (LOCKSTEP_TEST_SECONDS, 200 by default). All ranks run the same tests: GTEST_SKIP on
 // world().size() alone.
 #pragma once
 

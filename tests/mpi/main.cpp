@@ -31,7 +31,7 @@ std::optional<comm::Communicator> world_of_tests;
 seconds limit_per_test() {
   const char* text = std::getenv("LOCKSTEP_TEST_SECONDS");
   const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
-  return seconds(value > 0 ? value : 60);
+  return seconds(value > 0 ? value : 200);
 }
 
 void say(const std::string& line) {
@@ -57,7 +57,7 @@ class Watchdog {
   void begin(std::string test) { set(std::move(test), limit_per_test()); }
   // This rank failed and waits for the others, who may wait for it in a collective that it left.
   void failed(std::string test) {
-    set(std::move(test) + " (failed on this rank, others have not ended it)", seconds(10));
+    set(std::move(test) + " (failed on this rank, others have not ended it)", seconds(30));
   }
   void end() { set("", seconds(0)); }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh RANKS PROGRAM [ARGUMENTS]: runs an MPI test on this machine, with more ranks than cores if need be.
-# LOCKSTEP_TEST_LIMIT (seconds, 170) ends what hangs in spite of the program's own watchdog.
+# LOCKSTEP_TEST_LIMIT (seconds, 570) ends what hangs in spite of the program's own watchdog.
 set -eu
 if [ $# -lt 2 ]; then
   echo "usage: $0 RANKS PROGRAM [ARGUMENTS]" >&2
@@ -23,4 +23,4 @@ if mpirun --version 2>/dev/null | grep -q "Open MPI"; then
     set -- --allow-run-as-root "$@"
   fi
 fi
-exec timeout --kill-after=10 "${LOCKSTEP_TEST_LIMIT:-170}" mpirun "$@" </dev/null
+exec timeout --kill-after=10 "${LOCKSTEP_TEST_LIMIT:-570}" mpirun "$@" </dev/null

@@ -33,7 +33,7 @@ chmod 600 "$dir/munge.key"
 
 host=$(uname -n)
 user=$(id -un)
-port=$((20000 + $$ % 10000 * 2))
+port=$((20000 + $$ % 6000 * 2)) # below those that the kernel gives to clients
 cpus=$(nproc --all)
 cat >"$dir/slurm.conf" <<EOF
 ClusterName=lockstep
@@ -68,7 +68,7 @@ export SLURM_CONF=$dir/slurm.conf
 munged --foreground --force --key-file="$dir/munge.key" --socket="$dir/run/munge.socket" --pid-file="$dir/run/munged.pid" \
   --log-file="$dir/log/munged.log" --seed-file="$dir/state/munge.seed" &>"$dir/log/munged.out" &
 pids+=($!)
-for _ in {1..100}; do
+for _ in {1..600}; do
   if [[ -S $dir/run/munge.socket ]]; then break; fi
   sleep 0.05
 done
@@ -76,7 +76,7 @@ slurmctld -D &>"$dir/log/slurmctld.out" &
 pids+=($!)
 slurmd -D &>"$dir/log/slurmd.out" &
 pids+=($!)
-for _ in {1..150}; do
+for _ in {1..600}; do
   if [[ $(sinfo -h -o %T 2>/dev/null) == idle ]]; then break; fi
   sleep 0.2
 done

@@ -3,7 +3,7 @@
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 if [[ ${3-} != inside ]]; then
-  exec timeout 240 "$here/one_node_slurm.sh" "$here/test_slurm.sh" "$1" "$2" inside
+  exec timeout 1000 "$here/one_node_slurm.sh" "$here/test_slurm.sh" "$1" "$2" inside
 fi
 source "$here/expect.sh"
 cd "$1"

@@ -15,6 +15,10 @@ SOURCE = Path(os.environ["LOCKSTEP_SOURCE"])
 BIN = Path(os.environ["LOCKSTEP_BIN"])
 RUN = SOURCE / "tests" / "mpi" / "run.sh"  # mpirun with what a test machine needs
 
+# Seconds. Whatever is waited for takes one or a few on a quiet machine; these tell a hang from a machine that is busy, or that runs under a
+# sanitizer, and so a limit that is met shows nothing about speed. SOON is less than a watchdog takes to end a job (--abort-timeout).
+LIMIT, SOON = 400, 120
+
 
 class Result:
     def __init__(self, status, stdout, stderr, seconds):
@@ -60,9 +64,23 @@ def processes_with(text):
     return found
 
 
+def is_stopped(process):
+    """Whether each of its threads has stopped: a signal reaches them one after the other."""
+    try:
+        return all((thread / "stat").read_text().rpartition(")")[2].split()[0] in "Tt" for thread in Path(f"/proc/{process}/task").iterdir())
+    except OSError:
+        return False  # it has ended meanwhile
+
+
+def is_pending(process, number):
+    """Whether a signal that was sent to it has not been delivered."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)", status, re.MULTILINE))
+
+
 def metrics(output, split="train"):
-    """(step, the loss as it is written) of every line."""
-    lines = (Path(output) / "metrics.jsonl").read_text().splitlines()
+    """(step, the loss as it is written) of every line that is whole: one may be on its way into the file."""
+    lines = (Path(output) / "metrics.jsonl").read_text().split("\n")[:-1]
     return [(json.loads(line)["step"], re.search(r'"loss":([^,]*)', line).group(1))
             for line in lines if json.loads(line)["split"] == split]
 
@@ -80,7 +98,7 @@ class SystemTest(unittest.TestCase):
         return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
                                 cwd=self.scratch, env=environment or clean_environment(), start_new_session=True)
 
-    def finish(self, process, limit):
+    def finish(self, process, limit=LIMIT):
         began = time.monotonic()
         try:
             stdout, stderr = process.communicate(timeout=limit)
@@ -92,15 +110,28 @@ class SystemTest(unittest.TestCase):
             self.fail(f"not over after {limit} s: {process.args}\n{stdout}\n{stderr}")
         return Result(process.returncode, stdout or "", stderr or "", time.monotonic() - began)
 
-    def run_command(self, command, limit=120, environment=None):
+    def run_command(self, command, limit=LIMIT, environment=None):
         return self.finish(self.start(command, environment), limit)
 
-    def succeed(self, command, limit=120, environment=None):
+    def wait_for(self, process, condition, limit=LIMIT):
+        """Until something is so, while the process runs; returns what the condition gives."""
+        deadline = time.monotonic() + limit
+        while not (found := condition()):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"it never came to it:\n{self.finish(process, 1)}")
+            time.sleep(0.01)
+        return found
+
+    def wait_for_stopped(self, process, text):
+        """The id of a process with `text` on its command line that has stopped, as a fault asks."""
+        return self.wait_for(process, lambda: next((p for p in processes_with(text) if is_stopped(p)), None))
+
+    def succeed(self, command, limit=LIMIT, environment=None):
         result = self.run_command(command, limit, environment)
         self.assertEqual(result.status, 0, f"{command}\n{result}")
         return result
 
-    def fail_with(self, command, *fragments, status=None, limit=20):
+    def fail_with(self, command, *fragments, status=None, limit=SOON):
         """It ends soon on all ranks, non-zero, and says each fragment once."""
         result = self.run_command(command, limit)
         self.assertNotEqual(result.status, 0, f"{command}\n{result}")
@@ -112,10 +143,13 @@ class SystemTest(unittest.TestCase):
         return result
 
     def expect_no_process(self):
-        deadline = time.monotonic() + 5  # the launcher reaps its ranks a moment after it has said so
-        while processes_with(str(self.scratch)) and time.monotonic() < deadline:
+        self.expect_gone(str(self.scratch))  # the launcher reaps its ranks a moment after it has said so
+
+    def expect_gone(self, text):
+        deadline = time.monotonic() + SOON
+        while processes_with(text) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.assertEqual(processes_with(str(self.scratch)), [])
+        self.assertEqual(processes_with(text), [])
 
     def state(self, path):
         return json.loads(self.succeed(program("system_state", path)).stdout)

@@ -26,7 +26,7 @@ def hashes(output):
 class AnyNumberOfRanks(support.SystemTest):
     def train(self, name, size, *options, output=None):
         output = output or self.scratch / name
-        self.succeed(ranks(size, program("train_resnet", *RESNET, *options, "--output", output)), limit=160)
+        self.succeed(ranks(size, program("train_resnet", *RESNET, *options, "--output", output)))
         return output
 
     def found(self, output, steps, kernels="f32"):

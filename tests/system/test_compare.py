@@ -18,9 +18,9 @@ class Runs(support.SystemTest):
         return output
 
     def compare(self, left, right, status):
-        text = self.run_command(program("lockstep", "compare", left, right), 30)
+        text = self.run_command(program("lockstep", "compare", left, right))
         self.assertEqual(text.status, status, text)
-        result = self.run_command(program("lockstep", "compare", "--json", left, right), 30)
+        result = self.run_command(program("lockstep", "compare", "--json", left, right))
         self.assertEqual(result.status, status, result)
         return text.stdout, json.loads(result.stdout)
 
@@ -108,10 +108,10 @@ class Runs(support.SystemTest):
         self.assertIn("no checkpoint of a common step: ", text)
         self.assertIn("b has those of step 3", text)
         for missing in (self.scratch / "absent", self.scratch):
-            self.assertEqual(self.run_command(program("lockstep", "compare", left, missing), 20).status, 2)
+            self.assertEqual(self.run_command(program("lockstep", "compare", left, missing)).status, 2)
         damaged = checkpoints(left)[0]
         damaged.write_bytes(damaged.read_bytes()[:-7])
-        result = self.run_command(program("lockstep", "compare", left, left), 20)
+        result = self.run_command(program("lockstep", "compare", left, left))
         self.assertIn("cut short", result.stdout)
         self.assertEqual(result.status, 0, result)  # the hash logs agree
 

@@ -17,7 +17,7 @@ MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-ba
 class KilledInMidEpoch(support.SystemTest):
     def undisturbed(self, *options):
         output = self.scratch / "undisturbed"
-        self.succeed(ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 12, "--output", output)), limit=160)
+        self.succeed(ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 12, "--output", output)))
         return metrics(output), metrics(output, "epoch"), metrics(output, "eval"), self.state(checkpoints(output)[-1])["tensors"]
 
     def killed(self, *options):
@@ -26,7 +26,7 @@ class KilledInMidEpoch(support.SystemTest):
         output = self.scratch / "killed"
         command = ranks(2, program("train_resnet", *RESNET, *options, "--checkpoint-every-steps", 2, "--output", output))
         process = self.start(command, clean_environment(LOCKSTEP_FAULT="step.begin:kill:at=7"))
-        self.assertNotEqual(self.finish(process, 120).status, 0)
+        self.assertNotEqual(self.finish(process).status, 0)
         self.expect_no_process()
         self.assertLess(len(metrics(output)), 7, "it was killed in the first epoch")
         return output
@@ -38,7 +38,7 @@ class KilledInMidEpoch(support.SystemTest):
         self.assertGreaterEqual(at["step"], 4)
         self.assertEqual((at["epoch"], at["offset"]), (0, 64 * at["step"]), "all samples of the steps done, and no other")
         result = self.succeed(ranks(size, program("train_resnet", *RESNET[:-1], *options, "--checkpoint-every-steps", 1, "--keep", 0,
-                                                  "--output", output, "--resume", "auto")), limit=160)
+                                                  "--output", output, "--resume", "auto")))
         self.assertIn(f"at step {at['step']}, {at['offset']} of 400 samples into epoch 1", result.output)
         for path in checkpoints(output):
             saved = self.state(path)["metadata"]

@@ -15,12 +15,18 @@ MLP = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-ba
 HOST = os.uname().nodename
 
 
+STALL = ["--stall-timeout", 3]  # long enough for ranks that wait for a core on a busy machine
+
+
 class StandsStill(support.SystemTest):
-    def stall(self, size, fault, *arguments, status=STALLED):
+    def begin(self, size, fault, *arguments):
         output = self.scratch / "run"
         environment = clean_environment(LOCKSTEP_FAULT=fault)
-        result = self.run_command(ranks(size, program("train_mnist", *MLP, "--max-steps", 20, "--output", output, *arguments)),
-                                  limit=90, environment=environment)
+        return self.start(ranks(size, program("train_mnist", *MLP, "--max-steps", 20, "--output", output, *arguments)), environment), output
+
+    def stall(self, size, fault, *arguments, status=STALLED):
+        process, output = self.begin(size, fault, *arguments)
+        result = self.finish(process)
         self.assertEqual(result.status, status, result)
         self.expect_no_process()
         return result, output
@@ -30,18 +36,22 @@ class StandsStill(support.SystemTest):
         self.assertEqual(set(named), {(str(rank), HOST, str(step))}, result)
 
     def test_a_sleeping_rank_is_named_and_goes_on(self):
-        result, output = self.stall(3, "step.begin:sleep=6:rank=1:at=7", "--stall-timeout", 2, "--abort-timeout", 0, status=0)
+        go = self.scratch / "go"
+        process, output = self.begin(3, f"step.begin:sleep=600:rank=1:at=7:until={go}", *STALL, "--abort-timeout", 0)
+        log = output / "logs" / "rank-0001.log"
+        self.wait_for(process, lambda: log.exists() and "the stack of this process" in log.read_text())
+        go.touch()
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
         self.expect_named(result, 1, 7)
         self.assertRegex(result.output, rf"rank 1 on host {HOST} goes on after \d+ s")
         self.assertRegex(result.output, r"its process \d+ sleeps \(state S")
-        stack = (output / "logs" / "rank-0001.log").read_text()
-        self.assertIn("the stack of this process", stack)
-        self.assertRegex(stack, r"fault_point|nanosleep", "it names where the rank is")
+        self.assertRegex(log.read_text(), r"fault_point|nanosleep", "it names where the rank is")
         self.assertEqual(len(metrics(output)), 20)
 
     def test_a_sleeping_rank_ends_the_job(self):
         for rank in (0, 2):  # rank 0's own watchdog speaks of it
-            result, _ = self.stall(3, f"step.gradients:sleep=600:rank={rank}:at=4", "--stall-timeout", 2, "--abort-timeout", 5)
+            result, _ = self.stall(3, f"step.gradients:sleep=600:rank={rank}:at=4", *STALL, "--abort-timeout", 6)
             self.expect_named(result, rank, 4)
             self.assertEqual(result.output.count("the watchdog ends the job with status 76"), 1, result)
 
@@ -51,12 +61,12 @@ class StandsStill(support.SystemTest):
 
     def test_a_stopped_process_is_told_as_such(self):
         for rank in (0, 1):  # of which the other speaks
-            result, _ = self.stall(2, f"step.begin:stop:rank={rank}:at=5", "--stall-timeout", 2, "--abort-timeout", 5)
+            result, _ = self.stall(2, f"step.begin:stop:rank={rank}:at=5", *STALL, "--abort-timeout", 6)
             self.expect_named(result, rank, 5)
             self.assertRegex(result.output, r"its process \d+ is stopped \(state T[^)]*\); `kill -CONT \d+` there lets it go on")
 
     def test_of_a_last_checkpoint_only_its_writer_is_named(self):
-        result, _ = self.stall(2, "checkpoint.write:stop:rank=0:at=20", "--checkpoint-every-steps", 20, "--stall-timeout", 0.3, "--abort-timeout", 0.5)
+        result, _ = self.stall(2, "checkpoint.write:stop:rank=0:at=20", "--checkpoint-every-steps", 20, "--stall-timeout", 1, "--abort-timeout", 1.5)
         self.expect_named(result, 0, 20)
 
     def test_nothing_is_said_of_a_run_that_moves(self):
@@ -67,10 +77,10 @@ class StandsStill(support.SystemTest):
 class Disagrees(support.SystemTest):
     """One rank of two is started with something else."""
 
-    def differ(self, second, *fragments, first=None, limit=60):
+    def differ(self, second, *fragments, first=None):
         first = first or program("train_mnist", *MLP, "--max-steps", 2, "--output", self.scratch / "run")
         command = ["mpirun", "--oversubscribe", "-n", "1", *first, ":", "-n", "1", *second]
-        result = self.run_command(command, limit, support.launch_environment())
+        result = self.run_command(command, environment=support.launch_environment())
         self.assertNotEqual(result.status, 0, result)
         for fragment in fragments:
             self.assertIn(fragment, result.output)

@@ -134,7 +134,8 @@ void JobCommand::read_hosts() {
   if (hostfile_at_ == 0) return;
   const std::string& path = words_[hostfile_at_];
   std::ifstream file(path);
-  check(file.is_open(), "run", "hostfile {} cannot be read", path);
+  std::error_code error;  // a directory can be opened, and then not be read
+  check(file.is_open() && !std::filesystem::is_directory(path, error), "run", "hostfile {} cannot be read", path);
   hostfile_text_.assign(std::istreambuf_iterator<char>(file), {});
   hosts_ = parse_hostfile(hostfile_text_, path);
 }

@@ -20,7 +20,7 @@ namespace lockstep {
 namespace {
 
 struct Fault {
-  std::string point, action, once;
+  std::string point, action, once, until;
   std::optional<std::int64_t> rank, at;
   double seconds = 0;
 };
@@ -46,13 +46,15 @@ Fault parse(const std::string& text) {
       fault.at = number(value, text);
     } else if (key == "once") {
       fault.once = value;
+    } else if (key == "until") {
+      fault.until = value;
     } else if (key == "sleep") {
       fault.action = key;
       fault.seconds = static_cast<double>(number(value, text));
     } else {
       check(key == "kill" || key == "stop" || key == "throw" || key == "corrupt", "fault point",
-            "LOCKSTEP_FAULT: '{}' in '{}', expected kill, stop, throw, corrupt, sleep=, rank=, at= or once=", part,
-            text);
+            "LOCKSTEP_FAULT: '{}' in '{}', expected kill, stop, throw, corrupt, sleep=, rank=, at=, once= or until=",
+            part, text);
       fault.action = key;
     }
   }
@@ -76,18 +78,27 @@ const std::vector<Fault>& faults() {
 
 std::atomic<int> my_rank{-1};
 
+bool is_over(const Fault& fault) { return !fault.until.empty() && access(fault.until.c_str(), F_OK) == 0; }
+
 bool fires(const Fault& fault, std::string_view point, std::int64_t at) {
   if (fault.point != point || (fault.rank && *fault.rank != my_rank.load()) || (fault.at && *fault.at != at))
     return false;
+  if (is_over(fault)) return false;
   if (fault.once.empty()) return true;
   const int file = open(fault.once.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
   if (file >= 0) close(file);
   return file >= 0;
 }
 
+void hold(const Fault& fault) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.seconds);
+  while (std::chrono::steady_clock::now() < end && !is_over(fault))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 void carry_out(const Fault& fault, std::int64_t at) {
   if (fault.action == "throw") fail("fault point", "{} at {}, as LOCKSTEP_FAULT asks", fault.point, at);
-  if (fault.action == "sleep") return std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+  if (fault.action == "sleep") return hold(fault);
   kill(getpid(), fault.action == "kill" ? SIGKILL : SIGSTOP);
 }
 

@@ -1,11 +1,13 @@
 // Named places at which a test may ask for a fault, to see that nothing is lost or silent when it happens. Without
 // LOCKSTEP_FAULT in the environment they cost one comparison. It holds faults, separated by spaces:
 //
-//   LOCKSTEP_FAULT="checkpoint.write:kill:rank=0:at=40:once=/tmp/fired trainer.step:sleep=30:rank=2"
+//   LOCKSTEP_FAULT="checkpoint.write:kill:rank=0:at=40:once=/tmp/fired step.begin:sleep=600:rank=2:until=/tmp/go"
 //
 // POINT:ACTION, where an action is kill (SIGKILL to oneself), stop (SIGSTOP), sleep=SECONDS, throw (an Error) or
 // corrupt (see fault_wanted); `rank` and `at` (the step, or what the point counts) restrict it, any without them;
-// `once` names a file that is made when it fires, after which it does not fire again, so that a restarted job goes on.
+// `once` names a file that is made when it fires, after which it does not fire again, so that a restarted job goes on;
+// `until` names a file whose presence keeps the fault from firing and ends a sleep, so that a test holds a job until it
+// has seen what it waits for.
 // Any thread may call these; an Error names a fault that cannot be read.
 #pragma once
 

@@ -41,8 +41,8 @@ ProcessState process_state(int process) {
   ProcessState found;
   std::ifstream stat(fmt::format("/proc/{}/stat", process));
   std::string line;
-  if (!std::getline(stat, line)) return found;
-  // The name in parentheses may hold spaces and parentheses.
+  if (!std::getline(stat, line, '\0')) return found;
+  // The name in parentheses may hold anything, line ends too.
   std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
   std::string field;
   for (int i = 3; i <= kStartField && fields >> field; ++i) {
