@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 goal=0.97
 output=runs/quickstart
 
-echo "quickstart.sh: installs what is missing, compiles (a few minutes on two cores), trains (about a minute)"
+echo "quickstart.sh: installs what is missing, compiles (some ten minutes on two cores), trains (under a minute)"
 scripts/setup.sh
 cmake --preset release
 cmake --build --preset release -j "$(nproc)" --target train_mnist train_toy train_resnet lockstep_tool
