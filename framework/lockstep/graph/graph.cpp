@@ -4,10 +4,9 @@
 
 namespace lockstep {
 
-const Type& Value::type() const {
-  check(graph_ != nullptr, "graph", "an empty Value was used: it came from no traced op");
-  return graph_->node(*this).outputs[static_cast<std::size_t>(index_)];
-}
+void Value::fail_empty() { fail("graph", "an empty Value was used: it came from no traced op"); }
+
+const Type& Value::type() const { return graph().node(*this).outputs[static_cast<std::size_t>(index_)]; }
 
 std::vector<Value> Op::gradient(const Request&) const {
   fail(name(), "this op has no gradient, and the loss depends on it");
