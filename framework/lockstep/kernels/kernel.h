@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "lockstep/graph/layout.h"
@@ -60,11 +61,16 @@ struct KernelRequest {
 
   template <class T>
   const T& as() const {
-    return static_cast<const T&>(*op);
+    const T* typed = dynamic_cast<const T*>(op);
+    if (typed == nullptr) [[unlikely]]
+      fail_class(typeid(T));
+    return *typed;
   }
   DType dtype() const { return outputs[0].dtype; }
   bool has_bf16() const {
     const auto is_bf16 = [](const Type& t) { return t.dtype == DType::BF16; };
+  [[noreturn]] void fail_class(const std::type_info& expected) const;
+  std::string field(std::size_t input) const { return input < fields.size() ? fields[input] : ""; }
     return std::ranges::any_of(inputs, is_bf16) || std::ranges::any_of(outputs, is_bf16);
   }
 };

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/softmax.h"
 
 namespace lockstep::generic {
 namespace {
@@ -95,11 +96,11 @@ std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::spa
 }  // namespace
 
 void register_losses(KernelRegistry& registry) {
-  add_generic(registry, "cross_entropy", cross_entropy_kernel);
-  add_generic(registry, "cross_entropy_gradient", cross_entropy_gradient);
-  add_generic(registry, "softmax", softmax_kernel);
-  add_generic(registry, "softmax_gradient", softmax_gradient_kernel);
-  add_generic(registry, "count_correct", count_correct_kernel);
+  add_generic<lockstep::CrossEntropyOp>(registry, "cross_entropy", cross_entropy_kernel);
+  add_generic<lockstep::CrossEntropyGradientOp>(registry, "cross_entropy_gradient", cross_entropy_gradient);
+  add_generic<SoftmaxOp>(registry, "softmax", softmax_kernel);
+  add_generic<SoftmaxGradientOp>(registry, "softmax_gradient", softmax_gradient_kernel);
+  add_generic<CountCorrectOp>(registry, "count_correct", count_correct_kernel);
 }
 
 }  // namespace lockstep::generic
