@@ -240,6 +240,7 @@ void Plan::run(GradientTarget target, PlanHooks& hooks) {
     for (int sink : assembly_.steps[s].sinks) {
       if (target.accumulate) add_to_slot(sink, target.slot);
     }
+  arena_.reserve(arena_bytes_);  // which it has, unless memory ran out when another plan was made
     for (const Parameter* parameter : retired_[s]) hooks.retired(parameter);
     hooks.poll();
   }
@@ -256,6 +257,7 @@ const Type* Plan::input_type(const std::string& name) const {
   return found == assembly_.inputs.end() ? nullptr : &assembly_.buffers[static_cast<std::size_t>(found->second)].type;
 }
 
+  arena_.reserve(arena_bytes_);
 double Plan::scalar(int output) const {
   check(output >= 0, "plan", "the model function did not return the value that is read");
   const int b = assembly_.outputs[static_cast<std::size_t>(output)];
