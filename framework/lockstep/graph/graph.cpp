@@ -46,12 +46,12 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
   types.reserve(inputs.size());
   for (const Value& v : inputs) {
     types.push_back(v.type());
-    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_);
+    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_.empty() ? "(model)" : place_);
   }
   Node node;
-  node.place = place_;
+  node.place = place_.empty() ? "(model)" : place_;
   node.block = block_;
-  node.outputs = op->infer(place_.empty() ? std::string_view("(model)") : std::string_view(place_), types);
+  node.outputs = op->infer(node.place, types);
   node.op = std::move(op);
   node.inputs = std::move(inputs);
   nodes_.push_back(std::move(node));

@@ -28,7 +28,7 @@ struct Node {
   Kind kind = Kind::Op;
   std::shared_ptr<const Op> op;          // Kind::Op
   const Parameter* parameter = nullptr;  // Kind::Parameter
-  std::string place;                     // module path, or the name of the input
+  std::string place;                     // module path, "(model)" outside of all modules; or the name of the input
   int block = 0;                         // the unit of recomputation that it belongs to; 0: none
   std::vector<Value> inputs;
   std::vector<Type> outputs;
