@@ -5,6 +5,16 @@
 
 using namespace lockstep;
 
+namespace {
+
+ResNetConfig config_of(int depth, const std::string& stem) {
+  using Stem = ResNetConfig::Stem;
+  if (stem == "auto") return resnet_config(depth);
+  return resnet_config(depth, stem == "cifar" ? Stem::Cifar : Stem::ImageNet);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   train::Program program("train_resnet", "Trains residual networks (He et al. 2015).",
                          {.dataset = "cifar10",
@@ -14,15 +24,24 @@ int main(int argc, char** argv) {
                           .weight_decay = 5e-4,
                           .warmup_epochs = 1});
   int depth = 20;
-  std::string stem = "imagenet";
+  std::string stem = "auto";
   program.option("depth", depth,
                  "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
-  program.option("stem", stem, "first layers of depths 18 to 152: imagenet (7x7 stride 2, pool) or cifar (3x3)")
-      ->check(CLI::IsMember({"imagenet", "cifar"}).description(""));
+  program
+      .option("stem", stem,
+              "first layers: imagenet (7x7 stride 2, pool) or cifar (3x3), for depths as torchvision; those for small "
+              "images have cifar's alone; auto: the depth's own, imagenet or cifar")
+      ->check(CLI::IsMember({"auto", "imagenet", "cifar"}).description(""));
+  program.cli().final_callback([&] {
+    try {
+      config_of(depth, stem);
+    } catch (const Error& error) {  // it is the command line that is wrong
+      throw CLI::ValidationError(error.what());
+    }
+  });
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
-    ResNetConfig config =
-        resnet_config(depth, stem == "cifar" ? ResNetConfig::Stem::Cifar : ResNetConfig::Stem::ImageNet);
+    ResNetConfig config = config_of(depth, stem);
     config.in_channels = data.image_shape[0];
     config.classes = data.classes;
     ResNet network(config);

@@ -161,8 +161,9 @@ Value ResNet::operator()(Value images) const {
   return fc_(flatten(global_average_pool2d(x)));  // (N, C, H, W) -> (N, C) -> (N, classes)
 }
 
-Config resnet_config(int depth, Config::Stem stem) {
+Config resnet_config(int depth, std::optional<Config::Stem> wanted) {
   using enum Config::Block;
+  const Config::Stem stem = wanted.value_or(Config::Stem::ImageNet);
   switch (depth) {
     case 18:
       return {.block = Basic, .blocks = {2, 2, 2, 2}, .stem = stem};
@@ -179,6 +180,10 @@ Config resnet_config(int depth, Config::Stem stem) {
     case 44:
     case 56:
     case 110: {
+      check(wanted != Config::Stem::ImageNet, "resnet",
+            "depth {} is for small images and always has the cifar stem, the imagenet stem was asked for; depths with "
+            "either: 18, 34, 50, 101, 152",
+            depth);
       const std::int64_t n = (depth - 2) / 6;
       return {.block = Basic, .blocks = {n, n, n}, .width = 16, .stem = Config::Stem::Cifar, .classes = 10};
     }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/nn/layers.h"
@@ -28,9 +29,10 @@ struct ResNetConfig {
       false;  // the last scale of every block starts at 0 (Goyal et al. 2017): blocks start as identities
 };
 
-// The network of that depth, classes and channels at their defaults. Depths of the CIFAR family (6 n + 2) always have
-// the CIFAR stem. Throws Error listing the depths there are.
-ResNetConfig resnet_config(int depth, ResNetConfig::Stem stem = ResNetConfig::Stem::ImageNet);
+// The network of that depth, classes and channels at their defaults. Without a stem it has the depth's own: ImageNet's
+// for torchvision's depths, CIFAR's for the CIFAR family (6 n + 2), which has no other. Throws Error listing the depths
+// there are, and for a stem that the depth cannot have.
+ResNetConfig resnet_config(int depth, std::optional<ResNetConfig::Stem> stem = {});
 
 class ResNet : public Classifier {
  public:

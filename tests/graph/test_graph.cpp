@@ -19,6 +19,9 @@
 namespace lockstep {
 namespace {
 
+const std::string kDiffer =
+    "their types differ, expected one type; a loader's option floats converts the fields of a batch";
+
 class ShapeErrors : public ::testing::Test {
  protected:
   Value value(Shape shape, DType dtype = DType::F32) {
@@ -56,7 +59,7 @@ TEST_F(ShapeErrors, OfConvolutions) {
          [&] {
            conv2d(value({1, 64, 8, 8}), w, {}, {.stride_h = 0});
          });
-  expect("[conv2d] layer1.0.conv1: input is f32(1, 64, 8, 8), weight f64(16, 64, 3, 3)", [&] {
+  expect("[conv2d] layer1.0.conv1: input is f32(1, 64, 8, 8), weight f64(16, 64, 3, 3): " + kDiffer, [&] {
     conv2d(value({1, 64, 8, 8}), value({16, 64, 3, 3}, DType::F64));
   });
   expect("[conv2d] layer1.0.conv1: bias is f32(15), expected f32(16)", [&] {
@@ -74,6 +77,12 @@ TEST_F(ShapeErrors, OfProducts) {
   expect("[linear] layer1.0.conv1: weight is (7), expected (out, in)", [&] { linear(value({2, 7}), value({7})); });
   expect("[linear] layer1.0.conv1: bias is f32(2), expected f32(3)", [&] {
     linear(value({2, 7}), value({3, 7}), value({2}));
+  });
+  expect("[linear] layer1.0.conv1: input is f64(2, 7), weight f32(3, 7): " + kDiffer, [&] {
+    linear(value({2, 7}, DType::F64), value({3, 7}));
+  });
+  expect("[matmul] layer1.0.conv1: operands are f32(2, 7) and f64(7, 5): " + kDiffer, [&] {
+    matmul(value({2, 7}), value({7, 5}, DType::F64));
   });
   expect("[matmul] layer1.0.conv1: left operand (2, 7) has inner size 7, right operand (3, 5) expects 3", [&] {
     matmul(value({2, 7}), value({3, 5}));
@@ -103,6 +112,22 @@ TEST_F(ShapeErrors, OfPerChannelValues) {
          [&] { batch_norm2d(x, value({6}, DType::F64), six, 1e-5); });
 }
 
+// As PyTorch's "Expected more than 1 value per channel when training"; none is legal, and so is evaluation.
+TEST_F(ShapeErrors, OfBatchNormsOfOneValue) {
+  const Value six = value({6});
+  for (const Shape& legal : {Shape{1, 6, 1, 2}, Shape{2, 6, 1, 1}, Shape{0, 6, 1, 1}})
+    batch_norm2d(value(legal), six, six, 1e-5);
+  expect(
+      "[batch_norm2d] layer1.0.conv1: input is (1, 6, 1, 1), one value per channel, whose variance is 0, so that "
+      "nothing "
+      "would be learned; expected at least 2 values per channel in training: more samples for each rank, shard and "
+      "micro-batch, or larger images",
+      [&] {
+        batch_norm2d(value({1, 6, 1, 1}), six, six, 1e-5);
+      });
+  batch_norm2d_inference(value({1, 6, 1, 1}), six, six, six, six, 1e-5);
+}
+
 TEST_F(ShapeErrors, OfPools) {
   const Value x = value({2, 6, 4, 4});
   expect("[max_pool2d] layer1.0.conv1: padding 2x0 must be at most half of the kernel 3x3",
@@ -120,8 +145,13 @@ TEST_F(ShapeErrors, OfElementwiseOps) {
   expect("[add] layer1.0.conv1: operands are f32(2, 3) and f32(3, 2), expected equal shapes", [&] {
     value({2, 3}) + value({3, 2});
   });
-  expect("[multiply] layer1.0.conv1: operands are f32(2) and f64(2), expected equal shapes",
+  expect("[multiply] layer1.0.conv1: operands are f32(2) and f64(2): " + kDiffer,
          [&] { value({2}) * value({2}, DType::F64); });
+  expect("[subtract] layer1.0.conv1: operands are f32(2, 3) and f64(2): " + kDiffer, [&] {
+    value({2, 3}) - value({2}, DType::F64);
+  });
+  expect("[add] layer1.0.conv1: operands are f32(2) and i32(2): " + kDiffer,
+         [&] { value({2}) + value({2}, DType::I32); });
   expect("[relu] layer1.0.conv1: input is i32(2), expected a floating type", [&] { relu(value({2}, DType::I32)); });
   expect("[reshape] layer1.0.conv1: input f32(2, 3) has 6 elements, shape (4) expects 4", [&] {
     reshape(value({2, 3}), {4});

@@ -145,11 +145,12 @@ TYPED_TEST(CrossEntropy, TargetOutOfRangeNamesRowValueAndRange) {
       softmax_cross_entropy_forward<T>({.samples = 2, .classes = 3}, z.data(), targets.data(), nullptr, p.data(), &loss,
                                        &weight);
       FAIL() << "target " << bad << " was accepted";
-    } catch (const Error& e) {
-      EXPECT_EQ(std::string(e.what()),
-                "[cross_entropy] target of sample row 1 is " + std::to_string(bad) + ", expected 0 to 2");
+    } catch (const SampleError& e) {
+      EXPECT_EQ(std::string(e.what()), "[cross_entropy] the target of row 1 of the batch is " + std::to_string(bad) +
+                                           ", expected a class from 0 to 2");
+      EXPECT_EQ(e.row(), 1);
     }
-    EXPECT_THROW(count_correct<T>(2, 3, 1, z.data(), targets.data()), Error);
+    EXPECT_THROW(count_correct<T>(2, 3, 1, z.data(), targets.data()), SampleError);
   }
 }
 

@@ -173,6 +173,17 @@ TEST(ResNet, RefusesWhatItCannotBuild) {
     EXPECT_NE(std::string(e.what()).find("19"), std::string::npos);
     EXPECT_NE(std::string(e.what()).find("152"), std::string::npos);
   }
+  // The family for small images has a stem of its own, and no other.
+  EXPECT_EQ(resnet_config(20).stem, Stem::Cifar);
+  EXPECT_EQ(resnet_config(20, Stem::Cifar).stem, Stem::Cifar);
+  EXPECT_EQ(resnet_config(18).stem, Stem::ImageNet);
+  EXPECT_EQ(resnet_config(18, Stem::Cifar).stem, Stem::Cifar);
+  try {
+    resnet_config(20, Stem::ImageNet);
+    FAIL() << "the stem was accepted, and ignored";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("depth 20 is for small images"), std::string::npos) << e.what();
+  }
   EXPECT_THROW(ResNet({.blocks = {}}), Error);
   EXPECT_THROW(ResNet({.classes = 0}), Error);
 }

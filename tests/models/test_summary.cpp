@@ -46,7 +46,7 @@ TEST(Summary, HasARowPerModuleInOrderOfExecution) {
   EXPECT_EQ(s.rows[0].flops, 2.0 * (2 * 4 * 36) * (3 * 9));
   EXPECT_EQ(s.rows[0].bytes, 2 * 4 * 36 * 4);
   EXPECT_EQ(s.rows[1].parameters, 8);  // scale and shift; the running statistics are buffers
-  EXPECT_EQ(s.rows[2].path, "");
+  EXPECT_EQ(s.rows[2].path, "(model)");
   EXPECT_EQ(s.rows[2].ops, "relu, reshape");
   EXPECT_EQ(s.rows[2].output.shape, (Shape{2, 144}));
   EXPECT_EQ(s.rows[2].bytes, 2 * 144 * 4);  // flatten is a view

@@ -52,6 +52,31 @@ TEST(Agree, TheLowestOfSeveralSpeaks) {
   expect_shared(error);
 }
 
+TEST(Agree, ARankThatFailedSpeaksBeforeOnesThatOnlyKnowOfIt) {
+  const int size = world().size(), failing = size - 1;
+  const std::string error = error_of([&] {
+    comm::collectively(world(), [&] {
+      if (world().rank() != failing) throw PeerError("another rank has failed");
+      throw Error("[data] disk full");
+    });
+  });
+  EXPECT_NE(error.find("[data] disk full"), std::string::npos) << error;
+  EXPECT_EQ(error.find("another rank"), std::string::npos) << error;
+  if (size > 1) EXPECT_NE(error.find("rank " + std::to_string(failing) + " on host"), std::string::npos) << error;
+  expect_shared(error);
+}
+
+TEST(Agree, OnesThatOnlyKnowOfAFailureSpeakIfNoOtherDoes) {
+  const std::string error = error_of([] {
+    comm::collectively(world(), [] {
+      if (world().rank() == 0) throw PeerError("another rank has failed");
+    });
+  });
+  EXPECT_NE(error.find("rank 0 on host"), std::string::npos) << error;
+  EXPECT_NE(error.find("another rank has failed"), std::string::npos) << error;
+  expect_shared(error);
+}
+
 TEST(Agree, WhatAllRanksFindIsNobodysInParticular) {
   EXPECT_EQ(error_of([] { comm::collectively(world(), [] { throw std::runtime_error("[options] --lr is -1"); }); }),
             "[options] --lr is -1");

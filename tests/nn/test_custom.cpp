@@ -160,7 +160,74 @@ TEST(CustomOp, WithoutKernelOrGradientIsAnErrorWhenCompiled) {
     return std::string("no error");
   };
   EXPECT_EQ(message(Mode::Train), "[user_bare] this op has no gradient, and the loss depends on it");
-  EXPECT_EQ(message(Mode::Eval), "[user_bare] no kernel is registered for inputs (f32(3))");
+  EXPECT_EQ(message(Mode::Eval), "[user_bare] (model): no kernel is registered for inputs (f32(3))");
+}
+
+// An op with a name that is taken. As kernels are found by name, it would get those of another class.
+template <int kNumber>
+class NamesakeOp : public Op {
+ public:
+  explicit NamesakeOp(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+
+ private:
+  std::string name_;
+};
+
+template <class F>
+std::string error_of_prediction(const F& predict) {
+  CompiledModel model({}, [&](const Inputs& in) { return Traced{.prediction = predict(in["x"])}; });
+  try {
+    model.plan(Mode::Eval, {{"x", {{2, 3}, DType::F32}}}).run();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(CustomOp, MayNotHaveTheNameOfABuiltInOne) {
+  for (const std::string name : {"unary", "softmax", "conv2d", "dropout", "reorder", "max_pool2d"}) {
+    const std::string error =
+        error_of_prediction([&](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>(name), {x}); });
+    EXPECT_TRUE(error.starts_with("[" + name + "] (model): the op is a ")) << error;
+    EXPECT_NE(error.find("NamesakeOp<1>, but the name '" + name + "' belongs to the library's lockstep::"),
+              std::string::npos)
+        << error;
+  }
+  EXPECT_EQ(error_of_prediction([](Value x) { return exp(x); }), "no error");
+}
+
+TEST(CustomOp, MayNotHaveTheNameOfAnother) {
+  register_plain_kernel("user_namesake", [](const KernelRequest& request, const Arguments& a) {
+    std::copy_n(a.in<float>(0), request.outputs[0].shape.elements(), a.out<float>(0));
+  });
+  const auto first = [](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>("user_namesake"), {x}); };
+  const auto second = [](Value x) { return apply_op(std::make_shared<NamesakeOp<2>>("user_namesake"), {x}); };
+  EXPECT_EQ(error_of_prediction(first), "no error");
+  const std::string error = error_of_prediction(second);
+  EXPECT_NE(error.find("NamesakeOp<2>, but the name 'user_namesake' belongs to the class "), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("NamesakeOp<1>; kernels are found by name: give it another one"), std::string::npos) << error;
+  EXPECT_EQ(error_of_prediction(first), "no error");
+}
+
+TEST(CustomOp, AKernelOfAnotherClassSaysSo) {
+  register_plain_kernel("user_other_class",
+                        [](const KernelRequest& request, const Arguments&) { (void)request.as<SoftplusOp>().beta(); });
+  const std::string error =
+      error_of_prediction([](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>("user_other_class"), {x}); });
+  EXPECT_NE(error.find("the kernel of this name is for ops of the class "), std::string::npos) << error;
+  EXPECT_NE(error.find("SoftplusOp, the op is a "), std::string::npos) << error;
+}
+
+TEST(KernelRegistry, EveryBuiltInNameHasAClass) {
+  KernelRegistry registry;
+  register_generic_kernels(registry);
+  register_onednn_kernels(registry);
+  register_vector_kernels(registry);
+  EXPECT_GE(registry.ops().size(), 30u);
+  for (const std::string& name : registry.ops()) EXPECT_TRUE(registry.is_reserved(name)) << name;
 }
 
 // The variance over the whole batch, of a batch norm's f64 sums: (2C) -> (C).

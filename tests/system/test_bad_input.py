@@ -71,7 +71,21 @@ class Options(Table):
                 ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
         ]:
             self.expect(name, arguments, fragment, status=1 if name == "limit" else 2)
-        self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3))
+        self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3), status=2)
+        self.expect("stem", ["--dataset", "digits", "--depth", 20, "--stem", "imagenet"], "depth 20 is for small images and always has the cifar stem",
+                    trainer="train_resnet", status=2)
+
+    def test_that_train_on_nothing(self):
+        # The last stage of this network has maps of 1x1 here: a batch norm that sees one sample has one value per channel.
+        resnet = ["--dataset", "digits", "--depth", 18, "--stem", "imagenet", "--limit-eval", 16, "--threads", 1, "--loaders", 0]
+        self.expect("batch", [*resnet, "--batch-size", 1], "[batch_norm2d] layer4.0.bn1: input is (1, 512, 1, 1), one value per channel",
+                    trainer="train_resnet", sizes=(1, 2))
+        short = [*resnet, "--limit-train", 9, "--batch-size", 2, "--epochs", 1]
+        self.expect("last batch", short, "[batch_norm2d] layer4.0.bn1: a batch of 1 sample in 2 parts", "--remainder drop",
+                    trainer="train_resnet", status=2)
+        output = ["--output", self.scratch / "run"]
+        self.succeed(ranks(2, program("train_resnet", *short, "--remainder", "drop", *output)))
+        self.succeed(ranks(2, program("train_resnet", *short, "--max-steps", 1, *output)))  # ends before its last batch
 
     def test_that_cannot_be(self):
         for name, arguments, fragment in [

@@ -65,12 +65,24 @@ std::string current_error() {
   }
 }
 
-void agree(const Communicator& comm, const std::optional<std::string>& error) {
-  const int first = comm.allreduce(error ? comm.rank() : comm.size(), ReduceOp::Min);
-  if (first == comm.size()) {
+bool current_error_is_of_peer() {
+  try {
+    throw;
+  } catch (const PeerError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void agree(const Communicator& comm, const std::optional<std::string>& error, bool is_of_peer) {
+  const int size = comm.size();  // ranks that only know of another's failure come after all ranks that have failed
+  const int chosen = comm.allreduce(error ? comm.rank() + (is_of_peer ? size : 0) : 2 * size, ReduceOp::Min);
+  if (chosen == 2 * size) {
     return;
   }
-  const int failed = comm.allreduce(error ? 1 : 0, ReduceOp::Sum);
+  const int first = chosen % size;
+  const int failed = comm.allreduce(error && !is_of_peer ? 1 : 0, ReduceOp::Sum);
   const std::string message = comm.broadcast_string(error.value_or(""), first);
   if (failed == comm.size()) {
     throw AgreedError(message);

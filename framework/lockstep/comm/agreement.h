@@ -21,17 +21,20 @@ class AgreedError : public Error {
 };
 
 // Each rank gives its error or none. Returns if no rank has one; otherwise all throw an AgreedError with that of the
-// lowest failing rank, which is named unless all failed.
-void agree(const Communicator& comm, const std::optional<std::string>& error);
+// lowest failing rank, which is named unless all failed. A rank that only knows of another's failure (PeerError) speaks
+// if no other does.
+void agree(const Communicator& comm, const std::optional<std::string>& error, bool is_of_peer = false);
 
-// What the exception now being handled says; for use in catch (...).
+// What the exception now being handled says, and whether it is a PeerError; for use in catch (...).
 std::string current_error();
+bool current_error_is_of_peer();
 
 // Runs `work` on every rank and agrees on the outcome. What `work` itself communicates begins with agree() on the same
 // communicator: a rank that failed before meets it there, and the AgreedError that all then throw passes through.
 template <class Work>
 std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) {
   std::optional<std::string> error;
+  bool is_of_peer = false;
   if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {
     try {
       work();
@@ -39,8 +42,9 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
       throw;
     } catch (...) {
       error = current_error();
+      is_of_peer = current_error_is_of_peer();
     }
-    agree(comm, error);
+    agree(comm, error, is_of_peer);
   } else {
     std::optional<std::invoke_result_t<Work&>> result;
     try {
@@ -49,8 +53,9 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
       throw;
     } catch (...) {
       error = current_error();
+      is_of_peer = current_error_is_of_peer();
     }
-    agree(comm, error);
+    agree(comm, error, is_of_peer);
     return std::move(*result);
   }
 }

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 
 namespace lockstep {
@@ -21,6 +23,25 @@ class PeerError : public Error {
  public:
   using Error::Error;
 };
+
+// One row of a batch is wrong. row() counts from 0 in the batch that was computed; a caller who knows which sample it
+// is says so with of().
+class SampleError : public Error {
+ public:
+  // The message is `before`, the row's name, `after`: "[cross_entropy] fc: 'label' of ", 2, " is 10, expected 0 to 9".
+  SampleError(const std::string& before, std::int64_t row, const std::string& after)
+      : Error(fmt::format("{}row {} of the batch{}", before, row, after)), before_(before), after_(after), row_(row) {}
+  std::int64_t row() const { return row_; }
+  Error of(std::string_view sample) const { return Error(fmt::format("{}{}{}", before_, sample, after_)); }
+
+ private:
+  std::string before_, after_;
+  std::int64_t row_;
+};
+
+// Whether an error's class says more than its message does, such as whose failure it is or that all ranks throw it
+// together: code that catches an Error to add to its message lets those pass as they are (`throw;`).
+inline bool has_own_class(const Error& error) { return typeid(error) != typeid(Error); }
 
 // Throws Error("[place] message").
 [[noreturn]] void fail_with(std::string_view place, std::string_view message);

@@ -1,4 +1,5 @@
-// The logical dimensions of a tensor, outermost first: images are (samples, channels, height, width).
+// The logical dimensions of a tensor, outermost first: images are (samples, channels, height, width). Throws Error for
+// a dimension that is not there, and for more elements than an int64 counts.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +17,26 @@ class Shape {
   explicit Shape(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  std::int64_t operator[](int i) const { return dims_[static_cast<std::size_t>(i)]; }
-  std::int64_t& operator[](int i) { return dims_[static_cast<std::size_t>(i)]; }
+  std::int64_t operator[](int i) const { return dims_[index(i)]; }
+  std::int64_t& operator[](int i) { return dims_[index(i)]; }
   const std::vector<std::int64_t>& dims() const { return dims_; }
 
   std::int64_t elements() const {
     std::int64_t n = 1;
-    for (std::int64_t d : dims_) n *= d;
+    for (std::int64_t d : dims_) {
+      if (__builtin_mul_overflow(n, d, &n)) [[unlikely]]
+        fail_elements();
+    }
     return n;
   }
   // The shape of one sample: all dimensions but the first.
   bool has_tail(const Shape& tail) const {  // tail() == tail, without making one
     return rank() == tail.rank() + 1 && std::equal(tail.dims_.begin(), tail.dims_.end(), dims_.begin() + 1);
   }
-  Shape tail() const { return Shape(std::vector<std::int64_t>(dims_.begin() + 1, dims_.end())); }
+  Shape tail() const {
+    index(0);
+    return Shape(std::vector<std::int64_t>(dims_.begin() + 1, dims_.end()));
+  }
   // `n` in front of these dimensions: the shape of a batch of n samples.
   Shape batched(std::int64_t n) const {
     std::vector<std::int64_t> dims{n};
@@ -44,6 +51,15 @@ class Shape {
   bool operator==(const Shape&) const = default;
 
  private:
+  std::size_t index(int i) const {
+    const auto at = static_cast<std::size_t>(i);  // of a negative number: more than any shape has
+    if (at >= dims_.size()) [[unlikely]]
+      fail_dimension(i);
+    return at;
+  }
+  [[noreturn]] void fail_dimension(int i) const;
+  [[noreturn]] void fail_elements() const;
+
   std::vector<std::int64_t> dims_;
 };
 

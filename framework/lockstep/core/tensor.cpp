@@ -27,13 +27,22 @@ Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtyp
   buffer_ = allocate_aligned(bytes());
 }
 
+std::size_t Tensor::bytes() const {
+  std::size_t bytes = 0;
+  check(!__builtin_mul_overflow(static_cast<std::size_t>(elements()), size_of(dtype_), &bytes), "tensor",
+        "{} {} are more bytes than can be counted", shape_.str(), name_of(dtype_));
+  return bytes;
+}
+
 Tensor Tensor::clone() const {
+  require_memory();
   Tensor copy(shape_, dtype_);
   if (bytes() > 0) std::memcpy(copy.raw(), raw(), bytes());
   return copy;
 }
 
 Tensor Tensor::to(DType dtype) const {
+  require_memory();
   if (dtype == dtype_) return clone();
   Tensor copy(shape_, dtype);
   const auto convert = [&]<class From, class To>(From, To) {

@@ -22,7 +22,8 @@ struct FreeDeleter {
 using AlignedBuffer = std::unique_ptr<std::byte[], FreeDeleter>;
 AlignedBuffer allocate_aligned(std::size_t bytes);
 
-// Owns its elements, dense in logical (row-major) order. Movable; copied only by clone().
+// Owns its elements, dense in logical (row-major) order. Movable; copied only by clone(). One without memory (made
+// without a shape, or moved from) is empty(), and throws Error where its elements are asked for.
 class Tensor {
  public:
   Tensor() = default;
@@ -42,7 +43,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   std::int64_t elements() const { return shape_.elements(); }
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype_); }
+  std::size_t bytes() const;  // throws Error for more than there can be
   bool empty() const { return buffer_ == nullptr; }
 
   template <class T>
@@ -60,7 +61,12 @@ class Tensor {
 
  private:
   void require(DType wanted) const {
+    require_memory();
     check(wanted == dtype_, "tensor", "elements are {}, asked for {}", name_of(dtype_), name_of(wanted));
+  }
+  void require_memory() const {  // which one that was made without a shape, or moved from, has not
+    check(buffer_ != nullptr || elements() == 0, "tensor",
+          "this tensor has no elements: it was made without a shape, or moved from");
   }
   Shape shape_;
   DType dtype_ = DType::F32;

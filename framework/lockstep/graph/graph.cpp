@@ -4,10 +4,9 @@
 
 namespace lockstep {
 
-const Type& Value::type() const {
-  check(graph_ != nullptr, "graph", "an empty Value was used: it came from no traced op");
-  return graph_->node(*this).outputs[static_cast<std::size_t>(index_)];
-}
+void Value::fail_empty() { fail("graph", "an empty Value was used: it came from no traced op"); }
+
+const Type& Value::type() const { return graph().node(*this).outputs[static_cast<std::size_t>(index_)]; }
 
 std::vector<Value> Op::gradient(const Request&) const {
   fail(name(), "this op has no gradient, and the loss depends on it");
@@ -47,12 +46,12 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
   types.reserve(inputs.size());
   for (const Value& v : inputs) {
     types.push_back(v.type());
-    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_);
+    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_.empty() ? "(model)" : place_);
   }
   Node node;
-  node.place = place_;
+  node.place = place_.empty() ? "(model)" : place_;
   node.block = block_;
-  node.outputs = op->infer(place_.empty() ? std::string_view("(model)") : std::string_view(place_), types);
+  node.outputs = op->infer(node.place, types);
   node.op = std::move(op);
   node.inputs = std::move(inputs);
   nodes_.push_back(std::move(node));

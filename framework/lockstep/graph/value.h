@@ -16,7 +16,12 @@ class Value {
   explicit operator bool() const { return graph_ != nullptr; }
   bool operator==(const Value&) const = default;
 
-  Graph& graph() const { return *graph_; }
+  // Throws Error for an empty Value, as type() does.
+  Graph& graph() const {
+    if (graph_ == nullptr) [[unlikely]]
+      fail_empty();
+    return *graph_;
+  }
   int node() const { return node_; }
   int index() const { return index_; }
   const Type& type() const;
@@ -24,6 +29,8 @@ class Value {
   DType dtype() const { return type().dtype; }
 
  private:
+  [[noreturn]] static void fail_empty();
+
   Graph* graph_ = nullptr;
   int node_ = -1;
   int index_ = 0;

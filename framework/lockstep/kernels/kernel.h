@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "lockstep/graph/layout.h"
@@ -57,11 +58,19 @@ struct KernelRequest {
   std::vector<Type> inputs, outputs;
   std::string place = {};  // of the node, for errors
   KernelOptions options = {};
+  // For errors too: by input, the name of the model's input that it is; "" for others. Empty: none is known.
+  std::vector<std::string> fields = {};
 
+  // The op, which must be a T: throws Error where a kernel for Ts was registered for the name of another class.
   template <class T>
   const T& as() const {
-    return static_cast<const T&>(*op);
+    const T* typed = dynamic_cast<const T*>(op);
+    if (typed == nullptr) [[unlikely]]
+      fail_class(typeid(T));
+    return *typed;
   }
+  [[noreturn]] void fail_class(const std::type_info& expected) const;
+  std::string field(std::size_t input) const { return input < fields.size() ? fields[input] : ""; }
   DType dtype() const { return outputs[0].dtype; }
   bool has_bf16() const {
     const auto is_bf16 = [](const Type& t) { return t.dtype == DType::BF16; };

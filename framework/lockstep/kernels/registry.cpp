@@ -1,18 +1,65 @@
 #include "lockstep/kernels/registry.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/tensor.h"
 
 namespace lockstep {
+namespace {
+
+std::string class_name(const char* mangled) {
+  int status = 0;
+  const std::unique_ptr<char, FreeDeleter> name(abi::__cxa_demangle(mangled, nullptr, nullptr, &status));
+  return status == 0 ? name.get() : mangled;
+}
+
+std::string site(const KernelRequest& request) { return request.place.empty() ? "" : request.place + ": "; }
+
+}  // namespace
+
+void KernelRequest::fail_class(const std::type_info& expected) const {
+  const Op& actual = *op;
+  fail(actual.name(), "{}the kernel of this name is for ops of the class {}, the op is a {}", site(*this),
+       class_name(expected.name()), class_name(typeid(actual).name()));
+}
+
+void KernelRegistry::reserve(std::string_view op, const std::type_info& type) {
+  const std::scoped_lock lock(mutex_);
+  const auto [found, is_new] = owners_.try_emplace(std::string(op), Owner{type, true});
+  check(is_new || found->second.type == type, "kernels", "two of the library's ops are named '{}': {} and {}", op,
+        class_name(found->second.type.name()), class_name(type.name()));
+}
+
+bool KernelRegistry::is_reserved(std::string_view op) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = owners_.find(op);
+  return found != owners_.end() && found->second.reserved;
+}
+
+void KernelRegistry::require_owner(const KernelRequest& request) const {
+  const Op& op = *request.op;
+  const std::scoped_lock lock(mutex_);
+  const auto [found, is_new] = owners_.try_emplace(std::string(op.name()), Owner{typeid(op), false});
+  const Owner& owner = found->second;
+  if (is_new || owner.type == typeid(op)) return;
+  fail(op.name(),
+       "{}the op is a {}, but the name '{}' belongs to {} {}; kernels are found by name: give it another one",
+       site(request), class_name(typeid(op).name()), op.name(), owner.reserved ? "the library's" : "the class",
+       class_name(owner.type.name()));
+}
 
 void KernelRegistry::insert(std::string_view set, std::string_view op, KernelFactory factory) {
   entries_[std::string(op)].push_back({std::string(set), std::move(factory)});
 }
 
 std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, std::span<const Layout> offered) const {
+  require_owner(request);
   std::vector<KernelOffer> all;
   const auto found = entries_.find(request.op->name());
   if (found == entries_.end()) return all;
@@ -44,8 +91,7 @@ KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const 
 void fail_without_kernel(const KernelRequest& request) {
   std::string types;
   for (const Type& t : request.inputs) types += (types.empty() ? "" : ", ") + t.str();
-  const std::string where = request.place.empty() ? "" : request.place + ": ";
-  fail(request.op->name(), "{}no kernel is registered for inputs ({})", where, types);
+  fail(request.op->name(), "{}no kernel is registered for inputs ({})", site(request), types);
 }
 
 std::vector<std::string> KernelRegistry::ops() const {
@@ -55,13 +101,14 @@ std::vector<std::string> KernelRegistry::ops() const {
 }
 
 KernelRegistry& kernel_registry() {
-  static KernelRegistry registry = [] {
-    KernelRegistry built_in;
-    register_generic_kernels(built_in);
-    register_onednn_kernels(built_in);
-    register_vector_kernels(built_in);
-    return built_in;
-  }();
+  struct BuiltIn : KernelRegistry {
+    BuiltIn() {
+      register_generic_kernels(*this);
+      register_onednn_kernels(*this);
+      register_vector_kernels(*this);
+    }
+  };
+  static BuiltIn registry;
   return registry;
 }
 

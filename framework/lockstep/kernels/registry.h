@@ -1,10 +1,13 @@
 // The explicit table of implementations by op name, in named sets. A later set is asked first, so a user's kernel
-// replaces a built-in one.
+// replaces a built-in one. A name belongs to one class of op: the library's by reserve(), a user's when its first
+// kernel is asked for; an op of another class with that name is refused, as it would get kernels that are not its own.
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <type_traits>
+#include <typeindex>
 #include <vector>
 
 #include "lockstep/kernels/kernel.h"
@@ -28,7 +31,12 @@ class KernelRegistry {
     }
   }
 
-  // All offers for the request, the preferred one first; empty when nobody supports it.
+  // The name is the library's, and stands for ops of this class.
+  void reserve(std::string_view op, const std::type_info& type);
+  bool is_reserved(std::string_view op) const;
+
+  // All offers for the request, the preferred one first; empty when nobody supports it. Throws Error where the name of
+  // the op belongs to another class.
   std::vector<KernelOffer> offers(const KernelRequest& request, std::span<const Layout> offered) const;
   // The preferred one; throws Error naming op and types when nobody supports it.
   KernelOffer offer(const KernelRequest& request, std::span<const Layout> offered) const;
@@ -39,8 +47,16 @@ class KernelRegistry {
     std::string set;
     KernelFactory factory;
   };
+  struct Owner {
+    std::type_index type;
+    bool reserved;
+  };
   void insert(std::string_view set, std::string_view op, KernelFactory factory);
+  void require_owner(const KernelRequest& request) const;
+
   std::map<std::string, std::vector<Entry>, std::less<>> entries_;
+  mutable std::mutex mutex_;  // of owners_
+  mutable std::map<std::string, Owner, std::less<>> owners_;
 };
 
 // The process's registry, with the built-in kernels in it. Add to it before tracing, from one thread.

@@ -98,7 +98,7 @@ std::string Summary::str() const {
   std::string text = line({"module", "ops", "output", "parameters", "MFLOP", "KiB"});
   for (const SummaryRow& row : rows) {
     text +=
-        line({row.path.empty() ? "(model)" : row.path, row.ops, row.output.shape.str(), std::to_string(row.parameters),
+        line({row.path, row.ops, row.output.shape.str(), std::to_string(row.parameters),
               fmt::format("{:.3f}", row.flops * 1e-6), fmt::format("{:.1f}", static_cast<double>(row.bytes) / 1024)});
   }
   text += fmt::format("parameters {} ({} trainable), buffers {}, together {}\n", parameters, trainable, buffers,

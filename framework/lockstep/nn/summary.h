@@ -13,7 +13,7 @@ namespace lockstep::nn {
 // Neighbouring nodes that one module traced. A module that is called again has another row, its parameters only in the
 // first.
 struct SummaryRow {
-  std::string path;  // empty: the model itself
+  std::string path;  // "(model)" outside of all modules
   std::string ops;   // "conv2d", or "relu, max_pool2d" where it is more than one
   Type output;       // of the last of them
   std::int64_t parameters = 0;

@@ -16,6 +16,10 @@ class CastOp : public Op {
   DType dtype_;
 };
 
+// The end of an error about operands: what is wrong with them, and how a batch's fields are converted.
+inline constexpr std::string_view kTypesDiffer =
+    "their types differ, expected one type; a loader's option floats converts the fields of a batch";
+
 Value cast(Value x, DType dtype);  // x itself if it is of that type
 // The type of what bf16 values are summed or averaged to: f32; of others their own.
 constexpr DType sum_type(DType type) { return type == DType::BF16 ? DType::F32 : type; }

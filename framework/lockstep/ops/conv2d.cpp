@@ -27,8 +27,8 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
   const Conv2dOptions& o = options_;
   check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
   check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", place, w.str());
-  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
-        inputs[1].str());
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", place, inputs[0].str(),
+        inputs[1].str(), kTypesDiffer);
   check(
       o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0,
       name(), "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());

@@ -48,8 +48,10 @@ std::string UnaryGradientOp::attributes() const { return kUnaryNames[static_cast
 std::vector<Type> BinaryOp::infer(std::string_view place, std::span<const Type> inputs) const {
   const char* op = kBinaryNames[static_cast<int>(kind_)];
   require_floating(op, place, inputs[0]);
-  check(inputs[0] == inputs[1], op, "{}: operands are {} and {}, expected equal shapes", place, inputs[0].str(),
-        inputs[1].str());
+  check(inputs[0].dtype == inputs[1].dtype, op, "{}: operands are {} and {}: {}", place, inputs[0].str(),
+        inputs[1].str(), kTypesDiffer);
+  check(inputs[0].shape == inputs[1].shape, op, "{}: operands are {} and {}, expected equal shapes", place,
+        inputs[0].str(), inputs[1].str());
   return {inputs[0]};
 }
 

@@ -11,8 +11,8 @@ std::vector<Type> MatmulOp::infer(std::string_view place, std::span<const Type> 
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
   check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", place, a.str(),
         b.str());
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}, expected one type", place,
-        inputs[0].str(), inputs[1].str());
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}: {}", place, inputs[0].str(),
+        inputs[1].str(), kTypesDiffer);
   const std::int64_t inner_a = a[transpose_a_ ? 0 : 1], inner_b = b[transpose_b_ ? 1 : 0];
   check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", place,
         a.str(), inner_a, b.str(), inner_b);
@@ -41,8 +41,8 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
   check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
   check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", place, w.str());
   check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
-  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}", place, inputs[0].str(),
-        inputs[1].str());
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", place, inputs[0].str(),
+        inputs[1].str(), kTypesDiffer);
   if (inputs.size() > 2) {
     const Type bias{Shape{w[0]}, inputs[1].dtype};
     check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());

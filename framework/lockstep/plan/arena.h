@@ -10,18 +10,33 @@ namespace lockstep {
 
 class Arena {
  public:
+  // Throws Error where there is not so much memory; then it is as large as before, and has moved.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
-    memory_.reset();  // first, so that old and new never exist together
-    memory_ = allocate_aligned(bytes);
-    bytes_ = bytes;
-    ++generation_;
+    const std::size_t before = bytes_;
+    release();  // first, so that old and new never exist together
+    try {
+      allocate(bytes);
+    } catch (const Error&) {
+      allocate(before);
+      throw;
+    }
   }
   std::byte* data() const { return memory_.get(); }
   std::size_t bytes() const { return bytes_; }
   int generation() const { return generation_; }
 
  private:
+  void release() {
+    memory_.reset();
+    bytes_ = 0;
+    ++generation_;
+  }
+  void allocate(std::size_t bytes) {
+    memory_ = allocate_aligned(bytes);
+    bytes_ = bytes;
+  }
+
   AlignedBuffer memory_;
   std::size_t bytes_ = 0;
   int generation_ = 0;

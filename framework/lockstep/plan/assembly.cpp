@@ -135,10 +135,22 @@ class Assembler {
     return outputs;
   }
 
+  // By input of the step: which of the graph's inputs it is, also in another form.
+  std::vector<std::string> fields_of(const PlanStep& step) const {
+    std::vector<std::string> fields(step.inputs.size());
+    for (const auto& [name, input] : out_.inputs) {
+      for (std::size_t k = 0; k < fields.size(); ++k) {
+        if (out_.root(step.inputs[k]) == input) fields[k] = name;
+      }
+    }
+    return fields;
+  }
+
   // Sets the step's offer, and its types to those in which the kernel reads and writes. What nobody computes in bf16 is
   // computed in f32.
   void choose_kernel(PlanStep& step, const std::vector<Layout>& offered) const {
-    KernelRequest request{step.op.get(), step.input_types, step.output_types, step.place, request_.options};
+    KernelRequest request{step.op.get(), step.input_types, step.output_types,
+                          step.place,    request_.options, fields_of(step)};
     auto offers = kernel_registry().offers(request, offered);
     if (offers.empty() && request.has_bf16()) {
       for (auto* types : {&request.inputs, &request.outputs}) {

@@ -38,9 +38,8 @@ CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFuncti
 Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) {
   std::string key = mode == Mode::Train ? "train" : "eval";
   for (const auto& [name, type] : inputs) key += " " + name + ":" + type.str();
-  auto& plan = plans_[key];
-  if (!plan) plan = compile(mode, inputs);
-  return *plan;
+  if (const auto found = plans_.find(key); found != plans_.end()) return *found->second;
+  return *plans_.emplace(key, compile(mode, inputs)).first->second;  // nothing is kept of what could not be compiled
 }
 
 std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::string, Type>& inputs) {

@@ -1,6 +1,7 @@
 // A model made to run: its parameters and its plans, one per (mode, input types), compiled when first asked for and
 // kept. The first training plan fixes the parameters' persistent form, so ask for the nominal one first. Throws Error
-// at compile time, alike on every rank. One thread at a time.
+// at compile time, alike on every rank; plans that are there stay usable, and the next call compiles anew. One thread
+// at a time.
 #pragma once
 
 #include <map>

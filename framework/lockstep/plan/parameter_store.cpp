@@ -45,6 +45,19 @@ const ParameterStore::Record& ParameterStore::record(const Parameter* parameter)
 void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
                               const std::vector<const Parameter*>& gradient_order) {
   check(!allocated_, "parameters", "the persistent form is fixed already");
+  try {
+    lay_out(layouts, gradient_order);
+    for (const auto& [parameter, r] : records_) initialize(parameter);
+  } catch (...) {  // an initializer may throw, and memory run out
+    forget();
+    throw;
+  }
+  allocated_ = true;
+  release_freed_memory();  // drawing initial values takes a multiple of the largest parameter
+}
+
+void ParameterStore::lay_out(const std::map<const Parameter*, Layout>& layouts,
+                             const std::vector<const Parameter*>& gradient_order) {
   for (const auto& [parameter, layout] : layouts) record(parameter).layout = layout;
   const std::int64_t limit = options_.bucket_bytes / static_cast<std::int64_t>(size_of(options_.dtype));
   for (const Parameter* parameter : gradient_order) {
@@ -66,9 +79,14 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
       r.value = r.own.get();
     }
   }
-  allocated_ = true;
-  for (const auto& [parameter, r] : records_) initialize(parameter);
-  release_freed_memory();  // drawing initial values takes a multiple of the largest parameter
+}
+
+// As if nothing had been laid out.
+void ParameterStore::forget() {
+  buckets_.clear();
+  bucket_bytes_ = 0;
+  states_ = LazyPages();
+  for (auto& [parameter, r] : records_) r = Record{.name = r.name};
 }
 
 // Of each kind of memory one block, buckets one after the other.
@@ -170,7 +188,7 @@ void ParameterStore::make_copies() {
 }
 
 void ParameterStore::refresh(Derived& d) {
-  if (d.common && !memory_->fills_common()) return;
+  if (d.data == nullptr || (d.common && !memory_->fills_common())) return;
   const void* value = record(d.parameter).value;
   parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
     d.copy.write({begin, end}, value, d.data);
@@ -204,7 +222,7 @@ void ParameterStore::refresh(const Bucket& bucket, Range range) {
     const std::byte* value = bucket.values + static_cast<std::size_t>(e->offset) * size_of(options_.dtype);
     for (std::size_t id : e->derived) {
       Derived& d = derived_[id];
-      if (!d.common) continue;
+      if (!d.common || d.data == nullptr) continue;
       d.copy.write(
           {std::max(range.begin - e->offset, std::int64_t{0}), std::min(range.end - e->offset, d.copy.elements())},
           value, d.data);
@@ -216,6 +234,12 @@ const Parameter* ParameterStore::find(const std::string& name) const {
   const auto found = by_name_.find(name);
   check(found != by_name_.end(), "parameters", "the model has no parameter '{}'", name);
   return found->second;
+}
+
+void* ParameterStore::memory_of(const Parameter* parameter) const {
+  const Record& r = record(parameter);
+  check(allocated_, "parameters", "'{}' has no memory yet: compile a plan of the model first", r.name);
+  return r.value;
 }
 
 Tensor ParameterStore::to_tensor(const Parameter* parameter, const void* data) const {
@@ -237,12 +261,13 @@ void ParameterStore::from_tensor(const Parameter* parameter, const Tensor& tenso
 
 Tensor ParameterStore::read(const std::string& name) const {
   const Parameter* parameter = find(name);
-  return to_tensor(parameter, record(parameter).value);
+  return to_tensor(parameter, memory_of(parameter));
 }
 
 void ParameterStore::write(const std::string& name, const Tensor& tensor) {
   const Parameter* parameter = find(name);
-  if (record(parameter).bucket < 0 || memory_->fills_common()) from_tensor(parameter, tensor, record(parameter).value);
+  void* const memory = memory_of(parameter);
+  if (record(parameter).bucket < 0 || memory_->fills_common()) from_tensor(parameter, tensor, memory);
   ++version_;
 }
 

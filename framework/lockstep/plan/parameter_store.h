@@ -56,7 +56,7 @@ class ParameterStore {
   const std::string& name(const Parameter* parameter) const { return record(parameter).name; }
 
   // Fixes the persistent form and fills in initial values; once, by the first plan. `gradient_order` empty: inference
-  // only.
+  // only. Where it throws, nothing is fixed.
   void allocate(const std::map<const Parameter*, Layout>& layouts, const std::vector<const Parameter*>& gradient_order);
   bool allocated() const { return allocated_; }
 
@@ -127,7 +127,10 @@ class ParameterStore {
   void from_tensor(const Parameter* parameter, const Tensor& tensor, void* data) const;
   const Bucket& bucket_with(const Parameter* parameter) const;  // throws Error for one without gradient
   std::byte* in_bucket(const Parameter* parameter, std::byte* memory) const;
+  void lay_out(const std::map<const Parameter*, Layout>& layouts, const std::vector<const Parameter*>& gradient_order);
+  void forget();
   void allocate_buckets();
+  void* memory_of(const Parameter* parameter) const;  // throws Error before there is any
 
   std::vector<NamedParameter> parameters_;
   ParameterStoreOptions options_;

@@ -20,6 +20,13 @@ void add_to(void* target, const void* source, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) t[i] += s[i];
 }
 
+// What a kernel said, "[op] ..." or not, with the node that it ran for.
+[[noreturn]] void fail_in(const PlanStep& step, std::string_view what) {
+  const std::string tag = fmt::format("[{}] ", step.op->name());
+  if (what.starts_with(tag)) what.remove_prefix(tag.size());
+  fail(step.op->name(), "{}: {}", step.place, what);
+}
+
 }  // namespace
 
 Inputs::Inputs(Graph& graph, const std::map<std::string, Type>& types) : graph_(graph) {
@@ -201,8 +208,11 @@ void Plan::run_step(std::size_t s) try {
   const auto start = std::chrono::steady_clock::now();
   kernels_[s]->run(arguments_[s]);
   seconds_[s] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+} catch (const Error& e) {
+  if (has_own_class(e)) throw;
+  fail_in(assembly_.steps[s], e.what());
 } catch (const std::exception& e) {
-  fail("plan", "{}: {}: {}", assembly_.steps[s].place, assembly_.steps[s].op->name(), e.what());
+  fail_in(assembly_.steps[s], e.what());
 }
 
 void Plan::refresh_constants() {
@@ -230,6 +240,7 @@ void Plan::add_to_slot(int sink, int slot) const {
 }
 
 void Plan::run(GradientTarget target, PlanHooks& hooks) {
+  arena_.reserve(arena_bytes_);  // which it has, unless memory ran out when another plan was made
   if (bound_generation_ != arena_.generation()) bind();
   aim(target);
   read_parameters(hooks);
@@ -246,6 +257,7 @@ void Plan::run(GradientTarget target, PlanHooks& hooks) {
 }
 
 void* Plan::input(const std::string& name) {
+  arena_.reserve(arena_bytes_);
   if (bound_generation_ != arena_.generation()) bind();
   const auto found = assembly_.inputs.find(name);
   return found == assembly_.inputs.end() ? nullptr : address(found->second);

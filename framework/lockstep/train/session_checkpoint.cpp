@@ -168,6 +168,7 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   try {
     trainer_->load(saved.tensors, from.step);
   } catch (const Error& error) {
+    if (has_own_class(error)) throw;
     throw Error(fmt::format("[resume] {}: {}", place, error.what()));
   }
   train_loader_->seek({from.epoch, from.offset});

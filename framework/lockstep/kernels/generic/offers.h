@@ -112,10 +112,12 @@ inline PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x) {
           .count_include_pad = o.count_include_pad};
 }
 
-// The generic kernels know f32 and f64; bf16 goes through f32, which the plan sees to.
-template <class Factory>
-void add_generic(KernelRegistry& registry, std::string op, Factory factory) {
-  registry.add("generic", std::move(op),
+// For ops of the class T, which have this name. The generic kernels know f32 and f64; bf16 goes through f32, which the
+// plan sees to.
+template <class T, class Factory>
+void add_generic(KernelRegistry& registry, std::string_view op, Factory factory) {
+  registry.reserve(op, typeid(T));
+  registry.add("generic", op,
                [factory](const KernelRequest& request, std::span<const Layout> offered) -> std::optional<KernelOffer> {
                  if (request.has_bf16()) return std::nullopt;
                  return factory(request, offered);

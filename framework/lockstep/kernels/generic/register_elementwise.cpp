@@ -3,6 +3,7 @@
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
@@ -191,14 +192,16 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
 }  // namespace
 
 void register_elementwise(KernelRegistry& registry) {
-  add_generic(registry, "unary", unary);
-  add_generic(registry, "unary_gradient", unary_gradient);
-  add_generic(registry, "binary", binary);
-  add_generic(registry, "scale_shift", scale_shift_kernel);
-  add_generic(registry, "dropout", dropout_kernel);
-  add_generic(registry, "sum", sum_kernel);
-  add_generic(registry, "expand", expand);
-  add_generic(registry, "fill", fill_kernel);
+  add_generic<UnaryOp>(registry, "unary", unary);
+  add_generic<UnaryGradientOp>(registry, "unary_gradient", unary_gradient);
+  add_generic<BinaryOp>(registry, "binary", binary);
+  add_generic<ScaleShiftOp>(registry, "scale_shift", scale_shift_kernel);
+  add_generic<DropoutOp>(registry, "dropout", dropout_kernel);
+  add_generic<SumOp>(registry, "sum", sum_kernel);
+  add_generic<ExpandOp>(registry, "expand", expand);
+  add_generic<FillOp>(registry, "fill", fill_kernel);
+  registry.reserve("reorder", typeid(ReorderOp));
+  registry.reserve("cast", typeid(CastOp));
   registry.add("generic", "reorder", reorder_kernel);
   registry.add("generic", "cast", cast_kernel);
 }

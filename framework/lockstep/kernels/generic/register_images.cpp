@@ -227,17 +227,20 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
 }  // namespace
 
 void register_images(KernelRegistry& registry) {
-  add_generic(registry, "batch_norm2d", batch_norm);
-  add_generic(registry, "batch_norm2d_normalise", batch_norm_normalise_kernel);
-  add_generic(registry, "fold_batch_norm", fold_batch_norm);
-  add_generic(registry, "batch_norm2d_gradient", batch_norm_gradient);
-  add_generic(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
-  add_generic(registry, "batch_norm2d_inference_gradient", batch_norm_inference_gradient);
-  add_generic(registry, "channel_sum", channel_sum_kernel);
+  add_generic<BatchNorm2dOp>(registry, "batch_norm2d", batch_norm);
+  add_generic<BatchNorm2dNormaliseOp>(registry, "batch_norm2d_normalise", batch_norm_normalise_kernel);
+  add_generic<FoldBatchNormOp>(registry, "fold_batch_norm", fold_batch_norm);
+  add_generic<BatchNorm2dGradientOp>(registry, "batch_norm2d_gradient", batch_norm_gradient);
+  add_generic<BatchNorm2dInferenceOp>(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
+  add_generic<BatchNorm2dInferenceGradientOp>(registry, "batch_norm2d_inference_gradient",
+                                              batch_norm_inference_gradient);
+  add_generic<ChannelSumOp>(registry, "channel_sum", channel_sum_kernel);
+  registry.reserve("max_pool2d", typeid(Pool2dOp));
+  registry.reserve("max_pool2d_gradient", typeid(Pool2dGradientOp));
   registry.add("generic", "max_pool2d", max_pool);  // bf16 as it is
   registry.add("generic", "max_pool2d_gradient", max_pool_gradient);
-  add_generic(registry, "average_pool2d", average_pool);
-  add_generic(registry, "average_pool2d_gradient", average_pool_gradient);
+  add_generic<Pool2dOp>(registry, "average_pool2d", average_pool);
+  add_generic<Pool2dGradientOp>(registry, "average_pool2d_gradient", average_pool_gradient);
 }
 
 }  // namespace lockstep::generic

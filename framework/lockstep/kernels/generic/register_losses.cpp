@@ -2,6 +2,7 @@
 #include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/softmax.h"
 
 namespace lockstep::generic {
 namespace {
@@ -16,9 +17,17 @@ const T* or_null(const std::vector<T>& values) {
   return values.empty() ? nullptr : values.data();
 }
 
+// Targets are the second input of all these ops.
+TargetSource target_source(const KernelRequest& r) {
+  return {.op = std::string(r.op->name()), .place = r.place, .field = r.field(1)};
+}
+
 CrossEntropyOptions kernel_options(const KernelRequest& r, const lockstep::CrossEntropyOptions& options) {
   const Shape& logits = r.inputs[0].shape;  // or probabilities
-  return {.samples = logits[0], .classes = logits[1], .label_smoothing = options.label_smoothing};
+  return {.samples = logits[0],
+          .classes = logits[1],
+          .label_smoothing = options.label_smoothing,
+          .source = target_source(r)};
 }
 
 std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::span<const Layout>) {
@@ -82,11 +91,12 @@ std::optional<KernelOffer> softmax_gradient_kernel(const KernelRequest& r, std::
 std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1], k = r.as<CountCorrectOp>().k();
-  offer.build = [n, c, k, dtype = r.inputs[0].dtype] {
+  offer.build = [n, c, k, source = target_source(r), dtype = r.inputs[0].dtype] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel(
-          [=](const Arguments& a) { *a.out<double>(0) = count_correct(n, c, k, a.in<T>(0), a.in<std::int32_t>(1)); });
+      return make_kernel([=](const Arguments& a) {
+        *a.out<double>(0) = count_correct(n, c, k, a.in<T>(0), a.in<std::int32_t>(1), source);
+      });
     });
   };
   return offer;
@@ -95,11 +105,11 @@ std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::spa
 }  // namespace
 
 void register_losses(KernelRegistry& registry) {
-  add_generic(registry, "cross_entropy", cross_entropy_kernel);
-  add_generic(registry, "cross_entropy_gradient", cross_entropy_gradient);
-  add_generic(registry, "softmax", softmax_kernel);
-  add_generic(registry, "softmax_gradient", softmax_gradient_kernel);
-  add_generic(registry, "count_correct", count_correct_kernel);
+  add_generic<lockstep::CrossEntropyOp>(registry, "cross_entropy", cross_entropy_kernel);
+  add_generic<lockstep::CrossEntropyGradientOp>(registry, "cross_entropy_gradient", cross_entropy_gradient);
+  add_generic<SoftmaxOp>(registry, "softmax", softmax_kernel);
+  add_generic<SoftmaxGradientOp>(registry, "softmax_gradient", softmax_gradient_kernel);
+  add_generic<CountCorrectOp>(registry, "count_correct", count_correct_kernel);
 }
 
 }  // namespace lockstep::generic

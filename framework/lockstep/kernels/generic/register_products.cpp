@@ -125,13 +125,13 @@ std::optional<KernelOffer> linear_backward_weights(const KernelRequest& r, std::
 }  // namespace
 
 void register_products(KernelRegistry& registry) {
-  add_generic(registry, "conv2d", forward);
-  add_generic(registry, "conv2d_backward_data", backward_data);
-  add_generic(registry, "conv2d_backward_weights", backward_weights);
-  add_generic(registry, "matmul", matmul_kernel);
-  add_generic(registry, "linear", linear_kernel);
-  add_generic(registry, "linear_backward_data", linear_backward_data);
-  add_generic(registry, "linear_backward_weights", linear_backward_weights);
+  add_generic<Conv2dOp>(registry, "conv2d", forward);
+  add_generic<Conv2dBackwardDataOp>(registry, "conv2d_backward_data", backward_data);
+  add_generic<Conv2dBackwardWeightsOp>(registry, "conv2d_backward_weights", backward_weights);
+  add_generic<MatmulOp>(registry, "matmul", matmul_kernel);
+  add_generic<LinearOp>(registry, "linear", linear_kernel);
+  add_generic<LinearBackwardDataOp>(registry, "linear_backward_data", linear_backward_data);
+  add_generic<LinearBackwardWeightsOp>(registry, "linear_backward_weights", linear_backward_weights);
 }
 
 }  // namespace lockstep::generic

@@ -107,11 +107,11 @@ std::optional<KernelOffer> gradient_apply(const KernelRequest& r, std::span<cons
 }  // namespace
 
 void register_sync(KernelRegistry& registry) {
-  add_generic(registry, "all_reduce_sum", all_reduce_sum_kernel);
-  add_generic(registry, "batch_norm2d_moments", moments);
-  add_generic(registry, "batch_norm2d_sync", batch_norm);
-  add_generic(registry, "batch_norm2d_gradient_sums", gradient_sums);
-  add_generic(registry, "batch_norm2d_gradient_apply", gradient_apply);
+  add_generic<AllReduceSumOp>(registry, "all_reduce_sum", all_reduce_sum_kernel);
+  add_generic<BatchNorm2dMomentsOp>(registry, "batch_norm2d_moments", moments);
+  add_generic<BatchNorm2dSyncOp>(registry, "batch_norm2d_sync", batch_norm);
+  add_generic<BatchNorm2dGradientSumsOp>(registry, "batch_norm2d_gradient_sums", gradient_sums);
+  add_generic<BatchNorm2dGradientApplyOp>(registry, "batch_norm2d_gradient_apply", gradient_apply);
 }
 
 }  // namespace lockstep::generic

@@ -11,10 +11,13 @@ namespace lockstep::generic {
 namespace {
 
 // Before any parallel loop: an exception must not leave one.
-void check_targets(std::int64_t n, std::int64_t c, const std::int32_t* targets) {
+void check_targets(std::int64_t n, std::int64_t c, const std::int32_t* targets, const TargetSource& source) {
   for (std::int64_t i = 0; i < n; ++i) {
-    check(targets[i] >= 0 && targets[i] < c, "cross_entropy", "target of sample row {} is {}, expected 0 to {}", i,
-          targets[i], c - 1);
+    if (targets[i] >= 0 && targets[i] < c) continue;
+    const std::string place = source.place.empty() ? "" : source.place + ": ";
+    const std::string what = source.field.empty() ? "the target" : fmt::format("'{}'", source.field);
+    throw SampleError(fmt::format("[{}] {}{} of ", source.op, place, what), i,
+                      fmt::format(" is {}, expected a class from 0 to {}", targets[i], c - 1));
   }
 }
 
@@ -52,7 +55,7 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits
                                    const T* class_weights, T* probabilities, T* loss, T* weight_total) {
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy", "label smoothing is {}, expected 0 to 1",
         o.label_smoothing);
-  check_targets(o.samples, o.classes, targets);
+  check_targets(o.samples, o.classes, targets, o.source);
   double losses[detail::kSumParts] = {}, weights[detail::kSumParts] = {};
   const std::int64_t work = o.samples * o.classes / detail::kSumParts * 16;  // an exponential costs many loads
   parallel_for(detail::kSumParts, work, [&](std::int64_t begin, std::int64_t end) {
@@ -73,7 +76,7 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits
 template <class T>
 void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* probabilities, const std::int32_t* targets,
                                     const T* class_weights, T dloss, T weight_total, T* dlogits) {
-  check_targets(o.samples, o.classes, targets);
+  check_targets(o.samples, o.classes, targets, o.source);
   const T scale = dloss == weight_total ? T(1) : dloss / weight_total;
   const double spread = o.label_smoothing / static_cast<double>(std::max<std::int64_t>(o.classes, 1));
   const T all = static_cast<T>(spread * weight_sum(o.classes, class_weights)), each = static_cast<T>(spread);
@@ -120,8 +123,9 @@ void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T
 }
 
 template <class T>
-double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets) {
-  check_targets(n, c, targets);
+double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets,
+                     const TargetSource& source) {
+  check_targets(n, c, targets, source);
   std::int64_t correct = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const T* z = logits + i * c;
@@ -141,7 +145,8 @@ double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* lo
                                                   T, T, T*);                                                           \
   template void softmax_forward(std::int64_t, std::int64_t, const T*, T*);                                             \
   template void softmax_backward(std::int64_t, std::int64_t, const T*, const T*, T*);                                  \
-  template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*);
+  template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*,            \
+                                   const TargetSource&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE

@@ -1,16 +1,23 @@
 // Softmax cross entropy over logits [n, c] with integer targets [n], class weights [c] (null: ones) and label
 // smoothing, as PyTorch's cross_entropy with reduction="mean". Per sample, with e = label_smoothing,
 //   l = (1 - e) * w_y * -log p_y + e / c * sum_j w_j * -log p_j;  loss = sum l / sum w_y.
-// Sums run over samples in a fixed order in double. Nothing allocates. A target outside [0, c) throws Error.
+// Sums run over samples in a fixed order in double. Nothing allocates. A target outside [0, c) throws SampleError.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace lockstep::generic {
+
+// Whose targets they are, for the SampleError that is thrown for one outside [0, classes).
+struct TargetSource {
+  std::string op = "cross_entropy", place = "", field = "";  // the node's module path, the batch's field
+};
 
 struct CrossEntropyOptions {
   std::int64_t samples = 0, classes = 0;
   double label_smoothing = 0;  // in [0, 1]
+  TargetSource source = {};
 };
 
 // Writes probabilities [n, c] (may be the logits), the mean loss, and the weight total sum w_y. A weight total of 0 (no
@@ -36,6 +43,7 @@ void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T
 // The number of samples whose target is among the k largest logits; of equal logits the lower index comes first. A NaN
 // counts as larger than any number, and a target that is NaN as wrong unless k >= c.
 template <class T>
-double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets);
+double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets,
+                     const TargetSource& source = {.op = "count_correct"});
 
 }  // namespace lockstep::generic
