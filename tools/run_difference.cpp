@@ -93,11 +93,12 @@ constexpr std::array kNeverOptions{"resume",
                                    "on-mismatch",
                                    "stall-timeout",
                                    "abort-timeout"};
-constexpr std::array kNeverKeys{"options",         "step",       "offset",        "epoch",
-                                "schedule_epochs", "evaluation", "evaluation_due"};
+// What of a run's metadata can change bits; all else tells which run it was, where it stood and how it came out.
+constexpr std::array kCauseKeys{"program", "seed",   "train_samples", "global_batch", "ranks",    "threads", "instructions",
+                                "blas",    "kernels", "lockstep",      "compiler",     "mpi", "optimizer"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
 constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb", "no-share-weights",
-                                  "shard-optimizer", "sharing-domain", "eval-every"};
+                                  "shard-optimizer", "sharing-domain", "eval-every", "limit-eval"};
 constexpr std::array kFreeKeys{"ranks"};
 
 bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
@@ -129,13 +130,10 @@ std::vector<std::string> causes(const std::string& left, const std::string& righ
     }
     lines = train::differences(mine.dump(), theirs.dump(), "in the first", "in the second");
   }
-  for (nlohmann::json* metadata : {&a, &b}) erase(*metadata, kNeverKeys);
-  nlohmann::json keys = a;
-  keys.update(b);
-  for (const auto& item : keys.items()) {
-    const std::string x = a.contains(item.key()) ? a[item.key()].dump() : "not recorded";
-    const std::string y = b.contains(item.key()) ? b[item.key()].dump() : "not recorded";
-    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", item.key(), x, y));
+  for (const char* key : kCauseKeys) {
+    const std::string x = a.contains(key) ? a[key].dump() : "not recorded";
+    const std::string y = b.contains(key) ? b[key].dump() : "not recorded";
+    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", key, x, y));
   }
   return lines;
 }
@@ -223,6 +221,7 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
     const auto theirs = load(right.checkpoints.rbegin()->second, result);
     if (mine && theirs) result.causes = causes(mine->metadata, theirs->metadata);
   }
+  if (result.equal()) result.causes.clear();  // of nothing
   return result;
 }
 
