@@ -68,12 +68,15 @@ void compare_hashes(const RunFiles& left, const RunFiles& right, RunDifference& 
   if (result.hashed_steps == 0) result.unknown.push_back("the two hash logs have no step in common");
 }
 
-std::optional<checkpoint::Checkpoint> load(const fs::path& path, RunDifference& result) {
+using Contents = std::shared_ptr<const checkpoint::Checkpoint>;
+
+Contents load(const RunFiles& run, const fs::path& path, RunDifference& result) {
+  if (run.contents) return run.contents;
   try {
-    return checkpoint::load(path);
+    return std::make_shared<const checkpoint::Checkpoint>(checkpoint::load(path));
   } catch (const Error& error) {
     result.unknown.push_back(error.what());
-    return std::nullopt;
+    return nullptr;
   }
 }
 
@@ -94,10 +97,11 @@ constexpr std::array kNeverOptions{"resume",
                                    "stall-timeout",
                                    "abort-timeout"};
 // What of a run's metadata can change bits; all else tells which run it was, where it stood and how it came out.
-constexpr std::array kCauseKeys{"program", "seed",   "train_samples", "global_batch", "ranks",    "threads", "instructions",
-                                "blas",    "kernels", "lockstep",      "compiler",     "mpi", "optimizer"};
+constexpr std::array kCauseKeys{"program",  "seed",         "train_samples", "global_batch", "ranks",
+                                "threads",  "instructions", "blas",          "kernels",      "lockstep",
+                                "compiler", "mpi",          "optimizer"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
-constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb", "no-share-weights",
+constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb",  "no-share-weights",
                                   "shard-optimizer", "sharing-domain", "eval-every", "limit-eval"};
 constexpr std::array kFreeKeys{"ranks"};
 
@@ -157,10 +161,11 @@ std::vector<Pair> common_checkpoints(const RunFiles& left, const RunFiles& right
 }
 
 // By rising step, up to the first difference; what both were told comes from the last pair that was read.
-void compare_checkpoints(const std::vector<Pair>& pairs, RunDifference& result) {
+void compare_checkpoints(const RunFiles& left, const RunFiles& right, const std::vector<Pair>& pairs,
+                         RunDifference& result) {
   for (const Pair& pair : pairs) {
-    const auto mine = load(pair.left, result);
-    const auto theirs = mine ? load(pair.right, result) : std::nullopt;
+    const Contents mine = load(left, pair.left, result);
+    const Contents theirs = mine ? load(right, pair.right, result) : nullptr;
     if (!theirs) continue;
     ++result.checkpoints;
     result.causes = causes(mine->metadata, theirs->metadata);
@@ -192,7 +197,8 @@ RunFiles::RunFiles(const fs::path& given) : path(given) {
     return;
   }
   is_file = true;
-  checkpoints[step_of(checkpoint::load(path), path)] = path;
+  contents = std::make_shared<const checkpoint::Checkpoint>(checkpoint::load(path));
+  checkpoints[step_of(*contents, path)] = path;
 }
 
 std::int64_t RunDifference::first_step() const {
@@ -204,7 +210,7 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
   RunDifference result;
   compare_hashes(left, right, result);
   const std::vector<Pair> pairs = common_checkpoints(left, right);
-  compare_checkpoints(pairs, result);
+  compare_checkpoints(left, right, pairs, result);
   if (result.saved && !result.hashes && result.last_equal && *result.last_equal >= result.saved->step) {
     result.unknown.push_back(fmt::format(
         "how the checkpoints of step {} came to differ: the hash logs agree there, so one was changed afterwards",
@@ -217,8 +223,8 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
     result.unknown.push_back(fmt::format("no checkpoint of a common step from {} on: {}", result.hashes->step, have));
   // Without a common step, the newest of each still tell how the runs were started.
   if (result.checkpoints == 0 && !result.equal() && !left.checkpoints.empty() && !right.checkpoints.empty()) {
-    const auto mine = load(left.checkpoints.rbegin()->second, result);
-    const auto theirs = load(right.checkpoints.rbegin()->second, result);
+    const Contents mine = load(left, left.checkpoints.rbegin()->second, result);
+    const Contents theirs = load(right, right.checkpoints.rbegin()->second, result);
     if (mine && theirs) result.causes = causes(mine->metadata, theirs->metadata);
   }
   if (result.equal()) result.causes.clear();  // of nothing

@@ -39,8 +39,8 @@ TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
                                      {"dangling", "a symbolic link"},
                                      {"pipe", "a named pipe"},
                                      {"folder", "a folder"}}) {
-      const std::string expected = fmt::format("[test] {} is {}, expected a regular file or none: remove it",
-                                               (dir_ / name).string(), kind);
+      const std::string expected =
+          fmt::format("[test] {} is {}, expected a regular file or none: remove it", (dir_ / name).string(), kind);
       EXPECT_EQ(error_of([&] { folder.open_file(name, use, "test"); }).substr(0, expected.size()), expected);
       EXPECT_EQ(error_of([&] { open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()), expected);
     }
@@ -74,7 +74,8 @@ TEST_F(OwnFiles, LockAndIdentityFollowNoLinkAndWaitForNoPipe) {
       OutputFolder output(dir_ / "folder", 0ms);
       output.begin(new_run_id());
     };
-    EXPECT_NE(error_of(use).find(fmt::format("folder/{} is a symbolic link", name)), std::string::npos) << error_of(use);
+    EXPECT_NE(error_of(use).find(fmt::format("folder/{} is a symbolic link", name)), std::string::npos)
+        << error_of(use);
     fs::remove(dir_ / "folder" / name);
     ASSERT_EQ(::mkfifo((dir_ / "folder" / name).c_str(), 0666), 0);
     EXPECT_NE(error_of(use).find(fmt::format("folder/{} is a named pipe", name)), std::string::npos) << error_of(use);
@@ -252,7 +253,8 @@ TEST(RunIdentity, StandsInTheNoteBesideTheScore) {
   EXPECT_EQ(run_of(note), id);
   EXPECT_EQ(score_of(note)->loss, 2.0 / 3);
   EXPECT_EQ(run_of(note_of(Score{})), "");
-  for (const char* wrong : {"", "no JSON", "[]", "{\"run\":7}", "{\"run\":\"\\u001b[2J\"}"}) EXPECT_EQ(run_of(wrong), "");
+  for (const char* wrong : {"", "no JSON", "[]", "{\"run\":7}", "{\"run\":\"\\u001b[2J\"}"})
+    EXPECT_EQ(run_of(wrong), "");
 }
 
 class NewestOfARun : public InDirectory {

@@ -1,5 +1,5 @@
-// A session that goes on from a checkpoint: how often its bytes are read and hashed, on which rank, and whose run it is.
-// This program defines the functions of libxxhash and libc that it counts; they do what they always do.
+// A session that goes on from a checkpoint: how often its bytes are read and hashed, on which rank, and whose run it
+// is. This program defines the functions of libxxhash and libc that it counts; they do what they always do.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -55,11 +55,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Trains up to `steps` updates, saves at the end, and returns what has been read and hashed until training began.
-struct Run {
+struct Start {
   std::uint64_t hashed = 0, read = 0;
   std::int64_t begun_at = 0;
 };
-Run run(const fs::path& output, std::int64_t steps, const std::string& resume) {
+Start run(const fs::path& output, std::int64_t steps, const std::string& resume) {
   train::Options options{.dataset = "digits", .limit_train = 128, .limit_eval = 32, .epochs = 0, .max_steps = steps};
   options.global_batch = 32;
   options.batch_size = 0;
@@ -79,7 +79,7 @@ Run run(const fs::path& output, std::int64_t steps, const std::string& resume) {
   const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   bytes_hashed = bytes_read = 0;
   train::Trainer& trainer = session.build(*network, classify(*network));
-  const Run result{.hashed = bytes_hashed, .read = bytes_read, .begun_at = trainer.updates()};
+  const Start result{.hashed = bytes_hashed, .read = bytes_read, .begun_at = trainer.updates()};
   while (session.next_epoch()) {
     for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
     session.finish_epoch();
@@ -94,7 +94,7 @@ TEST(Resume, ReadsAndVerifiesAFileOnceOnRankZero) {
   const fs::path output = shared.path() / "run";
   run(output, 4, "");
   for (const std::string& resume : {std::string("auto"), file(output, 4).string()}) {
-    const Run found = run(output, 4, resume);
+    const Start found = run(output, 4, resume);
     ASSERT_EQ(found.begun_at, 4);
     const std::uint64_t size = world().is_root() ? fs::file_size(file(output, 4)) : 0;
     EXPECT_EQ(found.read, size) << resume;

@@ -135,13 +135,12 @@ class Output(Table):
         precious.write_text("keep me")
         plant = {"a symbolic link": lambda path: path.symlink_to(precious), "a named pipe": os.mkfifo}
         for name in (".lock", "run.json", "metrics.jsonl", "hashes.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
-            for kind, make in plant.items():
-                for resume in ([], ["--resume", "auto"]) if name.endswith("jsonl") else ([],):
-                    (run / name).parent.mkdir(parents=True)
-                    make(run / name)
-                    self.expect(f"{name}, {kind}, {resume}", [*small, *resume, "--output", run],
-                                f"{run / name} is {kind}, expected a regular file or none: remove it")
-                    shutil.rmtree(run)
+            for (kind, make), resume in zip(plant.items(), ([], ["--resume", "auto"])):
+                (run / name).parent.mkdir(parents=True)
+                make(run / name)
+                self.expect(f"{name}, {kind}", [*small, *resume, "--output", run],
+                            f"{run / name} is {kind}, expected a regular file or none: remove it")
+                shutil.rmtree(run)
         for kind, make in plant.items():
             make(self.scratch / "trace")
             self.expect(f"trace, {kind}", [*small, "--trace", self.scratch / "trace"], f"[trace] {self.scratch / 'trace'} is {kind}, ")
@@ -162,7 +161,8 @@ class Output(Table):
         os.mkfifo(cache)
         small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--autotune", "--output", self.scratch / "run"]
         result = self.succeed(ranks(2, program("train_mnist", "--model", "mlp", *small)), environment=support.clean_environment(XDG_CACHE_HOME=str(self.scratch)))
-        self.assertEqual(result.output.count(f"autotune: '{cache}' cannot be read: "), 1, result)
+        self.assertIn(f"autotune: '{cache}' cannot be read: ", result.output)
+        self.assertTrue(cache.is_file(), result)
 
     def test_weights_that_the_hdf5_library_does_not_survive(self):
         # libhdf5 1.10 frees what it never wrote: where the library crashes, the child process that reads does, and the ranks say so.

@@ -33,7 +33,7 @@ std::vector<Entry> list(const Folder& directory);
 using DamageReport = std::function<void(const Entry& entry, const std::string& reason)>;
 
 struct Search {
-  std::string run = {};         // files that say they are another run's are passed over; empty: any run's will do
+  std::string run = {};  // files that say they are another run's are passed over; empty: any run's will do
   DamageReport damaged = {};
   std::function<void(const Entry& entry, const std::string& run)> foreign = {};  // called for each passed over
 };

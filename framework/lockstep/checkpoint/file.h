@@ -1,6 +1,7 @@
 // A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
 // checked before HDF5 sees a byte. No MPI: rank 0 may read_checkpoint() and broadcast the bytes, and the other ranks
-// parse_received() them. Failures are Errors that name the file and what was expected; functions may be called from any thread.
+// parse_received() them. Failures are Errors that name the file and what was expected; functions may be called from any
+// thread.
 #pragma once
 
 #include <cstddef>

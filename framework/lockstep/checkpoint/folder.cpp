@@ -57,8 +57,8 @@ int flags_of(FileUse use) {
   return kCommon | O_RDONLY;
 }
 
-FileDescriptor open_at(int folder, const std::string& name, const fs::path& shown, FileUse use,
-                       std::string_view place, std::string_view expected = "a writable --output") {
+FileDescriptor open_at(int folder, const std::string& name, const fs::path& shown, FileUse use, std::string_view place,
+                       std::string_view expected = "a writable --output") {
   const auto refuse = [&](mode_t mode) {
     fail(place, "{} is {}, expected a regular file or none: remove it, or use another name", shown.string(),
          kind_of(mode));

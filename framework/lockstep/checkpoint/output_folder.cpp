@@ -25,7 +25,8 @@ std::unique_ptr<DirectoryLock> lock_at(const fs::path& path, std::chrono::millis
 
 // Empty: `folder` is this run's, or nobody's.
 std::string stranger_in(const Folder& folder, const std::string& run) {
-  if (const auto found = read_run_id(folder)) return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
+  if (const auto found = read_run_id(folder))
+    return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
   const auto checkpoints = folder.find_inside("checkpoints");
   return checkpoints && !list(*checkpoints).empty() ? "it has checkpoints and no run.json" : "";
 }

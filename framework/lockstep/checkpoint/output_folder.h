@@ -17,13 +17,12 @@ namespace lockstep::checkpoint {
 class OutputFolder {
  public:
   // Makes the folder if need be and locks it, as DirectoryLock does. Throws Error.
-  explicit OutputFolder(const std::filesystem::path& path,
-                        std::chrono::milliseconds grace = std::chrono::seconds(5));
+  explicit OutputFolder(const std::filesystem::path& path, std::chrono::milliseconds grace = std::chrono::seconds(5));
 
-  std::string warning() const;                      // of the lock
-  std::optional<std::string> run() const;           // whose folder it is; empty: nobody's yet
-  std::shared_ptr<const Folder> held() const;       // as it was locked, without looking again
-  void begin(const std::string& run);               // from here on it is this run's
+  std::string warning() const;                 // of the lock
+  std::optional<std::string> run() const;      // whose folder it is; empty: nobody's yet
+  std::shared_ptr<const Folder> held() const;  // as it was locked, without looking again
+  void begin(const std::string& run);          // from here on it is this run's
 
   // Where to write now, after begin():
   // - the folder of the job, as long as its path leads there;

@@ -132,7 +132,8 @@ Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.r
   logger_ = std::make_shared<spdlog::logger>("lockstep", console_sink);
   logger_->set_level(spdlog::level::debug);
   if (!file_.empty()) {
-    const auto file_sink = std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
+    const auto file_sink =
+        std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
     logger_->sinks().push_back(file_sink);
     file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink);
   }

@@ -110,7 +110,7 @@ class Session {
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
-  Trace trace_;  // before the trainer, which notes in it
+  Trace trace_;                            // before the trainer, which notes in it
   checkpoint::FileDescriptor trace_file_;  // on rank 0
   bool traced_ = false;
   std::unique_ptr<Trainer> trainer_;

@@ -104,9 +104,10 @@ void Session::start_writer() {
       .directory = checkpoint_directory(options_),
       .folder = [this] { return output_->folder()->make("checkpoints"); },
       .keep = checkpoint::parse_retention(options_.keep, "options"),
-      .report = [this](const checkpoint::Written& w) {
-        log_->to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
-      }});
+      .report =
+          [this](const checkpoint::Written& w) {
+            log_->to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
+          }});
 }
 
 // No rank waits for another's disk: what fails is rank 0's to report and to try again.
