@@ -1,6 +1,8 @@
 """What cannot be trained ends the job within seconds on all ranks, non-zero, with one message that names it; what is wrong with the command line
 alone with status 2."""
 
+import os
+import shutil
 import struct
 import unittest
 
@@ -111,6 +113,17 @@ class Options(Table):
         left, right = program("train_mnist", *common, "--lr", 0.1), program("train_mnist", *common, "--lr", 0.2)
         result = self.fail_with([*ranks(1, left), ":", "-n", "1", *right], "the options must be the same on all ranks")
         self.assertRegex(result.output, r"rank 0 \(host .*\) has '.*\"lr\": 0.1.*rank 1 \(host .*\) has '.*\"lr\": 0.2")
+        # Also in where they write; else each would log in a folder of its own.
+        left, right = (program("train_mnist", "--dataset", "digits", *SMALL, "--output", self.scratch / name) for name in ("one", "two"))
+        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *right], "the options must be the same on all ranks")
+        self.assertRegex(result.output, rf"rank 0 \(host .*\) has '.*\"output\": \"{self.scratch}/one\".*rank 1 \(host .*\) has '.*\"output\": \"{self.scratch}/two\"")
+        self.assertEqual(list(self.scratch.iterdir()), [])
+        # In these they may differ: what a node has, and what concerns one process alone.
+        common = ["--dataset", "digits", *SMALL, "--limit-train", 64, "--limit-eval", 16, "--output", self.scratch / "own"]
+        own = ["--loaders", 1, "--threads", 2, "--quiet", "--profile", "--time-limit", "1h", "--time-margin", "10s", "--data-dir", self.scratch]
+        self.succeed([*ranks(1, program("train_mnist", *common)), ":", "-n", "1", *program("train_mnist", *common, *own)])
+        common = ["--dataset", "digits", *SMALL, "--output", self.scratch / "run"]
+        left = program("train_mnist", *common, "--lr", 0.1)
         # One rank's command line cannot even be read.
         wrong = program("train_mnist", *common, "--no-such-option")
         result = self.fail_with([*ranks(1, left), ":", "-n", "1", *wrong], "--no-such-option")
@@ -129,6 +142,41 @@ class Output(Table):
         self.expect("a file", [*small, "--output", file], str(file))
         self.expect("proc", [*small, "--output", "/proc/lockstep"], "/proc/lockstep")
         self.assertEqual(file.read_text(), "keep me")
+
+    def test_what_is_no_file_of_its_own_is_refused(self):
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--hash-every", 1]
+        precious, run = self.scratch / "precious", self.scratch / "run"
+        precious.write_text("keep me")
+        plant = {"a symbolic link": lambda path: path.symlink_to(precious), "a named pipe": os.mkfifo}
+        for name in (".lock", "run.json", "metrics.jsonl", "hashes.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
+            for (kind, make), resume in zip(plant.items(), ([], ["--resume", "auto"])):
+                (run / name).parent.mkdir(parents=True)
+                make(run / name)
+                self.expect(f"{name}, {kind}", [*small, *resume, "--output", run],
+                            f"{run / name} is {kind}, expected a regular file or none: remove it")
+                shutil.rmtree(run)
+        for kind, make in plant.items():
+            make(self.scratch / "trace")
+            self.expect(f"trace, {kind}", [*small, "--trace", self.scratch / "trace"], f"[trace] {self.scratch / 'trace'} is {kind}, ")
+            (self.scratch / "trace").unlink()
+        self.assertEqual(precious.read_text(), "keep me")
+
+    def test_a_folder_behind_a_link_is_a_folder(self):
+        (self.scratch / "real").mkdir()
+        (self.scratch / "link").symlink_to(self.scratch / "real")
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", self.scratch / "link"]
+        self.succeed(ranks(2, program("train_mnist", *small)))
+        self.succeed(ranks(2, program("train_mnist", *small, "--resume", "auto")))
+        self.assertTrue((self.scratch / "real" / "run.json").exists())
+
+    def test_a_cache_of_autotune_that_is_a_pipe_is_named_and_replaced(self):
+        cache = self.scratch / "lockstep" / "kernels.json"
+        cache.parent.mkdir()
+        os.mkfifo(cache)
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--autotune", "--output", self.scratch / "run"]
+        result = self.succeed(ranks(2, program("train_mnist", "--model", "mlp", *small)), environment=support.clean_environment(XDG_CACHE_HOME=str(self.scratch)))
+        self.assertIn(f"autotune: '{cache}' cannot be read: ", result.output)
+        self.assertTrue(cache.is_file(), result)
 
     def test_weights_that_the_hdf5_library_does_not_survive(self):
         # libhdf5 1.10 frees what it never wrote: where the library crashes, the child process that reads does, and the ranks say so.

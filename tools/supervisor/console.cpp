@@ -1,16 +1,11 @@
 #include "tools/supervisor/console.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/base_sink.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "lockstep/checkpoint/file_descriptor.h"
-#include "lockstep/core/error.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/printable.h"
 #include "tools/supervisor/printable_pattern.h"
 
@@ -45,11 +40,7 @@ class WriterSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 class FileSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit FileSink(const std::filesystem::path& path)
-      : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)) {
-    struct stat status {};
-    check(file_.open() && ::fstat(file_.get(), &status) == 0, "run", "{} cannot be written: {}", path.string(),
-          std::strerror(errno));
-    check(S_ISREG(status.st_mode), "run", "{} is no regular file, expected one or none", path.string());
+      : file_(checkpoint::open_own_file(path, checkpoint::FileUse::Append, "run")) {
     set_formatter(printable_pattern("%Y-%m-%d %H:%M:%S.%e %l: %V"));
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/train/console.h"
 
 namespace lockstep::train {
@@ -23,6 +24,7 @@ struct LogOptions {
   std::FILE* err = stderr;
   std::function<int()> columns{};  // width of the terminal; empty: `out` is asked whether it is one
   StreamWriterOptions writer{};    // how long the console's reader is waited for
+  std::shared_ptr<const checkpoint::Folder> folder{};  // `output`, of a caller that holds it open
 };
 
 class Log {
