@@ -215,14 +215,14 @@ class Names(Table):
         self.succeed(program("system_state", other, "rename", name, f"model/{self.EVIL}fc.weight"))
         self.expect_text(self.succeed(program("lockstep", "checkpoint", other)))
         self.expect_text(self.run_command(program("lockstep", "compare", file, other)))
-        self.expect_text(self.run_command(ranks(2, program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL,
-                                                            "--output", output, "--resume", other))))
+        self.expect_text(self.run_command(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", output,
+                                                  "--resume", other)))
 
     def test_of_paths_and_options(self):
         self.expect_text(self.run_command(program("train_mnist", "--dataset", "mnist", "--data-dir", self.scratch / self.EVIL, "--output", self.scratch / "run")))
         self.expect_text(self.run_command(program("train_mnist", f"--{self.EVIL}")))
         self.expect_text(self.run_command(program("lockstep", "checkpoint", self.scratch / self.EVIL)))
-        self.expect_text(self.run_command(program("lockstep", "inspect", f"--{self.EVIL}")))
+        self.expect_text(self.run_command(program("lockstep", "inspect", "mlp", f"--{self.EVIL}")))
         output = self.scratch / f"run{self.EVIL}"
         result = self.succeed(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--resume", "auto", "--output", output))
         self.expect_text(result)  # no checkpoint in that folder yet
