@@ -256,7 +256,7 @@ class Cluster(Hosts, contextlib.AbstractContextManager):
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n")
         (files / "ssh_config").write_text(
             f"IdentityFile {files}/user_key\nIdentitiesOnly yes\nUserKnownHostsFile {files}/known_hosts\nStrictHostKeyChecking yes\n"
-            "BatchMode yes\nConnectTimeout 10\nLogLevel ERROR\n")
+            "BatchMode yes\nConnectTimeout 60\nLogLevel ERROR\n")
 
     def _start(self, *command):
         """Starts what holds a namespace, and returns the process in it, when that says it is ready, and the holder."""
@@ -291,7 +291,7 @@ class Cluster(Hosts, contextlib.AbstractContextManager):
                 bucket = ["tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
                 in_network(self._pid(host), *attach, *parent, *bucket)
                 in_network(self.switch, "tc", "qdisc", "add", "dev", port, "root", *bucket)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not all(listens(self._pid(host)) for host in self.names):
             if time.monotonic() > deadline:
                 raise ClusterError(f"no ssh server on some of {self.names}: {(self.directory / 'log').read_text().strip()}")

@@ -39,7 +39,7 @@ class FaultTest(ClusterTest):
         """Four ranks on two hosts, a step a second until hurry(); returns when the fifth is done."""
         settings = dict(RANK_SETTINGS, LOCKSTEP_FAULT=f"step.begin:sleep=1:until={self.scratch}/hurry")
         job = self.hosts.mpirun_words(4, program("train_mnist", *TRAINING, "--output", self.output), environment=settings, keepalive=False)
-        process = self.start(self.hosts.command("node1", program("lockstep", "run", *options, "--", *job)))
+        process = self.start(self.hosts.command("node1", program("lockstep", "run", "--probe-timeout", 30, *options, "--", *job)))
         self.wait_for(process, lambda: self.last_step() >= 5)
         return process
 
