@@ -21,7 +21,7 @@ install(PROGRAMS scripts/train.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 install(FILES scripts/slurm.sbatch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 install(DIRECTORY hostfiles DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 set(documentation ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
-install(FILES README.md DESTINATION ${documentation})
+install(FILES README.md CONTRIBUTING.md DESTINATION ${documentation})
 install(FILES LICENSE DESTINATION ${documentation} OPTIONAL)
 install(DIRECTORY docs examples DESTINATION ${documentation})
 
