@@ -128,7 +128,8 @@ std::int64_t global_batch(const Options& options, int ranks);
 nlohmann::json to_json(const Options& options);
 
 // Text that must be the same on all ranks and that checkpoints keep: all options but those a node may set for itself
-// (data-dir, output, threads, loaders, quiet), with the program's own ("depth") added. Keys are sorted.
+// (data-dir, threads, loaders, quiet, profile, time-limit, time-margin) and output, on which ranks agree but which is
+// no part of a run; with the program's own ("depth") added. Keys are sorted.
 std::string canonical(const Options& options, const nlohmann::json& program = nlohmann::json::object());
 
 // Each option in which two canonical texts differ, as "--lr: 0.1 there, 0.2 here"; `there` and `here` say whose.

@@ -20,7 +20,7 @@ struct Field {
   bool above_low = false;              // ... or in (low, high]
   bool below_high = false;             // ... or in [low, high)
   std::vector<std::string> choices{};  // texts must be one of these
-  bool per_node = false;               // ranks may differ in it
+  bool per_node = false;               // in no checkpoint; ranks may differ in it, but for --output
 };
 
 // visit.group(heading), then visit(field, member) for each of its options, in the order of --help. O is Options or

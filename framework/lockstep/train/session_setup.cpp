@@ -18,7 +18,9 @@
 namespace lockstep::train {
 
 std::string options_by_line(const Options& options, const nlohmann::json& program) {
-  return nlohmann::json::parse(canonical(options, program)).dump(1);
+  nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
+  agreed["output"] = options.output;
+  return agreed.dump(1);
 }
 
 int requested_threads(const Options& options) {

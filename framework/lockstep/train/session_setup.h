@@ -20,7 +20,8 @@
 
 namespace lockstep::train {
 
-// One option a line, so that ranks which differ are told which.
+// What ranks agree on, one option a line, so that ranks which differ are told which: --output too, as a rank with
+// another one would log, and look for checkpoints, in a folder of its own.
 std::string options_by_line(const Options& options, const nlohmann::json& program);
 // What decides in which order kernels sum: threads, instructions, BLAS; one a line.
 std::string arithmetic(const ThreadBudget& threads);
