@@ -1,6 +1,8 @@
 """What cannot be trained ends the job within seconds on all ranks, non-zero, with one message that names it; what is wrong with the command line
 alone with status 2."""
 
+import os
+import shutil
 import struct
 import unittest
 
@@ -126,6 +128,41 @@ class Output(Table):
         self.expect("a file", [*small, "--output", file], str(file))
         self.expect("proc", [*small, "--output", "/proc/lockstep"], "/proc/lockstep")
         self.assertEqual(file.read_text(), "keep me")
+
+    def test_what_is_no_file_of_its_own_is_refused(self):
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--hash-every", 1]
+        precious, run = self.scratch / "precious", self.scratch / "run"
+        precious.write_text("keep me")
+        plant = {"a symbolic link": lambda path: path.symlink_to(precious), "a named pipe": os.mkfifo}
+        for name in (".lock", "run.json", "metrics.jsonl", "hashes.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
+            for (kind, make), resume in zip(plant.items(), ([], ["--resume", "auto"])):
+                (run / name).parent.mkdir(parents=True)
+                make(run / name)
+                self.expect(f"{name}, {kind}", [*small, *resume, "--output", run],
+                            f"{run / name} is {kind}, expected a regular file or none: remove it")
+                shutil.rmtree(run)
+        for kind, make in plant.items():
+            make(self.scratch / "trace")
+            self.expect(f"trace, {kind}", [*small, "--trace", self.scratch / "trace"], f"[trace] {self.scratch / 'trace'} is {kind}, ")
+            (self.scratch / "trace").unlink()
+        self.assertEqual(precious.read_text(), "keep me")
+
+    def test_a_folder_behind_a_link_is_a_folder(self):
+        (self.scratch / "real").mkdir()
+        (self.scratch / "link").symlink_to(self.scratch / "real")
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", self.scratch / "link"]
+        self.succeed(ranks(2, program("train_mnist", *small)))
+        self.succeed(ranks(2, program("train_mnist", *small, "--resume", "auto")))
+        self.assertTrue((self.scratch / "real" / "run.json").exists())
+
+    def test_a_cache_of_autotune_that_is_a_pipe_is_named_and_replaced(self):
+        cache = self.scratch / "lockstep" / "kernels.json"
+        cache.parent.mkdir()
+        os.mkfifo(cache)
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--autotune", "--output", self.scratch / "run"]
+        result = self.succeed(ranks(2, program("train_mnist", "--model", "mlp", *small)), environment=support.clean_environment(XDG_CACHE_HOME=str(self.scratch)))
+        self.assertIn(f"autotune: '{cache}' cannot be read: ", result.output)
+        self.assertTrue(cache.is_file(), result)
 
     def test_weights_that_the_hdf5_library_does_not_survive(self):
         # libhdf5 1.10 frees what it never wrote: where the library crashes, the child process that reads does, and the ranks say so.

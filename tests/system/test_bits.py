@@ -94,15 +94,20 @@ class AnyNumberOfRanks(support.SystemTest):
 
 class TwoRuns(support.SystemTest):
     def test_are_bitwise_equal(self):
+        ids = set()
+
         def run(name, *options):
             output = self.scratch / name
             self.succeed(ranks(2, program("train_mnist", *MLP, "--hash-every", 1, *options, "--output", output)))
-            return metrics(output), metrics(output, "eval"), hashes(output), checkpoints(output)[-1].read_bytes()
+            saved = self.state(checkpoints(output)[-1])
+            ids.add(saved["metadata"].pop("run"))  # which run it was is all that differs
+            return metrics(output), metrics(output, "eval"), hashes(output), saved, checkpoints(output)[-1].stat().st_size
 
         for way, options in enumerate([(), ("--overlap", "thread", "--loaders", 2, "--augment"), ("--allreduce", "messages", "--threads", 2)]):
             first = run(f"a{way}", *options)
             self.assertEqual(len(first[2]), 23)
             self.assertEqual(run(f"b{way}", *options), first, options)
+        self.assertEqual(len(ids), 6)
 
     def test_a_second_run_moves_the_first_aside(self):
         command = ranks(2, program("train_mnist", *MLP, "--output", self.scratch / "run"))
@@ -143,7 +148,7 @@ class Metrics(support.SystemTest):
         self.assertEqual([(r["step"], r["epoch"]) for r in records if r["split"] == "eval"], [(11, 1), (22, 2)])
         logs = sorted((output / "logs").iterdir())
         self.assertEqual(len(logs), 2, logs)
-        self.assertEqual(self.files(output).keys(), {"metrics.jsonl", *(f"checkpoints/{p.name}" for p in checkpoints(output))})
+        self.assertEqual(self.files(output).keys(), {"metrics.jsonl", "run.json", *(f"checkpoints/{p.name}" for p in checkpoints(output))})
 
 
 if __name__ == "__main__":

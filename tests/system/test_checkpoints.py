@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -134,6 +135,88 @@ class Trouble(CheckpointTest):
         self.assertEqual(result.output.count(f"{output}/.lock was removed or replaced; taking it again"), 1, result)
         self.assertEqual(self.steps("run"), [8, 12, 16])
         self.assertEqual([step for step, _ in metrics(away)], list(range(1, 17)), "open files go on where they were")
+
+
+class OtherJobs(CheckpointTest):
+    """Folders that are taken from under a job: no file of it may come into another job's run, nor be taken for one of it."""
+
+    def run_id(self, output):
+        return json.loads((self.scratch / output / "run.json").read_text())["run"]
+
+    def expect_one_run(self, output, seed, run):
+        """Everything in this folder is of one run."""
+        self.assertEqual(self.run_id(output), run)
+        for path in checkpoints(self.scratch / output):
+            metadata = self.state(path)["metadata"]
+            self.assertEqual((metadata["run"], metadata["seed"]), (run, seed), path)
+            self.assertIn(run.encode(), path.read_bytes()[:512], "also where it is read without HDF5")
+
+    def test_a_folder_that_was_removed_and_taken_is_left_to_the_other_job(self):
+        output = self.scratch / "run"
+        process = self.start(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0, "--seed", 1), self.faults("step.begin:stop:rank=0:at=6"))
+        stopped = self.wait_for_stopped(process, str(output))
+        mine = self.run_id("run")
+        shutil.rmtree(output)
+        self.succeed(self.command("run", "--checkpoint-every-steps", 8, "--keep", 0, "--seed", 2))
+        others, before = self.run_id("run"), self.files(output)
+        os.kill(stopped, signal.SIGCONT)
+        result = self.finish(process, 60)
+        self.assertEqual(result.status, 0, result)
+        after = self.files(output)
+        self.assertEqual([name for name in {**before, **after} if before.get(name) != after.get(name)], [], "the other job's files")
+        self.expect_one_run("run", 2, others)
+        own = f"run.{mine}"
+        self.assertEqual(result.output.count(f"this job goes on in {self.scratch / own}, and is resumed with --output "), 1, result)
+        self.expect_one_run(own, 1, mine)
+        self.assertEqual(self.steps(own)[-3:], [8, 12, 16])
+        self.succeed(self.command(own, "--seed", 1, "--resume", "auto"))
+
+    def test_two_folders_that_are_swapped_while_files_are_written(self):
+        jobs = {name: self.start(self.command(name, "--checkpoint-every-steps", 4, "--keep", 0, "--seed", seed),
+                                 self.faults("checkpoint.rename:stop:at=8")) for seed, name in enumerate(("first", "second"), 1)}
+        stopped = [self.wait_for_stopped(process, str(self.scratch / name)) for name, process in jobs.items()]
+        ids = {name: self.run_id(name) for name in jobs}
+        (self.scratch / "first").rename(self.scratch / "third")
+        (self.scratch / "second").rename(self.scratch / "first")
+        (self.scratch / "third").rename(self.scratch / "second")
+        for process in stopped:
+            os.kill(process, signal.SIGCONT)
+        for process in jobs.values():
+            result = self.finish(process, 60)
+            self.assertEqual(result.status, 0, result)
+            self.assertEqual(result.output.count(" is no longer the folder of this job "), 1, result)
+        for name, seed, other in (("first", 2, "second"), ("second", 1, "first")):
+            self.expect_one_run(name, seed, ids[other])
+            self.assertEqual(self.steps(name), [4, 8, 12, 16])
+            self.assertEqual([step for step, _ in metrics(self.scratch / name)], list(range(1, 17)))
+            self.assertFalse([p for p in (self.scratch / name / "checkpoints").iterdir() if p.suffix == ".tmp"])
+
+    def test_resume_auto_leaves_out_checkpoints_of_another_run(self):
+        plain = ["--schedule", "constant", "--eval-every", 0]
+        self.succeed(self.command("undisturbed", "--checkpoint-every-steps", 4, *plain))
+        self.succeed(self.command("run", "--checkpoint-every-steps", 4, *plain, "--max-steps", 8))
+        self.succeed(self.command("other", "--checkpoint-every-steps", 4, *plain, "--seed", 2))
+        stranger = self.scratch / "run" / "checkpoints" / checkpoints(self.scratch / "other")[-1].name
+        shutil.copy(checkpoints(self.scratch / "other")[-1], stranger)
+        result = self.succeed(self.command("run", "--checkpoint-every-steps", 4, *plain, "--resume", "auto"))
+        self.assertEqual(result.output.count(f"checkpoint {stranger} is of run {self.run_id('other')}, and this is run {self.run_id('run')}"), 1, result)
+        self.assertEqual(self.outcome("run"), self.outcome("undisturbed"))
+        self.assertTrue((self.scratch / "run" / "checkpoints.1" / stranger.name).exists())
+        self.expect_one_run("run", 1, self.run_id("run"))
+
+    def test_a_run_may_begin_from_another_runs_checkpoint(self):
+        self.succeed(self.command("other", "--checkpoint-every-steps", 4, "--keep", 0))
+        other = self.run_id("other")
+        result = self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0, "--resume", checkpoints(self.scratch / "other")[1]))
+        self.assertNotEqual(self.run_id("run"), other)
+        log = (self.scratch / "run" / "logs" / "rank-0000.log").read_text()
+        self.assertEqual(log.count(f"was written by run {other}; this is a new one, {self.run_id('run')}, which begins from it"), 1, result)
+        self.assertEqual(self.steps("run"), [12, 16])
+        self.expect_one_run("run", 1, self.run_id("run"))
+        # In a folder with a run of its own, that one goes aside as a whole.
+        self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0, "--resume", checkpoints(self.scratch / "other")[0]))
+        self.assertEqual(self.steps("run"), [8, 12, 16])
+        self.assertEqual([step for step, _ in metrics(self.scratch / "run")], list(range(5, 17)))
 
 
 class OneJobPerOutput(CheckpointTest):

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
@@ -107,23 +108,35 @@ void BackgroundWriter::run() {
 // What went wrong; empty: nothing.
 std::string BackgroundWriter::attempt(const Draft& draft) const {
   try {
-    std::error_code ignored;  // then writing says what is wrong
-    std::filesystem::create_directories(options_.directory, ignored);
-    const std::filesystem::path path = path_for(options_.directory, draft.step);
-    save(path, draft);
+    const std::string name = name_for(draft.step);
+    std::vector<std::byte> image = serialize(draft, (options_.directory / name).string());
+    const Folder folder = open_folder(draft.step);
+    replace_file(folder, name, image, draft.step);
+    image = {};
     const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();
-    if (options_.report) options_.report({.path = path, .seconds = seconds});
+    if (options_.report) options_.report({.path = folder.path() / name, .seconds = seconds});
+    prune_older(folder, draft.step);
   } catch (const std::exception& error) {
     return error.what();
   }
-  prune_older(draft.step);
   release_freed_memory();
   return "";
 }
 
-void BackgroundWriter::prune_older(std::int64_t step) const {
+Folder BackgroundWriter::open_folder(std::int64_t step) const {
   try {
-    prune(options_.directory, options_.keep, step);
+    if (options_.folder) return options_.folder();
+    std::error_code ignored;  // then opening says what is wrong
+    std::filesystem::create_directories(options_.directory, ignored);
+    return Folder(options_.directory);
+  } catch (const std::exception& error) {
+    fail("checkpoint", "{}: create temporary file: {}", path_for(options_.directory, step).string(), error.what());
+  }
+}
+
+void BackgroundWriter::prune_older(const Folder& folder, std::int64_t step) const {
+  try {
+    prune(folder, options_.keep, step);
   } catch (const std::exception& error) {  // the new one is safe: too many files are no reason to stop
     log()->warn("older checkpoints stay: {}", error.what());
   }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/retention.h"
 
 namespace lockstep::checkpoint {
@@ -23,7 +24,9 @@ struct Written {
 };
 
 struct BackgroundWriterOptions {
-  std::filesystem::path directory;  // made again, with its parents, if it is gone
+  std::filesystem::path directory = {};  // made again, with its parents, if it is gone
+  // Asked before each write, in place of `directory`: the folder to write in now. May throw Error.
+  std::function<Folder()> folder = {};
   Retention keep = {};
   std::chrono::milliseconds retry = std::chrono::seconds(30);  // after a failure
   std::function<void(const Written&)> report = {};             // called by the thread
@@ -47,7 +50,8 @@ class BackgroundWriter {
 
   void run();
   std::string attempt(const Draft& draft) const;
-  void prune_older(std::int64_t step) const;
+  Folder open_folder(std::int64_t step) const;
+  void prune_older(const Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
 
   BackgroundWriterOptions options_;

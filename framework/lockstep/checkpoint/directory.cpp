@@ -5,18 +5,17 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
-#include <system_error>
 
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/read_file.h"
+#include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/fault_point.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string name_for(std::int64_t step) { return fmt::format("step-{:010}.h5", step); }
 
 // Empty for names that name_for() does not give.
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -29,16 +28,15 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-using Look = void (*)(const fs::path&);
-
-// The last of `entries` that `look` finds nothing wrong with.
-std::optional<Entry> last_whole(std::span<const Entry> entries, Look look, const DamageReport& report) {
+// The last of `entries` of `directory` whose hash holds.
+std::optional<Entry> last_whole(const Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
-      look(entry->path);
+      FileReader reader(directory, name_for(entry->step));
+      verify(reader);
       return *entry;
-    } catch (const Error& error) {
-      if (report) report(*entry, error.what());
+    } catch (const Error&) {
+      continue;
     }
   }
   return std::nullopt;
@@ -49,13 +47,14 @@ bool is_better(const Score& a, const Score& b, Retention::Best what) {
 }
 
 // The step of the best checkpoint, the oldest of equals; a file whose note cannot be read is none.
-std::optional<std::int64_t> best_of(std::span<const Entry> entries, Retention::Best what) {
+std::optional<std::int64_t> best_of(const Folder& directory, std::span<const Entry> entries, Retention::Best what) {
   std::optional<std::int64_t> step;
   Score best;
   for (const Entry& entry : entries) {
     std::optional<Score> score;
     try {
-      score = score_of(read_note(entry.path));
+      FileReader reader(directory, name_for(entry.step));
+      score = score_of(read_note(reader));
     } catch (const Error&) {
       continue;
     }
@@ -68,30 +67,66 @@ std::optional<std::int64_t> best_of(std::span<const Entry> entries, Retention::B
 
 }  // namespace
 
+std::string name_for(std::int64_t step) { return fmt::format("step-{:010}.h5", step); }
+
 fs::path path_for(const fs::path& directory, std::int64_t step) {
   check(step >= 0, "checkpoint", "step is {}, expected at least 0", step);
   return directory / name_for(step);
 }
 
 std::vector<Entry> list(const fs::path& directory) {
-  std::error_code error;
+  const auto folder = Folder::find(directory);
+  return folder ? list(*folder) : std::vector<Entry>();
+}
+
+std::vector<Entry> list(const Folder& directory) {
   std::vector<Entry> entries;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (const auto step = step_of(it->path().filename().string())) entries.push_back({*step, it->path()});
+  for (const std::string& name : directory.names()) {
+    if (const auto step = step_of(name)) entries.push_back({*step, directory.path() / name});
   }
-  check(!error || error == std::errc::no_such_file_or_directory, "checkpoint", "{}: read directory: {}",
-        directory.string(), error.message());
   std::ranges::sort(entries, {}, &Entry::step);
   return entries;
 }
 
-std::optional<Entry> newest_whole(const fs::path& directory, const DamageReport& report) {
-  return last_whole(
-      list(directory), [](const fs::path& path) { load(path); }, report);
+std::optional<Found> newest_whole(const fs::path& directory, const DamageReport& report) {
+  const auto folder = Folder::find(directory);
+  return folder ? newest_whole(*folder, {.damaged = report}) : std::nullopt;
+}
+
+std::optional<Found> newest_whole(const Folder& directory, const Search& search) {
+  const std::vector<Entry> entries = list(directory);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    std::string run;
+    const auto wanted = [&](const std::string& note) {
+      run = run_of(note);
+      return search.run.empty() || run.empty() || run == search.run;
+    };
+    try {
+      FileReader reader(directory, name_for(entry->step));
+      if (auto file = read_checkpoint(reader, wanted)) return Found{*entry, std::move(*file)};
+      if (search.foreign) search.foreign(*entry, run);
+    } catch (const Error& error) {
+      if (search.damaged) search.damaged(*entry, error.what());
+    }
+  }
+  return std::nullopt;
 }
 
 std::string note_of(const Score& score) {
   return nlohmann::json{{"accuracy", score.accuracy}, {"loss", score.loss}}.dump();
+}
+
+std::string note_of(const std::string& run, const std::optional<Score>& score) {
+  nlohmann::json note = {{"run", run}};
+  if (score) note.update({{"accuracy", score->accuracy}, {"loss", score->loss}});
+  return note.dump();
+}
+
+std::string run_of(const std::string& note) {
+  const nlohmann::json json = nlohmann::json::parse(note, nullptr, false);
+  const bool says = json.is_object() && json.contains("run") && json["run"].is_string();
+  std::string run = says ? json["run"].get<std::string>() : "";
+  return is_run_id(run) ? run : "";
 }
 
 std::optional<Score> score_of(const std::string& note) {
@@ -102,6 +137,11 @@ std::optional<Score> score_of(const std::string& note) {
 }
 
 std::vector<Entry> prune(const fs::path& directory, const Retention& keep, std::optional<std::int64_t> whole) {
+  const auto folder = Folder::find(directory);
+  return folder ? prune(*folder, keep, whole) : std::vector<Entry>();
+}
+
+std::vector<Entry> prune(const Folder& directory, const Retention& keep, std::optional<std::int64_t> whole) {
   remove_abandoned(directory);
   if (keep.last == 0) return {};
   std::vector<Entry> entries = list(directory);
@@ -112,17 +152,13 @@ std::vector<Entry> prune(const fs::path& directory, const Retention& keep, std::
   const auto keep_step = [&](std::optional<std::int64_t> step) {
     std::erase_if(old, [&](const Entry& entry) { return entry.step == step; });
   };
-  if (!old.empty() && keep.best != Retention::Best::None) keep_step(best_of(entries, keep.best));
+  if (!old.empty() && keep.best != Retention::Best::None) keep_step(best_of(directory, entries, keep.best));
   const bool one_is = std::ranges::any_of(newest, [&](const Entry& entry) { return entry.step == whole; });
-  if (!old.empty() && !one_is && !last_whole(newest, verify, {})) {
-    if (const auto older = last_whole(old, verify, {})) keep_step(older->step);
+  if (!old.empty() && !one_is && !last_whole(directory, newest)) {
+    if (const auto older = last_whole(directory, old)) keep_step(older->step);
   }
   if (!entries.empty()) fault_point("checkpoint.prune", entries.back().step);
-  for (const Entry& entry : old) {
-    std::error_code error;
-    fs::remove(entry.path, error);
-    check(!error, "checkpoint", "{}: remove: {}", entry.path.string(), error.message());
-  }
+  for (const Entry& entry : old) directory.remove(name_for(entry.step));
   return old;
 }
 

@@ -11,10 +11,10 @@
 #include <system_error>
 #include <thread>
 
-#include "lockstep/core/error.h"
-
 namespace lockstep::checkpoint {
 namespace {
+
+constexpr const char* kName = ".lock";
 
 // 0, or why there is no lock. Not flock(): over NFS only fcntl's locks reach the server; not its older kind, which any
 // close() of the same file in this process would drop.
@@ -44,34 +44,37 @@ std::string myself() {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace)
-    : path_(directory / ".lock") {
-  const std::filesystem::path& path = path_;
-  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  check(file_.open(), "output", "{}: open: {}", path.string(), std::generic_category().message(errno));
+    : DirectoryLock(std::make_shared<const Folder>(directory), grace) {}
+
+DirectoryLock::DirectoryLock(std::shared_ptr<const Folder> folder, std::chrono::milliseconds grace)
+    : folder_(std::move(folder)), file_(folder_->open_file(kName, FileUse::ReadWrite, "output")) {
+  const std::string path = (folder_->path() / kName).string();
   const auto deadline = std::chrono::steady_clock::now() + grace;
   int code = lock(file_.get());
   while (held_by_another(code) && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     code = lock(file_.get());
   }
-  check(!held_by_another(code), "output", "'{}' is in use by {}; wait for its end, or pass another --output",
-        directory.string(), owner_of(file_.get()));
+  if (held_by_another(code))
+    throw FolderInUse(fmt::format("[output] '{}' is in use by {}; wait for its end, or pass another --output",
+                                  folder_->path().string(), owner_of(file_.get())));
   if (code != 0) {
-    warning_ = fmt::format("{}: no lock: {}; a second job with this --output would not be noticed", path.string(),
+    warning_ = fmt::format("{}: no lock: {}; a second job with this --output would not be noticed", path,
                            std::generic_category().message(code));
     return;
   }
   const std::string text = myself();
   const bool written = ::ftruncate(file_.get(), 0) == 0 &&
                        ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-  if (!written) warning_ = fmt::format("{}: write: {}", path.string(), std::generic_category().message(errno));
+  if (!written) warning_ = fmt::format("{}: write: {}", path, std::generic_category().message(errno));
 }
 
 bool DirectoryLock::in_place() const {
   struct stat held {
   }, found{};
-  if (::fstat(file_.get(), &held) != 0) return true;
-  if (::stat(path_.c_str(), &found) != 0) return errno != ENOENT;
+  if (::fstat(file_.get(), &held) != 0) return errno != ESTALE;
+  if (::fstatat(folder_->descriptor(), kName, &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno != ENOENT && errno != ESTALE;
   return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 

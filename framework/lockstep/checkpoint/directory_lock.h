@@ -4,26 +4,40 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/checkpoint/folder.h"
+#include "lockstep/core/error.h"
 
 namespace lockstep::checkpoint {
 
+// Another job holds the lock.
+class FolderInUse : public Error {
+ public:
+  using Error::Error;
+};
+
 class DirectoryLock {
  public:
-  // Locks DIRECTORY/.lock. An owner that is just ending, as after a restart, is waited for during `grace`; then an
-  // Error names its host, process and since when. Also an Error where the file cannot be made.
+  // Locks DIRECTORY/.lock. An owner that is just ending, as after a restart, is waited for during `grace`; then a
+  // FolderInUse names its host, process and since when. Also an Error where the file cannot be made, or is no regular
+  // file.
   explicit DirectoryLock(const std::filesystem::path& directory,
                          std::chrono::milliseconds grace = std::chrono::seconds(5));
+  explicit DirectoryLock(std::shared_ptr<const Folder> folder,
+                         std::chrono::milliseconds grace = std::chrono::seconds(5));
 
+  // Held open as long as it is locked.
+  const std::shared_ptr<const Folder>& folder() const { return folder_; }
   // Why nobody is locked out (a file system without locks); empty: all is well.
   const std::string& warning() const { return warning_; }
   // Whether the file that is locked is still the one in the folder, where others look; also while that cannot be told.
   bool in_place() const;
 
  private:
-  std::filesystem::path path_;
+  std::shared_ptr<const Folder> folder_;
   FileDescriptor file_;
   std::string warning_;
 };

@@ -24,6 +24,21 @@ Head read_head(FileReader& reader) {
   return head;
 }
 
+// The whole file, whose head is read already; its hash holds.
+std::vector<std::byte> read_payload(FileReader& reader, const Head& head) {
+  std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
+  std::ranges::copy(head.bytes, bytes.begin());
+  PayloadHash hash;
+  for (std::span<std::byte> rest = std::span(bytes).subspan(kEnvelopeBytes); !rest.empty();) {
+    const auto block = rest.first(std::min(rest.size(), kBlock));
+    reader.read(block);
+    hash.update(block);
+    rest = rest.subspan(block.size());
+  }
+  check_hash(head.envelope, hash, reader.path());
+  return bytes;
+}
+
 Checkpoint parse_trusted(std::span<const std::byte> bytes, const std::string& place) {
   Image image = read_image(bytes, place);
   check(image.metadata.has_value(), "checkpoint", "{}: weights without metadata, expected a whole checkpoint", place);
@@ -56,26 +71,38 @@ void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
   save(path, Draft{.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata});
 }
 
-Checkpoint load(const std::filesystem::path& path) { return parse_trusted(read_verified(path), path.string()); }
+std::optional<LoadedFile> read_checkpoint(FileReader& reader, const std::function<bool(const std::string&)>& wanted) {
+  Head head = read_head(reader);
+  if (wanted && !wanted(head.envelope.note)) return std::nullopt;
+  LoadedFile file{.contents = {}, .note = head.envelope.note, .bytes = read_payload(reader, head)};
+  file.contents = parse_trusted(file.bytes, reader.path());
+  return file;
+}
+
+LoadedFile read_checkpoint(const std::filesystem::path& path) {
+  FileReader reader(path);
+  return *read_checkpoint(reader, {});
+}
+
+Checkpoint parse_received(std::span<const std::byte> bytes, const std::string& place) {
+  const Envelope envelope = open_envelope(bytes, bytes.size(), place);
+  if (envelope.version < kFormatWithChecksums) verify_bytes(bytes, place);
+  return parse_trusted(bytes, place);
+}
+
+Checkpoint load(const std::filesystem::path& path) { return read_checkpoint(path).contents; }
 
 std::vector<std::byte> read_verified(const std::filesystem::path& path) {
   FileReader reader(path);
-  const Head head = read_head(reader);
-  std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
-  std::ranges::copy(head.bytes, bytes.begin());
-  PayloadHash hash;
-  for (std::span<std::byte> rest = std::span(bytes).subspan(kEnvelopeBytes); !rest.empty();) {
-    const auto block = rest.first(std::min(rest.size(), kBlock));
-    reader.read(block);
-    hash.update(block);
-    rest = rest.subspan(block.size());
-  }
-  check_hash(head.envelope, hash, reader.path());
-  return bytes;
+  return read_payload(reader, read_head(reader));
 }
 
 void verify(const std::filesystem::path& path) {
   FileReader reader(path);
+  verify(reader);
+}
+
+void verify(FileReader& reader) {
   const Head head = read_head(reader);
   std::vector<std::byte> buffer(kBlock);
   PayloadHash hash;
@@ -90,7 +117,9 @@ void verify(const std::filesystem::path& path) {
 
 std::string read_note(const std::filesystem::path& path) {
   FileReader reader(path);
-  return read_head(reader).envelope.note;
+  return read_note(reader);
 }
+
+std::string read_note(FileReader& reader) { return read_head(reader).envelope.note; }
 
 }  // namespace lockstep::checkpoint

@@ -1,10 +1,13 @@
 // A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
-// checked before HDF5 sees a byte. No MPI: rank 0 may read_verified() and broadcast the bytes, and every rank parse()
-// them. Failures are Errors that name the file and what was expected; functions may be called from any thread.
+// checked before HDF5 sees a byte. No MPI: rank 0 may read_checkpoint() and broadcast the bytes, and the other ranks
+// parse_received() them. Failures are Errors that name the file and what was expected; functions may be called from any
+// thread.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +16,8 @@
 #include "lockstep/checkpoint/tensor_source.h"
 
 namespace lockstep::checkpoint {
+
+class FileReader;
 
 struct Checkpoint {
   std::vector<NamedTensor> tensors;  // load() gives them sorted by name
@@ -34,6 +39,22 @@ std::vector<std::byte> serialize(const Draft& draft, const std::string& place);
 // The other way; verifies as load() does.
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
 
+// A file that was read and verified once: what is in it, and its bytes for ranks that did not read it.
+struct LoadedFile {
+  Checkpoint contents;
+  std::string note;  // of its header
+  std::vector<std::byte> bytes;
+};
+
+// Reads the file from one end to the other, once, and hashes it as it comes: magic, version, length, hash and each
+// tensor's checksum hold. `wanted` is asked with the note before anything else is read; empty: it said no.
+std::optional<LoadedFile> read_checkpoint(FileReader& reader, const std::function<bool(const std::string&)>& wanted);
+LoadedFile read_checkpoint(const std::filesystem::path& path);
+
+// Of bytes that another rank has read and verified. The file's hash is not taken again: each tensor's checksum shows
+// what changed on the way (in files of version 1, which have none, the hash does).
+Checkpoint parse_received(std::span<const std::byte> bytes, const std::string& place);
+
 // Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
 // memory for one more copy of the tensors. On failure the old file stays and nothing else is left behind.
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
@@ -47,7 +68,10 @@ std::vector<std::byte> read_verified(const std::filesystem::path& path);
 // The same check in constant memory; throws where read_verified() does. load() looks at each tensor's checksum beside.
 void verify(const std::filesystem::path& path);
 
+void verify(FileReader& reader);
+
 // The note in the file's header, of which nothing else is read or verified.
 std::string read_note(const std::filesystem::path& path);
+std::string read_note(FileReader& reader);
 
 }  // namespace lockstep::checkpoint

@@ -21,6 +21,8 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   bool open() const { return fd_ >= 0; }
+  // Leaves it to the caller to close.
+  int release() { return std::exchange(fd_, -1); }
   // Closes now; the result is close()'s, which on network file systems is where a write may fail.
   int close() { return ::close(std::exchange(fd_, -1)); }
 

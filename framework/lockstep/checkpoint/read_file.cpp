@@ -19,12 +19,24 @@ constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
   fail("checkpoint", "{}: {}: {}", path, operation, std::generic_category().message(code));
 }
 
+// A link to a checkpoint is followed.
+FileDescriptor open_to_read(int folder, const std::string& name, const std::string& shown) {
+  // O_NONBLOCK: a pipe under this name is refused below, not waited for.
+  FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) fail_system(shown, errno, "open");
+  return file;
+}
+
 }  // namespace
 
-FileReader::FileReader(const std::filesystem::path& path)
-    // O_NONBLOCK: a pipe under this name is refused below, not waited for.
-    : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (!file_.open()) fail_system(path_, errno, "open");
+FileReader::FileReader(const std::filesystem::path& path) : path_(path.string()) { open_in(AT_FDCWD, path_); }
+
+FileReader::FileReader(const Folder& folder, const std::string& name) : path_((folder.path() / name).string()) {
+  open_in(folder.descriptor(), name);
+}
+
+void FileReader::open_in(int folder, const std::string& name) {
+  file_ = open_to_read(folder, name, path_);
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) fail_system(path_, errno, "stat");
   check(S_ISREG(status.st_mode), "checkpoint", "{}: expected a regular file", path_);

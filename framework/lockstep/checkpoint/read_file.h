@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/checkpoint/folder.h"
 
 namespace lockstep::checkpoint {
 
@@ -16,6 +17,7 @@ namespace lockstep::checkpoint {
 class FileReader {
  public:
   explicit FileReader(const std::filesystem::path& path);
+  FileReader(const Folder& folder, const std::string& name);
 
   std::uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
@@ -23,6 +25,8 @@ class FileReader {
   void read(std::span<std::byte> out);
 
  private:
+  void open_in(int folder, const std::string& name);
+
   std::string path_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;

@@ -1,11 +1,10 @@
 #include "lockstep/train/autotune_cache.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/read_file.h"
 #include "lockstep/core/log.h"
 #include "lockstep/train/json_text.h"
 
@@ -16,12 +15,13 @@ nlohmann::json read(const std::filesystem::path& cache) {
   std::error_code error;
   if (cache.empty() || !std::filesystem::exists(cache, error)) return nlohmann::json::object();
   try {
-    std::ifstream file(cache, std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    checkpoint::FileReader file(cache);  // which waits for no pipe
+    std::string text(file.size(), '\0');
+    file.read(std::as_writable_bytes(std::span(text)));
     nlohmann::json all = parse_json(text);
     if (all.is_object()) return all;
     log()->warn("autotune: '{}' is not JSON and will be replaced", cache.string());
-  } catch (const std::exception& e) {  // a directory opens, and fails when it is read
+  } catch (const std::exception& e) {
     log()->warn("autotune: '{}' cannot be read: {}", cache.string(), e.what());
   }
   return nlohmann::json::object();

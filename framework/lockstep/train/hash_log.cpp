@@ -12,6 +12,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kPlace = "hashes";
+constexpr const char* kName = "hashes.jsonl";
 constexpr std::size_t kDigits = 16;
 
 std::optional<std::uint64_t> hash_in(const nlohmann::json& value) {
@@ -39,11 +40,13 @@ std::optional<HashRecord> record_in(const std::string& line) {
 
 }  // namespace
 
-std::filesystem::path hash_log_path(const std::filesystem::path& output) { return output / "hashes.jsonl"; }
+std::filesystem::path hash_log_path(const std::filesystem::path& output) { return output / kName; }
 
-HashLog::HashLog(const std::filesystem::path& output, std::int64_t every, std::optional<std::int64_t> resumed_step)
+HashLog::HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t every,
+                 std::optional<std::int64_t> resumed_step)
     : every_(every),
-      lines_({.path = hash_log_path(output),
+      lines_({.folder = std::move(output),
+              .name = kName,
               .place = kPlace,
               .resumed_step = resumed_step,
               .stays = [this](const nlohmann::json& line) {
@@ -62,7 +65,9 @@ void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
   last_ = step;
 }
 
-HashLogReader::HashLogReader(const std::filesystem::path& path) : path_(path.string()), in_(path, std::ios::binary) {
+HashLogReader::HashLogReader(const std::filesystem::path& path) : path_(path.string()) {
+  std::error_code error;  // a pipe under this name would be waited for
+  if (std::filesystem::is_regular_file(path, error)) in_.open(path, std::ios::binary);
   check(in_.is_open(), kPlace, "{} cannot be read", path_);
 }
 

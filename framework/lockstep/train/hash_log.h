@@ -21,7 +21,8 @@ std::filesystem::path hash_log_path(const std::filesystem::path& output);
 class HashLog {
  public:
   // Every `every` updates; 0: never, but the file of an earlier run is moved aside or cut off all the same.
-  HashLog(const std::filesystem::path& output, std::int64_t every, std::optional<std::int64_t> resumed_step);
+  HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t every,
+          std::optional<std::int64_t> resumed_step);
 
   // A step that stands in the file already, from before the resumed one, is not due again.
   bool is_due(std::int64_t step) const { return every_ > 0 && step % every_ == 0 && step > last_; }

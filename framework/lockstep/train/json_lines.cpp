@@ -1,13 +1,14 @@
 #include "lockstep/train/json_lines.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <span>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
@@ -23,27 +24,40 @@ constexpr std::size_t kMostUnwritten = 8 << 20;
 
 }  // namespace
 
-JsonLines::JsonLines(const Settings& settings) : path_(settings.path), place_(settings.place) {
+JsonLines::JsonLines(const Settings& settings)
+    : folder_(settings.folder), name_(settings.name), place_(settings.place) {
   settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
 }
 
 void JsonLines::move_aside() const {
-  std::error_code error;
-  if (!fs::exists(path_, error) || fs::file_size(path_, error) == 0) return;
-  fs::path aside;
-  for (int n = 1; aside.empty() || fs::exists(aside, error); ++n) {
-    aside = path_.parent_path() / fmt::format("{}.{}{}", path_.stem().string(), n, path_.extension().string());
+  if (!folder_->has(name_)) return;
+  struct stat status {};
+  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  check(::fstat(file.get(), &status) == 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+  if (status.st_size == 0) return;
+  const fs::path name = name_;
+  std::string aside;
+  for (int n = 1; aside.empty() || folder_->has(aside); ++n)
+    aside = fmt::format("{}.{}{}", name.stem().string(), n, name.extension().string());
+  folder_->move(name_, *folder_, aside);
+}
+
+std::string JsonLines::read() const {
+  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  std::string text;
+  std::vector<char> block(1 << 20);
+  while (true) {
+    const ssize_t n = ::read(file.get(), block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    check(n >= 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+    if (n == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(n));
   }
-  fs::rename(path_, aside, error);
-  check(!error, place_, "cannot move {} to {}: {}", path_.string(), aside.string(), error.message());
 }
 
 void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const {
-  const std::string path = path_.string();
-  std::error_code error;
-  if (!fs::exists(path_, error)) return;
-  std::ifstream in(path_, std::ios::binary);
-  check(in.is_open(), place_, "cannot read {}: {}", path, std::strerror(errno));
+  if (!folder_->has(name_)) return;
+  std::istringstream in(read());
   std::string kept, line;
   bool changed = false;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
@@ -57,17 +71,13 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
     }
     changed = true;
     if (later) continue;
-    log()->warn("[{}] {} line {} is no whole record (the run was cut off there) and is left out", place_, path, number);
+    log()->warn("[{}] {} line {} is no whole record (the run was cut off there) and is left out", place_,
+                path().string(), number);
   }
-  check(!in.bad(), place_, "cannot read {}", path);
-  if (changed) checkpoint::replace_file(path_, std::as_bytes(std::span(kept)));
+  if (changed) checkpoint::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
 }
 
-void JsonLines::open() {
-  file_ = checkpoint::FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  const int code = errno;
-  check(file_.open(), place_, "cannot write {}: {}; expected a writable --output", path_.string(), std::strerror(code));
-}
+void JsonLines::open() { file_ = folder_->open_file(name_, checkpoint::FileUse::Append, place_); }
 
 void JsonLines::append(const nlohmann::ordered_json& json) {
   const std::string line = json.dump() + "\n";
@@ -77,10 +87,10 @@ void JsonLines::append(const nlohmann::ordered_json& json) {
   if (const int code = write_out(); code != 0) {
     if (!std::exchange(failing_, true))
       log()->warn("[{}] cannot write {}: {}; training goes on, and its lines are kept until it can be written", place_,
-                  path_.string(), std::strerror(code));
+                  path().string(), std::strerror(code));
   } else if (std::exchange(failing_, false)) {
     const std::string gap = lost_ > 0 ? fmt::format(", but {} lines more than memory was kept for", lost_) : "";
-    log()->warn("[{}] {} is written again, with all that was kept{}", place_, path_.string(), gap);
+    log()->warn("[{}] {} is written again, with all that was kept{}", place_, path().string(), gap);
     lost_ = 0;
   }
 }
@@ -101,7 +111,7 @@ int JsonLines::write_out() {
 JsonLines::~JsonLines() {
   if (unwritten_.empty()) return;
   if (const int code = write_out(); code != 0)
-    log()->warn("[{}] the last {} bytes of {} are lost: {}", place_, unwritten_.size(), path_.string(),
+    log()->warn("[{}] the last {} bytes of {} are lost: {}", place_, unwritten_.size(), path().string(),
                 std::strerror(code));
 }
 

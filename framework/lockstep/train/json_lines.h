@@ -7,18 +7,21 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/checkpoint/folder.h"
 
 namespace lockstep::train {
 
 class JsonLines {
  public:
   struct Settings {
-    std::filesystem::path path;
+    std::shared_ptr<const checkpoint::Folder> folder;
+    std::string name;                               // of the file in it
     std::string place;                              // of errors and warnings
     std::optional<std::int64_t> resumed_step = {};  // of the run; none: it is new
     // Told each line that stays, in order; false: it is no record of this file and is left out.
@@ -36,15 +39,16 @@ class JsonLines {
   // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
   void append(const nlohmann::ordered_json& line);
 
-  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path path() const { return folder_->path() / name_; }
 
  private:
   void move_aside() const;
   void keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const;
+  std::string read() const;
   int write_out();
 
-  std::filesystem::path path_;
-  std::string place_;
+  std::shared_ptr<const checkpoint::Folder> folder_;
+  std::string name_, place_;
   checkpoint::FileDescriptor file_;
   std::string unwritten_;
   bool failing_ = false;

@@ -50,10 +50,10 @@ struct CloseFile {
 
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  FileSink(const fs::path& path, std::string origin) : origin_(std::move(origin)) {
-    file_.reset(std::fopen(path.c_str(), "ae"));
-    check(file_ != nullptr, "log", "cannot write {}: {}; expected a writable --output", path.string(),
-          std::strerror(errno));
+  FileSink(checkpoint::FileDescriptor file, std::string origin) : origin_(std::move(origin)) {
+    file_.reset(::fdopen(file.get(), "a"));
+    check(file_ != nullptr, "log", "fdopen: {}", std::strerror(errno));
+    file.release();  // the stream closes it
   }
 
  protected:
@@ -102,11 +102,17 @@ class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 fs::path log_file(const LogOptions& options) {
   if (options.output.empty()) return {};
-  const fs::path folder = options.output / "logs";
+  return options.output / "logs" / fmt::format("rank-{:04}.log", options.rank);
+}
+
+checkpoint::FileDescriptor open_log(const LogOptions& options, const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  const std::string name = file.filename().string();
+  if (options.folder) return options.folder->make("logs").open_file(name, checkpoint::FileUse::Append, "log");
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, "log", "cannot create {}: {}; expected a writable --output", folder.string(), error.message());
-  return folder / fmt::format("rank-{:04}.log", options.rank);
+  return checkpoint::Folder(folder).open_file(name, checkpoint::FileUse::Append, "log");
 }
 
 }  // namespace
@@ -126,7 +132,8 @@ Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.r
   logger_ = std::make_shared<spdlog::logger>("lockstep", console_sink);
   logger_->set_level(spdlog::level::debug);
   if (!file_.empty()) {
-    const auto file_sink = std::make_shared<FileSink>(file_, fmt::format("{} rank {}", options.host, options.rank));
+    const auto file_sink =
+        std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
     logger_->sinks().push_back(file_sink);
     file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink);
   }

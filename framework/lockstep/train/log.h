@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/train/console.h"
 
 namespace lockstep::train {
@@ -21,7 +22,8 @@ struct LogOptions {
   bool quiet = false;       // console: warnings and errors only
   std::FILE* out = stdout;  // the console's streams; not owned
   std::FILE* err = stderr;
-  std::function<int()> columns{};  // width of the terminal; empty: `out` is asked whether it is one
+  std::function<int()> columns{};                      // width of the terminal; empty: `out` is asked whether it is one
+  std::shared_ptr<const checkpoint::Folder> folder{};  // `output`, of a caller that holds it open
 };
 
 class Log {

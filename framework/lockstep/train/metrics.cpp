@@ -9,24 +9,36 @@ namespace {
 
 constexpr const char* kPlace = "metrics";
 
-}  // namespace
-
-MetricsWriter::MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step)
-    : lines_(open(output, resumed_step)) {
-  lines_.open();
-}
-
-JsonLines MetricsWriter::open(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step) {
+std::shared_ptr<const checkpoint::Folder> made(const std::filesystem::path& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
   check(!error, kPlace, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
+  return std::make_shared<const checkpoint::Folder>(output);
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step)
+    : lines_(open(std::move(output), resumed_step)) {
+  lines_.open();
+}
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step)
+    : MetricsWriter(made(output), resumed_step) {}
+
+JsonLines MetricsWriter::open(std::shared_ptr<const checkpoint::Folder> output,
+                              std::optional<std::int64_t> resumed_step) {
   const auto note = [this](const nlohmann::json& line) {
     if (!line.contains("split") || !line["split"].is_string()) return false;
     std::int64_t& last = kept_.try_emplace(line["split"].get<std::string>(), -1).first->second;
     last = std::max(last, line["step"].get<std::int64_t>());
     return true;
   };
-  return JsonLines({.path = output / "metrics.jsonl", .place = kPlace, .resumed_step = resumed_step, .stays = note});
+  return JsonLines({.folder = std::move(output),
+                    .name = "metrics.jsonl",
+                    .place = kPlace,
+                    .resumed_step = resumed_step,
+                    .stays = note});
 }
 
 void MetricsWriter::write(const MetricsRecord& record) {

@@ -58,13 +58,16 @@ void Session::wait_for_others() {
 
 void Session::open_output() {
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) lock_ = prepare_output(options_);
+    if (comm_.is_root()) output_ = prepare_output(options_);
   });
   comm::collectively(comm_, [&] {
-    log_ = std::make_unique<Log>(
-        LogOptions{.output = options_.output, .rank = comm_.rank(), .host = comm_.host(), .quiet = options_.quiet});
+    log_ = std::make_unique<Log>(LogOptions{.output = options_.output,
+                                            .rank = comm_.rank(),
+                                            .host = comm_.host(),
+                                            .quiet = options_.quiet,
+                                            .folder = output_ ? output_->held() : nullptr});
   });
-  if (lock_ && !lock_->warning().empty()) log()->warn("{}", lock_->warning());
+  if (output_ && !output_->warning().empty()) log()->warn("{}", output_->warning());
   for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
 }
 
@@ -113,12 +116,18 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   if (!options_.weights.empty() && !resumed_step_) load_weights();
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
-    if (!options_.trace.empty()) open_trace(options_.trace);
-    set_checkpoints_aside(options_, resumed_step_);
-    metrics_ = std::make_unique<MetricsWriter>(options_.output, resumed_step_);
+    if (!options_.trace.empty()) trace_file_ = open_trace(options_.trace);
+    const auto output = output_->held();
+    const auto before = output_->run();
+    set_checkpoints_aside(*output, resumed_step_, run_);
+    output_->begin(run_);
+    // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
+    const auto lines_until = before && *before != run_ ? std::nullopt : resumed_step_;
+    metrics_ = std::make_unique<MetricsWriter>(output, lines_until);
     if (saves_by_itself()) start_writer();
-    hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, resumed_step_);
+    hashes_ = std::make_unique<HashLog>(output, options_.hash_every, lines_until);
   });
+  log_->to_file("this is run " + run_);
   schedule_ = schedule(options_, schedule_epochs(), global_batch(options_, comm_.size()));
   progress_ =
       std::make_unique<Progress>(*log_, ProgressOptions{.epochs = options_.epochs,
@@ -357,7 +366,7 @@ void Session::follow_trace() {
 void Session::finish_trace(std::int64_t updates) {
   trainer_->note_in(nullptr);
   if (!comm_.is_root()) heartbeat_.wait();
-  const bool written = write_trace(comm_, trace_, options_.trace);
+  const bool written = write_trace(comm_, trace_, std::move(trace_file_), options_.trace);
   heartbeat_.beat();
   traced_ = true;
   if (!written) return;

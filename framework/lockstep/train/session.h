@@ -17,8 +17,8 @@
 #include <optional>
 
 #include "lockstep/checkpoint/background_writer.h"
-#include "lockstep/checkpoint/directory_lock.h"
 #include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
 #include "lockstep/train/deadline.h"
@@ -74,8 +74,8 @@ class Session {
   void load_weights();
   void resume();
   void restore(const checkpoint::Checkpoint& checkpoint, const std::string& place);
+  std::optional<checkpoint::LoadedFile> file_to_resume(std::string& place);
   void start_writer();
-  void keep_lock();
   void save_checkpoint();     // copied now, written in the background
   void finish_checkpoints();  // until the last one is on the disk; collective
   void log_hashes();
@@ -103,13 +103,15 @@ class Session {
   DType dtype_;
   ThreadBudget threads_;
   data::DatasetPair data_;
-  std::unique_ptr<checkpoint::DirectoryLock> lock_;  // of the output, on rank 0
+  std::unique_ptr<checkpoint::OutputFolder> output_;  // on rank 0
+  std::string run_;                                   // the run's id, the same on all ranks
   std::unique_ptr<Log> log_;
   Heartbeat heartbeat_;  // these two before the trainer, which beats
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<data::Loader> train_loader_, eval_loader_;
   MemoryForecast memory_;
-  Trace trace_;  // before the trainer, which notes in it
+  Trace trace_;                            // before the trainer, which notes in it
+  checkpoint::FileDescriptor trace_file_;  // on rank 0
   bool traced_ = false;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
@@ -19,29 +20,63 @@ std::filesystem::path checkpoint_directory(const Options& options) {
   return std::filesystem::path(options.output) / "checkpoints";
 }
 
-// The file to go on from; nullopt: none, a first start.
-std::optional<std::filesystem::path> file_to_resume(const Options& options) {
-  if (options.resume.empty()) return std::nullopt;
-  if (options.resume != "auto") return options.resume;
+// The newest whole checkpoint of `run`, of any run if that is empty. Those of other runs, which another job put there,
+// are named.
+std::optional<checkpoint::LoadedFile> newest_of_run(const checkpoint::Folder& checkpoints, const std::string& run,
+                                                    std::string& place) {
   bool damaged = false;
-  const auto newest = checkpoint::newest_whole(
-      checkpoint_directory(options), [&](const checkpoint::Entry& entry, const std::string& reason) {
-        damaged = true;
-        log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
-      });
+  auto newest = checkpoint::newest_whole(
+      checkpoints, {.run = run,
+                    .damaged =
+                        [&](const checkpoint::Entry& entry, const std::string& reason) {
+                          damaged = true;
+                          log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
+                        },
+                    .foreign =
+                        [&](const checkpoint::Entry& entry, const std::string& other) {
+                          log()->warn(
+                              "checkpoint {} is of run {}, and this is run {}: it is left out; --resume {} would begin "
+                              "from it",
+                              entry.path.string(), other, run, entry.path.string());
+                        }});
   check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
-        checkpoint_directory(options).string());
+        checkpoints.path().string());
   if (!newest) return std::nullopt;
-  return newest->path;
+  place = newest->path.string();
+  return std::move(newest->file);
 }
 
 }  // namespace
+
+// On rank 0: the checkpoint to go on from, read and verified, and where it lies; empty: none, a first start. Settles
+// which run this is: the folder's, unless it begins anew or from a checkpoint of another run.
+std::optional<checkpoint::LoadedFile> Session::file_to_resume(std::string& place) {
+  const bool running = !run_.empty();  // it goes back
+  const std::string before = running ? run_ : output_->run().value_or("");
+  std::optional<checkpoint::LoadedFile> file;
+  if (options_.resume == "auto") {
+    const auto output = running ? output_->folder() : output_->held();
+    file = newest_of_run(output->make("checkpoints"), before, place);
+    run_ = !before.empty() || !file ? before : checkpoint::run_of(file->note);
+  } else if (!options_.resume.empty()) {
+    place = options_.resume;
+    file = checkpoint::read_checkpoint(options_.resume);
+    const std::string writer = checkpoint::run_of(file->note);
+    if (writer.empty() || writer == before) run_ = before;
+    if (run_.empty()) run_ = checkpoint::new_run_id();
+    if (!writer.empty() && writer != run_)
+      log()->info("resume: {} was written by run {}; this is a new one, {}, which begins from it", place, writer, run_);
+  }
+  if (run_.empty()) run_ = checkpoint::new_run_id();
+  return file;
+}
 
 nlohmann::json Session::metadata() const {
   const data::SamplerPosition at = train_loader_->position();
   const CpuInfo cpu = cpu_info();
   return {{"version", kMetadataVersion},
           {"program", name_},
+          {"run", run_},
           {"step", trainer_->updates()},
           {"epoch", at.epoch},
           {"offset", at.offset},
@@ -67,23 +102,12 @@ void Session::start_writer() {
   snapshot_ = trainer_->make_snapshot();
   writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
       .directory = checkpoint_directory(options_),
+      .folder = [this] { return output_->folder()->make("checkpoints"); },
       .keep = checkpoint::parse_retention(options_.keep, "options"),
-      .report = [this](const checkpoint::Written& w) {
-        log_->to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
-      }});
-}
-
-// Who tidies up may remove the lock's file, and what is locked then is a file that nobody else finds.
-void Session::keep_lock() {
-  if (!lock_ || lock_->in_place()) return;
-  log()->warn("{}/.lock was removed or replaced; taking it again", options_.output);
-  try {
-    std::filesystem::create_directories(options_.output);
-    lock_ = std::make_unique<checkpoint::DirectoryLock>(options_.output, std::chrono::milliseconds(0));
-    if (!lock_->warning().empty()) log()->warn("{}", lock_->warning());
-  } catch (const std::exception& error) {
-    log()->warn("{}; this job goes on without the lock, and tries again at its next checkpoint", error.what());
-  }
+      .report =
+          [this](const checkpoint::Written& w) {
+            log_->to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
+          }});
 }
 
 // No rank waits for another's disk: what fails is rank 0's to report and to try again.
@@ -95,7 +119,6 @@ void Session::save_checkpoint() {
   if (comm_.is_root()) {
     if (!writer_) start_writer();
     const auto before = std::chrono::steady_clock::now();
-    keep_lock();
     writer_->claim();
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
     if (waited.count() > 1)
@@ -110,9 +133,12 @@ void Session::save_checkpoint() {
   fault_point("checkpoint.snapshot", step);
   if (writer_) {
     const bool scored = evaluation_.is_object() && evaluation_["step"] == step;
-    const auto note = [&] { return checkpoint::note_of({evaluation_["accuracy"], evaluation_["loss"]}); };
-    writer_->write(
-        {.tensors = snapshot_->tensors(), .metadata = metadata().dump(), .note = scored ? note() : "", .step = step});
+    std::optional<checkpoint::Score> score;
+    if (scored) score = {evaluation_["accuracy"], evaluation_["loss"]};
+    writer_->write({.tensors = snapshot_->tensors(),
+                    .metadata = metadata().dump(),
+                    .note = checkpoint::note_of(run_, score),
+                    .step = step});
   }
   saved_step_ = step;
   resave_ = false;
@@ -139,25 +165,27 @@ void Session::load_weights() {
   log()->info("weights: {} tensors from {}", report.loaded.size(), options_.weights);
 }
 
-// Rank 0 reads and verifies; the bytes go to all, and each rank verifies them again.
+// Rank 0 reads and verifies, once; the bytes go to the others, which look at each tensor's checksum.
 void Session::resume() {
   std::string place;
-  std::vector<std::byte> bytes;
+  checkpoint::LoadedFile file;
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
-    if (const auto path = file_to_resume(options_)) {
-      place = path->string();
-      bytes = checkpoint::read_verified(*path);
-    }
+    if (auto found = file_to_resume(place)) file = std::move(*found);
   });
+  run_ = comm_.broadcast_string(run_);
   place = comm_.broadcast_string(place);
   if (place.empty()) {
     if (!options_.resume.empty())
       log()->info("no checkpoint in {} yet: starting at step 0", checkpoint_directory(options_).string());
     return;
   }
-  comm_.broadcast_vector(bytes);
-  comm::collectively(comm_, [&] { restore(checkpoint::parse(bytes, place), place); });
+  comm_.broadcast_vector(file.bytes);
+  comm::collectively(comm_, [&] {
+    if (!comm_.is_root()) file.contents = checkpoint::parse_received(file.bytes, place);
+    file.bytes = {};
+    restore(file.contents, place);
+  });
 }
 
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {

@@ -20,8 +20,9 @@ bool Session::roll_back() {
   if (!step) return false;
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
-    metrics_ = std::make_unique<MetricsWriter>(options_.output, step);
-    hashes_ = std::make_unique<HashLog>(options_.output, options_.hash_every, step);
+    const auto output = output_->folder();
+    metrics_ = std::make_unique<MetricsWriter>(output, step);
+    hashes_ = std::make_unique<HashLog>(output, options_.hash_every, step);
   });
   epoch_totals_ = {};
   save_after_evaluation_ = false;

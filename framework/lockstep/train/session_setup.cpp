@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
-#include <filesystem>
 #include <map>
 #include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/read_file.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/placement.h"
@@ -165,30 +165,39 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
   return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
 }
 
-std::unique_ptr<checkpoint::DirectoryLock> prepare_output(const Options& options) {
-  namespace fs = std::filesystem;
-  const auto make = [](const fs::path& directory) {
-    std::error_code error;
-    fs::create_directories(directory, error);
-    check(!error, "output", "'{}' cannot be made a directory: {}", directory.string(), error.message());
-  };
-  make(options.output);
-  auto lock = std::make_unique<checkpoint::DirectoryLock>(options.output);
-  make(fs::path(options.output) / "checkpoints");
-  return lock;
+std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options) {
+  auto output = std::make_unique<checkpoint::OutputFolder>(options.output);
+  output->held()->make("checkpoints");
+  return output;
 }
 
-void set_checkpoints_aside(const Options& options, std::optional<std::int64_t> resumed_step) {
-  namespace fs = std::filesystem;
-  const fs::path output = options.output;
-  fs::path aside;
-  for (const checkpoint::Entry& entry : checkpoint::list(output / "checkpoints")) {
-    if (resumed_step && entry.step <= *resumed_step) continue;
-    for (int number = 1; aside.empty(); ++number) {
-      const fs::path candidate = output / fmt::format("checkpoints.{}", number);
-      if (fs::create_directory(candidate)) aside = candidate;
+namespace {
+
+// Of another run, as far as the file says; one that cannot be read says nothing.
+bool is_foreign(const checkpoint::Folder& checkpoints, const checkpoint::Entry& entry, const std::string& run) {
+  try {
+    checkpoint::FileReader reader(checkpoints, entry.path.filename().string());
+    const std::string found = checkpoint::run_of(checkpoint::read_note(reader));
+    return !found.empty() && found != run;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,
+                           const std::string& run) {
+  const checkpoint::Folder checkpoints = output.make("checkpoints");
+  std::optional<checkpoint::Folder> aside;
+  for (const checkpoint::Entry& entry : checkpoint::list(checkpoints)) {
+    if (resumed_step && entry.step <= *resumed_step && !is_foreign(checkpoints, entry, run)) continue;
+    for (int number = 1; !aside; ++number) {
+      const std::string name = fmt::format("checkpoints.{}", number);
+      if (output.make_new(name)) aside = output.make(name);
     }
-    fs::rename(entry.path, aside / entry.path.filename());
+    const std::string name = entry.path.filename().string();
+    checkpoints.move(name, *aside, name);
   }
 }
 

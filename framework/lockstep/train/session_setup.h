@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/directory_lock.h"
+#include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/threads.h"
 #include "lockstep/data/open.h"
@@ -49,10 +49,11 @@ CompileOptions compile_options(const comm::Communicator& comm, const Options& op
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
 // Makes the run's folders, and locks out other jobs as long as what it returns lives. On rank 0.
-std::unique_ptr<checkpoint::DirectoryLock> prepare_output(const Options& options);
-// Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps;
-// when nothing can hinder the new run any more. On rank 0.
-void set_checkpoints_aside(const Options& options, std::optional<std::int64_t> resumed_step);
+std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options);
+// Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps and
+// of other runs than `run`; when nothing can hinder the new run any more. On rank 0.
+void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,
+                           const std::string& run);
 std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
 
 }  // namespace lockstep::train

@@ -1,7 +1,6 @@
 #include "lockstep/train/stack_signal.h"
 
 #include <execinfo.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::train {
@@ -50,9 +50,8 @@ void answer_with_stack() {
 int stack_signal() { return installed; }
 
 void write_stacks_to(const std::filesystem::path& file) {
-  const int opened = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  check(opened >= 0, "stack", "cannot write {}: {}", file.string(), std::strerror(errno));
-  const int before = output.exchange(opened);
+  checkpoint::FileDescriptor opened = checkpoint::open_own_file(file, checkpoint::FileUse::Append, "stack");
+  const int before = output.exchange(opened.release());
   if (before != STDERR_FILENO) close(before);
 }
 

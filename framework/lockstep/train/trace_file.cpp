@@ -1,15 +1,15 @@
 #include "lockstep/train/trace_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "lockstep/core/error.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
@@ -66,32 +66,39 @@ nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
   return events;
 }
 
-}  // namespace
-
-void open_trace(const std::filesystem::path& path) {
-  errno = 0;
-  const std::ofstream file(path);
-  const int code = errno;
-  check(file.is_open(), "trace", "cannot write {}: {}; expected a --trace FILE in a folder that is there",
-        path.string(), std::generic_category().message(code));
+// 0, or the system's error.
+int write_all(const checkpoint::FileDescriptor& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno != EINTR) return errno;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
 }
 
-bool write_trace(const comm::Communicator& comm, Trace& trace, const std::filesystem::path& path) {
+}  // namespace
+
+checkpoint::FileDescriptor open_trace(const std::filesystem::path& path) {
+  return checkpoint::open_own_file(path, checkpoint::FileUse::Replace, "trace",
+                                   "a --trace FILE in a folder that is there");
+}
+
+bool write_trace(const comm::Communicator& comm, Trace& trace, checkpoint::FileDescriptor file,
+                 const std::filesystem::path& path) {
   const std::vector<std::string> parts = comm.gather_strings(events_of(comm, trace).dump());
   if (!comm.is_root()) return true;
-  errno = 0;
-  std::ofstream file(path);
-  file << "{\"traceEvents\":[";
+  std::string text = "{\"traceEvents\":[";
   for (std::size_t r = 0; r < parts.size(); ++r) {
-    file << (r > 0 ? ",\n" : "\n") << std::string_view(parts[r]).substr(1, parts[r].size() - 2);  // without brackets
+    text += r > 0 ? ",\n" : "\n";
+    text += std::string_view(parts[r]).substr(1, parts[r].size() - 2);  // without brackets
   }
-  file << "\n]}\n";
-  file.close();
-  const int code = errno;
-  if (!file.good())
+  text += "\n]}\n";
+  int code = write_all(file, text);
+  if (file.close() != 0 && code == 0) code = errno;
+  if (code != 0)
     log()->warn("[trace] {} is not written: {}; training goes on", path.string(),
                 std::generic_category().message(code));
-  return file.good();
+  return code == 0;
 }
 
 }  // namespace lockstep::train

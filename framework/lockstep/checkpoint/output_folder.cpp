@@ -1,0 +1,135 @@
+#include "lockstep/checkpoint/output_folder.h"
+
+#include <system_error>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/run_identity.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_directories(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  check(!error, "output", "'{}' cannot be made a directory: {}", path.string(), error.message());
+}
+
+std::unique_ptr<DirectoryLock> lock_at(const fs::path& path, std::chrono::milliseconds grace) {
+  make_directories(path);
+  return std::make_unique<DirectoryLock>(path, grace);
+}
+
+// Empty: `folder` is this run's, or nobody's.
+std::string stranger_in(const Folder& folder, const std::string& run) {
+  if (const auto found = read_run_id(folder))
+    return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
+  const auto checkpoints = folder.find_inside("checkpoints");
+  return checkpoints && !list(*checkpoints).empty() ? "it has checkpoints and no run.json" : "";
+}
+
+// PATH.RUN, also for a path that ends in a slash.
+fs::path own_name(const fs::path& path, const std::string& run) {
+  fs::path whole = fs::absolute(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  return whole.string() + "." + run;
+}
+
+}  // namespace
+
+// To take a path that is not held.
+struct OutputFolder::Attempt {
+  std::unique_ptr<DirectoryLock> lock = nullptr;  // where it could be taken
+  std::string others = {};                        // why it is another job's
+  std::string failure = {};                       // why it cannot be taken otherwise
+};
+
+OutputFolder::OutputFolder(const fs::path& path, std::chrono::milliseconds grace)
+    : path_(path), lock_(lock_at(path, grace)) {}
+
+std::string OutputFolder::warning() const {
+  const std::scoped_lock guard(mutex_);
+  return lock_->warning();
+}
+
+std::optional<std::string> OutputFolder::run() const { return read_run_id(*held()); }
+
+std::shared_ptr<const Folder> OutputFolder::held() const {
+  const std::scoped_lock guard(mutex_);
+  return lock_->folder();
+}
+
+void OutputFolder::begin(const std::string& run) {
+  const std::scoped_lock guard(mutex_);
+  run_ = run;
+  write_run_id(*lock_->folder(), run);
+}
+
+std::shared_ptr<const Folder> OutputFolder::folder() {
+  const std::scoped_lock guard(mutex_);
+  const bool ours = lock_->in_place() && is_ours(*lock_->folder());
+  if (ours && lock_->folder()->is_at(path_)) {
+    away_ = false;
+    return lock_->folder();
+  }
+  Attempt attempt = take(path_);
+  if (attempt.lock) {
+    log()->warn("{}/.lock was removed or replaced; taking it again", path_.string());
+    if (!attempt.lock->warning().empty()) log()->warn("{}", attempt.lock->warning());
+    lock_ = std::move(attempt.lock);
+    away_ = false;
+    return lock_->folder();
+  }
+  if (!ours) return go_on_elsewhere(attempt);
+  auto now = std::make_shared<const Folder>(lock_->folder()->renamed());
+  if (!std::exchange(away_, true))
+    log()->warn("{} is no longer the folder of this job ({}{}), which goes on in {}, as it is called now",
+                path_.string(), attempt.others, attempt.failure, now->path().string());
+  return now;
+}
+
+bool OutputFolder::is_ours(const Folder& folder) const {
+  const auto found = read_run_id(folder);
+  return !found || *found == run_;
+}
+
+OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
+  Attempt attempt;
+  try {
+    make_directories(path);
+    auto folder = std::make_shared<const Folder>(path);
+    attempt.others = stranger_in(*folder, run_);
+    if (!attempt.others.empty()) return attempt;
+    auto lock = std::make_unique<DirectoryLock>(std::move(folder), std::chrono::milliseconds(0));
+    attempt.others = stranger_in(*lock->folder(), run_);  // while nobody else can begin there
+    if (!attempt.others.empty()) return attempt;
+    write_run_id(*lock->folder(), run_);
+    attempt.lock = std::move(lock);
+  } catch (const FolderInUse& error) {
+    attempt.others = error.what();
+  } catch (const std::exception& error) {
+    attempt.failure = error.what();
+  }
+  return attempt;
+}
+
+// The folder of the job is gone, and `attempt` says why its path cannot be taken.
+std::shared_ptr<const Folder> OutputFolder::go_on_elsewhere(const Attempt& attempt) {
+  if (attempt.others.empty()) throw Error(attempt.failure);
+  const fs::path own = own_name(path_, run_);
+  Attempt beside = take(own);
+  if (!beside.lock)
+    fail("output", "{} is another job's ({}), and {} cannot take its place: {}{}", path_.string(), attempt.others,
+         own.string(), beside.others, beside.failure);
+  log()->warn("{} is another job's now ({}); this job goes on in {}, and is resumed with --output {}", path_.string(),
+              attempt.others, own.string(), own.string());
+  lock_ = std::move(beside.lock);
+  path_ = own;
+  away_ = false;
+  return lock_->folder();
+}
+
+}  // namespace lockstep::checkpoint

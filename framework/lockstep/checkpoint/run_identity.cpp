@@ -1,0 +1,58 @@
+#include "lockstep/checkpoint/run_identity.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <system_error>
+
+#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+constexpr const char* kName = "run.json";
+constexpr const char* kPlace = "output";
+constexpr std::size_t kDigits = 16;
+
+}  // namespace
+
+std::string new_run_id() {
+  std::uint64_t bits = 0;
+  ssize_t n = 0;
+  do {
+    n = ::getrandom(&bits, sizeof bits, 0);
+  } while (n < 0 && errno == EINTR);
+  check(n == static_cast<ssize_t>(sizeof bits), kPlace, "no random number for the run's id: {}",
+        std::generic_category().message(errno));
+  return fmt::format("{:016x}", bits);
+}
+
+bool is_run_id(std::string_view text) {
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+std::optional<std::string> read_run_id(const Folder& output) {
+  if (!output.has(kName)) return std::nullopt;
+  const FileDescriptor file = output.open_file(kName, FileUse::Read, kPlace);
+  std::array<char, 1024> text{};
+  const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
+  check(n >= 0, kPlace, "cannot read {}: {}", (output.path() / kName).string(), std::generic_category().message(errno));
+  const auto json = nlohmann::json::parse(text.data(), text.data() + n, nullptr, false);
+  if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return std::nullopt;
+  const auto& id = json["run"].get_ref<const std::string&>();
+  return is_run_id(id) ? std::optional(id) : std::nullopt;
+}
+
+void write_run_id(const Folder& output, const std::string& id) {
+  if (read_run_id(output) == id) return;
+  const std::string text = fmt::format("{{\"run\":\"{}\"}}\n", id);
+  replace_file(output, kName, std::as_bytes(std::span(text)));
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,22 @@
+// Which run a folder of output and its checkpoints belong to: a random id, drawn when a run begins and kept over its
+// resumes. It stands in OUTPUT/run.json and in each checkpoint, and tells runs apart whose files have come into one
+// folder. It says nothing about what a run computes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/checkpoint/folder.h"
+
+namespace lockstep::checkpoint {
+
+std::string new_run_id();  // 16 hexadecimal digits
+bool is_run_id(std::string_view text);
+
+// The run whose folder it is; empty where run.json is absent or says none. An Error where it cannot be read.
+std::optional<std::string> read_run_id(const Folder& output);
+// Does not touch the file if it says so already.
+void write_run_id(const Folder& output, const std::string& id);
+
+}  // namespace lockstep::checkpoint
