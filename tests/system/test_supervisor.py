@@ -60,6 +60,19 @@ class Ends(SupervisorTest):
         self.assertEqual(result.status, 127, result)
         self.assertIn("/no/such/program: No such file or directory", result.stderr)
 
+    def test_its_log_is_a_file_of_its_own(self):
+        log, precious = self.output / "logs" / "supervisor.log", self.scratch / "precious"
+        log.parent.mkdir(parents=True)
+        precious.write_text("keep me")
+        for kind, make in (("a symbolic link", lambda: log.symlink_to(precious)), ("a named pipe", lambda: os.mkfifo(log))):
+            make()
+            result = self.supervise(self.script("exit 0"), limit=20)
+            self.assertNotEqual(result.status, 0, result)
+            self.assertEqual(result.stderr.count(f"{log} is {kind}, expected a regular file or none: remove it"), 1, result)
+            log.unlink()
+        self.assertEqual(precious.read_text(), "keep me")
+        self.assertFalse((self.output / "starts").exists())
+
     def test_gives_up_without_progress(self):
         result = self.supervise(self.script("kill -9 $$"), "--max-restarts", 2)
         self.assertEqual((result.status, len(self.starts())), (137, 3), result)

@@ -13,7 +13,9 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <span>
 
+#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::supervisor {
@@ -175,9 +177,8 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
   std::vector<std::string> words = words_;
   if (!change.lost.empty()) {
     if (hostfile_at_ > 0) {
-      std::ofstream file(change.hostfile);
-      file << hostfile_without(hostfile_text_, change.lost) << std::flush;
-      check(file.good(), "run", "{} cannot be written", change.hostfile);
+      const std::string text = hostfile_without(hostfile_text_, change.lost);
+      checkpoint::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
       words[hostfile_at_] = change.hostfile;
     } else {
       words[host_list_at_] = host_list_without(words[host_list_at_], change.lost);

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/error.h"
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/job.h"
@@ -70,7 +71,10 @@ void Supervisor::open_log() {
   const fs::path file = output_ / "logs" / "supervisor.log";
   try {
     fs::create_directories(file.parent_path());
-    const auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_st>(file.string());
+    const checkpoint::FileDescriptor own = checkpoint::open_own_file(file, checkpoint::FileUse::Append, "run");
+    // spdlog opens by name; this name is the file that was looked at.
+    const auto to_file =
+        std::make_shared<spdlog::sinks::basic_file_sink_st>(fmt::format("/proc/self/fd/{}", own.get()));
     const auto to_console = std::make_shared<spdlog::sinks::stderr_sink_st>();
     log_ = std::make_shared<spdlog::logger>("supervisor", spdlog::sinks_init_list{to_console, to_file});
     log_->flush_on(spdlog::level::trace);
