@@ -68,12 +68,15 @@ void compare_hashes(const RunFiles& left, const RunFiles& right, RunDifference& 
   if (result.hashed_steps == 0) result.unknown.push_back("the two hash logs have no step in common");
 }
 
-std::optional<checkpoint::Checkpoint> load(const fs::path& path, RunDifference& result) {
+using Contents = std::shared_ptr<const checkpoint::Checkpoint>;
+
+Contents load(const RunFiles& run, const fs::path& path, RunDifference& result) {
+  if (run.contents) return run.contents;
   try {
-    return checkpoint::load(path);
+    return std::make_shared<const checkpoint::Checkpoint>(checkpoint::load(path));
   } catch (const Error& error) {
     result.unknown.push_back(error.what());
-    return std::nullopt;
+    return nullptr;
   }
 }
 
@@ -93,11 +96,13 @@ constexpr std::array kNeverOptions{"resume",
                                    "on-mismatch",
                                    "stall-timeout",
                                    "abort-timeout"};
-constexpr std::array kNeverKeys{"options",         "step",       "offset",        "epoch",
-                                "schedule_epochs", "evaluation", "evaluation_due"};
+// What of a run's metadata can change bits; all else tells which run it was, where it stood and how it came out.
+constexpr std::array kCauseKeys{"program",  "seed",         "train_samples", "global_batch", "ranks",
+                                "threads",  "instructions", "blas",          "kernels",      "lockstep",
+                                "compiler", "mpi",          "optimizer"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
-constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb", "no-share-weights",
-                                  "shard-optimizer", "sharing-domain", "eval-every"};
+constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb",  "no-share-weights",
+                                  "shard-optimizer", "sharing-domain", "eval-every", "limit-eval"};
 constexpr std::array kFreeKeys{"ranks"};
 
 bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
@@ -129,13 +134,10 @@ std::vector<std::string> causes(const std::string& left, const std::string& righ
     }
     lines = train::differences(mine.dump(), theirs.dump(), "in the first", "in the second");
   }
-  for (nlohmann::json* metadata : {&a, &b}) erase(*metadata, kNeverKeys);
-  nlohmann::json keys = a;
-  keys.update(b);
-  for (const auto& item : keys.items()) {
-    const std::string x = a.contains(item.key()) ? a[item.key()].dump() : "not recorded";
-    const std::string y = b.contains(item.key()) ? b[item.key()].dump() : "not recorded";
-    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", item.key(), x, y));
+  for (const char* key : kCauseKeys) {
+    const std::string x = a.contains(key) ? a[key].dump() : "not recorded";
+    const std::string y = b.contains(key) ? b[key].dump() : "not recorded";
+    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", key, x, y));
   }
   return lines;
 }
@@ -159,10 +161,11 @@ std::vector<Pair> common_checkpoints(const RunFiles& left, const RunFiles& right
 }
 
 // By rising step, up to the first difference; what both were told comes from the last pair that was read.
-void compare_checkpoints(const std::vector<Pair>& pairs, RunDifference& result) {
+void compare_checkpoints(const RunFiles& left, const RunFiles& right, const std::vector<Pair>& pairs,
+                         RunDifference& result) {
   for (const Pair& pair : pairs) {
-    const auto mine = load(pair.left, result);
-    const auto theirs = mine ? load(pair.right, result) : std::nullopt;
+    const Contents mine = load(left, pair.left, result);
+    const Contents theirs = mine ? load(right, pair.right, result) : nullptr;
     if (!theirs) continue;
     ++result.checkpoints;
     result.causes = causes(mine->metadata, theirs->metadata);
@@ -194,7 +197,8 @@ RunFiles::RunFiles(const fs::path& given) : path(given) {
     return;
   }
   is_file = true;
-  checkpoints[step_of(checkpoint::load(path), path)] = path;
+  contents = std::make_shared<const checkpoint::Checkpoint>(checkpoint::load(path));
+  checkpoints[step_of(*contents, path)] = path;
 }
 
 std::int64_t RunDifference::first_step() const {
@@ -206,7 +210,7 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
   RunDifference result;
   compare_hashes(left, right, result);
   const std::vector<Pair> pairs = common_checkpoints(left, right);
-  compare_checkpoints(pairs, result);
+  compare_checkpoints(left, right, pairs, result);
   if (result.saved && !result.hashes && result.last_equal && *result.last_equal >= result.saved->step) {
     result.unknown.push_back(fmt::format(
         "how the checkpoints of step {} came to differ: the hash logs agree there, so one was changed afterwards",
@@ -219,10 +223,11 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
     result.unknown.push_back(fmt::format("no checkpoint of a common step from {} on: {}", result.hashes->step, have));
   // Without a common step, the newest of each still tell how the runs were started.
   if (result.checkpoints == 0 && !result.equal() && !left.checkpoints.empty() && !right.checkpoints.empty()) {
-    const auto mine = load(left.checkpoints.rbegin()->second, result);
-    const auto theirs = load(right.checkpoints.rbegin()->second, result);
+    const Contents mine = load(left, left.checkpoints.rbegin()->second, result);
+    const Contents theirs = load(right, right.checkpoints.rbegin()->second, result);
     if (mine && theirs) result.causes = causes(mine->metadata, theirs->metadata);
   }
+  if (result.equal()) result.causes.clear();  // of nothing
   return result;
 }
 

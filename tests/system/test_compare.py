@@ -5,7 +5,7 @@ import shutil
 import unittest
 
 import support
-from support import checkpoints, program
+from support import checkpoints, program, ranks
 
 MLP = ["--model", "mlp", "--limit-train", 320, "--limit-eval", 32, "--global-batch", 64, "--epochs", 0, "--schedule", "constant", "--lr", 0.05,
        "--threads", 1, "--loaders", 0, "--eval-every", 0, "--checkpoint-every", 0, "--checkpoint-every-steps", 4, "--keep", 0, "--quiet"]
@@ -67,6 +67,19 @@ class Runs(support.SystemTest):
         names = {cause.split(":")[0] for cause in found["causes"]}
         self.assertLessEqual({"--shards", "--allreduce", "--overlap", "--bucket-mb", "--no-share-weights"}, names)
         self.assertFalse(names & {"--log-every", "--keep", "evaluation"})
+
+    def test_which_run_it_was_is_no_cause(self):
+        # Other ids, places, lengths and numbers of ranks (shards are equal), and the same bits: nothing has a cause.
+        left, right = self.train("a", "--shards", 2), self.scratch / "b"
+        self.succeed(ranks(2, program("train_mnist", *MLP, "--max-steps", 8, "--hash-every", 1, "--shards", 2, "--limit-eval", 16,
+                                      "--label-smoothing", 0, "--step-gamma", 0.5, "--schedule", "step", "--output", right)))
+        self.assertNotEqual(json.loads((left / "run.json").read_text()), json.loads((right / "run.json").read_text()))
+        _, found = self.compare(left, right, 0)
+        self.assertEqual(found["causes"], [], "of runs that are equal")
+        # Of what differs, the cause is what was asked for alone, also where files of two steps are compared.
+        other = self.train("c", "--shards", 2, "--lr", 0.06)
+        _, found = self.compare(checkpoints(left)[0], checkpoints(other)[1], 1)
+        self.assertEqual(found["causes"], ["--lr: 0.05 in the first, 0.06 in the second"])
 
     def test_resuming_takes_later_lines_out(self):
         left = self.train("a")
