@@ -23,7 +23,7 @@ struct RunFiles {
   bool is_file = false;
   std::optional<std::filesystem::path> hashes = {};
   std::map<std::int64_t, std::filesystem::path> checkpoints = {};  // by step
-  std::shared_ptr<const checkpoint::Checkpoint> contents = {};      // of a file, which was read to know its step
+  std::shared_ptr<const checkpoint::Checkpoint> contents = {};     // of a file, which was read to know its step
 };
 
 // The same step in both runs, and where it differs.
