@@ -41,8 +41,13 @@ TEST(Shards, TrainingReallyHappens) {
   const auto rig = run_task(world(), task);
   EXPECT_LT(rig->losses.back(), 0.3 * rig->losses.front());
   rig->loader->seek({});
-  const train::Totals totals = rig->trainer->evaluate(*rig->loader);
+  std::int64_t reached = 0;  // by all ranks, as each is told
+  const train::Totals totals = rig->trainer->evaluate(*rig->loader, [&reached](std::int64_t samples) {
+    EXPECT_GT(samples, reached);
+    reached = samples;
+  });
   EXPECT_EQ(totals.samples, task.samples);
+  EXPECT_EQ(reached, task.samples);
   EXPECT_GT(totals.fraction("correct"), 0.9);
 }
 

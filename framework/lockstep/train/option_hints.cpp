@@ -58,9 +58,13 @@ std::vector<std::string> names_of(const CLI::App& app) {
 // What `app` does not know, in the order of the command line. What follows an unknown option is taken for its value.
 std::vector<std::string> not_expected(const CLI::App& app) {
   std::vector<std::string> found;
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (std::string& text : not_expected(*command)) found.push_back(std::move(text));
+  }
   bool after_option = false;
   for (const std::string& argument : app.remaining()) {
-    const bool option = argument.size() > 1 && argument.front() == '-' && argument != "--";
+    if (argument == "--") continue;
+    const bool option = argument.size() > 1 && argument.front() == '-';
     if (option) {
       const std::string shown = argument.substr(0, argument.find('='));
       const std::size_t dashes = std::min(shown.find_first_not_of('-'), shown.size());
@@ -71,9 +75,6 @@ std::vector<std::string> not_expected(const CLI::App& app) {
       found.push_back(fmt::format("unexpected argument '{}'", argument));
     }
     after_option = option && argument.find('=') == argument.npos;
-  }
-  for (const CLI::App* command : app.get_subcommands()) {
-    for (std::string& text : not_expected(*command)) found.push_back(std::move(text));
   }
   return found;
 }
