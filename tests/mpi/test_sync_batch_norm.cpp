@@ -210,7 +210,9 @@ TEST(SyncBatchNorm, OnlookersKnowThatAnotherRankFailed) {
     }
   });
   EXPECT_EQ(is_of_peer, !fails) << error;
-  if (fails) EXPECT_NE(error.find("no field 'image'"), std::string::npos) << error;
+  if (fails) {
+    EXPECT_NE(error.find("no field 'image'"), std::string::npos) << error;
+  }
 }
 
 // Two ranks with one sample each are enough; one sample of all ranks together is not.

@@ -115,7 +115,7 @@ TEST(Profile, NamesKeepWhatTellsThemApart) {
   expect(2, 2, "batch_", "gradient");
   expect(0, 3, "jit_wino_4x3:", "");
   expect(1, 3, "jit_1x1:", "core");
-  expect(2, 3, "brgconv:", "amx_bf16");
+  expect(2, 3, "brgconv:", "_bf16");
 }
 
 TEST(Profile, NamesThatFitAreWhole) {
