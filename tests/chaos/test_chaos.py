@@ -1,6 +1,7 @@
 """Jobs that are killed in all ways under `lockstep run`: each ends with the weights of one that nothing disturbed, bit
-for bit, and leaves no process behind."""
+for bit, and leaves no process behind. And two jobs whose outputs are swapped under them: neither finds its way into the other's run."""
 
+import json
 import os
 import random
 import re
@@ -40,9 +41,10 @@ class ChaosTest(support.SystemTest):
     def start(self, command, environment_=None):
         return super().start(command, environment_ or environment())
 
-    def undisturbed(self, training=TRAINING):
-        output = self.scratch / "undisturbed"
-        self.finish(self.start(job(2, output, training)), 100)
+    def undisturbed(self, training=TRAINING, name="undisturbed"):
+        output = self.scratch / name
+        result = self.finish(self.start(job(2, output, training)))
+        self.assertEqual(result.status, 0, result)
         return self.result(output)
 
     def result(self, output):
@@ -65,7 +67,7 @@ class FaultPoints(ChaosTest):
     def test_ten_kills(self):
         expected = self.undisturbed()
         words = [f"{point}:kill:rank={rank}:at={at}:once={self.scratch}/fired{i}" for i, (point, rank, at) in enumerate(self.FAULTS)]
-        result = self.finish(self.start(supervised(job(3, self.output)), environment(LOCKSTEP_FAULT=" ".join(words))), 250)
+        result = self.finish(self.start(supervised(job(3, self.output)), environment(LOCKSTEP_FAULT=" ".join(words))), 2 * support.LIMIT)
         self.assertEqual(result.status, 0, result)
         self.assertEqual(len(list(self.scratch.glob("fired*"))), len(self.FAULTS), result)
         self.assertEqual(self.starts(), len(self.FAULTS) + 1, self.said())
@@ -107,7 +109,7 @@ class RandomKills(ChaosTest):
         """A kind, and the process to kill now; None when the job was over first."""
         kind = random_.choice(["rank", "mpirun", "write"])
         instant = time.monotonic() + random_.expovariate(1 / 0.7)
-        number, deadline, left = random_.randrange(4), time.monotonic() + 60, self.unfinished()
+        number, deadline, left = random_.randrange(4), time.monotonic() + support.LIMIT, self.unfinished()
         while process.poll() is None and time.monotonic() < deadline:
             if time.monotonic() >= instant and (kind != "write" or self.unfinished() - left):
                 ranks, launcher = self.ranks_and_launcher()
@@ -130,7 +132,7 @@ class RandomKills(ChaosTest):
                 done[kind] += 1
             except ProcessLookupError:
                 pass
-        result = self.finish(process, 250)
+        result = self.finish(process, 2 * support.LIMIT)
         self.assertEqual(result.status, 0, result)
         return done
 
@@ -148,6 +150,123 @@ class RandomKills(ChaosTest):
             print(f"run {run}: {done}", flush=True)
         print(f"seed {seed}: {sum(total.values())} kills in {run} runs ({total}), {STEPS} steps each: weights and metrics bit for bit "
               "those of the undisturbed run", flush=True)
+
+
+class SwappedOutputs(ChaosTest):
+    """Two jobs that differ in their seed, so that each checkpoint and each loss tells whose it is, and folders that change places under them. A
+    job may follow its folder, go on under a name of its own, or stop with a message: what it may not do is write into the other's run."""
+    SEEDS = {"first": 1, "second": 2}
+
+    def training(self, name):
+        return [*TRAINING, "--max-steps", self.steps, "--checkpoint-every-steps", self.every, "--keep", 0, "--seed", self.SEEDS[name]]
+
+    def learn_what_is_whose(self, steps, every):
+        self.steps, self.every, self.weights, self.owner = steps, every, {}, {}
+        for name in self.SEEDS:
+            _, self.weights[name], losses = self.undisturbed(self.training(name), f"undisturbed-{name}")
+            self.owner.update(dict.fromkeys(losses, name))
+        self.assertEqual(len(self.owner), 2 * steps, "no loss is the same in both")
+        self.trained = self.scratch / "trained"
+        self.trained.mkdir()
+
+    def begin(self, held_at, options=None):
+        """Both jobs, when both have come to that step, before which they are held until go() is called."""
+        jobs = {}
+        for name in self.SEEDS:
+            command = job(2, self.trained / name, self.training(name))
+            jobs[name] = self.start(supervised(command, *options) if options else command,
+                                    environment(LOCKSTEP_FAULT=f"step.begin:sleep=900:at={held_at}:until={self.trained}/go"))
+        for name, process in jobs.items():
+            file = self.trained / name / "metrics.jsonl"
+            self.wait_for(process, lambda: file.exists() and file.read_text().count("\n") == held_at - 1)
+        return jobs
+
+    def go(self):
+        (self.trained / "go").touch()
+
+    def swap(self):
+        """As a user's slip would: three moves, and between them a path leads nowhere, so that a job may have made it again."""
+        first, second = (self.trained / name for name in self.SEEDS)
+        away = self.trained / f"away{len(list(self.trained.iterdir()))}"
+        for source, target in ((first, away), (second, first), (away, second)):
+            if source.exists() and not target.exists():
+                source.rename(target)
+
+    def owners(self, file):
+        if file.suffix == ".h5":
+            seed = self.state(file)["metadata"]["seed"]
+            return {name for name in self.SEEDS if self.SEEDS[name] == seed}
+        records = [(json.loads(line)["step"], re.search(r'"loss":([^,]*)', line).group(1)) for line in file.read_text().split("\n")[:-1]]
+        return {self.owner[record] for record in records}
+
+    def runs(self):
+        """Who wrote into each run: a folder's checkpoints and metrics; those that a later start has set aside apart."""
+        found = {}
+        for file in sorted([*self.trained.rglob("step-*.h5"), *self.trained.rglob("metrics*.jsonl")]):
+            part = file.parent if file.suffix == ".h5" else file  # checkpoints or metrics.jsonl; with a number where they were set aside
+            run = part.parent if part.name in ("checkpoints", "metrics.jsonl") else part
+            found.setdefault(str(run.relative_to(self.trained)), set()).update(self.owners(file))
+        return found
+
+    def expect_each_its_own(self, jobs):
+        results = {name: self.finish(process, 2 * support.LIMIT) for name, process in jobs.items()}
+        self.expect_no_process()
+        runs = self.runs()
+        said = "\n".join([f"runs: {runs}", *(f"{name}: {result}" for name, result in results.items()),
+                          *(f"{log}:\n{log.read_text()[-3000:]}" for log in self.trained.rglob("rank-0000.log"))])
+        for run, owners in runs.items():
+            self.assertEqual(len(owners), 1, f"{run} holds what both wrote\n{said}")
+        for name, result in results.items():
+            if result.status == 0:
+                last = [self.state(file) for file in self.trained.rglob(f"step-{self.steps:010}.h5")]
+                mine = [state["tensors"] for state in last if state["metadata"]["seed"] == self.SEEDS[name]]
+                self.assertEqual(mine, [self.weights[name]] * len(mine), said)
+                self.assertTrue(mine, f"{name} has left no weights\n{said}")
+            else:
+                self.assertIn(str(self.trained / name), result.output, f"{name} does not say what stopped it\n{said}")
+        return {name: result.status for name, result in results.items()}
+
+    def test_once_in_mid_run(self):
+        self.learn_what_is_whose(STEPS, 3)
+        jobs = self.begin(6)
+        for name, process in jobs.items():
+            self.wait_for(process, lambda: [p.name for p in checkpoints(self.trained / name)] == [f"step-{3:010}.h5"])
+        self.swap()
+        self.go()
+        print(self.expect_each_its_own(jobs), flush=True)
+
+    def test_at_any_time(self):
+        """LOCKSTEP_CHAOS_SWAPS times (3 unless set): of each pair of jobs once before the first checkpoint, then at instants drawn from a seed. Every
+        other pair runs under `lockstep run`, and a rank of it is killed."""
+        wanted, seed = int(os.environ.get("LOCKSTEP_CHAOS_SWAPS", 3)), int(os.environ.get("LOCKSTEP_CHAOS_SEED", 1))
+        self.learn_what_is_whose(297, 9)  # not the end of an epoch, after which a run may go on with another seed
+        random_, swaps, pairs = random.Random(seed), 0, 0
+        while swaps < wanted:
+            pairs += 1
+            jobs, done = self.begin(2, ["--max-restarts", 3] if pairs % 2 == 0 else None), 1
+            self.swap()
+            self.go()
+            while swaps + done < wanted and done < 5:
+                time.sleep(random_.expovariate(1 / 0.3))
+                if any(process.poll() is not None for process in jobs.values()):
+                    break
+                if pairs % 2 == 0 and done == 1:
+                    self.kill_a_rank(random_.choice(list(self.SEEDS)))
+                self.swap()
+                done += 1
+            print(f"pair {pairs}: {done} swaps, {self.expect_each_its_own(jobs)}", flush=True)
+            swaps += done
+            self.trained.rename(self.scratch / f"trained{pairs}")
+            self.trained.mkdir()
+        print(f"seed {seed}: {swaps} swaps under {pairs} pairs of jobs: no run holds what another wrote", flush=True)
+
+    def kill_a_rank(self, name):
+        for pid in processes_with(str(self.trained / name)):
+            try:
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "train_mnist":
+                    return os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended meanwhile
 
 
 if __name__ == "__main__":
