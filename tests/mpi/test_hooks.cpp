@@ -49,6 +49,31 @@ TEST(MpiHook, SumsBucketsThatAreUnderWayTogether) {
   }
 }
 
+// With two ranks there is one order of summation. With more the bits are the MPI library's, but the same on all ranks.
+TEST(MpiHook, AnEngineUpdatesByItsSums) {
+  for (const bool thread : {false, true}) {
+    MpiAllreduceHook hook;
+    const EngineCase c{.domains = grouping("single ranks", [](int r) { return r; }).domains,
+                       .options = {.thread = thread, .reduction = {.hook = &hook}}};
+    EngineRig rig(c);
+    EngineReference<float> reference(c);
+    for (std::int64_t step = 0; step < 3; ++step) {
+      rig.run_step(step);
+      reference.run_step(step);
+      const std::string what = fmt::format("thread {}, step {}", thread, step);
+      reference.expect_sums(rig, what);
+      if (world().size() <= 2) reference.expect_values(rig, what);
+      for (std::size_t p = 0; p < kParameters.size(); ++p) {
+        const Tensor mine = rig.store().read(fmt::format("p{}", p));
+        std::vector<float> roots(mine.data<float>().begin(), mine.data<float>().end());
+        world().broadcast(roots);
+        expect_equal<float>(mine.data<float>(), roots, what);
+        for (std::size_t i = 0; i < roots.size(); ++i) ASSERT_NEAR(roots[i], reference.values[p][i], 1e-4) << what;
+      }
+    }
+  }
+}
+
 TEST(TopK, SendsTheLargestAndKeepsTheRest) {
   TopKHook hook(0.25);
   hook.begin(world(), std::array{kElements});

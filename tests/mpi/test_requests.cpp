@@ -74,9 +74,8 @@ TEST(Requests, ARankThatFailsInAnEvaluationIsNotWaitedFor) {
     ADD_FAILURE() << "the evaluation ended as if nothing had happened";
   } catch (const PeerError& error) {
     EXPECT_NE(world().rank(), last) << error.what();
-    EXPECT_NE(std::string(error.what()).find(fmt::format("local rank {} of this node has failed", last)),
-              std::string::npos)
-        << error.what();
+    // Perhaps of another onlooker, who has failed for the same reason.
+    EXPECT_NE(std::string(error.what()).find("of this node has failed"), std::string::npos) << error.what();
   } catch (const Error& error) {
     EXPECT_EQ(world().rank(), last) << "an onlooker's error: " << error.what();
   }
