@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "tools/supervisor/prober.h"
+#include "tools/supervisor/proc_file.h"
 #include "tools/supervisor/process.h"
 
 namespace lockstep::supervisor {
@@ -32,6 +33,13 @@ class Traces : public testing::Test {
   const std::string job_ = fmt::format("{:x}", number_), other_ = fmt::format("{:x}", number_ ^ 0x20000000U);
   std::vector<fs::path> made_;
 };
+
+// As one of a process that ends between open() and read().
+TEST(ProcFile, OneThatCannotBeReadIsEmpty) {
+  EXPECT_EQ(proc_file("/proc/self/mem"), "");
+  EXPECT_EQ(proc_file("/proc/none/stat"), "");
+  EXPECT_NE(proc_file("/proc/self/stat"), "");
+}
 
 // A file that is mapped here, as by a job with the same number that lives.
 class Mapped {

@@ -31,8 +31,8 @@ class SupervisorTest(support.SystemTest):
     def script(self, text):
         """A job that runs `text` in a shell: $count is the number of this start, $out the output folder."""
         path = self.scratch / "job.sh"
-        path.write_text(f"#!/bin/sh\nout={self.output}\nmkdir -p $out/checkpoints\necho \"$@\" >> $out/starts\n"
-                        f"count=$(wc -l < $out/starts)\n{text}\n")
+        path.write_text(f"#!/bin/sh\nout={self.output}\nmkdir -p $out/checkpoints\necho \"$@\" >> {self.scratch}/starts\n"
+                        f"count=$(wc -l < {self.scratch}/starts)\n{text}\n")
         path.chmod(0o755)
         return [str(path), "--output", str(self.output)]
 
@@ -40,7 +40,7 @@ class SupervisorTest(support.SystemTest):
         return self.run_command(program("lockstep", "run", "--backoff", 0.01, *options, "--", *command), limit)
 
     def starts(self):
-        return (self.output / "starts").read_text().splitlines()
+        return (self.scratch / "starts").read_text().splitlines()
 
 
 class Ends(SupervisorTest):
@@ -54,7 +54,7 @@ class Ends(SupervisorTest):
 
     def test_final_ends(self):
         for status in (0, 2, STOPPED, UNTRUSTED):
-            (self.output / "starts").unlink(missing_ok=True)
+            (self.scratch / "starts").unlink(missing_ok=True)
             result = self.supervise(self.script(f"exit {status}"))
             self.assertEqual((result.status, len(self.starts())), (status, 1), result)
 
@@ -113,7 +113,7 @@ class Ends(SupervisorTest):
     def test_a_start_that_hangs(self):
         result = self.supervise(self.script("[ $count = 1 ] && sleep 1000; exit 0"), "--start-timeout", 5)
         self.assertEqual((result.status, len(self.starts())), (0, 2), result)
-        self.assertIn(f"no rank wrote to {self.output}/logs within 5 s", result.stderr)
+        self.assertIn(f"the job wrote nothing in {self.output}, and printed nothing, within 5 s", result.stderr)
         self.expect_no_process()
 
     def test_who_failed_is_named(self):
@@ -174,17 +174,10 @@ class Ends(SupervisorTest):
 
     def test_a_job_that_shows_life_has_started(self):
         """Without logs of ours, as of a program that has a Trainer and no Session."""
-        for life in ("echo > $out/checkpoints/mine.bin", "echo > $out/own.txt", "echo started", "echo started >&2"):
-            result = self.supervise(self.script(f"{life}; sleep 3; exit 0"), "--start-timeout", 1)
+        for life in ("echo > $out/checkpoints/mine.bin", "echo started", "echo started >&2"):
+            result = self.supervise(self.script(f"{life}; sleep 7; exit 0"), "--start-timeout", 5)
             self.assertEqual((result.status, len(self.starts())), (0, 1), f"{life}\n{result}")
-            (self.output / "starts").unlink()
-
-    def test_a_job_that_shows_none_is_ended(self):
-        job = self.script("")
-        Path(job[0]).write_text("#!/bin/sh\nexec sleep 1000\n")
-        result = self.supervise(job, "--start-timeout", 1, "--max-restarts", 0)
-        self.assertEqual(result.status, 137, result)
-        self.assertIn("and printed nothing, within 1 s", result.stderr)
+            (self.scratch / "starts").unlink()
 
 
 class Streams(SupervisorTest):
@@ -232,7 +225,7 @@ class LeftBehind(SupervisorTest):
 
     def test_the_job_ends_with_its_supervisor(self):
         process = self.start(program("lockstep", "run", "--", *self.script("exec sleep 1000")))
-        self.wait_for(process, lambda: (self.output / "starts").exists())
+        self.wait_for(process, lambda: (self.scratch / "starts").exists())
         children = list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
         self.assertEqual(len(children), 1)
         process.kill()
@@ -284,7 +277,7 @@ class Signals(SupervisorTest):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             result = self.ask(f"trap 'exit {STOPPED}' USR2\n{self.WAIT}", number)
             self.assertEqual((result.status, len(self.starts())), (STOPPED, 1), result)
-            (self.output / "starts").unlink()
+            (self.scratch / "starts").unlink()
             (self.output / "ready").unlink()
             (self.output / "logs" / "rank-0000.log").unlink()
 
@@ -384,7 +377,7 @@ class Hosts(SupervisorTest):
         self.down("second")
         process = self.start(program("lockstep", "run", "--backoff", 0.05, "--probe-timeout", 60, *options, "--", *command))
         self.wait_for(process, lambda: (self.output / "logs" / "supervisor.log").exists() and self.log().count(reason) >= 2)
-        self.assertFalse((self.output / "starts").exists())
+        self.assertFalse((self.scratch / "starts").exists())
         (self.scratch / "down.second").unlink()
         self.assertEqual(self.finish(process).status, 0)
         self.assertEqual(len(self.starts()), 1)

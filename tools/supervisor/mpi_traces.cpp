@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include "tools/supervisor/descendants.h"
+#include "tools/supervisor/proc_file.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -28,11 +28,6 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-std::string contents(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 // The file of a line of /proc/PID/maps: "7f00-7f20 rw-s 0000 00:01 42   /dev/shm/name".
 std::string_view mapped_file(std::string_view line) {
   const std::size_t at = line.find('/');
@@ -41,7 +36,7 @@ std::string_view mapped_file(std::string_view line) {
 
 template <class Visit>
 void each_mapped_file(const fs::path& process, Visit visit) {
-  std::ifstream maps(process / "maps");
+  std::istringstream maps(proc_file(process / "maps"));
   for (std::string line; std::getline(maps, line);) {
     if (const std::string_view file = mapped_file(line); !file.empty()) visit(file);
   }
@@ -93,7 +88,7 @@ bool names_job(std::string_view name, const std::string& job) {
 void MpiTraces::look() {
   for (const pid_t pid : descendants()) {
     const fs::path process = "/proc/" + std::to_string(pid);
-    const std::string environment = contents(process / "environ");
+    const std::string environment = proc_file(process / "environ");
     for (std::size_t at = 0; at < environment.size();) {
       const std::string_view variable(environment.c_str() + at);
       at += variable.size() + 1;

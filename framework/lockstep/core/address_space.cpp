@@ -1,5 +1,6 @@
 #include "lockstep/core/address_space.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -43,6 +44,12 @@ AddressSpace address_space() {
   return {.limit = limit.rlim_cur, .used = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))};
 }
 
+void spare_address_space() {
+#ifdef __GLIBC__
+  if (address_space().limit != 0) mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 void check_address_space(const char* what, std::size_t needed) {
   const AddressSpace space = address_space();
   check(refuses_at_start() || space.limit == 0 || space.limit >= kLeastAddressSpace, "memory",
@@ -50,7 +57,7 @@ void check_address_space(const char* what, std::size_t needed) {
         mebibytes(space.limit), mebibytes(kLeastAddressSpace));
   check(space.left() >= needed, "memory",
         "the address space of this process is limited to {} MiB (ulimit -v), of which {} MiB are in use before {}, "
-        "which needs some {} MiB; expected a higher limit, or none",
+        "which takes some {} MiB; expected a higher limit, or none",
         mebibytes(space.limit), mebibytes(space.used), what, mebibytes(needed));
 }
 

@@ -22,6 +22,10 @@ AddressSpace address_space();
 // shared library itself.
 bool refuses_at_start();
 
+// Where there is a limit: one heap for all threads from now on. The C library would reserve 64 MiB of addresses and
+// more for each, and what is left for others would differ from run to run. For programs, before they start threads.
+void spare_address_space();
+
 // Throws Error if less than `needed` is left; `what` needs it: "MPI_Init".
 void check_address_space(const char* what, std::size_t needed);
 

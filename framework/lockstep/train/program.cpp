@@ -50,6 +50,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
+    spare_address_space();
     check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));

@@ -19,6 +19,8 @@
 namespace lockstep::train {
 namespace {
 
+// oneDNN 2.6 crashes where it is initialised without memory; a small model takes half as much.
+constexpr std::size_t kKernelNeeds = std::size_t{32} << 20;
 // Stacks and heaps of the threads that write checkpoints: HDF5 1.10 crashes where it is initialised without memory.
 constexpr std::size_t kWriterNeeds = std::size_t{32} << 20;
 constexpr std::int64_t kColdUpdates = 3;  // their memory and caches are not warm yet: a trace begins after them
@@ -96,6 +98,7 @@ void Session::check_last_batch() const {
 
 Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   memory_.before = process_memory().resident;
+  comm::collectively(comm_, [&] { check_address_space("compiling the model", kKernelNeeds); });
   std::vector<data::Field> fields = data_.train->fields();
   for (data::Field& f : fields) {
     if (f.name == "image") f.dtype = dtype_;
