@@ -74,7 +74,7 @@ class Ends(SupervisorTest):
             self.assertEqual(result.stderr.count(f"{log} is {kind}, expected a regular file or none: remove it"), 1, result)
             log.unlink()
         self.assertEqual(precious.read_text(), "keep me")
-        self.assertFalse((self.output / "starts").exists())
+        self.assertFalse((self.scratch / "starts").exists())
 
     def test_gives_up_without_progress(self):
         result = self.supervise(self.script("kill -9 $$"), "--max-restarts", 2)
