@@ -85,6 +85,25 @@ TEST_F(Traces, OfTheOwnJobAloneAreRemoved) {
   EXPECT_EQ(traces.remove(), 0u);
 }
 
+// An mpirun that was killed before it had started any rank.
+TEST_F(Traces, OfALauncherWithoutRanksAreRemoved) {
+  const fs::path top = fs::temp_directory_path() / fmt::format("ompi.traces-{}.0", getpid());
+  made_.push_back(top);
+  MpiTraces traces;
+  fs::path session;
+  {
+    const Process launcher({"sleep", "1000"});
+    traces.look();
+    session = top / fmt::format("pid.{}", launcher.pid());
+    fs::create_directories(session);
+    EXPECT_EQ(traces.remove(), 0u) << "it lives";
+    EXPECT_TRUE(fs::exists(session));
+    traces.look();
+  }
+  EXPECT_EQ(traces.remove(), 1u);
+  EXPECT_FALSE(fs::exists(session));
+}
+
 TEST_F(Traces, AreRemovedOnOtherHostsToo) {
   const fs::path mine = segment("vader_segment.there.0." + job_ + ".1"),
                  window = segment("osc_sm.there." + job_ + ".3.0");

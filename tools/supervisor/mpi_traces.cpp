@@ -87,6 +87,7 @@ bool names_job(std::string_view name, const std::string& job) {
 
 void MpiTraces::look() {
   for (const pid_t pid : descendants()) {
+    processes_.insert(pid);
     const fs::path process = "/proc/" + std::to_string(pid);
     const std::string environment = proc_file(process / "environ");
     for (std::size_t at = 0; at < environment.size();) {
@@ -107,6 +108,14 @@ void MpiTraces::look() {
 
 std::size_t MpiTraces::remove() {
   std::error_code error;
+  for (fs::directory_iterator at(fs::temp_directory_path(error), error), end; !error && at != end;
+       at.increment(error)) {
+    if (!at->path().filename().string().starts_with("ompi.")) continue;
+    for (const int pid : processes_) {
+      const fs::path folder = at->path() / fmt::format("pid.{}", pid);
+      if (is_mine(folder, S_IFDIR)) folders_.insert(folder);
+    }
+  }
   for (fs::directory_iterator at(kSharedMemory, error), end; !error && at != end; at.increment(error)) {
     for (const std::string& job : jobs_) {
       if (names_job(at->path().filename().string(), job)) files_.insert(at->path());
@@ -126,6 +135,7 @@ std::size_t MpiTraces::remove() {
   }
   files_.clear();
   folders_.clear();
+  processes_.clear();
   return removed;
 }
 

@@ -25,6 +25,7 @@ class MpiTraces {
 
  private:
   std::set<std::string> jobs_;
+  std::set<int> processes_;  // one of them may be an mpirun that made its folder and no rank yet
   std::set<std::filesystem::path> files_, folders_;
 };
 
