@@ -87,6 +87,43 @@ TEST(Profile, TheTableFitsItsPageAndShowsTheSlowest) {
   EXPECT_LT(nodes.find("slow  "), nodes.find("layer2")) << nodes;
 }
 
+// The names of oneDNN begin with the algorithm and end with the instruction set.
+TEST(Profile, NamesKeepWhatTellsThemApart) {
+  Profile profile = example();
+  profile.nodes.clear();
+  const auto add = [&](const char* place, const char* op, const char* implementation) {
+    profile.nodes.push_back({place, op, implementation, {10, 0.02, 1e9, 1e7, 0.01}});
+  };
+  add("grad layer4.0.downsample.0", "conv2d_backward_weights", "jit_wino_4x3:avx512_core");
+  add("grad layer4.1.downsample.0", "linear_backward_weights", "jit_1x1:avx512_core");
+  add("again layer4.0.downsample.1", "batch_norm2d_gradient", "brgconv:avx512_core_bf16_amx_bf16");
+  std::istringstream lines(profile_table(profile));
+  std::vector<Words> rows;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 120U) << line;
+    if (line.starts_with("grad ") || line.starts_with("again ")) rows.push_back(words(line));
+  }
+  ASSERT_EQ(rows.size(), 3U);
+  const auto expect = [&](std::size_t row, std::size_t word, const std::string& begin, const std::string& end) {
+    const std::string& name = rows[row][word];
+    EXPECT_TRUE(name.starts_with(begin) && name.ends_with(end)) << name;
+  };
+  expect(0, 1, "layer4.0", ".downsample.0");
+  expect(1, 1, "layer4.1", ".downsample.0");
+  expect(0, 2, "conv2d_", "_weights");
+  expect(1, 2, "linear_", "_weights");
+  expect(2, 2, "batch_", "gradient");
+  expect(0, 3, "jit_wino_4x3:", "");
+  expect(1, 3, "jit_1x1:", "core");
+  expect(2, 3, "brgconv:", "_bf16");
+}
+
+TEST(Profile, NamesThatFitAreWhole) {
+  Profile profile = example();
+  profile.nodes[0].implementation = "jit_wino_4x3:avx512_core_with_more_to_say";
+  EXPECT_EQ(line_of(profile_table(profile), "layer1")[1], profile.nodes[0].implementation);
+}
+
 TEST(Profile, WithoutAStepThereIsAnExplanation) {
   EXPECT_NE(profile_table(Profile{}).find("no step was measured"), std::string::npos);
 }
