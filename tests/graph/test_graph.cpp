@@ -112,6 +112,22 @@ TEST_F(ShapeErrors, OfPerChannelValues) {
          [&] { batch_norm2d(x, value({6}, DType::F64), six, 1e-5); });
 }
 
+// As PyTorch's "Expected more than 1 value per channel when training"; none is legal, and so is evaluation.
+TEST_F(ShapeErrors, OfBatchNormsOfOneValue) {
+  const Value six = value({6});
+  for (const Shape& legal : {Shape{1, 6, 1, 2}, Shape{2, 6, 1, 1}, Shape{0, 6, 1, 1}})
+    batch_norm2d(value(legal), six, six, 1e-5);
+  expect(
+      "[batch_norm2d] layer1.0.conv1: input is (1, 6, 1, 1), one value per channel, whose variance is 0, so that "
+      "nothing "
+      "would be learned; expected at least 2 values per channel in training: more samples for each rank, shard and "
+      "micro-batch, or larger images",
+      [&] {
+        batch_norm2d(value({1, 6, 1, 1}), six, six, 1e-5);
+      });
+  batch_norm2d_inference(value({1, 6, 1, 1}), six, six, six, six, 1e-5);
+}
+
 TEST_F(ShapeErrors, OfPools) {
   const Value x = value({2, 6, 4, 4});
   expect("[max_pool2d] layer1.0.conv1: padding 2x0 must be at most half of the kernel 3x3",
@@ -131,6 +147,11 @@ TEST_F(ShapeErrors, OfElementwiseOps) {
   });
   expect("[multiply] layer1.0.conv1: operands are f32(2) and f64(2): " + kDiffer,
          [&] { value({2}) * value({2}, DType::F64); });
+  expect("[subtract] layer1.0.conv1: operands are f32(2, 3) and f64(2): " + kDiffer, [&] {
+    value({2, 3}) - value({2}, DType::F64);
+  });
+  expect("[add] layer1.0.conv1: operands are f32(2) and i32(2): " + kDiffer,
+         [&] { value({2}) + value({2}, DType::I32); });
   expect("[relu] layer1.0.conv1: input is i32(2), expected a floating type", [&] { relu(value({2}, DType::I32)); });
   expect("[reshape] layer1.0.conv1: input f32(2, 3) has 6 elements, shape (4) expects 4", [&] {
     reshape(value({2, 3}), {4});
@@ -147,11 +168,6 @@ TEST_F(ShapeErrors, OfLosses) {
   });
   expect("[cross_entropy] layer1.0.conv1: label smoothing 1.5 is not in [0, 1]",
          [&] { cross_entropy(logits, value({4}, DType::I32), {.label_smoothing = 1.5}); });
-  expect("[subtract] layer1.0.conv1: operands are f32(2, 3) and f64(2): " + kDiffer, [&] {
-    value({2, 3}) - value({2}, DType::F64);
-  });
-  expect("[add] layer1.0.conv1: operands are f32(2) and i32(2): " + kDiffer,
-         [&] { value({2}) + value({2}, DType::I32); });
   expect("[count_correct] layer1.0.conv1: logits are f32(4), expected (samples, classes)",
          [&] { count_correct(value({4}), value({4}, DType::I32)); });
 }

@@ -193,6 +193,60 @@ TEST(SyncBatchNorm, HasTheSameBitsOnEveryPathOfTheGradients) {
   }
 }
 
+// A rank that waits within a pass throws a PeerError, by which a program tells it from the rank that failed.
+TEST(SyncBatchNorm, OnlookersKnowThatAnotherRankFailed) {
+  const Communicator comm = Communicator::world();
+  Rig rig(comm, whole_batch_task(12));
+  data::Batch batch = rig.loader->next();
+  const bool fails = comm.rank() == comm.size() - 1;
+  if (fails) batch.names[0] = "picture";
+  bool is_of_peer = false;
+  const std::string error = error_of([&] {
+    try {
+      rig.trainer->step(batch, 0.1);
+    } catch (const PeerError&) {
+      is_of_peer = true;
+      throw;
+    }
+  });
+  EXPECT_EQ(is_of_peer, !fails) << error;
+  if (fails) {
+    EXPECT_NE(error.find("no field 'image'"), std::string::npos) << error;
+  }
+}
+
+// Two ranks with one sample each are enough; one sample of all ranks together is not.
+TEST(SyncBatchNorm, OneValueOfAllRanksIsRefused) {
+  const int size = world().size();
+  Task task = whole_batch_task(2);
+  task.samples = 3;
+  task.side = 4;  // the last maps are 1x1
+  const Communicator comm = Communicator::world();
+  Rig rig(comm, task);
+  rig.train(1);
+  const std::string known = error_of([&] { rig.train(1); });  // the epoch's third sample
+  EXPECT_NE(known.find("a batch of 1 sample in "), std::string::npos) << known;
+  const int failures = comm.allreduce(std::int32_t{known != "no error"}, comm::ReduceOp::Sum);
+  EXPECT_EQ(failures, size);
+  // Of streams nobody knows how many samples there will be.
+  rig.loader->seek({});
+  data::Batch batch = rig.loader->next();
+  data::Batch one{.names = batch.names, .fields = {}, .step = {}};
+  for (const Tensor& field : batch.fields) {
+    Tensor& part = one.fields.emplace_back(field.shape().tail().batched(1), field.dtype());
+    if (field.bytes() > 0) std::copy_n(field.raw(), part.bytes(), part.raw());
+  }
+  one.step = {.global_size = 1, .local = {0, 1}, .samples = {0}};
+  const bool has_sample = comm.rank() == 0;
+  const std::string error =
+      error_of([&] { rig.trainer->step(has_sample ? std::optional(std::move(one)) : std::nullopt, 0.1); });
+  EXPECT_NE(error, "no error");  // its own, or that of the first rank to find it
+  const std::vector<std::string> errors = world().allgather_strings(error);
+  EXPECT_TRUE(std::ranges::any_of(errors, [](const std::string& e) {
+    return e.find("one value per channel") != std::string::npos;
+  })) << error;
+}
+
 TEST(SyncBatchNorm, NobodyWaitsForARankThatFailed) {
   const Communicator comm = Communicator::world();
   Rig rig(comm, whole_batch_task(12));

@@ -44,7 +44,7 @@ void GraphCopy::finish() {
   for (const auto& [name, value] : from_.observed()) to_.observe(name, (*this)(value));
   for (RunningStatistics s : from_.statistics()) {
     s.sums = (*this)(s.sums);
-    to_.add(s);
+    to_.add(std::move(s));
   }
 }
 

@@ -43,6 +43,8 @@ struct RunningStatistics {
   double momentum;
   std::int64_t per_sample;  // elements per channel and sample
   Value sums;
+  std::string place = {};     // the norm's module path
+  bool synchronised = false;  // normalises by all ranks' samples, not by those of its own part
 };
 
 class Graph {
@@ -76,7 +78,7 @@ class Graph {
 
   // Keeps a value readable under its full name until a plan of the model runs again.
   void observe(const std::string& name, Value value);
-  void add(RunningStatistics statistics) { statistics_.push_back(statistics); }
+  void add(RunningStatistics statistics) { statistics_.push_back(std::move(statistics)); }
 
   const std::vector<Node>& nodes() const { return nodes_; }
   // The handle of an output that is there.

@@ -91,7 +91,9 @@ Value BatchNorm2d::operator()(Value x) const {
          .batches = &batches_,
          .momentum = config_.momentum,
          .per_sample = x.shape()[2] * x.shape()[3],
-         .sums = out.sums});
+         .sums = out.sums,
+         .place = path(),
+         .synchronised = sync});
   return out.y;
 }
 

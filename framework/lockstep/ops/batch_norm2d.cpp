@@ -48,6 +48,12 @@ BatchNormGradientInputs batch_norm_gradient_inputs(const Op::Request& r, const E
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
   require_batch_norm_inputs(name(), place, inputs, epilogue_.residual);
   const Type& per_channel = inputs[1];
+  const Shape& x = inputs[0].shape;
+  check(x[0] * x[2] * x[3] != 1, name(),
+        "{}: input is {}, one value per channel, whose variance is 0, so that nothing would be learned; expected at "
+        "least "
+        "2 values per channel in training: more samples for each rank, shard and micro-batch, or larger images",
+        place, x.str());
   return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }
 

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // (x, gamma, beta, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C), f64 sums (2C): sum of x, then sum of x^2, per
-// channel).
+// channel). One value per channel is refused, as its y would be beta whatever x is; none is legal.
 class BatchNorm2dOp : public Op {
  public:
   explicit BatchNorm2dOp(double epsilon, Epilogue epilogue = {}) : epsilon_(epsilon), epilogue_(epilogue) {}

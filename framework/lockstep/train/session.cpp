@@ -81,6 +81,13 @@ void Session::open_loaders() {
       image_transforms(options_, data_, dtype_, false), data::LoaderOptions{.threads = threads_.loaders});
 }
 
+// That of an epoch, if the run comes to it: what a batch norm cannot be trained on is said before anything is trained.
+void Session::check_last_batch() const {
+  const std::int64_t rest = data_.train->size() % global_batch(options_, comm_.size());
+  if (rest > 0 && options_.remainder != "drop" && total_steps() >= train_loader_->sampler().steps_per_epoch())
+    trainer_->check_batch(rest);
+}
+
 Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   memory_.before = process_memory().resident;
   std::vector<data::Field> fields = data_.train->fields();
@@ -107,6 +114,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
           .heartbeat = &heartbeat_});
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { open_loaders(); });
+  check_together(comm_, [&] { check_last_batch(); });
   forecast_memory();
   announce();
   resume();

@@ -69,6 +69,7 @@ class Session {
   bool saves_by_itself() const;  // without being asked to
   void open_output();
   void open_loaders();
+  void check_last_batch() const;
   void forecast_memory();
   void announce() const;
   void load_weights();

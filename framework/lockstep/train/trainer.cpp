@@ -11,6 +11,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/train/batch_check.h"
 
 namespace lockstep::train {
 namespace {
@@ -145,7 +146,7 @@ void Trainer::run_leaf(const Local& local, Range leaf) {
     last_plan_ = &plan;
     if (profile_) profile_->begin_run(plan);
     LeafHooks hooks(*this, plan, rows.size(), micro == last);
-    plan.run({engine_->slot(), micro > 0}, hooks);
+    run_on_rows(*local.batch, rows, [&] { plan.run({engine_->slot(), micro > 0}, hooks); });
     hooks.forward_done();  // before, unless everything is frozen or more micro-batches follow
   }
   engine_->end_leaf();
@@ -232,6 +233,7 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
   const Range leaves = world_.my_leaves();
   const std::int64_t begin = part_of(s.global_size, world_.tree.leaves(), leaves.begin).begin;
   const std::int64_t end = part_of(s.global_size, world_.tree.leaves(), leaves.end - 1).end;
+  check_batch(s.global_size);
   check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
         "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin,
         s.local.end, s.global_size, begin, end);
@@ -269,8 +271,9 @@ Totals Trainer::evaluate(data::Loader& loader) {
       for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
         const Range part = part_of(batch.step.global_size, world_.tree.leaves(), leaf);
         if (part.size() == 0) continue;
-        Plan& plan = fill(Mode::Eval, batch, {part.begin - first, part.end - first}, 0);
-        plan.run();
+        const Range rows{part.begin - first, part.end - first};
+        Plan& plan = fill(Mode::Eval, batch, rows, 0);
+        run_on_rows(batch, rows, [&] { plan.run(); });
         add_sums(plan, sums[static_cast<std::size_t>(leaf - leaves.begin)], part.size());
       }
     }

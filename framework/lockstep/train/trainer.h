@@ -82,6 +82,9 @@ class Trainer {
   // Trains one global batch, of which `batch` holds this rank's part (maybe none of it), at this learning rate. The
   // totals are valid until the next step.
   const Totals& step(const data::Batch& batch, double learning_rate);
+  // Throws AgreedError, as step() does then, unless a batch of so many samples over all ranks can be trained: every
+  // part of it gives a batch norm none or at least two values per channel. No communication.
+  void check_batch(std::int64_t samples) const;
   // For streams: each rank trains what it has, an ended stream nothing. No sample on any rank: nothing happens, samples
   // is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);

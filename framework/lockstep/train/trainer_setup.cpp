@@ -9,6 +9,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/parallel/self_test.h"
 #include "lockstep/train/autotune.h"
+#include "lockstep/train/batch_check.h"
 #include "lockstep/train/parallel_choice.h"
 #include "lockstep/train/trainer.h"
 
@@ -70,6 +71,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
         "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
         "run one after the other: expected as many shards as ranks, or none",
         options_.shards, world_.size);
+    check_batch(options_.global_batch);
     for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
@@ -103,6 +105,12 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::check_batch(std::int64_t samples) const {
+  const BatchParts parts{.leaves = world_.tree.leaves(), .accumulate = options_.accumulate};
+  if (const std::string wrong = single_value_norm(statistics_, parts, samples); !wrong.empty())
+    throw comm::AgreedError(wrong);
+}
 
 // What is to be known before memory is laid out.
 Domains Trainer::domains(const nn::Module& module) {

@@ -258,6 +258,10 @@ void batch_norm_moments(const BatchNormView& v, const T* x, double* moments) {
 
 template <class T>
 void batch_norm_statistics(std::int64_t channels, const double* moments, double eps, T* mean, T* inv_std) {
+  check(
+      moments[2 * channels] != 1, "batch_norm2d_sync",
+      "all ranks together have one value per channel, whose variance is 0, so that nothing would be learned; expected "
+      "at least 2 in training");
   const double count = std::max(moments[2 * channels], 1.0);
   for (std::int64_t c = 0; c < channels; ++c) {
     const double average = moments[c] / count;

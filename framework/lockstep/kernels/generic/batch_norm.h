@@ -35,8 +35,9 @@ void batch_norm_mask(const BatchNormView& view, const T* x, const T* dy, const T
                      const T* inv_std, T* g);
 
 // The parts of the two for statistics of more than this view's batch. moments [2 channels + 1] get the sum of x, then
-// of x^2, and the number of elements per channel; statistics makes mean and inv_std of such moments, added up. Gradient
-// sums [2 channels + 1] are those of dy, then of dy (x - mean), and the number; apply wants them added up.
+// of x^2, and the number of elements per channel; statistics makes mean and inv_std of such moments, added up, and
+// throws Error for one element, which has no variance. Gradient sums [2 channels + 1] are those of dy, then of dy (x -
+// mean), and the number; apply wants them added up.
 template <class T>
 void batch_norm_moments(const BatchNormView& view, const T* x, double* moments);
 template <class T>
