@@ -236,7 +236,7 @@ TEST(SyncBatchNorm, OneValueOfAllRanksIsRefused) {
     Tensor& part = one.fields.emplace_back(field.shape().tail().batched(1), field.dtype());
     if (field.bytes() > 0) std::copy_n(field.raw(), part.bytes(), part.raw());
   }
-  one.step = {.samples = {0}, .local = {0, 1}, .global_size = 1};
+  one.step = {.global_size = 1, .local = {0, 1}, .samples = {0}};
   const bool has_sample = comm.rank() == 0;
   const std::string error =
       error_of([&] { rig.trainer->step(has_sample ? std::optional(std::move(one)) : std::nullopt, 0.1); });

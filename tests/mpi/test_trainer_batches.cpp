@@ -45,7 +45,7 @@ TEST(Batch, AWrongLabelIsNamedInAnEvaluationToo) {
   tensors.push_back({"image", Tensor({20, 1, 6, 6}, DType::F32)});
   tensors.push_back({"label", Tensor({20}, DType::I32)});
   tensors.back().tensor.data<std::int32_t>()[13] = -1;
-  const data::TensorDataset dataset(std::move(tensors), 5);
+  const data::TensorDataset dataset(std::move(tensors));  // which does not know how many classes there are
   data::Loader loader(dataset, rig.trainer->sampler(dataset, {.shuffle = false}), {}, {.threads = 0});
   EXPECT_EQ(
       error_of([&] { rig.trainer->evaluate(loader); }),
