@@ -21,7 +21,8 @@ TEST(Descendants, AChildIsOneUntilItHasEnded) {
   }
   const auto is_found = [&] { return std::ranges::count(descendants(), child) == 1; };
   EXPECT_TRUE(is_found());
-  std::ifstream stat("/proc/" + std::to_string(child) + "/stat"), read_later("/proc/" + std::to_string(child) + "/stat");
+  std::ifstream stat("/proc/" + std::to_string(child) + "/stat"),
+      read_later("/proc/" + std::to_string(child) + "/stat");
   const auto status = read_status(stat);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->parent, getpid());
