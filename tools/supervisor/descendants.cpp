@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -22,6 +23,22 @@
 namespace lockstep::supervisor {
 namespace {
 
+struct Status {
+  pid_t parent = 0;
+  char state = 'Z';
+};
+
+// Of a process that may end while it is read.
+std::optional<Status> status_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_ends = text.rfind(')');  // the name may hold anything
+  if (name_ends == text.npos) return std::nullopt;
+  Status status;
+  std::istringstream(text.substr(name_ends + 1)) >> status.state >> status.parent;
+  return status;
+}
+
 std::multimap<pid_t, pid_t> children_by_parent() {
   std::multimap<pid_t, pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -29,25 +46,13 @@ std::multimap<pid_t, pid_t> children_by_parent() {
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc{} || end != name.data() + name.size()) continue;
-    std::ifstream file(entry.path() / "stat");
-    const auto status = read_status(file);
+    const auto status = status_of(entry.path());
     if (status && status->state != 'Z') children.emplace(status->parent, pid);
   }
   return children;
 }
 
 }  // namespace
-
-std::optional<ProcessStatus> read_status(std::istream& stat) {
-  // Not by iterators of the buffer: those throw where the process ended after the file was opened.
-  std::string text;
-  std::getline(stat, text, '\0');
-  const std::size_t name_ends = text.rfind(')');  // the name may hold anything
-  if (name_ends == text.npos) return std::nullopt;
-  ProcessStatus status;
-  std::istringstream(text.substr(name_ends + 1)) >> status.state >> status.parent;
-  return status;
-}
 
 void adopt_orphans() {
   check(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER: {}", std::strerror(errno));

@@ -5,19 +5,10 @@
 
 #include <sys/types.h>
 
-#include <istream>
-#include <optional>
 #include <set>
 #include <vector>
 
 namespace lockstep::supervisor {
-
-struct ProcessStatus {
-  pid_t parent = 0;
-  char state = 'Z';
-};
-// From an open /proc/PID/stat; nullopt where the process has ended, also since the file was opened.
-std::optional<ProcessStatus> read_status(std::istream& stat);
 
 // From now on orphans below this process become its children. An Error where the system refuses.
 void adopt_orphans();

@@ -20,9 +20,7 @@ namespace fs = std::filesystem;
 
 std::string process_file(pid_t pid, const char* name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
-  std::string text;  // empty where the process has ended, also since the file was opened
-  std::getline(file, text, '\0');
-  return text;
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 pid_t parent_of(pid_t pid) {
