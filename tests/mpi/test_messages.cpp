@@ -148,7 +148,9 @@ TEST(Messages, NothingArrivesInMemoryWhoseRequestIsGone) {
     given_up.store(1);
   }
   world().barrier();  // rank 0 has sent all of it
-  if (comm.rank() == 1) EXPECT_EQ(std::ranges::count(received, -1.0F), std::ssize(received));
+  if (comm.rank() == 1) {
+    EXPECT_EQ(std::ranges::count(received, -1.0F), std::ssize(received));
+  }
 }
 
 using Values = std::vector<float>;

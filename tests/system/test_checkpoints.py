@@ -153,7 +153,7 @@ class OtherJobs(CheckpointTest):
         self.succeed(self.command("run", "--checkpoint-every-steps", 8, "--keep", 0, "--seed", 2))
         others, before = self.run_id("run"), self.files(output)
         os.kill(stopped, signal.SIGCONT)
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, 0, result)
         after = self.files(output)
         self.assertEqual([name for name in {**before, **after} if before.get(name) != after.get(name)], [], "the other job's files")
@@ -175,7 +175,7 @@ class OtherJobs(CheckpointTest):
         for process in stopped:
             os.kill(process, signal.SIGCONT)
         for process in jobs.values():
-            result = self.finish(process, 60)
+            result = self.finish(process)
             self.assertEqual(result.status, 0, result)
             self.assertEqual(result.output.count(" is no longer the folder of this job "), 1, result)
         for name, seed, other in (("first", 2, "second"), ("second", 1, "first")):

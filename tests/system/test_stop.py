@@ -117,7 +117,7 @@ class Signals(StopTest):
     def test_a_hangup_stops_unless_it_was_ignored(self):
         process, output = self.begin(2, *LONG)
         os.kill(self.rank_processes(output)[1], signal.SIGHUP)
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
         process, output = self.alone(*LONG, preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # nohup
@@ -125,13 +125,13 @@ class Signals(StopTest):
         done = len(metrics(output))
         self.wait_for(process, lambda: len(metrics(output)) > done + 5)
         process.terminate()
-        self.assertEqual(self.finish(process, 60).status, STOPPED)
+        self.assertEqual(self.finish(process).status, STOPPED)
 
     def test_a_parents_mask_makes_nobody_deaf(self):
         every = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
         process, output = self.alone(*LONG, preexec=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, every))
         process.terminate()
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
 
@@ -154,7 +154,7 @@ class FullPipe(StopTest):
         process, output = self.alone(*self.LOUD, stdout=writer)
         os.close(writer)
         self.expect_stop(process, output, lambda: process.pid)
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
         log = self.log(output)
@@ -171,7 +171,7 @@ class FullPipe(StopTest):
         self.expect_stop(process, output, lambda: victims[1])
         self.wait_for(process, lambda: "a signal to stop: checkpoint of step" in self.log(output), 120)
         os.kill(launcher, signal.SIGCONT)
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
 

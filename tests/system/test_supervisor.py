@@ -69,7 +69,7 @@ class Ends(SupervisorTest):
         precious.write_text("keep me")
         for kind, make in (("a symbolic link", lambda: log.symlink_to(precious)), ("a named pipe", lambda: os.mkfifo(log))):
             make()
-            result = self.supervise(self.script("exit 0"), limit=20)
+            result = self.supervise(self.script("exit 0"))
             self.assertNotEqual(result.status, 0, result)
             self.assertEqual(result.stderr.count(f"{log} is {kind}, expected a regular file or none: remove it"), 1, result)
             log.unlink()
@@ -136,10 +136,11 @@ class Ends(SupervisorTest):
         self.assertEqual((second.status, len(self.starts())), (1, 1), second)
         self.assertIn(f"'{self.output}' cannot be supervised, by one supervisor at a time: ", second.stderr)
         self.assertIn(f"process {first.pid} on host ", second.stderr)
-        for _ in range(3):  # the job answers none in good order
+        for _ in range(2):  # the job answers none in good order
             first.terminate()
-            time.sleep(0.3)
-        self.finish(first, 30)
+            self.wait_for(first, lambda: not is_pending(first.pid, signal.SIGTERM))
+        first.terminate()
+        self.finish(first)
         self.assertEqual(self.supervise(self.script("exit 0")).status, 0, "what the first one leaves locks nobody out")
 
     def test_checkpoints_of_another_job_are_no_progress(self):
@@ -252,7 +253,7 @@ class LeftBehind(SupervisorTest):
         others.touch()
         mpirun = next(p for p in support.processes_with(str(self.output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) in ("mpirun", "orterun"))
         os.kill(mpirun, signal.SIGKILL)
-        result = self.finish(process, 60)
+        result = self.finish(process)
         self.assertEqual(result.status, 137, result)
         self.assertIn("files and folders of Open MPI that the job left on this machine, which are removed: ", result.stderr)
         self.assertFalse(session.exists())
@@ -301,7 +302,7 @@ class Signals(SupervisorTest):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.scratch, preexec_fn=deaf, start_new_session=True)
         self.wait_for(process, lambda: (self.output / "ready").exists())
         process.terminate()
-        self.assertEqual(self.finish(process, 30).status, STOPPED)
+        self.assertEqual(self.finish(process).status, STOPPED)
 
     def test_between_two_starts(self):
         process = self.start(program("lockstep", "run", "--backoff", 300, "--", *self.script("exit 1")))
