@@ -18,7 +18,8 @@ TEST(AddressSpace, WhatIsLeft) {
 }
 
 TEST(AddressSpace, ErrorsOfTheLibraryAreSaidInPlainWords) {
-  EXPECT_EQ(explain(std::bad_alloc()), "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less");
+  EXPECT_EQ(explain(std::bad_alloc()),
+            "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less");
   EXPECT_EQ(explain(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))),
             "[threads] a thread could not be started");
   EXPECT_EQ(explain(Error("[conv2d] said already")), "[conv2d] said already");

@@ -225,9 +225,16 @@ TEST(GradientEngine, RanksInDifferentStepsAreTold) {
         rig.engine().end_leaf();
         rig.engine().finish_step();
       });
-      EXPECT_NE(error.find("the number of samples in the step differs"), std::string::npos) << name << ": " << error;
-      EXPECT_NE(error.find("rank 0 has 90"), std::string::npos) << error;
       rig.fail();
+      // Some rank finds it; another may see first that this one has failed.
+      int findings = 0;
+      for (const std::string& said : world().allgather_strings(error)) {
+        if (said.find("has failed") != std::string::npos) continue;
+        ++findings;
+        EXPECT_NE(said.find("the number of samples in the step differs"), std::string::npos) << name << ": " << said;
+        EXPECT_NE(said.find("rank 0 has 90"), std::string::npos) << said;
+      }
+      EXPECT_GE(findings, 1) << name;
       world().barrier();
     }
   }
@@ -239,6 +246,7 @@ TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
   for (const bool thread : {false, true}) {
     EngineRig rig({.domains = one_domain().domains, .options = {.thread = thread}});
     rig.run_step(0);
+    rig.engine().fence();  // all ranks have updated, and so none meets the failure in this step
     if (world().rank() == last) {
       rig.begin(1);
     } else {

@@ -62,10 +62,10 @@ void check_address_space(const char* what, std::size_t needed) {
 }
 
 std::string explain(const std::exception& error) {
-  std::string text =
-      is_lack_of_memory(error)    ? "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less"
-      : is_lack_of_threads(error) ? "[threads] a thread could not be started"
-                                  : error.what();
+  std::string text = is_lack_of_memory(error)
+                         ? "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less"
+                     : is_lack_of_threads(error) ? "[threads] a thread could not be started"
+                                                 : error.what();
   const AddressSpace space = address_space();
   if (space.left() < kScarce && text.find("ulimit -v") == text.npos)
     text += fmt::format(

@@ -73,7 +73,8 @@ void Console::write_line(std::FILE* stream, std::string_view text) {
     if (lost > 0)
       put(stream, fmt::format("({} lines are missing here, as nobody read them; the log file has them)\n", lost));
   }
-  count(put(stream, fmt::format("{}\n", printable_lines(text))));  // one write, so that lines of several processes do not mix
+  count(put(stream,
+            fmt::format("{}\n", printable_lines(text))));  // one write, so that lines of several processes do not mix
   if (!status_.empty() && !stuck_) show();
 }
 

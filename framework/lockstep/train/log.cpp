@@ -121,7 +121,7 @@ checkpoint::FileDescriptor open_log(const LogOptions& options, const fs::path& f
 Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.rank == 0 && !options.quiet) {
   std::shared_ptr<FileSink> file_sink;
   if (!file_.empty()) {
-    file_sink = 
+    file_sink =
         std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
     file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink);
   }

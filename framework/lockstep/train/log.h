@@ -22,8 +22,8 @@ struct LogOptions {
   bool quiet = false;       // console: warnings and errors only
   std::FILE* out = stdout;  // the console's streams; not owned
   std::FILE* err = stderr;
-  std::function<int()> columns{};  // width of the terminal; empty: `out` is asked whether it is one
-  StreamWriterOptions writer{};    // how long the console's reader is waited for
+  std::function<int()> columns{};                      // width of the terminal; empty: `out` is asked whether it is one
+  StreamWriterOptions writer{};                        // how long the console's reader is waited for
   std::shared_ptr<const checkpoint::Folder> folder{};  // `output`, of a caller that holds it open
 };
 

@@ -86,7 +86,7 @@ checkpoint::FileDescriptor open_trace(const std::filesystem::path& path) {
 
 bool write_trace(const comm::Communicator& comm, Trace& trace, checkpoint::FileDescriptor file,
                  const std::filesystem::path& path) {
-  const std::vector<std::string> parts = 
+  const std::vector<std::string> parts =
       comm.gather_strings(events_of(comm, trace).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (!comm.is_root()) return true;
   std::string text = "{\"traceEvents\":[";

@@ -80,7 +80,7 @@ void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* proba
   const T scale = dloss == weight_total ? T(1) : dloss / weight_total;
   const double spread = o.label_smoothing / static_cast<double>(std::max<std::int64_t>(o.classes, 1));
   const T all = static_cast<T>(spread * weight_sum(o.classes, class_weights)), each = static_cast<T>(spread);
-  parallel_for(o.samples, o.classes, [=](std::int64_t begin, std::int64_t end) {
+  parallel_for(o.samples, o.classes, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* p = probabilities + i * o.classes;
       T* d = dlogits + i * o.classes;
