@@ -126,7 +126,6 @@ class Hosts(ClusterTest):
         self.assertEqual(self.finish(server).status, 0)
         self.assertGreater(time.monotonic() - began, 0.9)  # 10 MB at 10 MB/s, less what the bucket holds
 
-
     def test_command_line(self):
         script = Path(hosts.__file__)
         hostfile = self.succeed([script, "up", 2, "--slots", 3, "--rate", "1gbit"]).stdout

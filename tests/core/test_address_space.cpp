@@ -1,6 +1,7 @@
 #include "lockstep/core/address_space.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <limits>
 #include <new>
@@ -25,7 +26,20 @@ TEST(AddressSpace, ErrorsOfTheLibraryAreSaidInPlainWords) {
   EXPECT_EQ(explain(Error("[conv2d] said already")), "[conv2d] said already");
 }
 
-TEST(AddressSpace, EnoughIsNoError) { EXPECT_NO_THROW(check_address_space("a test", 1)); }
+TEST(AddressSpace, WhatIsLeftDecides) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers map more addresses than any limit here";
+#endif
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = std::size_t{64} << 30;
+  if (limit.rlim_cur > before.rlim_max) GTEST_SKIP() << "this process is limited already";
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  EXPECT_NO_THROW(check_address_space("a test", 1));
+  EXPECT_THROW(check_address_space("a test", limit.rlim_cur), Error);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+}
 
 }  // namespace
 }  // namespace lockstep

@@ -176,7 +176,7 @@ class Evaluation(support.SystemTest):
         except OSError:
             pass  # the other side is closed
         os.close(ours)
-        self.assertEqual(process.wait(60), 0, text)
+        self.assertEqual(process.wait(support.LIMIT), 0, text)
         self.assertIn("\revaluation  [ ", text.decode())
         self.assertIn("  0/128", text.decode())
 

@@ -15,7 +15,7 @@ class Errors(support.SystemTest):
         for size in sizes:
             with self.subTest(how, ranks=size):
                 # The scratch folder in the command line is how left processes are found.
-                result = self.run_command(ranks(size, program("system_guarded", how, self.scratch)), 30)
+                result = self.run_command(ranks(size, program("system_guarded", how, self.scratch)))
                 self.assertEqual(result.status, status, result)
                 said = [line for line in result.stderr.splitlines() if line.startswith("system_guarded: ")]
                 self.assertEqual(len(said), times, result)
@@ -55,7 +55,7 @@ class Errors(support.SystemTest):
         self.fails("before-one", (2,), "rank 1 on host")
         self.fails("after", (1, 2), NO_TAPE)
         self.fails("caller", (1, 2), NO_TAPE)
-        alone = self.run_command(program("system_guarded", "before"), 10)
+        alone = self.run_command(program("system_guarded", "before"))
         self.assertEqual((alone.status, alone.stderr), (1, f"system_guarded: {NO_TAPE}\n"), alone)
 
     def test_of_a_trainer_that_outlives_mpi(self):
@@ -65,7 +65,7 @@ class Errors(support.SystemTest):
 
     def test_a_status_of_its_own_stays(self):
         for size in (1, 2):
-            self.assertEqual(self.run_command(ranks(size, program("system_guarded", "status", self.scratch)), 30).status, 75)
+            self.assertEqual(self.run_command(ranks(size, program("system_guarded", "status", self.scratch))).status, 75)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,6 @@ class Signals(StopTest):
         self.assertNotIn(result.status, (0, STOPPED), result)
         self.expect_no_process()
 
-
     def test_a_hangup_stops_unless_it_was_ignored(self):
         process, output = self.begin(2, *LONG)
         os.kill(self.rank_processes(output)[1], signal.SIGHUP)
@@ -143,9 +142,9 @@ class FullPipe(StopTest):
 
     def expect_stop(self, process, output, victim):
         # Far more lines than pipes and queues hold.
-        self.wait_for(process, lambda: "the console takes no text" in self.log(output), 120)
+        self.wait_for(process, lambda: "the console takes no text" in self.log(output))
         done = len(metrics(output))
-        self.wait_for(process, lambda: len(metrics(output)) > done + 2000, 120)
+        self.wait_for(process, lambda: len(metrics(output)) > done + 2000)
         os.kill(victim(), signal.SIGTERM)
 
     def test_of_one_rank(self):
@@ -169,7 +168,7 @@ class FullPipe(StopTest):
         os.kill(launcher, signal.SIGSTOP)
         victims = self.rank_processes(output)
         self.expect_stop(process, output, lambda: victims[1])
-        self.wait_for(process, lambda: "a signal to stop: checkpoint of step" in self.log(output), 120)
+        self.wait_for(process, lambda: "a signal to stop: checkpoint of step" in self.log(output))
         os.kill(launcher, signal.SIGCONT)
         result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)

@@ -15,7 +15,7 @@ struct Graveyard {
   std::vector<Keeper> memory;
 };
 
-// Never destroyed: MPI may be at this memory until the process is gone.
+// Never destroyed: MPI may read or write this memory until the process ends.
 Graveyard& graveyard() {
   static auto* const all = new Graveyard;
   return *all;

@@ -139,8 +139,8 @@ class Communicator {
   // From now on every call on this communicator and its relatives throws, naming `reason`.
   void poison(std::string_view reason) const;
   bool poisoned() const;
-  // Whether MPI may still be at the memory of a message or collective that was given up, on this communicator or a
-  // relative: memory that their messages knew stays until the process ends.
+  // Whether MPI may still read or write the memory of a message or collective that was given up, on this communicator
+  // or a relative: memory that their messages knew stays until the process ends.
   bool has_abandoned() const;
   // Ends all ranks of the job.
   [[noreturn]] void abort(int code) const;

@@ -31,7 +31,7 @@ struct Poison {
   std::mutex mutex;
   std::string reason;
   std::chrono::steady_clock::time_point since;
-  // A message could not be taken back: MPI may be at memory that it knows until the job ends.
+  // A message could not be taken back: MPI may still read or write its memory, until the job ends.
   std::atomic<bool> abandoned{false};
 };
 

@@ -121,21 +121,20 @@ namespace {
 constexpr unsigned kLastSeconds = 5;  // for what stdio holds, and for MPI_Abort
 volatile std::sig_atomic_t last_code = 1;
 
-// A stream that nobody reads, or a launcher that does not answer, must not keep a failed process alive.
-void end_in_time(int code) {
+}  // namespace
+
+void end_in_time(int code, unsigned seconds) {
   last_code = code;
   std::signal(SIGALRM, [](int) { _exit(last_code); });
   sigset_t alarm_alone;
   sigemptyset(&alarm_alone);
   sigaddset(&alarm_alone, SIGALRM);
   pthread_sigmask(SIG_UNBLOCK, &alarm_alone, nullptr);
-  alarm(kLastSeconds);
+  alarm(seconds);
 }
 
-}  // namespace
-
 void abort_job(int code) {
-  end_in_time(code);
+  end_in_time(code, kLastSeconds);
   std::fflush(stdout);
   std::fflush(stderr);
   if (Environment::active()) {

@@ -46,6 +46,10 @@ class Environment {
   int exceptions_at_start_ = 0;
 };
 
+// For a process that has failed: it ends with exit status `code` in that many seconds, whatever it does until then. A
+// stream that nobody reads, or a launcher that does not answer, keeps it alive no longer. Takes SIGALRM over.
+void end_in_time(int code, unsigned seconds);
+
 // Ends every rank of the job with `code` (1 to 255); without MPI, this process. Flushes stdout and stderr first. The
 // last line of a program's main after an error: MPI_Abort is the one way out that leaves no rank waiting. Where
 // flushing or MPI_Abort does not return, SIGALRM ends this process with `code` after five seconds.

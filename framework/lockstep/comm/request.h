@@ -4,7 +4,7 @@
 //
 // A Request that is dropped while active does not wait for other ranks: a receive is taken back; a send, which MPI
 // cannot take back, still arrives. What cannot be taken back and has not completed a second later is left to MPI, with
-// memory that stays (see Keeper). After the Request MPI is not at the caller's memory any more.
+// memory that stays (see Keeper). Once a Request is gone, MPI neither reads nor writes the caller's memory.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace lockstep::comm {
 
 class CommunicatorState;
 
-// Keeps the memory of a message alive as long as MPI may be at it, which may be until the process ends. Messages that
-// are started without one go through memory of the library's: their bytes are copied. An empty one says that the memory
-// stays by itself, as that of a SharedWindow does.
+// Keeps the memory of a message alive as long as MPI may read or write it, which may be until the process ends.
+// Messages that are started without a Keeper go through memory of the library: their bytes are copied. An empty Keeper
+// says that the memory stays without it, as that of a SharedWindow does.
 using Keeper = std::shared_ptr<const void>;
 
 // Memory that nobody frees any more: an owner's that ends when Communicator::has_abandoned().

@@ -50,8 +50,9 @@ class MpiAllreduceHook : public BucketHook {
 };
 
 // Each rank sends the part of the gradient that is largest and keeps the rest for the next step: top-k with error
-// feedback (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", 2018, algorithm 1). Of a gradient that is not
-// finite what is not is sent, so that every rank's guards see it, and nothing of it is kept.
+// feedback (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", 2018, algorithm 1). If a gradient has
+// elements that are not finite, those are sent, so that the guards of all ranks see them, and the rest of that gradient
+// is discarded.
 class TopKHook : public BucketHook {
  public:
   explicit TopKHook(double part);  // of the elements of a bucket, at least one of them; in (0, 1]

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/slice_exchange.h"
 
+#include <algorithm>
 #include <array>
 
 namespace lockstep {
@@ -26,7 +27,8 @@ void SliceExchange::start(const Work& work) {
   const std::int64_t width = size_of(element_);
   const auto line = static_cast<std::size_t>((mine.size() * width + 63) / 64 * 64);
   if (tree_.order.size() * line > capacity_) {
-    capacity_ = tree_.order.size() * line;
+    // What was there stays with the transport: by doubling, all of it together is no more than the last.
+    capacity_ = std::max(2 * capacity_, tree_.order.size() * line);
     memory_ = allocate_aligned(capacity_);
     transport_.keep(memory_);
   }

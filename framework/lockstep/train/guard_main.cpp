@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/core/stream_writer.h"
 #include "lockstep/train/command_line_error.h"
 #include "lockstep/train/guards.h"
 #include "lockstep/train/signals.h"
@@ -94,8 +94,7 @@ std::string words_of(const Failure& failure) try {
   return {};
 }
 
-// One line in one write, so that lines of ranks and threads do not mix. A reader that stands still is waited for only
-// a second.
+// One line in one write, so that lines of ranks and threads do not mix.
 void say(const Failure& failure, int rank) {
   std::array<char, HOST_NAME_MAX + 64> where{};
   if (rank >= 0 && !failure.is_agreed) {
@@ -109,9 +108,11 @@ void say(const Failure& failure, int rank) {
                 *failure.type != 0 ? ": " : "", words.empty() ? failure.text : words.c_str());
   const std::size_t length = std::strlen(line.data());
   line[length] = '\n';
-  pollfd readers{STDERR_FILENO, POLLOUT, 0};
-  if (poll(&readers, 1, 1000) == 0) return;
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), length + 1);  // nobody could be told
+  try {
+    write_patiently(STDERR_FILENO, {line.data(), length + 1});
+  } catch (const std::bad_alloc&) {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), length + 1);  // nobody could be told
+  }
 }
 
 milliseconds time_to_wait(const Failure& failure, int rank) {
@@ -120,28 +121,17 @@ milliseconds time_to_wait(const Failure& failure, int rank) {
   return for_peers + kOthersWait + std::min(rank, kRanksApart) * kLaterPerRank;
 }
 
-// The process may wait now, but not for ever.
-void limit_time() {
-  leave_signals();
-  signal(SIGALRM, SIG_DFL);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(kLongest);
-}
-
 [[noreturn]] void end_job() {
   if (ending.exchange(true)) {  // another thread is at it; or it failed itself, and the alarm comes
     for (;;) pause();
   }
-  limit_time();
+  leave_signals();
   reserve.reset();
   const std::exception_ptr exception = std::current_exception();
   const Failure failure = failure_of(exception);
+  comm::end_in_time(failure.status, kLongest);
   const int rank = comm::Environment::world_rank();
   std::this_thread::sleep_for(time_to_wait(failure, rank));
-  std::fflush(stdout);
   say(failure, rank);
   comm::abort_job(failure.status);
 }
