@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "lockstep/core/address_space.h"
@@ -42,6 +44,10 @@ int main(int argc, char** argv) {
     return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
     fmt::print(stderr, "lockstep: {}\n", lockstep::printable(lockstep::explain(e)));
+    return 1;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "lockstep: stdout cannot be written: {}\n", std::strerror(errno));
     return 1;
   }
   return status;

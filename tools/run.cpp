@@ -50,7 +50,14 @@ int supervise(RunOptions& o) {
   std::optional<supervisor::JobCommand> command;
   try {
     command.emplace(o.command);
+    if (!o.supervisor.output.empty() && !command->program_option("output")) {  // one folder, for both
+      o.command.insert(o.command.end(), {"--output", o.supervisor.output});
+      command.emplace(o.command);
+    }
     o.supervisor.output = folder(*command, o.supervisor.output);
+    check(command->ranks().value_or(o.supervisor.min_ranks) >= o.supervisor.min_ranks, "run",
+          "--min-ranks is {} and the command asks for {} ranks, expected at most as many", o.supervisor.min_ranks,
+          command->ranks().value_or(0));
   } catch (const Error& error) {
     fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
     return kExitCommandLine;
@@ -63,6 +70,11 @@ int supervise(RunOptions& o) {
   return supervisor::Supervisor(*std::move(command), o.supervisor).run();
 }
 
+// CLI::Range takes what is no number.
+std::string finite(const std::string& text) {
+  return text.find_first_of("nN") == std::string::npos ? "" : fmt::format("is {}, expected a number", text);
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& app, int& status) {
@@ -71,7 +83,8 @@ void add_run_command(CLI::App& app, int& status) {
   command->footer(kHelp);
   auto o = std::make_shared<RunOptions>();
   command->add_option("command", o->command, "mpirun, srun or a program, after --, with its arguments")->required();
-  command->add_option("--output", o->supervisor.output, "The job's folder, if its command does not say --output DIR");
+  command->add_option("--output", o->supervisor.output,
+                      "The job's folder, if its command does not say --output DIR; the program is given it");
   command
       ->add_option("--max-restarts", o->supervisor.restart.max_restarts,
                    "Failures in a row, without a newer checkpoint, after which it gives up")
@@ -80,6 +93,7 @@ void add_run_command(CLI::App& app, int& status) {
   command
       ->add_option("--backoff", o->backoff,
                    "Seconds before the first restart; twice as long each time without a newer checkpoint, at most 300")
+      ->check(finite)
       ->check(CLI::Range(0.0, 300.0))
       ->capture_default_str();
   command->add_flag("--restart-on-stop", o->supervisor.restart.restart_on_stop,
@@ -93,6 +107,7 @@ void add_run_command(CLI::App& app, int& status) {
       ->add_option("--rejoin", o->rejoin,
                    "Minutes between looks for lost hosts while the job runs; when one is back, the job is stopped in "
                    "good order and started with it. 0: lost hosts are looked for before starts only")
+      ->check(finite)
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command

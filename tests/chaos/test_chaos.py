@@ -1,7 +1,6 @@
 """Jobs that are killed in all ways under `lockstep run`: each ends with the weights of one that nothing disturbed, bit
 for bit, and leaves no process behind. And two jobs whose outputs are swapped under them: neither finds its way into the other's run."""
 
-import json
 import os
 import random
 import re
@@ -196,8 +195,7 @@ class SwappedOutputs(ChaosTest):
         if file.suffix == ".h5":
             seed = self.state(file)["metadata"]["seed"]
             return {name for name in self.SEEDS if self.SEEDS[name] == seed}
-        records = [(json.loads(line)["step"], re.search(r'"loss":([^,]*)', line).group(1)) for line in file.read_text().split("\n")[:-1]]
-        return {self.owner[record] for record in records}
+        return {self.owner[record] for record in support.losses(file)}
 
     def runs(self):
         """Who wrote into each run: a folder's checkpoints and metrics; those that a later start has set aside apart."""

@@ -80,7 +80,11 @@ def is_pending(process, number):
 
 def metrics(output, split="train"):
     """(step, the loss as it is written) of every line that is whole: one may be on its way into the file."""
-    lines = (Path(output) / "metrics.jsonl").read_text().split("\n")[:-1]
+    return losses(Path(output) / "metrics.jsonl", split)
+
+
+def losses(file, split="train"):
+    lines = file.read_text().split("\n")[:-1]
     return [(json.loads(line)["step"], re.search(r'"loss":([^,]*)', line).group(1))
             for line in lines if json.loads(line)["split"] == split]
 

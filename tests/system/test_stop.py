@@ -113,6 +113,13 @@ class Signals(StopTest):
         self.assertNotIn(result.status, (0, STOPPED), result)
         self.expect_no_process()
 
+    def test_a_limit_of_processor_time(self):
+        """SIGXCPU at the soft limit: there is time for a checkpoint until the hard one."""
+        output = self.scratch / "limited"
+        result = self.run_command(["bash", "-c", 'ulimit -S -t 3; exec "$@"', "bash", *program("train_mnist", *LONG, "--output", output)])
+        self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+
     def test_a_hangup_stops_unless_it_was_ignored(self):
         process, output = self.begin(2, *LONG)
         os.kill(self.rank_processes(output)[1], signal.SIGHUP)

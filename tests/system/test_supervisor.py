@@ -173,6 +173,19 @@ class Ends(SupervisorTest):
         self.assertEqual(other.status, 2, other)
         self.assertIn("in the command or its --config file, expected the same", other.stderr)
 
+    def test_the_folder_is_handed_to_a_program_that_names_none(self):
+        command = self.script("[ $count = 1 ] && exit 1; exit 0")[:1]
+        result = self.supervise(command, "--output", self.output)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(self.starts(), [f"--output {self.output}", f"--output {self.output} --resume auto"])
+
+    def test_what_can_never_be(self):
+        for options, words in ((("--backoff", "nan"), "--backoff: is nan, expected a number"), (("--rejoin", "nan"), "--rejoin: is nan, expected a number"),
+                               (("--min-ranks", 5), "--min-ranks is 5 and the command asks for 2 ranks, expected at most as many")):
+            result = self.supervise(["mpirun", "-n", "2", *self.script("exit 0")], *options)
+            self.assertEqual(result.status, 2, result)
+            self.assertIn(words, result.stderr)
+
     def test_a_job_that_shows_life_has_started(self):
         """Without logs of ours, as of a program that has a Trainer and no Session."""
         for life in ("echo > $out/checkpoints/mine.bin", "echo started", "echo started >&2"):

@@ -60,6 +60,16 @@ class Budget(support.SystemTest):
         # Training and evaluation have a loader each, and one of them waits.
         self.assertEqual(self.threads_while_training("--threads", 1, "--loaders", 1), least + 2)
 
+    def test_variables_that_give_fewer_threads(self):
+        train = program("train_mnist", *SMALL, "--epochs", 1, "--threads", 2, "--output", self.scratch / "fewer")
+        refused = self.run_command(train, environment=clean_environment(OMP_THREAD_LIMIT="1"))
+        self.assertEqual(refused.status, 1, refused)
+        self.assertEqual(refused.stderr.count("[threads] OMP_THREAD_LIMIT is 1, expected at least the 2 threads"), 1, refused)
+        self.succeed(train, environment=clean_environment(OMP_DYNAMIC="true"))
+        many = self.run_command(program("train_mnist", *SMALL, "--output", self.scratch / "many"), environment=clean_environment(OMP_NUM_THREADS="100000"))
+        self.assertEqual(many.status, 1, many)
+        self.assertEqual(many.stderr.count("[threads] OMP_NUM_THREADS is 100000, expected 1 to 4096"), 1, many)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,8 +16,12 @@
 #include <set>
 #include <sstream>
 
+#include "lockstep/core/error.h"
+
 namespace lockstep {
 namespace {
+
+constexpr long kMostThreads = 4096;  // of a rank, as --threads takes
 
 namespace fs = std::filesystem;
 
@@ -213,7 +217,10 @@ ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
 
 int environment_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 0 : std::max(0, std::atoi(text));  // of "8,2" the outermost level counts
+  const long threads = text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // of "8,2" the outermost level counts
+  check(threads <= kMostThreads, "threads", "OMP_NUM_THREADS is {}, expected 1 to {}", text == nullptr ? "" : text,
+        kMostThreads);
+  return static_cast<int>(std::max(0L, threads));
 }
 
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders) {
@@ -223,6 +230,12 @@ ThreadBudget budget(int local_ranks, int requested_threads, int requested_loader
 }
 
 void apply(const ThreadBudget& budget) {
+  // A team that is smaller than it was asked to be would never end a loop whose parts wait for each other, as oneDNN's.
+  check(
+      omp_get_thread_limit() >= budget.compute, "threads",
+      "OMP_THREAD_LIMIT is {}, expected at least the {} threads that each rank computes with (--threads), or no limit",
+      omp_get_thread_limit(), budget.compute);
+  omp_set_dynamic(0);
   openblas_set_num_threads(budget.compute);
   omp_set_num_threads(budget.compute);
 }

@@ -89,7 +89,22 @@ void require_effect(const CLI::App& app, bool effective, std::initializer_list<c
   }
 }
 
+// What a shell makes of --resume "$LAST" where LAST is not set must not be taken for no option.
+struct RefuseEmptyTexts {
+  const CLI::App& app;
+  void group(const char*) const {}
+  template <class T>
+  void operator()(const Field& field, const T& member) const {
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (member.empty() && given(app, field.name))
+        throw CLI::ValidationError(fmt::format("--{}", field.name),
+                                   fmt::format("is empty, expected {}; leave the option out for none", field.value));
+    }
+  }
+};
+
 void settle(const CLI::App& app, Options& options, const std::string& default_optimizer) {
+  visit_options(options, RefuseEmptyTexts{app});
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
   if (given(app, "batch-size") && options.batch_size > 0 && !given(app, "global-batch")) options.global_batch = 0;
   const bool adam = is_adam(options.optimizer);

@@ -12,6 +12,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/placement.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/kernels/registry.h"
 
@@ -19,7 +20,7 @@ namespace lockstep::train {
 
 std::string options_by_line(const Options& options, const nlohmann::json& program) {
   nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
-  agreed["output"] = options.output;
+  agreed["output"] = printable(options.output);  // any bytes; JSON takes UTF-8 alone
   return agreed.dump(1);
 }
 

@@ -15,7 +15,8 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+// SIGXCPU comes when the soft limit of processor time is reached, before the hard one kills.
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2};
 constexpr std::int64_t kSameSignal = 1'000'000'000;  // ns
 std::atomic<std::int64_t> first_stop{0};             // ns; 0: none
 
@@ -57,6 +58,8 @@ void handle_signals() {
   }
   const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
   check(error == 0, "signals", "pthread_sigmask: {}", std::strerror(error));
+  // A file past its limit of size (ulimit -f) is then a write that fails, as on a full disk.
+  ::signal(SIGXFSZ, SIG_IGN);
   // Where it is ignored, the system reaps children, and nobody learns how they ended (checkpoint/child_process.h).
   if (ignored(SIGCHLD)) ::signal(SIGCHLD, SIG_DFL);
 }
