@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -154,6 +155,44 @@ class Ends(SupervisorTest):
         self.assertEqual((result.status, len(self.starts())), (1, 3), result)
         self.assertIn("is in use by process 4711 on host elsewhere", result.stderr)
         self.assertIn("3 ends without a newer checkpoint, --max-restarts is 2", result.stderr)
+
+    def test_another_run_in_the_folder_is_left_alone(self):
+        """The job's own folder was removed or moved; another run began under its path, while the job went on elsewhere."""
+        mine, other = "0123456789abcdef", "fedcba9876543210"
+        written = self.scratch / "written"
+        begin = (f"run() {{ mkdir -p $2/checkpoints; echo '{{\"run\":\"'$1'\"}}' > $2/run.json; touch $2/checkpoints/step-$3.h5; }}\n"
+                 f"[ $count = 1 ] || exit 0\nrun {mine} $out 0000000001\n"
+                 f"until grep -qs 'is the folder of run {mine}$' $out/logs/supervisor.log; do sleep 0.01; done\n")
+        beside, moved = f"{self.output}.{mine}", f"{self.scratch}/moved"
+        for change, fragment in ((f"rm -r $out; run {mine} {beside} 0000000002", f"--output {beside} in its command"),
+                                 (f"mv $out {moved}", f"--output {moved} in its command"),
+                                 ("rm -r $out", "whose folder is gone")):
+            job = self.script(f"{begin}{change}\nrun {other} $out 0000000009\nls -R $out > {written}; kill -9 $$")
+            result = self.supervise(job, "--max-restarts", 3)
+            self.assertEqual((result.status, len(self.starts())), (1, 1), result)
+            self.assertIn(f"not started again: '{self.output}' is the folder of run {other} now, and this job is run {mine}, ", result.stderr)
+            self.assertIn(fragment, result.stderr)
+            self.assertIn("signal 9 (Killed); newest checkpoint: none", result.stderr)
+            self.assertEqual(subprocess.run(["ls", "-R", self.output], capture_output=True, text=True, check=True).stdout, written.read_text())
+            for folder in (self.output, beside, moved):
+                shutil.rmtree(folder, ignore_errors=True)
+            (self.scratch / "starts").unlink()
+
+    def test_a_run_that_moves_before_another_takes_its_folder(self):
+        """Nothing under the old path: another start there would begin anew."""
+        mine = "0123456789abcdef"
+        result = self.supervise(self.script(f"[ $count = 1 ] || exit 0\necho '{{\"run\":\"{mine}\"}}' > $out/run.json\n"
+                                            f"until grep -qs 'is the folder of run {mine}$' $out/logs/supervisor.log; do sleep 0.01; done\n"
+                                            f"mv $out {self.scratch}/moved; kill -9 $$"))
+        self.assertEqual((result.status, len(self.starts())), (1, 1), result)
+        self.assertIn(f"'{self.output}' is no longer its folder", result.stderr)
+
+    def test_a_start_may_begin_another_run(self):
+        """As with --resume FILE; its checkpoints are progress."""
+        result = self.supervise(self.script("echo '{\"run\":\"000000000000000'$count'\"}' > $out/run.json\n"
+                                            "until grep -qs \"is the folder of run 000000000000000$count$\" $out/logs/supervisor.log; do sleep 0.01; done\n"
+                                            "touch $out/checkpoints/step-000000000$count.h5; [ $count -lt 3 ] && exit 1; exit 0"), "--max-restarts", 1)
+        self.assertEqual((result.status, len(self.starts())), (0, 3), result)
 
     def test_a_folder_that_is_removed_is_held_again(self):
         result = self.supervise(self.script(f"[ -e {self.scratch}/again ] && exit 0; touch {self.scratch}/again; rm -r $out; exit 1"))
