@@ -131,7 +131,7 @@ class Ends(SupervisorTest):
 
 
     def test_one_supervisor_at_a_time(self):
-        first = self.start(program("lockstep", "run", "--", *self.script("touch $out/ready; exec sleep 1000")))
+        first = self.start(program("lockstep", "run", "--", *self.script("trap '' USR2 TERM; touch $out/ready; exec sleep 1000")))
         self.wait_for(first, lambda: (self.output / "ready").exists())
         second = self.supervise(self.script("exit 0"))
         self.assertEqual((second.status, len(self.starts())), (1, 1), second)
@@ -233,6 +233,24 @@ class Streams(SupervisorTest):
         result = self.supervise(self.script("echo to stdout; echo to stderr >&2; exit 0"))
         self.assertEqual(result.stdout, "to stdout\n")
         self.assertIn("to stderr\n", result.stderr)
+
+    def test_that_is_read_slowly(self):
+        """The job waits for its reader, and no line is lost."""
+        reader, writer = os.pipe()
+        text = "x" * 1000
+        job = self.script(f"i=0; while [ $i -lt 3000 ]; do echo $i {text}; i=$((i+1)); echo $i > $out/printed; done; exit 0")
+        process = subprocess.Popen(program("lockstep", "run", "--", *job), stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.DEVNULL,
+                                   cwd=self.scratch, env=support.clean_environment(), start_new_session=True)
+        os.close(writer)
+        printed = self.output / "printed"
+        self.wait_for(process, lambda: printed.exists() and int(printed.read_text() or 0) > 330)  # more than the pipes hold
+        with open(reader) as lines:
+            for i in range(3000):
+                self.assertEqual(next(lines), f"{i} {text}\n")
+                if i % 300 == 0:
+                    time.sleep(0.1)  # such a reader
+            self.assertEqual(lines.read(), "")
+        self.assertEqual(process.wait(60), 0)
 
     def test_that_nobody_reads(self):
         """The job is watched and stopped as ever, and the log has what was not read."""
