@@ -470,6 +470,25 @@ class Training(SupervisorTest):
         self.assertEqual(gone_on, whole)
         self.assertEqual(metrics(self.output), metrics(self.scratch / "whole"))
 
+    def test_a_run_whose_folder_another_one_took(self):
+        first = self.start(program("lockstep", "run", "--backoff", 0.01, "--", *training(1, 1000000, self.output)))
+        log = self.output / "logs" / "supervisor.log"
+        self.wait_for(first, lambda: checkpoints(self.output) and "is the folder of run " in log.read_text())
+        by_program = {os.path.basename(os.readlink(f"/proc/{p}/exe")): p for p in support.processes_with(str(self.output))}
+        rank, launcher = by_program["train_mnist"], next(by_program[name] for name in ("orterun", "mpirun") if name in by_program)
+        os.kill(rank, signal.SIGSTOP)  # so that the other run is there first
+        shutil.rmtree(self.output)
+        self.succeed(training(1, 40, self.output))
+        before = self.files(self.output)
+        os.kill(rank, signal.SIGCONT)
+        beside = self.wait_for(first, lambda: next((f for f in self.scratch.glob("run.*") if checkpoints(f)), None))
+        os.kill(launcher, signal.SIGKILL)
+        result = self.finish(first)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn(f"expected --output {beside} in its command, to go on", result.stderr)
+        self.assertEqual(result.stderr.count("lockstep run: start "), 1, result)
+        self.assertEqual(self.files(self.output), before)
+
     def test_a_wrong_option_is_not_tried_again(self):
         result = self.supervise(training(2, "many", self.output))
         self.assertEqual(result.status, 2, result)
