@@ -69,14 +69,17 @@ TEST(StreamWriter, AStreamThatNobodyReadsHoldsNobodyUp) {
   StreamWriter writer(pipe.writer(), {.patience = 20ms, .room = 100});
   EXPECT_EQ(writer.write("waits\n"), Result::Queued);
   EXPECT_EQ(writer.write("too\n"), Result::Queued);
-  EXPECT_EQ(writer.write(std::string(200, 'x')), Result::Dropped);
-  EXPECT_EQ(writer.pieces_waiting(), 2u);
+  EXPECT_TRUE(writer.has_room());
+  EXPECT_EQ(writer.write(std::string(200, 'x')), Result::Queued) << "there was room";
+  EXPECT_FALSE(writer.has_room());
+  EXPECT_EQ(writer.write("y"), Result::Dropped);
+  EXPECT_EQ(writer.pieces_waiting(), 3u);
   EXPECT_FALSE(writer.flush(1ms));
   EXPECT_GT(writer.stuck_for(), 0ms);
   // A reader that comes gets what waited, in order, and writing waits again.
   EXPECT_EQ(pipe.read(before).size(), before);
   EXPECT_TRUE(writer.flush(60s));
-  EXPECT_EQ(pipe.read(10), "waits\ntoo\n");
+  EXPECT_EQ(pipe.read(210), "waits\ntoo\n" + std::string(200, 'x'));
   EXPECT_EQ(writer.stuck_for(), 0ms);
 }
 

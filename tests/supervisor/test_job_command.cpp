@@ -60,12 +60,17 @@ TEST(JobCommand, GoesOnFromTheNewestCheckpoint) {
 TEST(JobCommand, ReadsTheProgramSConfigFile) {
   const auto folder = std::filesystem::temp_directory_path() / ("lockstep-config-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
-  std::ofstream(folder / "job.toml") << "# a job\noutput = \"runs/seven\"\nglobal-batch = 512\nlr=0.1\n";
+  std::ofstream(folder / "job.toml") << R"(# a job
+output = "runs/#7 \"\u00e4\"" # its folder
+global-batch = 512
+lr=0.1
+)";
+  const std::string output = "runs/#7 \"\xc3\xa4\"";
   const std::string path = folder / "job.toml";
   for (const std::string& text : {"mpirun ./train --config " + path, "srun ./train --config=" + path,
                                   "mpirun --wdir " + folder.string() + " ./train --config job.toml"}) {
     const JobCommand job = command(text);
-    EXPECT_EQ(job.program_option("output"), "runs/seven") << text;
+    EXPECT_EQ(job.program_option("output"), output) << text;
     EXPECT_EQ(job.program_option("global-batch"), "512") << text;
     EXPECT_EQ(job.program_option("shards"), std::nullopt) << text;
     EXPECT_EQ(joined(job.words({})), text + " --resume auto");
@@ -79,6 +84,8 @@ TEST(JobCommand, ReadsTheProgramSConfigFile) {
   EXPECT_EQ(joined(command(text).words({})), text);
   EXPECT_EQ(joined(command(text).words({.resume_auto = true})), text + " --resume auto");
 
+  std::ofstream(folder / "job.toml") << "output = \"here\"\n[section]\n";
+  EXPECT_NE(command("./train --config " + path).config_problem().find("line 2: section"), std::string::npos);
   EXPECT_NE(command("./train --config " + folder.string()).config_problem().find("not a regular file"),
             std::string::npos);
   const JobCommand none = command("mpirun ./train --config /no/such/file");

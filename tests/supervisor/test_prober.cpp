@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 
 namespace lockstep::supervisor {
@@ -63,6 +64,12 @@ TEST(Process, StartsWithVariablesAndGivesWhatItSaid) {
   ASSERT_TRUE(status);
   EXPECT_EQ(exit_code(*status), 4);
   EXPECT_EQ(process.read(), "b\n");
+
+  ASSERT_EQ(setenv("LOCKSTEP_TEST", "old", 1), 0);
+  Process other({"sh", "-c", "env | grep ^LOCKSTEP_TEST >&2"}, {.variables = {{"LOCKSTEP_TEST", "new"}}});
+  ASSERT_TRUE(end_of(other));
+  EXPECT_EQ(other.read(), "LOCKSTEP_TEST=new\n") << "once";
+  ASSERT_EQ(unsetenv("LOCKSTEP_TEST"), 0);
 }
 
 }  // namespace

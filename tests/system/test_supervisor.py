@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -130,7 +131,7 @@ class Ends(SupervisorTest):
 
 
     def test_one_supervisor_at_a_time(self):
-        first = self.start(program("lockstep", "run", "--", *self.script("touch $out/ready; exec sleep 1000")))
+        first = self.start(program("lockstep", "run", "--", *self.script("trap '' USR2 TERM; touch $out/ready; exec sleep 1000")))
         self.wait_for(first, lambda: (self.output / "ready").exists())
         second = self.supervise(self.script("exit 0"))
         self.assertEqual((second.status, len(self.starts())), (1, 1), second)
@@ -154,6 +155,44 @@ class Ends(SupervisorTest):
         self.assertEqual((result.status, len(self.starts())), (1, 3), result)
         self.assertIn("is in use by process 4711 on host elsewhere", result.stderr)
         self.assertIn("3 ends without a newer checkpoint, --max-restarts is 2", result.stderr)
+
+    def test_another_run_in_the_folder_is_left_alone(self):
+        """The job's own folder was removed or moved; another run began under its path, while the job went on elsewhere."""
+        mine, other = "0123456789abcdef", "fedcba9876543210"
+        written = self.scratch / "written"
+        begin = (f"run() {{ mkdir -p $2/checkpoints; echo '{{\"run\":\"'$1'\"}}' > $2/run.json; touch $2/checkpoints/step-$3.h5; }}\n"
+                 f"[ $count = 1 ] || exit 0\nrun {mine} $out 0000000001\n"
+                 f"until grep -qs 'is the folder of run {mine}$' $out/logs/supervisor.log; do sleep 0.01; done\n")
+        beside, moved = f"{self.output}.{mine}", f"{self.scratch}/moved"
+        for change, fragment in ((f"rm -r $out; run {mine} {beside} 0000000002", f"--output {beside} in its command"),
+                                 (f"mv $out {moved}", f"--output {moved} in its command"),
+                                 ("rm -r $out", "whose folder is gone")):
+            job = self.script(f"{begin}{change}\nrun {other} $out 0000000009\nls -R $out > {written}; kill -9 $$")
+            result = self.supervise(job, "--max-restarts", 3)
+            self.assertEqual((result.status, len(self.starts())), (1, 1), result)
+            self.assertIn(f"not started again: '{self.output}' is the folder of run {other} now, and this job is run {mine}, ", result.stderr)
+            self.assertIn(fragment, result.stderr)
+            self.assertIn("signal 9 (Killed); newest checkpoint: none", result.stderr)
+            self.assertEqual(subprocess.run(["ls", "-R", self.output], capture_output=True, text=True, check=True).stdout, written.read_text())
+            for folder in (self.output, beside, moved):
+                shutil.rmtree(folder, ignore_errors=True)
+            (self.scratch / "starts").unlink()
+
+    def test_a_run_that_moves_before_another_takes_its_folder(self):
+        """Nothing under the old path: another start there would begin anew."""
+        mine = "0123456789abcdef"
+        result = self.supervise(self.script(f"[ $count = 1 ] || exit 0\necho '{{\"run\":\"{mine}\"}}' > $out/run.json\n"
+                                            f"until grep -qs 'is the folder of run {mine}$' $out/logs/supervisor.log; do sleep 0.01; done\n"
+                                            f"mv $out {self.scratch}/moved; kill -9 $$"))
+        self.assertEqual((result.status, len(self.starts())), (1, 1), result)
+        self.assertIn(f"'{self.output}' is no longer its folder", result.stderr)
+
+    def test_a_start_may_begin_another_run(self):
+        """As with --resume FILE; its checkpoints are progress."""
+        result = self.supervise(self.script("echo '{\"run\":\"000000000000000'$count'\"}' > $out/run.json\n"
+                                            "until grep -qs \"is the folder of run 000000000000000$count$\" $out/logs/supervisor.log; do sleep 0.01; done\n"
+                                            "touch $out/checkpoints/step-000000000$count.h5; [ $count -lt 3 ] && exit 1; exit 0"), "--max-restarts", 1)
+        self.assertEqual((result.status, len(self.starts())), (0, 3), result)
 
     def test_a_folder_that_is_removed_is_held_again(self):
         result = self.supervise(self.script(f"[ -e {self.scratch}/again ] && exit 0; touch {self.scratch}/again; rm -r $out; exit 1"))
@@ -207,6 +246,24 @@ class Streams(SupervisorTest):
         result = self.supervise(self.script("echo to stdout; echo to stderr >&2; exit 0"))
         self.assertEqual(result.stdout, "to stdout\n")
         self.assertIn("to stderr\n", result.stderr)
+
+    def test_that_is_read_slowly(self):
+        """The job waits for its reader, and no line is lost."""
+        reader, writer = os.pipe()
+        text = "x" * 1000
+        job = self.script(f"i=0; while [ $i -lt 3000 ]; do echo $i {text}; i=$((i+1)); echo $i > $out/printed; done; exit 0")
+        process = subprocess.Popen(program("lockstep", "run", "--", *job), stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.DEVNULL,
+                                   cwd=self.scratch, env=support.clean_environment(), start_new_session=True)
+        os.close(writer)
+        printed = self.output / "printed"
+        self.wait_for(process, lambda: printed.exists() and int(printed.read_text() or 0) > 330)  # more than the pipes hold
+        with open(reader) as lines:
+            for i in range(3000):
+                self.assertEqual(next(lines), f"{i} {text}\n")
+                if i % 300 == 0:
+                    time.sleep(0.1)  # such a reader
+            self.assertEqual(lines.read(), "")
+        self.assertEqual(process.wait(60), 0)
 
     def test_that_nobody_reads(self):
         """The job is watched and stopped as ever, and the log has what was not read."""
@@ -425,6 +482,25 @@ class Training(SupervisorTest):
         whole, gone_on = (self.state(checkpoints(o)[-1])["tensors"] for o in (self.scratch / "whole", self.output))
         self.assertEqual(gone_on, whole)
         self.assertEqual(metrics(self.output), metrics(self.scratch / "whole"))
+
+    def test_a_run_whose_folder_another_one_took(self):
+        first = self.start(program("lockstep", "run", "--backoff", 0.01, "--", *training(1, 1000000, self.output)))
+        log = self.output / "logs" / "supervisor.log"
+        self.wait_for(first, lambda: checkpoints(self.output) and "is the folder of run " in log.read_text())
+        by_program = {os.path.basename(os.readlink(f"/proc/{p}/exe")): p for p in support.processes_with(str(self.output))}
+        rank, launcher = by_program["train_mnist"], next(by_program[name] for name in ("orterun", "mpirun") if name in by_program)
+        os.kill(rank, signal.SIGSTOP)  # so that the other run is there first
+        shutil.rmtree(self.output)
+        self.succeed(training(1, 40, self.output))
+        before = self.files(self.output)
+        os.kill(rank, signal.SIGCONT)
+        beside = self.wait_for(first, lambda: next((f for f in self.scratch.glob("run.*") if checkpoints(f)), None))
+        os.kill(launcher, signal.SIGKILL)
+        result = self.finish(first)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn(f"expected --output {beside} in its command, to go on", result.stderr)
+        self.assertEqual(result.stderr.count("lockstep run: start "), 1, result)
+        self.assertEqual(self.files(self.output), before)
 
     def test_a_wrong_option_is_not_tried_again(self):
         result = self.supervise(training(2, "many", self.output))

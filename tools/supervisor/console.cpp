@@ -14,8 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kUnread = 10s;   // after which a stream counts as not read at all
-constexpr auto kFarewell = 3s;  // for what is still to be read when the supervisor ends
+constexpr auto kUnread = 10s;  // after which a stream counts as not read at all
+// For what is still to be read when the supervisor ends: as long as the reader goes on, and altogether.
+constexpr auto kFarewell = 3s, kLongestFarewell = 30s;
 // The writers' own: nobody here waits for a single line.
 constexpr StreamWriterOptions kNoWait{.patience = 0ms, .room = 1 << 18};
 
@@ -76,8 +77,10 @@ void Console::move_log(const std::filesystem::path& log) {
 Console::~Console() {
   for (const Stream stream : {Stream::Output, Stream::Errors}) {
     StreamWriter& writer = this->writer(stream);
-    if (!writer.flush(writer.stuck_for() < kUnread ? kFarewell : 0s))
-      file_->warn("{} is not read; at its end: {}", name_of(stream), writer.text_waiting());
+    const auto until = std::chrono::steady_clock::now() + kLongestFarewell;
+    while (writer.stuck_for() < kFarewell && std::chrono::steady_clock::now() < until && !writer.flush(100ms)) {
+    }
+    if (!writer.flush(0ms)) file_->warn("{} is not read; at its end: {}", name_of(stream), writer.text_waiting());
   }
 }
 

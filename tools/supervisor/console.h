@@ -27,8 +27,9 @@ class Console {
   const std::shared_ptr<spdlog::logger>& log() const { return log_; }
 
   enum class Stream { Output, Errors };
-  // Whether more of the job's text is wanted. While a reader is merely slow it is not, so that the job waits for it;
-  // after ten seconds in which it reads nothing, the text goes elsewhere.
+  // Whether more of the job's text is wanted. While a reader is merely slow it is not, so that the job waits for it,
+  // and no text is lost that is passed only when it is wanted; after ten seconds in which the reader reads nothing, the
+  // text goes elsewhere.
   bool takes(Stream stream) const;
   void pass(Stream stream, std::string_view text);
 

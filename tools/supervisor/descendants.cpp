@@ -10,8 +10,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -19,6 +17,7 @@
 #include <thread>
 
 #include "lockstep/core/error.h"
+#include "tools/supervisor/proc_file.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -30,8 +29,7 @@ struct Status {
 
 // Of a process that may end while it is read.
 std::optional<Status> status_of(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = proc_file(process / "stat");
   const std::size_t name_ends = text.rfind(')');  // the name may hold anything
   if (name_ends == text.npos) return std::nullopt;
   Status status;

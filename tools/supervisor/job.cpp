@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <set>
+#include <thread>
 
 #include "lockstep/core/error.h"
 #include "tools/supervisor/failure_reader.h"
@@ -22,6 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kOftenAtFirst = 30s;     // in which looks are frequent
 constexpr auto kListensAfter = 10s;     // a job that has printed for so long counts as started without files, too
+constexpr auto kLastText = 30s;         // for a slow reader of what the job leaves in its pipes
 constexpr std::int64_t kPollFor = 200;  // ms
 
 // A terminal stays the job's own, so that it can draw on it.
@@ -51,8 +53,7 @@ class Run {
       look();
     }
     if (options_.look) options_.look();
-    while (pass(Stream::Output, process_.read_output()) || pass(Stream::Errors, process_.read())) {
-    }
+    pass_last_text();
     end_.status = *process_.ended();
     if (end_.failure.empty()) end_.failure = reader_.summary();
     end_.words = reader_.words();
@@ -82,12 +83,23 @@ class Run {
     if (console_.takes(Stream::Errors)) pass(Stream::Errors, process_.read());
   }
 
-  bool pass(Stream stream, const std::string& text) {
-    if (text.empty()) return false;
+  // What is in the pipes when the job has ended; one read takes it all, and no more of a process that outlives the job.
+  void pass_last_text() {
+    const auto until = Clock::now() + kLastText;
+    const auto wait_for_reader = [&](Stream stream) {
+      while (!console_.takes(stream) && Clock::now() < until) std::this_thread::sleep_for(10ms);
+    };
+    wait_for_reader(Stream::Output);
+    pass(Stream::Output, process_.read_output());
+    wait_for_reader(Stream::Errors);
+    pass(Stream::Errors, process_.read());
+  }
+
+  void pass(Stream stream, const std::string& text) {
+    if (text.empty()) return;
     if (!printed_) printed_ = Clock::now();
     console_.pass(stream, text);
     if (stream == Stream::Errors) reader_.read(text);
-    return true;
   }
 
   void pass_signal(int number) {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/Config.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -20,6 +19,7 @@
 
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/flat_toml.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -150,8 +150,10 @@ void JobCommand::read_config() {
   try {
     std::error_code error;
     check(std::filesystem::is_regular_file(path, error), "run", "{} is not a regular file", path);
-    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(path)) {
-      if (item.parents.empty() && item.inputs.size() == 1) config_[item.name] = item.inputs[0];
+    std::ifstream file(path);
+    check(file.is_open(), "run", "{}", std::strerror(errno));
+    for (const auto& entry : train::parse_flat_toml(std::string(std::istreambuf_iterator<char>(file), {}))) {
+      if (entry.values.size() == 1) config_[entry.key] = entry.values[0];
     }
   } catch (const std::exception& error) {
     config_problem_ = fmt::format("--config {} cannot be read: {}", path, error.what());

@@ -1,6 +1,7 @@
 #include "tools/supervisor/output_folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,8 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/checkpoint/folder.h"
+#include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::supervisor {
@@ -44,6 +47,16 @@ bool is_locked(int file) {
   return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
+// Empty where nothing says it, or where it cannot be read now.
+std::optional<std::string> run_in(const fs::path& path) {
+  try {
+    const auto folder = checkpoint::Folder::find(path);
+    return folder ? checkpoint::read_run_id(*folder) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 void add_files(const fs::path& folder, OutputFolder::Stamps& stamps) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -60,14 +73,45 @@ void add_files(const fs::path& folder, OutputFolder::Stamps& stamps) {
 
 OutputFolder::OutputFolder(fs::path folder) : path_(std::move(folder)), lock_(locked(path_)) {}
 
+bool OutputFolder::is_held() const { return lock_.in_place() && lock_.folder()->is_at(path_ / "logs"); }
+
 bool OutputFolder::keep() {
-  if (lock_.in_place()) return false;
+  if (is_held()) return false;
   lock_ = locked(path_);
   return true;
 }
 
+bool OutputFolder::note_run() {
+  const auto found = run_in(path_);
+  if (!found || *found == run_ || !is_held()) return false;
+  run_ = *found;
+  return true;
+}
+
+// The folder in which the run is now, other than ours; empty: none that can be found.
+fs::path OutputFolder::moved_to() const {
+  for (const fs::path& path : {checkpoint::path_beside(path_, run_), lock_.folder()->renamed().path().parent_path()}) {
+    if (run_in(path) == run_) return path;
+  }
+  return {};
+}
+
+std::string OutputFolder::estrangement() const {
+  if (run_.empty()) return "";
+  const auto found = run_in(path_);
+  if (found == run_) return "";
+  const fs::path moved = moved_to();
+  if (!found && moved.empty()) return "";
+  return fmt::format(
+      "'{}' is {}, and this job is run {}, {}", path_.string(),
+      found ? fmt::format("the folder of run {} now", *found) : "no longer its folder", run_,
+      moved.empty() ? "whose folder is gone; expected that folder there, or a new --output for a new run"
+                    : fmt::format("which is in '{0}'; expected --output {0} in its command, to go on", moved.string()));
+}
+
 OutputFolder::Newest OutputFolder::newest() const {
   try {
+    if (!estrangement().empty()) return {};
     const auto entries = checkpoint::list(path_ / "checkpoints");
     if (entries.empty()) return {};
     return {entries.back().step, entries.back().path, fs::last_write_time(entries.back().path)};

@@ -1,6 +1,6 @@
-// The folder of a supervised job, as its supervisor sees it: one supervisor at a time, the newest checkpoint, who uses
-// the folder, and what changes in it when a job has begun. Throws Error where the folder cannot be written or another
-// supervisor holds it.
+// The folder of a supervised job, as its supervisor sees it: one supervisor at a time, whose run it holds, the newest
+// checkpoint, who uses the folder, and what changes in it when a job has begun. Throws Error where the folder cannot be
+// written or another supervisor holds it.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,21 @@ class OutputFolder {
   // Why another supervisor would not be noticed; empty: it would.
   const std::string& warning() const { return lock_.warning(); }
 
+  // Notes which run the job is, by the folder's run.json, as long as the folder is the one that was locked; whether
+  // that is news. To be called before a start and while the job runs: it may begin another run as it starts.
+  bool note_run();
+  const std::string& run() const { return run_; }  // empty: not known
+  // Why another start would not go on with that run: another run's folder has come here meanwhile, or the folder was
+  // moved. Empty: it would.
+  std::string estrangement() const;
+
   struct Newest {
     std::int64_t step = -1;  // none
     std::filesystem::path path{};
     std::filesystem::file_time_type written{};
     bool operator==(const Newest&) const = default;
   };
-  // Throws Error while the file system does not answer.
+  // Of another run none counts. Throws Error while the file system does not answer.
   Newest newest() const;
 
   // The job that holds the lock of a training program (FOLDER/.lock) now, in its own words; empty: none does.
@@ -48,8 +56,12 @@ class OutputFolder {
   static Stamps stamps(const std::filesystem::path& folder);
 
  private:
+  bool is_held() const;
+  std::filesystem::path moved_to() const;
+
   std::filesystem::path path_;
   checkpoint::DirectoryLock lock_;
+  std::string run_;
 };
 
 }  // namespace lockstep::supervisor

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -18,8 +17,11 @@
 namespace lockstep::supervisor {
 namespace {
 
-// In the child of a process with one thread; what fails here shows as status 127 with a line on stderr.
-[[noreturn]] void become(char* const* words, int errors, int output, const ProcessOptions& options, pid_t parent) {
+void say(const char* text) { [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text)); }
+
+// In the child of a process that may have other threads, whose locks stay taken there: by calls alone that need none.
+// What fails here shows as status 127 with a line on stderr.
+[[noreturn]] void become(char* const* words, char* const* environment, int errors, int output, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   const bool ready = sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && setsid() >= 0 &&
@@ -27,12 +29,34 @@ namespace {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
       (output < 0 || dup2(output, STDOUT_FILENO) >= 0)) {
-    for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
     signal(SIGPIPE, SIG_DFL);
-    execvp(words[0], words);
+    execvpe(words[0], words, environment);
   }
-  dprintf(STDERR_FILENO, "%s: %s\n", words[0], std::strerror(errno));
+  const char* reason = strerrordesc_np(errno);
+  say(words[0]);
+  say(": ");
+  say(reason == nullptr ? "unknown error" : reason);
+  say("\n");
   _exit(127);
+}
+
+// Ours, with these variables in the place of those of the same names: "NAME=VALUE" each.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> all;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view text(*at);
+    if (!variables.contains(std::string(text.substr(0, text.find('='))))) all.emplace_back(text);
+  }
+  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  return all;
+}
+
+// As exec() takes them; they stay in `texts`.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 constexpr std::size_t kMostBytes = 65536;  // at once
@@ -67,9 +91,8 @@ std::string read_some(int file) {
 
 Process::Process(const std::vector<std::string>& words, const ProcessOptions& options) {
   using Output = ProcessOptions::Output;
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  std::vector<std::string> texts = words, variables = environment_with(options.variables);
+  const std::vector<char*> arguments = pointers_to(texts), environment = pointers_to(variables);
   Pipe errors = make_pipe(words[0]);
   std::optional<Pipe> output;
   if (options.output == Output::Apart) output = make_pipe(words[0]);
@@ -78,7 +101,7 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
                                                                  : -1;
   const pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), errors.writer.get(), stdout_file, options, parent);
+  if (pid_ == 0) become(arguments.data(), environment.data(), errors.writer.get(), stdout_file, parent);
   check(pid_ > 0, "run", "{} cannot be started: {}", words[0], std::strerror(errno));
   errors_ = std::move(errors.reader);
   if (output) output_ = std::move(output->reader);

@@ -18,7 +18,7 @@ namespace lockstep::supervisor {
 struct ProcessOptions {
   enum class Output { Ours, Apart, WithErrors };
   Output output = Output::Ours;                    // what becomes of its stdout
-  std::map<std::string, std::string> variables{};  // added to the environment
+  std::map<std::string, std::string> variables{};  // added to the environment, in place of those of the same names
 };
 
 class Process {

@@ -171,12 +171,17 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
   if (!holder.empty())
     log_->warn("'{}' is in use by {}, so this start may fail; what that job writes does not count as progress here",
                output_.path().string(), holder);
+  if (holder.empty()) note_run();
   const JobEnd end = run_job({.words = command_.words(placement.change),
                               .variables = variables(id_),
                               .output = output_.path(),
                               .start_limit = options_.start_limit,
                               .wants_stop = [this] { return host_is_back(); },
-                              .look = [this] { traces_.look(); }},
+                              .look =
+                                  [this, own = holder.empty()] {
+                                    traces_.look();
+                                    if (own) note_run();
+                                  }},
                              signals_, console_);
   prober_.reset();
   end_leftovers();
@@ -196,6 +201,17 @@ void Supervisor::end_leftovers() {
     log_->info("processes of the job left on this machine, which are ended: {}", left);
   if (const std::size_t removed = traces_.remove(); removed > 0)
     log_->info("files and folders of Open MPI that the job left on this machine, which are removed: {}", removed);
+}
+
+void Supervisor::note_run() {
+  if (output_.note_run()) log_->info("'{}' is the folder of run {}", output_.path().string(), output_.run());
+}
+
+// Another start would go on with another run, and remove what is newer there than its checkpoint.
+bool Supervisor::is_estranged() {
+  const std::string why = output_.estrangement();
+  if (!why.empty()) log_->error("not started again: {}", why);
+  return !why.empty();
 }
 
 // Whether nobody wanted the end meanwhile.
@@ -225,11 +241,13 @@ int Supervisor::run() {
       log_->info("{}: exit code {}", decision.reason, end.code);
       return end.code;
     }
+    if (is_estranged()) return 1;
     log_->info("{}, in {} s", decision.reason, static_cast<double>(decision.pause.count()) / 1000);
     if (!pause(decision.pause)) {
       log_->info("ended on request, between two starts");
       return newest().step >= 0 ? kExitStopped : 128 + SIGTERM;
     }
+    if (is_estranged()) return 1;
   }
 }
 

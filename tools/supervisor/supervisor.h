@@ -53,6 +53,8 @@ class Supervisor {
   Placement place();
   bool host_is_back();
   RestartPolicy::End start(const Placement& placement, std::int64_t number);
+  void note_run();
+  bool is_estranged();
   bool pause(std::chrono::milliseconds time);
   void end_leftovers();
 

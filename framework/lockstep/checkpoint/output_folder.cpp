@@ -31,13 +31,6 @@ std::string stranger_in(const Folder& folder, const std::string& run) {
   return checkpoints && !list(*checkpoints).empty() ? "it has checkpoints and no run.json" : "";
 }
 
-// PATH.RUN, also for a path that ends in a slash.
-fs::path own_name(const fs::path& path, const std::string& run) {
-  fs::path whole = fs::absolute(path).lexically_normal();
-  if (!whole.has_filename()) whole = whole.parent_path();
-  return whole.string() + "." + run;
-}
-
 }  // namespace
 
 // To take a path that is not held.
@@ -119,7 +112,7 @@ OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
 // The folder of the job is gone, and `attempt` says why its path cannot be taken.
 std::shared_ptr<const Folder> OutputFolder::go_on_elsewhere(const Attempt& attempt) {
   if (attempt.others.empty()) throw Error(attempt.failure);
-  const fs::path own = own_name(path_, run_);
+  const fs::path own = path_beside(path_, run_);
   Attempt beside = take(own);
   if (!beside.lock)
     fail("output", "{} is another job's ({}), and {} cannot take its place: {}{}", path_.string(), attempt.others,

@@ -37,6 +37,12 @@ bool is_run_id(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+std::filesystem::path path_beside(const std::filesystem::path& output, const std::string& run) {
+  std::filesystem::path whole = std::filesystem::absolute(output).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  return whole.string() + "." + run;
+}
+
 std::optional<std::string> read_run_id(const Folder& output) {
   if (!output.has(kName)) return std::nullopt;
   const FileDescriptor file = output.open_file(kName, FileUse::Read, kPlace);

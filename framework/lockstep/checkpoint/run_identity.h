@@ -3,6 +3,7 @@
 // folder. It says nothing about what a run computes.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace lockstep::checkpoint {
 
 std::string new_run_id();  // 16 hexadecimal digits
 bool is_run_id(std::string_view text);
+// PATH.RUN, where a run goes on whose folder is gone and whose path another run has; also for a path with a slash at
+// its end.
+std::filesystem::path path_beside(const std::filesystem::path& output, const std::string& run);
 
 // The run whose folder it is; empty where run.json is absent or says none. An Error where it cannot be read.
 std::optional<std::string> read_run_id(const Folder& output);

@@ -49,6 +49,7 @@ struct StreamWriter::State {
   Clock::time_point moved = Clock::now();
   bool running = false, ended = false, behind = false;
 
+  bool has_room() const { return queue.empty() || bytes < options.room; }
   void run();
   bool write_some(std::string_view& text) const;
 };
@@ -116,7 +117,7 @@ StreamWriter::Result StreamWriter::write(std::string_view text) {
     while (there && !text.empty()) there = s.write_some(text);
     return Result::Written;
   }
-  if (s.bytes > 0 && s.bytes + text.size() > s.options.room) return Result::Dropped;
+  if (!s.has_room()) return Result::Dropped;
   if (s.queue.empty()) s.moved = Clock::now();
   s.queue.emplace_back(text);
   s.bytes += text.size();
@@ -135,7 +136,7 @@ bool StreamWriter::flush(std::chrono::milliseconds limit) {
 
 bool StreamWriter::has_room() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->bytes < state_->options.room;
+  return state_->has_room();
 }
 
 std::size_t StreamWriter::pieces_waiting() const {

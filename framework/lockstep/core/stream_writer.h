@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct StreamWriterOptions {
   std::chrono::milliseconds patience{1000};  // longest wait of write() for its own text, and of the destructor
-  std::size_t room = 65536;                  // bytes in the queue, beside the piece that is being written
+  std::size_t room = 65536;                  // text is taken while fewer bytes wait, however long it is
 };
 
 class StreamWriter {
@@ -27,12 +27,12 @@ class StreamWriter {
 
   enum class Result { Written, Queued, Dropped };
   // Queued: the stream did not take `text` within `patience`, or has not taken earlier text yet, in which case write()
-  // does not wait. Dropped: `text` found no room. A stream that is gone (EPIPE, EIO) takes everything, to nowhere.
+  // does not wait. Dropped: has_room() was false. A stream that is gone (EPIPE, EIO) takes everything, to nowhere.
   Result write(std::string_view text);
   // Whether all text is written, after waiting for `limit` at most.
   bool flush(std::chrono::milliseconds limit);
 
-  bool has_room() const;
+  bool has_room() const;               // whether write() takes text now
   std::size_t pieces_waiting() const;  // that write() was given, and that are not whole at their destination
   std::string text_waiting() const;
   // Since when the stream has taken nothing though text waits; zero if none waits.

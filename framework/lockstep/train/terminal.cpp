@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,9 @@ namespace fs = std::filesystem;
 
 std::string process_file(pid_t pid, const char* name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator would throw where the process has just ended
+  return text.str();
 }
 
 pid_t parent_of(pid_t pid) {
