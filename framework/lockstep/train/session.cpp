@@ -327,6 +327,8 @@ void Session::report(const Totals& step) {
 }
 
 void Session::add_to_epoch(const Totals& step) {
+  // A checkpoint of the epoch's begin, to which a run went back in mid-epoch, has those of the epoch before.
+  if (epoch_sums_.epoch != epoch_) epoch_sums_ = {.epoch = epoch_};
   const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
   epoch_sums_.loss += applied ? step.loss * step.weight : 0;
   epoch_sums_.weight += applied ? step.weight : 0;

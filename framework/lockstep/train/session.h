@@ -134,7 +134,7 @@ class Session {
   nlohmann::json evaluation_;                                  // the last whole one: step, loss, accuracy; null without
   ProgressState state_;
   EpochSums epoch_sums_;
-  std::int64_t epoch_samples_ = 0;  // of the epoch, trained since this start of the program
+  std::int64_t epoch_samples_ = 0;  // of the epoch, trained since the program started or went back
   double logged_at_ = 0, epoch_began_ = 0;
   // Of rank 0. The writer, which reads the snapshot, goes first.
   std::unique_ptr<StateSnapshot> snapshot_;
