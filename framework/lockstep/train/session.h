@@ -70,6 +70,7 @@ class Session {
   bool saves_by_itself() const;  // without being asked to
   void open_output();
   void open_loaders();
+  void take_output();
   void check_last_batch() const;
   void forecast_memory();
   void announce() const;
