@@ -42,7 +42,33 @@ TEST(Batch, OfFewerRowsThanIdsIsRefused) {
   data::Batch batch = rig.loader->next();
   batch.at("image") = Tensor(Shape{batch.samples() - 1, 1, 6, 6}, DType::F32);
   expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "field 'image' of the batch is (");
-  rig.train(1);  // nothing was sent: training can go on
+  expect_contains(error_of([&] { rig.train(1); }), "out of use since an earlier failure: [trainer] field 'image'");
+}
+
+// The other ranks are in the step already, and wait for it in shared memory.
+TEST(Batch, ThatOneRankAloneIsRefusedLeavesNoOtherWaiting) {
+  const auto expect_all_end = [](const std::string& own, auto change) {
+    Rig rig(fresh(), shared());
+    const std::string error = error_of([&] {
+      rig.train(1);  // the others may hear of the failure while they end this step
+      data::Batch batch = rig.loader->next();
+      double rate = 0.1;
+      if (is_last()) change(batch, rate);
+      rig.trainer->step(batch, rate);
+    });
+    expect_contains(error, is_last() ? own : "of this node has failed");
+  };
+  expect_all_end("this rank's part is [", [](data::Batch& b, double&) { b.step.local.begin += 1; });
+  expect_all_end("the batch has 2 fields and 3 names", [](data::Batch& b, double&) { b.names.push_back("weight"); });
+  expect_all_end("the learning rate of update 2 is nan", [](data::Batch&, double& rate) { rate = kNan; });
+}
+
+TEST(Batch, OfAStreamThatOneRankAloneIsRefusedLeavesNoOtherWaiting) {
+  Rig rig(fresh(), shared());
+  std::optional<data::Batch> batch = rig.loader->next();
+  if (is_last()) batch->step.samples.clear();
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }),
+                  is_last() ? "expected one row for each of the 0 ids" : "of this node has failed");
 }
 
 TEST(Batch, WithoutIdsIsNotTakenForAnEmptyOne) {
@@ -79,11 +105,11 @@ TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
 }
 
 TEST(Rate, ThatIsNoNumberIsRefused) {
-  Rig rig(fresh(), shared());
-  const data::Batch batch = rig.loader->next();
-  for (const double rate : {kNan, std::numeric_limits<double>::infinity(), -0.1})
+  for (const double rate : {kNan, std::numeric_limits<double>::infinity(), -0.1}) {
+    Rig rig(fresh(), shared());
+    const data::Batch batch = rig.loader->next();
     expect_contains(error_of([&] { rig.trainer->step(batch, rate); }), "the learning rate of update 1 is ");
-  rig.train(1);
+  }
 }
 
 TEST(Rate, ThatDiffersBetweenRanksIsNamed) {
@@ -144,8 +170,7 @@ TEST(Options, ThatDifferBetweenRanksAreNamed) {
   expect_contains(error([](Options& o) { o.clip_norm = 1; }), "a trainer's options must be the same on all ranks");
   expect_contains(error([](Options& o) { o.global_batch = 64; }), "has 'global batch 64'");
   expect_contains(error([](Options& o) { o.guards.compare_every = 7; }), "has 'compared every 7'");
-  expect_contains(error([](Options& o) { o.accumulate = 0; }),
-                  world().size() == 1 ? "0 micro-batches" : fmt::format("rank {} on host", world().size() - 1));
+  expect_contains(error([](Options& o) { o.accumulate = 0; }), fmt::format("rank {} on host", world().size() - 1));
 }
 
 TEST(Functions, ThatAreMissingAreNamed) {
@@ -167,16 +192,18 @@ TEST(Functions, ThatAreMissingAreNamed) {
 TEST(Callbacks, OfOneRankThatThrowLeaveNoOtherWaiting) {
   for (const bool asks : {true, false}) {
     Rig rig(fresh(), shared());
-    rig.train(1);
     const auto fails = [&] {
       if (is_last()) throw std::out_of_range("the callback's own trouble");
     };
-    if (asks) {
-      rig.trainer->listen([&] { return fails(), std::uint64_t{0}; });
-    } else {
-      rig.trainer->before_update([&] { return fails(), 1.0; });
-    }
-    const std::string error = what_of([&] { rig.train(3); });  // the others may end this step, and not the next
+    const std::string error = what_of([&] {
+      rig.train(1);  // the others may hear of the failure while they end this step
+      if (asks) {
+        rig.trainer->listen([&] { return fails(), std::uint64_t{0}; });
+      } else {
+        rig.trainer->before_update([&] { return fails(), 1.0; });
+      }
+      rig.train(3);  // or end the one that fails, and not the next
+    });
     expect_contains(error, is_last() ? "the callback's own trouble" : "of this node has failed");
   }
 }
@@ -204,7 +231,8 @@ TEST(Callbacks, AModelThatThrowsOnOneRankIsAllRanksError) {
 
 TEST(Trainers, TwoOnOneCommunicatorDoNotDisturbEachOther) {
   const auto alone = run_task(fresh(), shared());
-  Rig a(fresh(), shared()), b(fresh(), shared());
+  const comm::Communicator both = fresh();
+  Rig a(both, shared()), b(both, shared());
   for (std::int64_t step = 0; step < shared().steps; ++step) {
     a.train(1);
     b.train(1);

@@ -163,6 +163,22 @@ class Output(Table):
             (self.scratch / "trace").unlink()
         self.assertEqual(precious.read_text(), "keep me")
 
+    def test_a_file_that_cannot_be_written_leaves_the_earlier_run(self):
+        run = self.scratch / "run"
+        small = ["--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", run]
+        self.succeed(ranks(2, program("train_mnist", *small)))
+        before = self.files(run)
+        self.assertTrue(any(name.startswith("checkpoints/") for name in before))
+        os.mkfifo(run / "hashes.jsonl")
+        for resume in ([], ["--resume", "auto"]):
+            self.expect("hashes", [*small, *resume, "--hash-every", 1], f"{run / 'hashes.jsonl'} is a named pipe, ")
+        (run / "hashes.jsonl").unlink()
+        self.expect("trace", [*small, "--trace", self.scratch], f"[trace] {self.scratch} is a folder, ")
+        self.assertEqual(self.files(run).keys(), before.keys())
+        self.assertTrue(self.files(run) == before)
+        result = self.succeed(ranks(2, program("train_mnist", *small, "--max-steps", 3, "--resume", "auto")))
+        self.assertIn("at step 2, ", result.output)
+
     def test_a_folder_behind_a_link_is_a_folder(self):
         (self.scratch / "real").mkdir()
         (self.scratch / "link").symlink_to(self.scratch / "real")

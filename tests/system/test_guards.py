@@ -21,8 +21,8 @@ class Guards(support.SystemTest):
         one, two = checkpoints(self.scratch / name), checkpoints(self.scratch / other)
         self.assertEqual([p.name for p in one], [p.name for p in two])
         self.assertEqual(self.state(one[-1])["tensors"], self.state(two[-1])["tensors"])
-        self.assertEqual(metrics(self.scratch / name), metrics(self.scratch / other))
-        self.assertEqual(metrics(self.scratch / name, "eval"), metrics(self.scratch / other, "eval"))
+        for split in ("train", "epoch", "eval"):
+            self.assertEqual(metrics(self.scratch / name, split), metrics(self.scratch / other, split))
 
 
 class Memory(Guards):

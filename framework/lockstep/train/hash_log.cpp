@@ -56,6 +56,8 @@ HashLog::HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t 
   if (every_ > 0) lines_.open();
 }
 
+void HashLog::check_file(const checkpoint::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+
 void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
   // A plain list of pairs: the ordered map would look for each name among all before it.

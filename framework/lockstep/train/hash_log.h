@@ -24,6 +24,9 @@ class HashLog {
   HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t every,
           std::optional<std::int64_t> resumed_step);
 
+  // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
+  static void check_file(const checkpoint::Folder& output);
+
   // A step that stands in the file already, from before the resumed one, is not due again.
   bool is_due(std::int64_t step) const { return every_ > 0 && step % every_ == 0 && step > last_; }
   void write(std::int64_t step, std::span<const TensorHash> hashes);

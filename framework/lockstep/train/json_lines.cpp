@@ -29,6 +29,12 @@ JsonLines::JsonLines(const Settings& settings)
   settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
 }
 
+void JsonLines::check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place) {
+  if (!folder.has(name)) return;
+  folder.open_file(name, checkpoint::FileUse::Read, place);
+  folder.open_file(name, checkpoint::FileUse::Append, place);
+}
+
 void JsonLines::move_aside() const {
   if (!folder_->has(name_)) return;
   struct stat status {};

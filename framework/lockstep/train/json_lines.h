@@ -35,6 +35,9 @@ class JsonLines {
   JsonLines(JsonLines&&) = delete;
   ~JsonLines();  // tries once more to write what is left
 
+  // Throws Error if there is something with this name that lines cannot be appended to. Changes nothing.
+  static void check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place);
+
   void open();  // makes the file if there is none
   // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
   void append(const nlohmann::ordered_json& line);

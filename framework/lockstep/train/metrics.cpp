@@ -8,6 +8,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kPlace = "metrics";
+constexpr const char* kName = "metrics.jsonl";
 
 std::shared_ptr<const checkpoint::Folder> made(const std::filesystem::path& output) {
   std::error_code error;
@@ -34,12 +35,11 @@ JsonLines MetricsWriter::open(std::shared_ptr<const checkpoint::Folder> output,
     last = std::max(last, line["step"].get<std::int64_t>());
     return true;
   };
-  return JsonLines({.folder = std::move(output),
-                    .name = "metrics.jsonl",
-                    .place = kPlace,
-                    .resumed_step = resumed_step,
-                    .stays = note});
+  return JsonLines(
+      {.folder = std::move(output), .name = kName, .place = kPlace, .resumed_step = resumed_step, .stays = note});
 }
+
+void MetricsWriter::check_file(const checkpoint::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
 
 void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;

@@ -34,6 +34,9 @@ class MetricsWriter {
   MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step);
   MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step);  // makes the folder
 
+  // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
+  static void check_file(const checkpoint::Folder& output);
+
   // A record that stands in the file already, from before the resumed step, is not written a second time.
   void write(const MetricsRecord& record);
 

@@ -76,6 +76,23 @@ void Session::open_output() {
   for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
 }
 
+// What can hinder the run comes before what changes files of an earlier one: a start that is refused leaves that whole.
+void Session::take_output() {
+  const auto output = output_->held();
+  if (memory_.checkpoint > 0) check_address_space("a checkpoint", memory_.checkpoint + kWriterNeeds);
+  if (saves_by_itself()) start_writer();
+  MetricsWriter::check_file(*output);
+  HashLog::check_file(*output);
+  if (!options_.trace.empty()) trace_file_ = open_trace(options_.trace);
+  // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
+  const auto before = output_->run();
+  const auto lines_until = before && *before != run_ ? std::nullopt : resumed_step_;
+  metrics_ = std::make_unique<MetricsWriter>(output, lines_until);
+  hashes_ = std::make_unique<HashLog>(output, options_.hash_every, lines_until);
+  set_checkpoints_aside(*output, resumed_step_, run_);
+  output_->begin(run_);
+}
+
 void Session::open_loaders() {
   const data::Remainder remainder = options_.remainder == "drop" ? data::Remainder::Drop : data::Remainder::Keep;
   // Evaluation has no micro-batches: its steps are as large as one of training's.
@@ -129,18 +146,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   resume();
   if (!options_.weights.empty() && !resumed_step_) load_weights();
   comm::collectively(comm_, [&] {
-    if (!comm_.is_root()) return;
-    if (!options_.trace.empty()) trace_file_ = open_trace(options_.trace);
-    const auto output = output_->held();
-    const auto before = output_->run();
-    set_checkpoints_aside(*output, resumed_step_, run_);
-    output_->begin(run_);
-    // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
-    const auto lines_until = before && *before != run_ ? std::nullopt : resumed_step_;
-    metrics_ = std::make_unique<MetricsWriter>(output, lines_until);
-    if (memory_.checkpoint > 0) check_address_space("a checkpoint", memory_.checkpoint + kWriterNeeds);
-    if (saves_by_itself()) start_writer();
-    hashes_ = std::make_unique<HashLog>(output, options_.hash_every, lines_until);
+    if (comm_.is_root()) take_output();
   });
   log_->to_file("this is run " + run_);
   schedule_ = schedule(options_, schedule_epochs(), global_batch(options_, comm_.size()));
@@ -327,6 +333,8 @@ void Session::report(const Totals& step) {
 }
 
 void Session::add_to_epoch(const Totals& step) {
+  // A checkpoint of the epoch's begin, to which a run went back in mid-epoch, has those of the epoch before.
+  if (epoch_sums_.epoch != epoch_) epoch_sums_ = {.epoch = epoch_};
   const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
   epoch_sums_.loss += applied ? step.loss * step.weight : 0;
   epoch_sums_.weight += applied ? step.weight : 0;

@@ -70,6 +70,7 @@ class Session {
   bool saves_by_itself() const;  // without being asked to
   void open_output();
   void open_loaders();
+  void take_output();
   void check_last_batch() const;
   void forecast_memory();
   void announce() const;
@@ -134,7 +135,7 @@ class Session {
   nlohmann::json evaluation_;                                  // the last whole one: step, loss, accuracy; null without
   ProgressState state_;
   EpochSums epoch_sums_;
-  std::int64_t epoch_samples_ = 0;  // of the epoch, trained since this start of the program
+  std::int64_t epoch_samples_ = 0;  // of the epoch, trained since the program started or went back
   double logged_at_ = 0, epoch_began_ = 0;
   // Of rank 0. The writer, which reads the snapshot, goes first.
   std::unique_ptr<StateSnapshot> snapshot_;

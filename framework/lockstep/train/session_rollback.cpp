@@ -24,6 +24,8 @@ bool Session::roll_back() {
     metrics_ = std::make_unique<MetricsWriter>(output, step);
     hashes_ = std::make_unique<HashLog>(output, options_.hash_every, step);
   });
+  epoch_samples_ = 0;
+  epoch_began_ = seconds();
   save_after_evaluation_ = false;
   return true;
 }

@@ -166,7 +166,7 @@ void Trainer::require_ranks() const {
   if (comm_.poisoned()) comm_.barrier();  // throws, and says what failed
 }
 
-// Loaders keep to it; a batch that was made by hand may not.
+// Loaders keep to it; a batch that was made by hand may not, and maybe on this rank alone.
 void Trainer::check_batch(const data::Batch& batch) const {
   check(batch.names.size() == batch.fields.size(), "trainer", "the batch has {} fields and {} names",
         batch.fields.size(), batch.names.size());
@@ -178,12 +178,13 @@ void Trainer::check_batch(const data::Batch& batch) const {
   }
 }
 
-const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
-                                std::uint64_t position_word) {
-  require_ranks();
+void Trainer::check_rate(double learning_rate) const {
   check(std::isfinite(learning_rate) && learning_rate >= 0, "trainer",
         "the learning rate of update {} is {}, expected a finite number, at least 0", updates_ + 1, learning_rate);
-  check_batch(*local.batch);
+}
+
+const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
+                                std::uint64_t position_word) {
   if (profile_) profile_->begin_step();
   if (trial_) {
     engine_->drive_by_thread(trial_->tries_thread());
@@ -261,23 +262,34 @@ void Trainer::end_trial_step() {
 }
 
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
+  require_ranks();
   const data::StepSamples& s = batch.step;
   const Range leaves = world_.my_leaves();
   const std::int64_t begin = part_of(s.global_size, world_.tree.leaves(), leaves.begin).begin;
   const std::int64_t end = part_of(s.global_size, world_.tree.leaves(), leaves.end - 1).end;
   check_batch(s.global_size);
-  check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
-        "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin,
-        s.local.end, s.global_size, begin, end);
+  or_poison(comm_, *engine_, [&] {
+    check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
+          "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin,
+          s.local.end, s.global_size, begin, end);
+    check_rate(learning_rate);
+    check_batch(batch);
+  });
   const std::uint64_t position = static_cast<std::uint64_t>(s.epoch) << 40 | static_cast<std::uint64_t>(s.offset);
   return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size), position);
 }
 
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
-  check(options_.shards == 0, "trainer",
-        "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
+  require_ranks();
   const data::Batch none;
-  return run_step({streamed ? &*streamed : &none, 0, -1}, learning_rate, 0, 0);
+  const data::Batch& batch = streamed ? *streamed : none;
+  or_poison(comm_, *engine_, [&] {
+    check(options_.shards == 0, "trainer",
+          "streams have no shards: each rank's samples are its own; {} shards were asked for", options_.shards);
+    check_rate(learning_rate);
+    check_batch(batch);
+  });
+  return run_step({&batch, 0, -1}, learning_rate, 0, 0);
 }
 
 Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {

@@ -1,7 +1,8 @@
 // One data-parallel training step, and what surrounds it: forward, loss, backward, reduction over all ranks, update.
 // Needs a communicator and a model, no command line and no files, so it fits into a caller's own program. All ranks
-// construct it and call it alike; one thread. After an Error in the middle of a step or an evaluation the ranks are out
-// of step: the communicator is poisoned, so end the job, as train::guard_main() does (train/guard_main.h).
+// construct it and call it alike; one thread. After an Error of a step or an evaluation, also of one that refuses its
+// batch or rate, the ranks are out of step: the communicator is poisoned, and ranks of the node that wait for this one
+// throw PeerError, so end the job, as train::guard_main() does (train/guard_main.h). An AgreedError changes nothing.
 #pragma once
 
 #include <filesystem>
@@ -179,6 +180,7 @@ class Trainer {
   void run_leaf(const Local& local, Range leaf);
   void require_ranks() const;
   void check_batch(const data::Batch& batch) const;
+  void check_rate(double learning_rate) const;
   void add_forward(const Plan& plan, std::int64_t samples);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
   const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
