@@ -72,7 +72,7 @@ class Options(Table):
                 ("data folder", ["--dataset", "mnist"], "--data-dir is missing"),
                 ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
                 ("nothing to resume", [*built_in, "--resume", ""], "--resume: is empty, expected auto|FILE; leave the option out for none"),
-                ("no weights", [*built_in, "--weights="], "--weights: is empty, expected FILE"),
+                ("no weights", [*built_in, "--weights", ""], "--weights: is empty, expected FILE"),
         ]:
             self.expect(name, arguments, fragment, status=1 if name == "limit" else 2)
         self.expect("depth", ["--dataset", "digits", "--depth", 21], "there is no depth 21; depths: ", trainer="train_resnet", sizes=(1, 2, 3), status=2)
