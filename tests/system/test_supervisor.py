@@ -216,7 +216,7 @@ class Ends(SupervisorTest):
         command = self.script("[ $count = 1 ] && exit 1; exit 0")[:1]
         result = self.supervise(command, "--output", self.output)
         self.assertEqual(result.status, 0, result)
-        self.assertEqual(self.starts(), [*[f"--output {self.output} --resume auto"] * 2])
+        self.assertEqual(self.starts(), [f"--output {self.output} --resume auto"] * 2)
 
     def test_what_can_never_be(self):
         for options, words in ((("--backoff", "nan"), "--backoff: is nan, expected a number"), (("--rejoin", "nan"), "--rejoin: is nan, expected a number"),
