@@ -77,7 +77,7 @@ lr=0.1
   }
   EXPECT_EQ(command("./train --output here --config " + path).program_option("output"), "here");
   EXPECT_EQ(command("mpirun --wdir /data ./train").path_of_program("runs/seven"), "/data/runs/seven");
-  EXPECT_EQ(command("mpirun --wdir /work ./train").path_of_program("/runs/seven"), "/runs/seven");
+  EXPECT_EQ(command("mpirun --wdir /data ./train").path_of_program("/runs/seven"), "/runs/seven");
 
   std::ofstream(folder / "job.toml") << "resume = \"first.h5\"\n";
   const std::string text = "mpirun ./train --config " + path;
