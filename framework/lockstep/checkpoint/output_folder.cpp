@@ -23,7 +23,7 @@ std::unique_ptr<DirectoryLock> lock_at(const fs::path& path, std::chrono::millis
   return std::make_unique<DirectoryLock>(path, grace);
 }
 
-// Empty: `folder` is this run's, or nobody's.
+// Why `folder` belongs to another run; empty: it belongs to this run, or to no run.
 std::string stranger_in(const Folder& folder, const std::string& run) {
   if (const auto found = read_run_id(folder))
     return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
@@ -97,7 +97,7 @@ OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
     attempt.others = stranger_in(*folder, run_);
     if (!attempt.others.empty()) return attempt;
     auto lock = std::make_unique<DirectoryLock>(std::move(folder), std::chrono::milliseconds(0));
-    attempt.others = stranger_in(*lock->folder(), run_);  // while nobody else can begin there
+    attempt.others = stranger_in(*lock->folder(), run_);  // the lock is held, so no other job can begin there
     if (!attempt.others.empty()) return attempt;
     write_run_id(*lock->folder(), run_);
     attempt.lock = std::move(lock);

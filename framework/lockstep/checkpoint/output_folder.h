@@ -20,13 +20,14 @@ class OutputFolder {
   explicit OutputFolder(const std::filesystem::path& path, std::chrono::milliseconds grace = std::chrono::seconds(5));
 
   std::string warning() const;                 // of the lock
-  std::optional<std::string> run() const;      // whose folder it is; empty: nobody's yet
+  std::optional<std::string> run() const;      // the run that owns the folder; empty: none yet
   std::shared_ptr<const Folder> held() const;  // as it was locked, without looking again
   void begin(const std::string& run);          // from here on it is this run's
 
   // Where to write now, after begin():
   // - the folder of the job, as long as its path leads there;
-  // - the path's folder, locked anew, where nobody else's is there: it was moved or removed, and is made again;
+  // - the path's folder, locked anew, where no other run has a folder there: it was moved or removed, and is made
+  // again;
   // - the folder of the job under the path it has now, where another job has taken the path;
   // - a new one beside it, PATH.RUN, where the folder of the job is gone as well.
   // Says in the log whenever that changes. Throws Error where there is none.

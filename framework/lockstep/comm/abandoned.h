@@ -1,5 +1,5 @@
-// Inside comm/ only: messages that nobody waits for any more, while MPI may still read or write their memory. That
-// memory stays until they are complete, or until the process ends. Any thread that may call MPI.
+// Inside comm/ only: messages that were given up, while MPI may still read or write their memory. That memory stays
+// until they are complete, or until the process ends. Any thread that may call MPI.
 #pragma once
 
 #include <memory>

@@ -46,8 +46,8 @@ class Environment {
   int exceptions_at_start_ = 0;
 };
 
-// For a process that has failed: it ends with exit status `code` in that many seconds, whatever it does until then. A
-// stream that nobody reads, or a launcher that does not answer, keeps it alive no longer. Takes SIGALRM over.
+// For a process that has failed: it ends with exit status `code` after that many seconds, whatever it does until then,
+// even where a stream has no reader or the launcher does not answer. Takes SIGALRM over.
 void end_in_time(int code, unsigned seconds);
 
 // Ends every rank of the job with `code` (1 to 255); without MPI, this process. Flushes stdout and stderr first. The

@@ -120,7 +120,7 @@ void Request::withdraw() noexcept {
   const std::shared_ptr<CommunicatorState> state = std::move(state_);
   const Keeper keeper = std::move(keeper_);
   if (!Environment::active()) return;
-  // A copy of the bytes to be sent is nobody's else: it can be left to MPI at once.
+  // The copied bytes have no other owner, so the message can be left to MPI at once.
   const bool waits = !(copied_ && what_.kind == Kind::Send);
   for (std::size_t i = done_; i < parts_; ++i) {
     MPI_Request handle = unpack_request(part(i).handle);

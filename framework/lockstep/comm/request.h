@@ -25,7 +25,7 @@ class CommunicatorState;
 // says that the memory stays without it, as that of a SharedWindow does.
 using Keeper = std::shared_ptr<const void>;
 
-// Memory that nobody frees any more: an owner's that ends when Communicator::has_abandoned().
+// Keeps `memory` until the process ends. For owners that are destroyed while Communicator::has_abandoned().
 void keep_for_ever(Keeper memory);
 
 class Request {

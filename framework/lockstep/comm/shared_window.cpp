@@ -35,8 +35,8 @@ struct SharedWindow::Handle {
   int exceptions = std::uncaught_exceptions();
   std::vector<SharedNumber<int>*> states = {};  // by rank, in the page before its segment
 
-  // Freeing is collective. A rank that is failing, or to whose memory a message may still come, says so and goes on,
-  // and nobody waits for it in MPI: the window is then left to the job's end.
+  // Freeing is collective. A rank that is failing, or to whose memory a message may still come, says so and does not
+  // free. The other ranks then do not wait for it in MPI, and the window stays until the job ends.
   ~Handle() {
     int finalized = 0;
     MPI_Finalized(&finalized);

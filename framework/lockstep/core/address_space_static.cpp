@@ -17,7 +17,8 @@ void refuse_least() {
       "lockstep: [memory] the address space of this process is limited to less than 256 MiB (ulimit -v), with which "
       "its "
       "libraries cannot be loaded; expected a higher limit, or none\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText, std::strlen(kText));  // nobody could be told
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, kText, std::strlen(kText));  // a failed write has no reader to tell
   _exit(1);
 }
 

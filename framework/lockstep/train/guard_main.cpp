@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,7 +110,8 @@ void say(const Failure& failure, int rank) {
   try {
     write_patiently(STDERR_FILENO, {line.data(), length + 1});
   } catch (const std::bad_alloc&) {
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), length + 1);  // nobody could be told
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, line.data(), length + 1);  // a failed write has no reader to tell
   }
 }
 
