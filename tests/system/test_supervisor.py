@@ -297,7 +297,7 @@ class LeftBehind(SupervisorTest):
     def test_one_rank_without_a_launcher_leaves_nothing(self):
         """Open MPI's process beside it ends by itself, and clears its files away."""
         job = program("train_mnist", *TRAINING, "--max-steps", 4, "--output", self.output)
-        result = self.run_command(program("lockstep", "run", "--", *job), environment=support.launch_environment())
+        result = self.supervise(job)
         self.assertEqual(result.status, 0, result)
         self.assertNotIn(" left on this machine", result.stderr)
         self.expect_no_process()
