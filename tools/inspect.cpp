@@ -1,11 +1,14 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lockstep/nn/summary.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/option_checks.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
@@ -43,6 +46,22 @@ void print_parameters(const Classifier& model, DType precision) {
   }
 }
 
+// A plan's memory holds each value for a while, so the largest one tells what cannot be compiled, before oneDNN, which
+// counts through batches, spends minutes on it.
+void check_memory(const nn::Summary& summary) {
+  const auto bytes = [](const nn::SummaryRow& row) {
+    return static_cast<double>(row.output.shape.elements()) * static_cast<double>(size_of(row.output.dtype));
+  };
+  const auto largest = std::ranges::max_element(summary.rows, {}, bytes);
+  if (largest == summary.rows.end()) return;
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  check(bytes(*largest) <= memory, "inspect",
+        "a batch of {} samples: the output {} of {} alone takes {:.0f} MiB, and this machine has {:.0f}; --plan takes "
+        "the "
+        "plan's memory, so it needs a smaller --batch (--summary needs no memory)",
+        summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
+}
+
 void print_plan(const Classifier& model, const Type& images, Mode mode, const CompileOptions& compile) {
   CompiledModel compiled(model.named_parameters(), classify(model), {.dtype = images.dtype}, compile);
   const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
@@ -61,11 +80,12 @@ void inspect(const InspectOptions& o) {
   const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
   const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
   if (o.parameters) print_parameters(*model, images.dtype);
-  if (o.summary || !(o.parameters || o.plan)) {
-    fmt::print("{}", nn::summarize(
-                         *model, [&](Value x) { return (*model)(x); }, images, mode)
-                         .str());
-  }
+  const auto summary = [&] {
+    return nn::summarize(
+        *model, [&](Value x) { return (*model)(x); }, images, mode);
+  };
+  if (o.summary || !(o.parameters || o.plan)) fmt::print("{}", summary().str());
+  if (o.plan) check_memory(summary());
   if (o.plan) print_plan(*model, images, mode, {.bf16 = o.precision == "bf16"});
 }
 
@@ -75,8 +95,12 @@ void add_inspect_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "Show a model's modules, parameters, or compiled plan");
   auto o = std::make_shared<InspectOptions>();
   command->add_option("model", o->model, "A name that `lockstep models` lists")->required();
-  command->add_option("--batch", o->batch, "Samples per batch")->capture_default_str();
-  command->add_option("--classes", o->classes, "Classes; 0: the model's own")->capture_default_str();
+  command->add_option("--batch", o->batch, "Samples per batch")
+      ->check(train::whole_number<std::int64_t>)
+      ->capture_default_str();
+  command->add_option("--classes", o->classes, "Classes; 0: the model's own")
+      ->check(train::whole_number<std::int64_t>)
+      ->capture_default_str();
   command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")->delimiter(',');
   command->add_option("--precision", o->precision, "Floating type; bf16: f32 with products and activations in bf16")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <sstream>
+#include <string>
 
 #include "lockstep/core/address_space.h"
 #include "lockstep/core/exit_status.h"
@@ -13,6 +15,27 @@
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/train/option_hints.h"
 #include "tools/commands.h"
+
+namespace {
+
+using lockstep::printable;
+
+constexpr int kNothingCompared = 2;  // as `lockstep compare` ends where it has no answer: 1 says that runs differ
+
+int failed(const std::string& text, int status) {
+  fmt::print(stderr, "lockstep: {}\n", printable(text));
+  return status;
+}
+
+// `status`, unless what was printed did not reach stdout.
+int finish(const CLI::App& app, int status) {
+  const int code = std::fflush(stdout) == 0 ? 0 : errno;
+  if (code == 0 && std::ferror(stdout) == 0) return status;
+  const std::string reason = code == 0 ? "" : fmt::format(": {}", std::strerror(code));
+  return failed("stdout cannot be written" + reason, app.got_subcommand("compare") ? kNothingCompared : 1);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   try {
@@ -32,23 +55,21 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status
-    return e.get_exit_code();
+    status = e.get_exit_code();
   } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
+    std::ostringstream text;
+    app.exit(e, text, text);
+    std::fputs(text.str().c_str(), stdout);  // a failure is found at the end
   } catch (const CLI::ParseError& e) {
     fmt::print(stderr, "lockstep: {}\nRun with --help for more information.\n",
-               lockstep::printable(lockstep::train::explain(app, e)));
+               printable(lockstep::train::explain(app, e)));
     if (app.got_subcommand("run"))
       fmt::print(stderr,
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
     return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "lockstep: {}\n", lockstep::printable(lockstep::explain(e)));
-    return 1;
+    if (std::ferror(stdout) == 0) return failed(lockstep::explain(e), 1);
+    status = 1;  // a long text is written before its end
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "lockstep: stdout cannot be written: {}\n", std::strerror(errno));
-    return 1;
-  }
-  return status;
+  return finish(app, status);
 }

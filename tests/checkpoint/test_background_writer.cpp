@@ -1,13 +1,16 @@
 #include "lockstep/checkpoint/background_writer.h"
 
 #include <signal.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <future>
+#include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
+#include "lockstep/core/log.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {
@@ -109,6 +112,39 @@ TEST_F(BackgroundWriting, ANewerDraftTakesThePlaceOfAFailedOne) {
   writer.write(draft_of(contents, 2));
   writer.finish();
   EXPECT_EQ(steps(), (Steps{2}));
+}
+
+TEST_F(BackgroundWriting, FailuresInARowAreCountedInsteadOfRepeated) {
+  const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
+  std::ostringstream text;
+  const auto logger =
+      install_log(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  put(folder_, {});
+  {
+    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    for (std::int64_t step = 1; step <= 12; ++step) {
+      writer.write(draft_of(contents, step));
+      writer.claim();
+    }
+    fs::remove(folder_);
+    writer.write(draft_of(contents, 13));
+    writer.finish();
+  }
+  install_log(logger);
+  std::vector<std::string> lines;
+  std::istringstream said(text.str());
+  for (std::string line; std::getline(said, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 13u) << text.str();
+  EXPECT_NE(lines[0].find("checkpoint of step 1 is not written: "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("training goes on, and it is tried again after 3600 s"), std::string::npos) << lines[0];
+  for (const auto& [at, count] : {std::pair{1u, "2nd"}, {2u, "3rd"}, {3u, "4th"}, {10u, "11th"}, {11u, "12th"}}) {
+    EXPECT_TRUE(lines[at].ends_with(fmt::format("; the {} checkpoint in a row that could not be written", count)))
+        << lines[at];
+    EXPECT_EQ(lines[at].find("training goes on"), std::string::npos) << lines[at];
+  }
+  EXPECT_NE(lines[12].find("checkpoint of step 13 is written; before it, 12 in a row could not be written"),
+            std::string::npos)
+      << lines[12];
 }
 
 TEST_F(BackgroundWriting, TheEndTriesOnceMoreAndSaysWhatIsLost) {

@@ -122,6 +122,32 @@ TEST_F(Output, StaysWhereItIs) {
   EXPECT_EQ(names_in(dir_), std::vector<std::string>{"run"});
 }
 
+TEST_F(Output, ARunIdThatIsRemovedIsWrittenAgain) {
+  Job job(run_);
+  fs::remove(run_ / "run.json");
+  EXPECT_EQ(job.save(), run_);
+  EXPECT_EQ(run_in(run_), job.id);
+  std::ofstream(run_ / "run.json") << "{";
+  EXPECT_EQ(job.save(), run_);
+  EXPECT_EQ(run_in(run_), job.id);
+}
+
+TEST_F(Output, OtherProcessesFindTheFolderOfTheirRunAlone) {
+  Job job(run_);
+  const auto found = [&] {
+    const auto folder = find_folder_of_run(run_, job.id);
+    return folder ? folder->path() : fs::path();
+  };
+  EXPECT_EQ(found(), run_);
+  fs::remove_all(run_);
+  EXPECT_EQ(found(), fs::path());
+  Job other(run_);
+  EXPECT_EQ(found(), fs::path());
+  const fs::path beside = job.save();
+  EXPECT_EQ(beside, path_beside(run_, job.id));
+  EXPECT_EQ(found(), beside);
+}
+
 TEST_F(Output, IsMadeAgainWhereNobodyElseIs) {
   Job job(run_);
   fs::rename(run_, away_);

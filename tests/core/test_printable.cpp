@@ -29,6 +29,11 @@ TEST(Printable, BytesThatAreNoUtf8AreWrittenOut) {
   EXPECT_EQ(printable("\xe2\x28\xa1"), "\\xe2(\\xa1");
 }
 
+TEST(Printable, KnowsUtf8) {
+  for (const char* text : {"", "node1", "Köln, 東京, 🙂", "\x1b"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"\xff", "a\x9b", "\xc3", "\xc0\xaf", "\xed\xa0\x80"}) EXPECT_FALSE(is_utf8(text)) << text;
+}
+
 TEST(Printable, TextThatRunsBackwardsIsWrittenOut) {
   EXPECT_EQ(printable("a\u202eb\u2066c\u2028"), "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c\\xe2\\x80\\xa8");
 }

@@ -40,6 +40,27 @@ TEST(Hosts, WhatIsNoNameIsRefusedWithItsLine) {
   EXPECT_THROW(parse_host_list("a,-b"), Error);
 }
 
+TEST(Hosts, WhatIsNoTextIsNamedAsSuch) {
+  using namespace std::string_literals;
+  const auto error = [](const std::string& text) -> std::string {
+    try {
+      parse_hostfile(text, "hosts");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error("node1\nno\0de2 slots=2\n"s),
+            "[hostfile] hosts:2: a NUL byte; expected text, with lines like 'node1 slots=8'");
+  EXPECT_NE(error("node1 # a\0b\n"s).find("hosts:1: a NUL byte"), std::string::npos);
+  EXPECT_EQ(error("node1\nn\xf6"
+                  "de2 slots=2\n"),
+            "[hostfile] hosts:2: bytes that are no UTF-8; expected text, with lines like 'node1 slots=8'");
+  EXPECT_NE(error("node1 slots=2 x=\xff\n").find("no UTF-8"), std::string::npos);
+  EXPECT_NE(error(std::string(5000, '\xff')).find("no UTF-8"), std::string::npos);
+  EXPECT_EQ(error("node1 # the large \xf6ne\n"), "") << "a comment in an older encoding";
+}
+
 TEST(Hosts, OfAList) {
   const std::vector<Host> expected{{"a", 4}, {"b", 2}, {"c", 1}};
   EXPECT_EQ(parse_host_list("a:4,b,b,c"), expected);

@@ -4,6 +4,7 @@ alone with status 2."""
 import os
 import shutil
 import struct
+import subprocess
 import unittest
 
 import support
@@ -66,6 +67,10 @@ class Options(Table):
         for name, arguments, fragment in [
                 ("batch", ["--global-batch", 65, "--limit-train", 64], "--limit-train is 64, expected at least one global batch of 65 samples"),
                 ("global batch", [*built_in, "--batch-size", 8, "--global-batch", 15], "--batch-size 8 times 2 ranks times --accumulate 1 makes 16"),
+                ("empty shards", [*built_in, "--batch-size", 8, "--shards", 1000000],
+                 "--shards is 1000000 with a global batch of 16 samples, expected at most one shard per sample"),
+                ("lost by rounding", [*built_in, "--batch-size", 8, "--lr", "1e-320"], "--lr is 1e-320, which is 0 in f32"),
+                ("margin", [*built_in, "--batch-size", 8, "--time-limit", "1m", "--time-margin", "2m"], "--time-margin is 2m with --time-limit 1m, expected less"),
                 ("shards", [*built_in, "--shards", 1], "--shards is 1 with 2 ranks, expected at least one shard per rank"),
                 ("nesterov", [*built_in, "--nesterov", "--optimizer", "adam"], "--nesterov: is for --optimizer sgd"),
                 ("endless", [*built_in, "--batch-size", 8, "--epochs", 0], "--epochs and --max-steps are both 0"),
@@ -133,6 +138,41 @@ class Options(Table):
         self.assertEqual(result.status, 2, result)
         self.fail_with([*ranks(1, wrong), ":", "-n", "1", *left], "--no-such-option")
         self.assertFalse((self.scratch / "run").exists())
+
+
+class Tools(support.SystemTest):
+    """What is no training run: --help, --version and the subcommands of `lockstep`."""
+
+    def full(self, command, status=1):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run(list(map(str, command)), stdout=full, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, timeout=support.LIMIT,
+                                    cwd=self.scratch, env=support.launch_environment())
+        self.assertEqual(result.returncode, status, f"{command}\n{result.stderr}")
+        self.assertEqual(result.stderr.count("stdout cannot be written"), 1, f"{command}\n{result.stderr}")
+
+    def test_text_that_does_not_reach_stdout_is_a_failure(self):
+        for name in ("train_mnist", "train_toy", "train_resnet", "lockstep"):
+            for option in ("--help", "--version"):
+                with self.subTest(name, option=option):
+                    self.full(program(name, option))
+                    self.assertEqual(self.succeed(program(name, option)).stderr, "")
+        output = self.scratch / "run"
+        self.succeed(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--output", output))
+        saved = support.checkpoints(output)[-1]
+        for command in (["models"], ["inspect", "mlp"], ["inspect", "resnet50", "--parameters"], ["inspect", "mlp", "--help"], ["checkpoint", saved],
+                        ["run", "--help"]):
+            with self.subTest(command=command):
+                self.full(program("lockstep", *command))
+        for option in ([], ["--json"]):
+            self.full(program("lockstep", "compare", saved, saved, *option), status=2)  # 1 would say that they differ
+
+    def test_a_plan_that_no_memory_holds_is_refused_at_once(self):
+        result = self.fail_with(program("lockstep", "inspect", "resnet50", "--batch", 999999999, "--plan"),
+                                "[inspect] a batch of 999999999 samples: the output (999999999, ", status=1)
+        self.assertIn("needs a smaller --batch", result.stderr)
+        self.succeed(program("lockstep", "inspect", "resnet50", "--batch", 999999999, "--summary"))
+        self.succeed(program("lockstep", "inspect", "toy", "--batch", 2, "--plan"))
+        self.fail_with(program("lockstep", "inspect", "mlp", "--batch", "010"), "--batch: is 010, expected a whole number without leading zeros", status=2)
 
 
 class Output(Table):
@@ -244,6 +284,20 @@ class Names(Table):
         output = self.scratch / f"run{self.EVIL}"
         result = self.succeed(program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--resume", "auto", "--output", output))
         self.expect_text(result)  # no checkpoint in that folder yet
+
+    def test_a_folder_whose_name_is_no_utf8(self):
+        name = b"r\xfcn"
+        output = os.fsdecode(os.fsencode(self.scratch) + b"/" + name)
+        command = ranks(2, program("train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 16, *SMALL, "--resume", "auto", "--output", output))
+        result = self.succeed(command)
+        self.assertIn("r\\xfcn/checkpoints", result.output)  # none there yet
+        self.assertEqual(sorted(os.listdir(os.fsencode(self.scratch))), [name])
+        self.assertEqual(len(support.checkpoints(output)), 1)
+        result = self.succeed([*command, "--max-steps", "3"])
+        self.assertIn("r\\xfcn/checkpoints/step-0000000002.h5 at step 2", result.output)
+        saved = support.checkpoints(output)[-1]
+        self.assertIn("verified", self.succeed(program("lockstep", "checkpoint", saved)).stdout)
+        self.succeed(program("lockstep", "compare", output, output))
 
 
 if __name__ == "__main__":

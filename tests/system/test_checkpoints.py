@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -127,7 +128,86 @@ class Trouble(CheckpointTest):
         self.assertEqual(result.output.count(f"{output}/.lock was removed or replaced; taking it again"), 1, result)
         self.assertEqual(self.steps("away"), [4])
         self.assertEqual(self.steps("run"), [8, 12, 16])
-        self.assertEqual([step for step, _ in metrics(away)], list(range(1, 17)), "open files go on where they were")
+        # Open files go on where they were until then.
+        moved, made = [step for step, _ in metrics(away)], [step for step, _ in metrics(output)]
+        self.assertEqual(moved + made, list(range(1, 17)))
+        self.assertIn(8, moved)
+        self.assertIn(16, made)
+
+    def removed(self, output, *names, ranks_stopped=(0,)):
+        """A run whose files are removed after its first checkpoint, and what it said."""
+        go = self.scratch / "go"
+        process = self.start(self.command(output, "--checkpoint-every-steps", 4, "--keep", 0, "--hash-every", 1),
+                             self.faults(*(f"step.begin:sleep=600:rank={rank}:at=6:until={go}" for rank in ranks_stopped)))
+        self.wait_for(process, lambda: self.saved(output, 4))
+        self.wait_for(process, lambda: 5 in [step for step, _ in metrics(self.scratch / output)])
+        for name in names:
+            (self.scratch / output / name).unlink() if name else shutil.rmtree(self.scratch / output)
+        go.touch()
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
+        return result
+
+    def test_files_that_are_removed_are_named_and_opened_anew(self):
+        names = ["metrics.jsonl", "hashes.jsonl", "run.json", "logs/rank-0000.log", "logs/rank-0001.log"]
+        result = self.removed("run", *names, ranks_stopped=(0, 1))
+        output = self.scratch / "run"
+        for name in names:
+            said = [line for line in result.stderr.splitlines() if "warning: " in line and f"{output / name} was removed or replaced" in line
+                    or f"{output / name}: the file that says which run it is was removed" in line]
+            self.assertEqual(len(said), 1, f"{name}\n{result}")
+            self.assertTrue((output / name).is_file(), name)
+        self.assertEqual([step for step, _ in metrics(output)], list(range(9, 17)))
+        log = (output / "logs" / "rank-0000.log").read_text()
+        self.assertIn("step-0000000016.h5, ", log)
+        self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--resume", "auto"))
+
+    def test_files_of_a_folder_that_is_removed_are_made_again_in_the_new_one(self):
+        result = self.removed("run", "", ranks_stopped=(0, 1))
+        output = self.scratch / "run"
+        for name in ("metrics.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
+            self.assertEqual(result.stderr.count(f"{output / name} was removed or replaced"), 1, f"{name}\n{result}")
+            self.assertTrue((output / name).is_file(), name)
+        self.assertEqual([step for step, _ in metrics(output)], list(range(9, 17)))
+        self.assertEqual(self.steps("run"), [8, 12, 16])
+
+    def test_an_unwritable_folder_is_counted_instead_of_repeated(self):
+        output = self.scratch / "run"
+        go = self.scratch / "go"
+        process = self.start(self.command("run", "--checkpoint-every-steps", 1, "--keep", 0), self.faults(f"step.begin:sleep=600:rank=0:at=6:until={go}"))
+        self.wait_for(process, lambda: self.saved("run", 5))
+        shutil.rmtree(output / "checkpoints")
+        (output / "checkpoints").touch()  # nobody can write there, root neither
+        go.touch()
+        result = self.finish(process)
+        self.assertEqual(result.status, 1, result)
+        self.assertEqual(result.output.count("training goes on, and it is tried again"), 1, result)
+        self.assertEqual(result.output.count("checkpoint in a row that could not be written"), 10, result)
+        self.assertIn("; the 11th checkpoint in a row that could not be written", result.output)
+        self.assertIn("[checkpoint] of the last step, 16, is not written: ", result.output)
+
+    def test_a_limit_on_the_size_of_files_is_named_and_leaves_older_checkpoints(self):
+        go = self.scratch / "go"
+        process = self.start(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0), self.faults(f"step.begin:sleep=600:rank=0:at=6:until={go}"))
+        self.wait_for(process, lambda: self.saved("run", 4))
+        saved = checkpoints(self.scratch / "run")[-1]
+        before = saved.read_bytes()
+        # Logs and metrics fit in there, checkpoints do not. Set here, as `ulimit -f` would be the memory's of Open MPI as well.
+        for rank in support.processes_with(str(self.scratch / "run")):
+            hard = resource.prlimit(rank, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(rank, resource.RLIMIT_FSIZE, (len(before) // 2, hard))
+        go.touch()
+        result = self.finish(process)
+        self.assertEqual(result.status, 1, result)
+        self.assertEqual(result.output.count("checkpoint of step 8 is not written: "), 1, result)
+        self.assertIn("File too large", result.output)
+        self.assertEqual(result.output.count("[checkpoint] of the last step, 16, is not written: "), 1, result)
+        self.assertEqual(self.steps("run"), [4])
+        self.assertEqual(saved.read_bytes(), before)
+        self.assertEqual([p.name for p in saved.parent.iterdir()], [saved.name])
+        self.assertEqual([step for step, _ in metrics(self.scratch / "run")], list(range(1, 17)))
+        self.expect_no_process()
+        self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--resume", "auto"))
 
 
 class OtherJobs(CheckpointTest):

@@ -174,14 +174,15 @@ class OtherRun(support.SystemTest):
         self.assertEqual(self.files(self.output), before)
 
     def test_another_model_names_the_tensor(self):
-        self.expect_refused(["--model", "convnet", *MLP[2:]], "missing: conv1.weight", str(self.saved))
+        self.expect_refused(["--model", "convnet", *MLP[2:]], "missing: conv1.weight", str(self.saved),
+                            "--model was mlp, this run has convnet; pass --model mlp as before")
 
     def test_another_optimizer(self):
         self.expect_refused([*MLP, "--optimizer", "adam"], "'optimizer' is sgd, this run has adam")
 
     def test_another_data_set(self):
         other = [320 if x == 640 else x for x in MLP]
-        self.expect_refused(other, "'train_samples' is 640, this run has 320")
+        self.expect_refused(other, "--limit-train was 640, this run has 320", "'train_samples' is 640, this run has 320", "pass --limit-train 640 as before")
 
     def test_another_global_batch_by_the_way(self):
         implied = ["--batch-size" if x == "--global-batch" else x for x in MLP]  # 64 on each of two ranks
@@ -191,7 +192,7 @@ class OtherRun(support.SystemTest):
         self.expect_refused([*MLP, "--seed", 7], "'seed' is 1, this run has 7")
 
     def test_other_shards(self):
-        self.expect_refused([*MLP, "--shards", 4], "--shards was 0, this run has 4")
+        self.expect_refused([*MLP, "--shards", 4], "--shards was 0, this run has 4", "pass --shards 0 as before")
 
     def test_later_steps_are_moved_aside(self):
         self.succeed(ranks(2, program("train_mnist", *MLP, "--output", self.scratch / "long")))

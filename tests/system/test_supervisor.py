@@ -294,6 +294,14 @@ class LeftBehind(SupervisorTest):
         self.assertRegex(result.stderr, r"processes of the job left on this machine, which are ended: \d")
         self.expect_no_process()
 
+    def test_one_rank_without_a_launcher_leaves_nothing(self):
+        """Open MPI's process beside it ends by itself, and clears its files away."""
+        job = program("train_mnist", *TRAINING, "--max-steps", 4, "--output", self.output)
+        result = self.supervise(job)
+        self.assertEqual(result.status, 0, result)
+        self.assertNotIn(" left on this machine", result.stderr)
+        self.expect_no_process()
+
     def test_the_job_ends_with_its_supervisor(self):
         process = self.start(program("lockstep", "run", "--", *self.script("exec sleep 1000")))
         self.wait_for(process, lambda: (self.scratch / "starts").exists())

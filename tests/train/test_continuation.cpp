@@ -108,6 +108,42 @@ TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {
             std::vector<std::string>{"ranks: 2 in the checkpoint, 3 now"});
 }
 
+TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
+  Options now;
+  now.limit_train = 320;
+  nlohmann::json fewer = run(now);
+  fewer["train_samples"] = 320;
+  EXPECT_EQ(refusal(run(), fewer),
+            "[resume] FILE: --limit-train was 0, this run has 320, so 'train_samples' is 400, this run has 320: the "
+            "position in the epoch needs the same data; pass --limit-train 0 as before, or leave --resume out to begin "
+            "a new run");
+  fewer = run();  // other files
+  fewer["train_samples"] = 320;
+  EXPECT_NE(refusal(run(), fewer).find("'train_samples' is 400, this run has 320; "), std::string::npos);
+  now = {.shards = 4};
+  EXPECT_EQ(
+      refusal(run(), run(now)),
+      "[resume] FILE: with --shards, --shards was 0, this run has 4: other shards give other bits; pass --shards 0 "
+      "as before, or leave --resume out to begin a new run");
+  EXPECT_NE(refusal(run(), run({.seed = 2}))
+                .find("'seed' is 1, this run has 2; an epoch keeps its order of samples; "
+                      "pass --seed 1 as before"),
+            std::string::npos);
+}
+
+TEST(Continuation, NamesTheModelsOptionThatChanged) {
+  nlohmann::json before = run(), now = run();
+  EXPECT_EQ(model_difference(before, now), "");
+  before["options"]["depth"] = 20;
+  now["options"]["depth"] = 32;
+  now["options"]["lr"] = 0.5;  // no part of the model
+  EXPECT_EQ(model_difference(before, now),
+            "--depth was 20, this run has 32; pass --depth 20 as before, or leave --resume out to begin a new run");
+  now = before;
+  now["options"]["dataset"] = "cifar100";
+  EXPECT_NE(model_difference(before, now).find("--dataset was digits, this run has cifar100; "), std::string::npos);
+}
+
 TEST(Continuation, RefusesWhatIsNoPlaceInAnEpoch) {
   for (const char* key : {"step", "epoch", "offset"}) {
     for (const nlohmann::json& wrong :

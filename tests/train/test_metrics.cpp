@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -47,6 +48,48 @@ TEST_F(MetricsTest, ARecordHasItsFieldsInOrder) {
   EXPECT_EQ(read(folder_ / "metrics.jsonl"),
             "{\"step\":50,\"epoch\":2,\"split\":\"eval\",\"loss\":0.25,\"accuracy\":0.5,\"lr\":0.125,"
             "\"samples_per_second\":100.0,\"seconds\":1.5,\"top5\":0.75}\n");
+}
+
+TEST_F(MetricsTest, AFileThatIsRemovedOrReplacedIsOpenedAnewWhereTheRunWrites) {
+  std::ostringstream warnings;
+  const auto logger =
+      install_log(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(warnings)));
+  const auto folder_at = [](const std::filesystem::path& path) {
+    std::filesystem::create_directories(path);
+    return std::make_shared<const checkpoint::Folder>(path);
+  };
+  const auto here = folder_at(folder_);
+  MetricsWriter metrics(here, std::nullopt);
+  std::int64_t step = 0;
+  const auto write = [&] {
+    metrics.write({.step = ++step});
+    return lines_of(warnings.str()).size();
+  };
+  metrics.follow(here);
+  EXPECT_EQ(write(), 0u) << "nothing happened to it";
+  std::filesystem::remove(folder_ / "metrics.jsonl");
+  metrics.follow(here);
+  metrics.follow(here);
+  EXPECT_EQ(write(), 1u) << warnings.str();
+  EXPECT_EQ(names(), std::vector<std::string>{"train 2"});
+  EXPECT_NE(warnings.str().find((folder_ / "metrics.jsonl").string() + " was removed or replaced"), std::string::npos);
+  std::filesystem::rename(folder_ / "metrics.jsonl", folder_ / "old");
+  std::ofstream(folder_ / "metrics.jsonl") << "";  // as an editor leaves it
+  metrics.follow(here);
+  EXPECT_EQ(write(), 2u);
+  EXPECT_EQ(names(), std::vector<std::string>{"train 3"});
+  const auto there = folder_at(folder_ / "there");  // the run has gone on in another folder
+  metrics.follow(there);
+  EXPECT_EQ(write(), 3u);
+  EXPECT_EQ(metrics.file(), folder_ / "there" / "metrics.jsonl");
+  EXPECT_EQ(lines_of(read(metrics.file())).size(), 1u);
+  // What is planted in its place is not followed, and the open file stays.
+  std::filesystem::remove(metrics.file());
+  std::filesystem::create_symlink(folder_ / "old", metrics.file());
+  EXPECT_THROW(metrics.follow(there), Error);
+  write();
+  EXPECT_EQ(lines_of(read(folder_ / "old")).size(), 1u);
+  install_log(logger);
 }
 
 TEST_F(MetricsTest, LossesComeBackBitForBit) {

@@ -406,6 +406,16 @@ TEST(Options, WhatDoesNotFitANumberIsAnError) {
   EXPECT_EQ(parse_line({"--epochs", "9223372036854775808"}).result.exit_code, 2);
 }
 
+TEST(Options, LeadingZerosAreRefusedInEveryWholeNumber) {
+  for (const char* option : {"--seed", "--epochs", "--threads", "--shards", "--trace-steps"}) {
+    const Outcome o = parse_line({option, "007"});
+    EXPECT_EQ(o.result.exit_code, 2) << option;
+    EXPECT_TRUE(has(o.err, "is 007, expected a whole number without leading zeros")) << o.err;
+  }
+  EXPECT_EQ(parse_line({"--seed", "0"}).options.seed, 0u);
+  EXPECT_TRUE(has(parse_line({"--help"}).out, "without leading zeros"));
+}
+
 TEST(Options, TheGivenBatchReplacesTheProgramsOther) {
   const Outcome global = parse_line({"--global-batch", "100"}, {.batch_size = 64});
   EXPECT_EQ(global_batch(global.options, 3), 100);
@@ -485,6 +495,46 @@ TEST(Validate, ProductsDoNotOverflow) {
       data_error(
           {.epochs = 1'000'000'000, .max_steps = 1000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3}),
       "");
+}
+
+TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
+  EXPECT_EQ(validation_error({.lr = 1e-320}),
+            "[options] --lr is 1e-320, which is 0 in f32, the type of weights with --precision f32; expected a number "
+            "above 0 that stays so when it is rounded, or --precision f64");
+  EXPECT_TRUE(has(validation_error({.precision = "bf16", .weight_decay = 1e-300}), "--weight-decay is 1e-300"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .eps = 1e-300}), "--eps is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.clip_norm = 1e-300}), "--clip-norm is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.lr = 1e-3, .min_lr = 1e-60}), "--min-lr is 1e-60"));
+  EXPECT_TRUE(has(validation_error({.label_smoothing = 1e-60}), "--label-smoothing is 1e-60"));
+  EXPECT_TRUE(has(validation_error({.momentum = 1 - 1e-12}), ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .beta2 = 1 - 1e-12}), ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.weight_decay = 1e60}, 1), "--weight-decay is 1e+60")) << "more than any number";
+  EXPECT_EQ(validation_error({.precision = "f64", .lr = 1e-320}), "");
+  EXPECT_EQ(validation_error({.lr = 1e-30, .weight_decay = 0, .clip_norm = 0}), "");
+}
+
+TEST(Validate, AMarginIsShorterThanItsLimit) {
+  for (const char* margin : {"2m", "3m"})
+    EXPECT_TRUE(has(validation_error({.time_limit = "2m", .time_margin = margin}),
+                    fmt::format("--time-margin is {} with --time-limit 2m, expected less", margin)));
+  EXPECT_EQ(validation_error({.time_limit = "2m", .time_margin = "119s"}), "");
+  for (const char* limit : {"auto", "none"})
+    EXPECT_EQ(validation_error({.time_limit = limit, .time_margin = "3m"}), "");
+}
+
+TEST(Validate, PartsOfABatchHaveSamples) {
+  EXPECT_EQ(
+      validation_error({.shards = 1'000'000}),
+      "[options] --shards is 1000000 with a global batch of 64 samples, expected at most one shard per sample (or "
+      "0, for none)");
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .shards = 9}, 3), "");
+  const std::string micro = validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 4}, 3);
+  EXPECT_TRUE(has(micro,
+                  "--accumulate is 4 with a global batch of 9 samples in 3 parts (ranks or shards), expected at "
+                  "most 3"))
+      << micro;
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 3}, 3), "");
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 2}, 3), "") << "a rank may have none";
 }
 
 TEST(Validate, Contradictions) {

@@ -1,5 +1,6 @@
 #include "tools/supervisor/descendants.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "lockstep/core/error.h"
@@ -22,10 +24,16 @@
 namespace lockstep::supervisor {
 namespace {
 
+// A program without mpirun has this process of Open MPI beside it, which ends soon after it and clears its files away.
+constexpr std::string_view kDaemon = "orted";
+constexpr std::chrono::seconds kDaemonsTime{10};
+
 struct Status {
   pid_t parent = 0;
   char state = 'Z';
 };
+
+bool is_daemon(pid_t pid) { return proc_file(fmt::format("/proc/{}/comm", pid)) == fmt::format("{}\n", kDaemon); }
 
 // Of a process that may end while it is read.
 std::optional<Status> status_of(const std::filesystem::path& process) {
@@ -72,10 +80,13 @@ std::vector<pid_t> descendants() {
 
 std::size_t end_descendants() {
   std::set<pid_t> ended;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto daemons_end = std::chrono::steady_clock::now() + kDaemonsTime;
+  const auto deadline = daemons_end + std::chrono::seconds(10);
   for (;;) {
     const std::vector<pid_t> left = descendants();
+    const bool patient = std::chrono::steady_clock::now() < daemons_end;
     for (const pid_t pid : left) {
+      if (patient && is_daemon(pid)) continue;
       ended.insert(pid);
       check(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended: {}", pid,
             std::strerror(errno));

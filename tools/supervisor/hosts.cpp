@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -45,6 +46,13 @@ void add(std::vector<Host>& hosts, const std::string& name, std::int64_t slots) 
 
 constexpr std::size_t kLongestLine = 1024;
 
+// What Open MPI would read in its own way, or not at all. A comment may have any bytes but zeros.
+void check_text(std::string_view line, const std::string& here) {
+  constexpr const char* kExpected = "expected text, with lines like 'node1 slots=8'";
+  check(line.find('\0') == line.npos, "hostfile", "{}: a NUL byte; {}", here, kExpected);
+  check(is_utf8(line.substr(0, line.find('#'))), "hostfile", "{}: bytes that are no UTF-8; {}", here, kExpected);
+}
+
 // Names go to ssh and to mpirun as they are: nothing that looks like an option, or that a shell would read otherwise.
 void check_name(const std::string& name, const std::string& place) {
   constexpr std::string_view expected = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-@";
@@ -69,6 +77,7 @@ std::vector<Host> parse_hostfile(std::string_view text, const std::string& place
   std::int64_t number = 0;
   for (const std::string& line : split(text, '\n')) {
     const std::string here = fmt::format("{}:{}", place, ++number);
+    check_text(line, here);
     check(line.size() <= kLongestLine, "hostfile", "{}: a line of {} bytes, expected at most {}", here, line.size(),
           kLongestLine);
     std::istringstream words(line.substr(0, line.find('#')));

@@ -4,6 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
+#include <utility>
+
 #include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
@@ -24,6 +28,14 @@ void become_background() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+// "1st", "2nd", "3rd", "4th", "11th"
+std::string ordinal(std::int64_t n) {
+  constexpr std::array<const char*, 4> kEnds{"th", "st", "nd", "rd"};
+  const auto last = static_cast<std::size_t>(n % 10);
+  const bool regular = n / 10 % 10 == 1 || last >= kEnds.size();
+  return fmt::format("{}{}", n, regular ? "th" : kEnds[last]);
 }
 
 }  // namespace
@@ -52,6 +64,7 @@ void BackgroundWriter::write(Draft draft) {
     check(state_ == State::Idle, "checkpoint", "a draft for step {} while another is written, expected claim() before",
           draft.step);
     draft_ = std::move(draft);
+    tries_ = 0;
     asked_ = Clock::now();
     state_ = State::Due;
   }
@@ -95,14 +108,35 @@ void BackgroundWriter::run() {
       state_ = failure_.empty() ? State::Idle : State::Failed;
       retry_at_ = Clock::now() + options_.retry;
       if (state_ == State::Idle) seconds_ = std::chrono::duration<double>(Clock::now() - asked_).count();
-      if (state_ == State::Failed && !last_try_)
-        log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
-                    draft_.step, failure_, std::chrono::duration<double>(options_.retry).count());
+      state_ == State::Failed ? report_failure() : report_success();
       changed_.notify_all();
     } else if (stop_) {
       return;
     }
   }
+}
+
+// In full the first time. A draft that is tried again is mentioned ever more rarely.
+void BackgroundWriter::report_failure() {
+  if (++tries_ == 1) ++failed_;
+  if (last_try_) return;  // finish() tells
+  if (tries_ > 1) {
+    if (std::has_single_bit(static_cast<std::uint64_t>(tries_)))
+      log()->warn("checkpoint of step {} is not written after {} tries: {}", draft_.step, tries_, failure_);
+  } else if (failed_ == 1) {
+    log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
+                draft_.step, failure_, std::chrono::duration<double>(options_.retry).count());
+  } else {
+    log()->warn("checkpoint of step {} is not written: {}; the {} checkpoint in a row that could not be written",
+                draft_.step, failure_, ordinal(failed_));
+  }
+}
+
+void BackgroundWriter::report_success() {
+  const std::int64_t failed = std::exchange(failed_, 0);
+  if (failed > 1)
+    log()->warn("checkpoint of step {} is written; before it, {} in a row could not be written at first", draft_.step,
+                failed);
 }
 
 // What went wrong; empty: nothing.

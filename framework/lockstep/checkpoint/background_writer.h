@@ -1,11 +1,12 @@
 // Writes the checkpoints of a run from a thread of its own while training goes on, one at a time, and prunes older
 // ones. The thread runs at low priority with all signals blocked, and never enters OpenMP or MPI. A write that
 // fails is reported in the log and tried again, from the tensors that are still there, until it succeeds or a newer one
-// takes its place. For one calling thread.
+// takes its place; what fails again and again is reported in fewer words, with its count. For one calling thread.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -50,6 +51,8 @@ class BackgroundWriter {
 
   void run();
   std::string attempt(const Draft& draft) const;
+  void report_failure();
+  void report_success();
   Folder open_folder(std::int64_t step) const;
   void prune_older(const Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
@@ -62,6 +65,8 @@ class BackgroundWriter {
   Draft draft_;
   std::chrono::steady_clock::time_point asked_, retry_at_;
   std::string failure_;
+  std::int64_t failed_ = 0;  // drafts in a row that could not be written, counted from the first try of each
+  std::int64_t tries_ = 0;   // of this draft
   double seconds_ = 0;
   std::thread thread_;
 };

@@ -69,13 +69,6 @@ DirectoryLock::DirectoryLock(std::shared_ptr<const Folder> folder, std::chrono::
   if (!written) warning_ = fmt::format("{}: write: {}", path, std::generic_category().message(errno));
 }
 
-bool DirectoryLock::in_place() const {
-  struct stat held {
-  }, found{};
-  if (::fstat(file_.get(), &held) != 0) return errno != ESTALE;
-  if (::fstatat(folder_->descriptor(), kName, &found, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno != ENOENT && errno != ESTALE;
-  return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
-}
+bool DirectoryLock::in_place() const { return folder_->holds(kName, file_.get()); }
 
 }  // namespace lockstep::checkpoint

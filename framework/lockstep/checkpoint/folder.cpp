@@ -141,6 +141,14 @@ bool Folder::has(const std::string& name) const {
   return ::fstatat(descriptor_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool Folder::holds(const std::string& name, int file) const {
+  struct stat held {
+  }, found{};
+  if (::fstat(file, &held) != 0) return !is_absent(errno);
+  if (::fstatat(descriptor_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return !is_absent(errno);
+  return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
 std::vector<std::string> Folder::names() const {
   struct Close {
     void operator()(DIR* stream) const { ::closedir(stream); }

@@ -41,7 +41,9 @@ class Folder {
   std::optional<Folder> find_inside(const std::string& name) const;  // empty where there is none
   bool make_new(const std::string& name) const;                      // false: there is something with this name
   FileDescriptor open_file(const std::string& name, FileUse use, std::string_view place) const;
-  bool has(const std::string& name) const;     // of any kind
+  bool has(const std::string& name) const;  // of any kind
+  // Whether the file that is open as `file` is the one with this name; also while that cannot be told.
+  bool holds(const std::string& name, int file) const;
   std::vector<std::string> names() const;      // without "." and ".."
   void remove(const std::string& name) const;  // a file, if there is one
   void move(const std::string& name, const Folder& to, const std::string& new_name) const;

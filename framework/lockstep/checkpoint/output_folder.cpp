@@ -64,6 +64,7 @@ void OutputFolder::begin(const std::string& run) {
 std::shared_ptr<const Folder> OutputFolder::folder() {
   const std::scoped_lock guard(mutex_);
   const bool ours = lock_->in_place() && is_ours(*lock_->folder());
+  if (ours) keep_run_id(*lock_->folder());
   if (ours && lock_->folder()->is_at(path_)) {
     away_ = false;
     return lock_->folder();
@@ -87,6 +88,14 @@ std::shared_ptr<const Folder> OutputFolder::folder() {
 bool OutputFolder::is_ours(const Folder& folder) const {
   const auto found = read_run_id(folder);
   return !found || *found == run_;
+}
+
+// Without it the folder would be nobody's.
+void OutputFolder::keep_run_id(const Folder& folder) const {
+  if (read_run_id(folder)) return;
+  write_run_id(folder, run_);
+  log()->warn("{}: the file that says which run it is was removed or spoilt; it is written again",
+              (folder.path() / "run.json").string());
 }
 
 OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
@@ -123,6 +132,14 @@ std::shared_ptr<const Folder> OutputFolder::go_on_elsewhere(const Attempt& attem
   path_ = own;
   away_ = false;
   return lock_->folder();
+}
+
+std::optional<Folder> find_folder_of_run(const fs::path& path, const std::string& run) {
+  for (const fs::path& at : {path, path_beside(path, run)}) {
+    auto folder = Folder::find(at);
+    if (folder && read_run_id(*folder) == run) return folder;
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::checkpoint

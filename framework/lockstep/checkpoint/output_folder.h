@@ -30,13 +30,15 @@ class OutputFolder {
   // again;
   // - the folder of the job under the path it has now, where another job has taken the path;
   // - a new one beside it, PATH.RUN, where the folder of the job is gone as well.
-  // Says in the log whenever that changes. Throws Error where there is none.
+  // A run.json that is gone is written again. Says in the log whenever something changes. Throws Error where there is
+  // none.
   std::shared_ptr<const Folder> folder();
 
  private:
   struct Attempt;
 
   bool is_ours(const Folder& folder) const;
+  void keep_run_id(const Folder& folder) const;
   Attempt take(const std::filesystem::path& path) const;
   std::shared_ptr<const Folder> go_on_elsewhere(const Attempt& attempt);
 
@@ -46,5 +48,9 @@ class OutputFolder {
   std::unique_ptr<DirectoryLock> lock_;
   bool away_ = false;  // another job has the path, and the folder is held by its descriptor alone
 };
+
+// For the other processes of a job, which hold no folder: where the run `run` of the output `path` writes, that path or
+// PATH.RUN; empty where neither folder is that run's. Throws Error where run.json cannot be read.
+std::optional<Folder> find_folder_of_run(const std::filesystem::path& path, const std::string& run);
 
 }  // namespace lockstep::checkpoint

@@ -43,6 +43,15 @@ bool is_shown(std::uint32_t code) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    if (!c.valid) return false;
+    text.remove_prefix(c.bytes);
+  }
+  return true;
+}
+
 std::string printable(std::string_view text) {
   const auto plain = [](char c) { return c >= 0x20 && c < 0x7f; };
   if (std::ranges::all_of(text, plain)) return std::string(text);

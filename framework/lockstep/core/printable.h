@@ -14,4 +14,6 @@ std::string printable(std::string_view text);
 // The same, but lines stay lines.
 std::string printable_lines(std::string_view text);
 
+bool is_utf8(std::string_view text);  // RFC 3629
+
 }  // namespace lockstep

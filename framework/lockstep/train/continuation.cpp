@@ -64,10 +64,33 @@ void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Ru
         rule.advice);
 }
 
+// What to do about an option that stops a resume.
+std::string as_before(std::string_view option, const nlohmann::json& before) {
+  const std::string keep = before.is_null() ? "" : fmt::format("pass --{} {} as before, or ", option, text_of(before));
+  return keep + "leave --resume out to begin a new run";
+}
+
 const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& place) {
   const nlohmann::json& options = entry(metadata, "options", place);
   check(options.is_object(), kPlace, "{}: 'options' in its metadata cannot be used: expected an object", place);
   return options;
+}
+
+// The samples of an epoch: said by the options that choose them, where one of them has changed.
+void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
+  const nlohmann::json &before = entry(saved, "train_samples", place), &here = entry(now, "train_samples", "this run");
+  if (before == here) return;
+  const nlohmann::json &options = options_of(saved, place), &ours = options_of(now, "this run");
+  for (const char* option : {"dataset", "limit-train"}) {
+    if (!options.contains(option) || options[option] == ours[option]) continue;
+    fail(kPlace,
+         "{}: --{} was {}, this run has {}, so 'train_samples' is {}, this run has {}: the position in the epoch needs "
+         "the same data; {}",
+         place, option, text_of(options[option]), text_of(ours[option]), text_of(before), text_of(here),
+         as_before(option, options[option]));
+  }
+  check_same(saved, now, {"train_samples", "the position in the epoch needs the same data: has --data-dir changed?"},
+             place);
 }
 
 void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
@@ -75,8 +98,8 @@ void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const st
   for (const Rule& rule : kSameOptionsWithShards) {
     const nlohmann::json none;
     const nlohmann::json& before = there.contains(rule.key) ? there[rule.key] : none;
-    check(before == here[rule.key], kPlace, "{}: with --shards, --{} was {}, this run has {}; {}", place, rule.key,
-          text_of(before), text_of(here[rule.key]), rule.advice);
+    check(before == here[rule.key], kPlace, "{}: with --shards, --{} was {}, this run has {}: {}; {}", place, rule.key,
+          text_of(before), text_of(here[rule.key]), rule.advice, as_before(rule.key, before));
   }
   for (const Rule& rule : kSameWithShards)
     check_same(saved, now, {rule.key, ("with --shards, " + std::string(rule.advice)).c_str()}, place);
@@ -97,8 +120,8 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   Continuation at{.step = count(saved, "step", place),
                   .epoch = count(saved, "epoch", place),
                   .offset = count(saved, "offset", place)};
-  check_same(saved, now, {"optimizer", "pass --optimizer as before"}, place);
-  check_same(saved, now, {"train_samples", "the position in the epoch needs the same data"}, place);
+  check_same(saved, now, {"optimizer", as_before("optimizer", entry(saved, "optimizer", place)).c_str()}, place);
+  check_samples(saved, now, place);
   const auto samples = field<std::int64_t>(now, "train_samples", "this run");
   check(at.offset <= samples, kPlace, "{}: 'offset' is {}, expected at most the {} samples of an epoch", place,
         at.offset, samples);
@@ -106,7 +129,10 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   if (options["global-batch"] == 0) {  // it follows from --batch-size and the number of ranks, which may have changed
     check_same(saved, now, {"global_batch", "pass --global-batch to keep it, or to change it on purpose"}, place);
   }
-  if (at.offset > 0) check_same(saved, now, {"seed", "an epoch keeps its order of samples"}, place);
+  if (at.offset > 0) {
+    const std::string advice = "an epoch keeps its order of samples; " + as_before("seed", entry(saved, "seed", place));
+    check_same(saved, now, {"seed", advice.c_str()}, place);
+  }
   if (options["shards"] != 0) check_bits(saved, now, place);
   for (const std::string& line :
        differences(options_of(saved, place).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
@@ -118,6 +144,20 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
     at.notes.push_back(fmt::format("{}: {} in the checkpoint, {} now", key, text_of(saved[key]), text_of(now[key])));
   }
   return at;
+}
+
+std::string model_difference(const nlohmann::json& saved, const nlohmann::json& now) {
+  const nlohmann::json there = saved.value("options", nlohmann::json::object());
+  const nlohmann::json here = now.value("options", nlohmann::json::object());
+  nlohmann::json common = nlohmann::json::parse(canonical(Options{}));
+  common.erase("dataset");  // which decides how many classes and channels there are
+  std::string text;
+  for (const auto& [key, before] : there.items()) {
+    if (common.contains(key) || !here.contains(key) || here[key] == before) continue;
+    text += fmt::format("{}--{} was {}, this run has {}; {}", text.empty() ? "" : "; ", key, text_of(before),
+                        text_of(here[key]), as_before(key, before));
+  }
+  return text;
 }
 
 }  // namespace lockstep::train

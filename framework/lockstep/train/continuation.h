@@ -22,4 +22,8 @@ nlohmann::json parse_metadata(const std::string& text, const std::string& place)
 
 Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place);
 
+// Where the tensors of a checkpoint do not fit the model: which of the program's own options ("depth"), or whether the
+// data set, differs between the two, with both values and what to do. Empty: none.
+std::string model_difference(const nlohmann::json& saved, const nlohmann::json& now);
+
 }  // namespace lockstep::train

@@ -30,6 +30,8 @@ class HashLog {
   // A step that stands in the file already, from before the resumed one, is not due again.
   bool is_due(std::int64_t step) const { return every_ > 0 && step % every_ == 0 && step > last_; }
   void write(std::int64_t step, std::span<const TensorHash> hashes);
+  // As JsonLines::follow().
+  void follow(const std::shared_ptr<const checkpoint::Folder>& output) { lines_.follow(output); }
 
  private:
   std::int64_t every_, last_ = -1;

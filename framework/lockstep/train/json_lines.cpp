@@ -85,6 +85,15 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
 
 void JsonLines::open() { file_ = folder_->open_file(name_, checkpoint::FileUse::Append, place_); }
 
+void JsonLines::follow(const std::shared_ptr<const checkpoint::Folder>& folder) {
+  if (!file_.open() || folder->holds(name_, file_.get())) return;
+  checkpoint::FileDescriptor file = folder->open_file(name_, checkpoint::FileUse::Append, place_);
+  log()->warn("[{}] {} was removed or replaced while the run goes on; lines from here on go into {}", place_,
+              path().string(), (folder->path() / name_).string());
+  file_ = std::move(file);
+  folder_ = folder;
+}
+
 void JsonLines::append(const nlohmann::ordered_json& json) {
   const std::string line = json.dump() + "\n";
   const bool room = unwritten_.size() + line.size() <= kMostUnwritten;

@@ -39,6 +39,9 @@ class JsonLines {
   static void check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place);
 
   void open();  // makes the file if there is none
+  // After open(), where the run writes now: if the file that is open is not the one there, as somebody removed or
+  // replaced it or its folder, it is opened anew there, and a warning says so. Throws Error; then it stays as it was.
+  void follow(const std::shared_ptr<const checkpoint::Folder>& folder);
   // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
   void append(const nlohmann::ordered_json& line);
 

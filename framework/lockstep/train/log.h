@@ -35,14 +35,22 @@ class Log {
   Log& operator=(const Log&) = delete;
 
   const std::filesystem::path& file() const { return file_; }
+  bool exists() const;    // whether the file that is open has a name, this one or another
+  bool in_place() const;  // whether it is still there, under its own name
+  // If the file that is open is not the one in the folder `output`, where the run writes now, it is opened anew there,
+  // and a warning says so. Throws Error; then it stays as it was.
+  void follow(const checkpoint::Folder& output);
   Console& console() { return *console_; }
   bool talks() const { return talks_; }  // whether information goes to the console: rank 0, not quiet
   void to_file(std::string_view text);   // information for the file alone
 
  private:
+  class FileSink;
+
   std::filesystem::path file_;
   bool talks_;
   std::shared_ptr<Console> console_;  // shared with the sink: somebody may still hold the logger when the Log has gone
+  std::shared_ptr<FileSink> file_sink_;
   std::shared_ptr<spdlog::logger> file_logger_, logger_, previous_;
 };
 

@@ -40,6 +40,9 @@ class MetricsWriter {
   // A record that stands in the file already, from before the resumed step, is not written a second time.
   void write(const MetricsRecord& record);
 
+  // As JsonLines::follow().
+  void follow(const std::shared_ptr<const checkpoint::Folder>& output) { lines_.follow(output); }
+
   std::filesystem::path file() const { return lines_.path(); }
 
  private:

@@ -21,6 +21,7 @@ std::string whole_number(const std::string& text) {
     return fmt::format("is {}, expected a number from {} to {}", text, std::numeric_limits<T>::min(),
                        std::numeric_limits<T>::max());
   if (digits && (text.size() == start + 1 || text[start] != '0')) return "";
+  if (digits) return fmt::format("is {}, expected a whole number without leading zeros", text);
   return fmt::format("is {}, expected a whole number{}", text, std::is_signed_v<T> ? "" : " of at least 0");
 }
 

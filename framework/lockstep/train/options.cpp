@@ -137,6 +137,7 @@ void add_options(CLI::App& app, Options& options) {
   app.formatter(std::make_shared<Help>());
   app.get_formatter()->column_width(36);
   visit_options(options, AddToApp{app});
+  app.footer("Whole numbers are decimal, without leading zeros: 7, not 007.");
   const auto config = std::make_shared<ConfigFile>(app);
   app.config_formatter(config);
   app.set_config("--config", "", "read options from FILE, in TOML; the command line comes first (default none)")

@@ -30,7 +30,19 @@ std::string expectation(const Field& field, double value) {
   return "a number " + (low_alone ? low_text(field) : whole_range(field));
 }
 
+bool is_within(const Field& field, double value) {
+  const bool above = field.above_low ? value > field.low : value >= field.low;
+  return above && (field.below_high ? value < field.high : value <= field.high);
+}
+
+double in_f32(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return value > kLargest ? std::numeric_limits<double>::infinity() : static_cast<double>(static_cast<float>(value));
+}
+
 struct CheckRanges {
+  const char* rounds_to = nullptr;  // --precision, where weights are f32
+
   void group(const char*) {}
   void operator()(const Field&, bool) {}
   void operator()(const Field& field, const std::string& member) {
@@ -46,10 +58,14 @@ struct CheckRanges {
   template <class T>
   void operator()(const Field& field, const T& member) {
     const double value = static_cast<double>(member);
-    const bool above = field.above_low ? value > field.low : value >= field.low;
-    const bool below = field.below_high ? value < field.high : value <= field.high;
-    check(std::isfinite(value) && above && below, kPlace, "--{} is {}, expected {}", field.name, member,
+    check(std::isfinite(value) && is_within(field, value), kPlace, "--{} is {}, expected {}", field.name, member,
           expectation(field, value));
+    if (field.number != Field::Number::Rounded || rounds_to == nullptr) return;
+    const double rounded = in_f32(value);
+    check(std::isfinite(rounded) && (value == 0 || rounded != 0) && is_within(field, rounded), kPlace,
+          "--{} is {}, which is {} in f32, the type of weights with --precision {}; expected {} that stays so "
+          "when it is rounded, or --precision f64",
+          field.name, member, rounded, rounds_to, expectation(field, value));
   }
 };
 
@@ -82,6 +98,15 @@ void check_batch(const Options& o, int world_size) {
       "run one after the other",
       o.shards, world_size);
   const std::int64_t batch = global_batch(o, world_size);
+  check(o.shards <= batch, kPlace,
+        "--shards is {} with a global batch of {} samples, expected at most one shard per sample (or 0, for none)",
+        o.shards, batch);
+  const std::int64_t parts = std::max<std::int64_t>(o.shards, world_size);
+  check(
+      o.accumulate == 1 || o.accumulate <= batch / parts, kPlace,
+      "--accumulate is {} with a global batch of {} samples in {} parts (ranks or shards), expected at most {}, for a "
+      "sample in each micro-batch",
+      o.accumulate, batch, parts, std::max<std::int64_t>(1, batch / parts));
   check(o.limit_train == 0 || o.limit_train >= batch, kPlace,
         "--limit-train is {}, expected at least one global batch of {} samples", o.limit_train, batch);
 }
@@ -110,7 +135,13 @@ void check_run(const Options& o) {
         "above 0",
         o.keep);
   if (o.time_limit != "auto" && o.time_limit != "none") parse_duration(o.time_limit, "time-limit");
-  if (o.time_margin != "auto") parse_duration(o.time_margin, "time-margin");
+  if (o.time_margin != "auto") {
+    const double margin = parse_duration(o.time_margin, "time-margin");
+    const bool limited = o.time_limit != "auto" && o.time_limit != "none";
+    check(!limited || margin < parse_duration(o.time_limit, "time-limit"), kPlace,
+          "--time-margin is {} with --time-limit {}, expected less: the run would stop before its first step",
+          o.time_margin, o.time_limit);
+  }
   check(o.abort_timeout == 0 || o.abort_timeout >= o.stall_timeout, kPlace,
         "--abort-timeout is {}, expected 0 or at least --stall-timeout {}", o.abort_timeout, o.stall_timeout);
   check(!o.output.empty(), kPlace, "--output is empty, expected a folder for checkpoints, logs and metrics");
@@ -145,7 +176,9 @@ std::string range_text(const Field& field) {
   return field.above_low || field.low != 0 ? low_text(field) : "";
 }
 
-void check_ranges(const Options& options) { visit_options(options, CheckRanges{}); }
+void check_ranges(const Options& options) {
+  visit_options(options, CheckRanges{.rounds_to = options.precision == "f64" ? nullptr : options.precision.c_str()});
+}
 
 void validate(const Options& options, int world_size) {
   check(world_size >= 1, kPlace, "the world size is {}, expected at least 1", world_size);

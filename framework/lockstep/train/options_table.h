@@ -2,6 +2,7 @@
 // option. Internal to train/options.cpp and train/options_check.cpp.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct Field {
   bool below_high = false;             // ... or in [low, high)
   std::vector<std::string> choices{};  // texts must be one of these
   bool per_node = false;               // in no checkpoint; ranks may differ in it, but for --output
+  enum class Number : std::uint8_t { Exact, Rounded } number = Number::Exact;  // Rounded: to the type of the weights
 };
 
 // Which numbers a field takes: "at least 0 and below 1"; "": any from 0 on.
@@ -74,7 +76,8 @@ void visit_training(O& o, Visit& visit) {
          .value = "X",
          .text = "part of the target spread over all classes",
          .high = 1,
-         .below_high = true},
+         .below_high = true,
+         .number = Field::Number::Rounded},
         o.label_smoothing);
   visit({.name = "seed",
          .value = "N",
@@ -118,19 +121,44 @@ void visit_optimiser(O& o, Visit& visit) {
          .value = "X",
          .text = "peak learning rate per update; another optimizer than the default has its own: sgd 0.1, adam and "
                  "adamw 0.001",
-         .above_low = true},
+         .above_low = true,
+         .number = Field::Number::Rounded},
         o.lr);
-  visit({.name = "momentum", .value = "X", .text = "of sgd", .high = 1, .below_high = true}, o.momentum);
+  visit({.name = "momentum",
+         .value = "X",
+         .text = "of sgd",
+         .high = 1,
+         .below_high = true,
+         .number = Field::Number::Rounded},
+        o.momentum);
   visit({.name = "nesterov", .value = "", .text = "Nesterov's momentum in sgd"}, o.nesterov);
-  visit({.name = "weight-decay", .value = "X", .text = "L2 coefficient; with adamw decoupled, per unit of rate"},
+  visit({.name = "weight-decay",
+         .value = "X",
+         .text = "L2 coefficient; with adamw decoupled, per unit of rate",
+         .number = Field::Number::Rounded},
         o.weight_decay);
   visit({.name = "no-decay-norm-bias", .value = "", .text = "leave biases and norm parameters out of the decay"},
         o.no_decay_norm_bias);
-  visit({.name = "beta1", .value = "X", .text = "decay of adam's first moment", .high = 1, .below_high = true},
+  visit({.name = "beta1",
+         .value = "X",
+         .text = "decay of adam's first moment",
+         .high = 1,
+         .below_high = true,
+         .number = Field::Number::Rounded},
         o.beta1);
-  visit({.name = "beta2", .value = "X", .text = "decay of adam's second moment", .high = 1, .below_high = true},
+  visit({.name = "beta2",
+         .value = "X",
+         .text = "decay of adam's second moment",
+         .high = 1,
+         .below_high = true,
+         .number = Field::Number::Rounded},
         o.beta2);
-  visit({.name = "eps", .value = "X", .text = "added to the root of adam's second moment", .above_low = true}, o.eps);
+  visit({.name = "eps",
+         .value = "X",
+         .text = "added to the root of adam's second moment",
+         .above_low = true,
+         .number = Field::Number::Rounded},
+        o.eps);
 }
 
 template <class O, class Visit>
@@ -142,7 +170,9 @@ void visit_rate(O& o, Visit& visit) {
          .choices = {"constant", "step", "cosine", "one-cycle"}},
         o.schedule);
   visit({.name = "warmup-epochs", .value = "X", .text = "epochs of linear rise to --lr"}, o.warmup_epochs);
-  visit({.name = "min-lr", .value = "X", .text = "learning rate at which cosine ends"}, o.min_lr);
+  visit(
+      {.name = "min-lr", .value = "X", .text = "learning rate at which cosine ends", .number = Field::Number::Rounded},
+      o.min_lr);
   visit({.name = "step-epochs", .value = "X", .text = "epochs between two steps of the rate", .above_low = true},
         o.step_epochs);
   visit({.name = "step-gamma", .value = "X", .text = "factor of each step of the rate", .above_low = true},
@@ -172,12 +202,13 @@ void visit_ranks(O& o, Visit& visit) {
   visit.group("Ranks");
   visit({.name = "accumulate", .value = "N", .text = "micro-batches per rank and update", .low = 1, .high = 1e5},
         o.accumulate);
-  visit(
-      {.name = "shards",
-       .value = "S",
-       .text = "cut each global batch into S parts, for the same bits at any number of ranks up to S; 0: one per rank",
-       .high = 1e6},
-      o.shards);
+  visit({.name = "shards",
+         .value = "S",
+         .text = "cut each global batch into S parts, at most one per sample, for the same bits at any number of ranks "
+                 "up to S; "
+                 "0: one per rank",
+         .high = 1e6},
+        o.shards);
   visit({.name = "sync-bn",
          .value = "",
          .text = "batch norms normalise by the statistics of all ranks' samples of a micro-batch, not each rank's own"},
@@ -239,7 +270,10 @@ void visit_communication(O& o, Visit& visit) {
          .text = "MiB of gradients that are reduced together; 0: from the network's latency and bandwidth",
          .high = 4096},
         o.bucket_mb);
-  visit({.name = "clip-norm", .value = "X", .text = "largest norm of the gradient, all parameters together; 0: any"},
+  visit({.name = "clip-norm",
+         .value = "X",
+         .text = "largest norm of the gradient, all parameters together; 0: any",
+         .number = Field::Number::Rounded},
         o.clip_norm);
   visit({.name = "topk",
          .value = "X",

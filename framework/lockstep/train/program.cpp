@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <sstream>
+#include <system_error>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
@@ -47,7 +50,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   try {
     open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
-    const ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
+    ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
     if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
     spare_address_space();
@@ -55,10 +58,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
     if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
-    if (world->is_root()) {
-      std::cout << out.str() << std::flush;
-      std::cerr << err.str() << std::flush;
-    }
+    if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
     check_same_program(*world);
     nlohmann::json own = nlohmann::json::object();
@@ -72,6 +72,17 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (world->is_root()) say(error.what());
     return exit_status_of(error);
   }
+}
+
+// --help and --version on stdout, errors on stderr. False: stdout did not take its text, and that is said.
+bool Program::print(const std::string& out, const std::string& err) const {
+  errno = 0;
+  std::cout << out << std::flush;
+  const int code = errno;
+  std::cerr << err << std::flush;
+  if (out.empty() || std::cout.good()) return true;
+  say(fmt::format("stdout cannot be written: {}", std::generic_category().message(code)));
+  return false;
 }
 
 // The last words of a program, whose reader may be gone or stand still.

@@ -47,6 +47,7 @@ class Program {
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
+  bool print(const std::string& out, const std::string& err) const;
   void say(const std::string& text) const;
   void check_same_program(const comm::Communicator& world) const;
   std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;

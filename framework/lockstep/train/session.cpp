@@ -215,9 +215,6 @@ void Session::announce() const {
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
                trainer_->model().options().bf16 ? "bf16" : name_of(dtype_), global_batch(options_, comm_.size()),
                shards, train_loader_->sampler().steps_per_epoch());
-  if (comm_.is_root() && options_.shards > global_batch(options_, comm_.size()))
-    logger->warn("--shards {} is more than the {} samples of a global batch: some shards are always empty",
-                 options_.shards, global_batch(options_, comm_.size()));
   logger->info("memory: {}", memory_.str());
   logger->info("gradients: {}", trainer_->describe_parallel());
   logger->info("data: {}: {} training and {} evaluation samples, {} classes", options_.dataset, data_.train->size(),
@@ -267,6 +264,7 @@ bool Session::next_epoch() {
       if (!stopped_ && !done()) return next_epoch();  // rolled back
     }
     finish_checkpoints();
+    keep_files();  // of ranks that looked before rank 0 had made the folder again
     log()->info("memory: at most {:.0f} MiB resident on this rank",
                 static_cast<double>(process_memory().peak) / 1048576);
     if (comm_.is_root() && trainer_->profile() != nullptr)
@@ -353,7 +351,11 @@ void Session::finish_epoch() {
   if (stopped_) return;
   const bool whole = train_loader_->position().epoch > epoch_;
   const bool due = options_.checkpoint_every > 0 && whole && (epoch_ + 1) % options_.checkpoint_every == 0;
-  if (due || std::exchange(save_after_evaluation_, false)) save_checkpoint();
+  if (due || std::exchange(save_after_evaluation_, false)) {
+    save_checkpoint();
+  } else {
+    keep_files();
+  }
 }
 
 Totals Session::evaluate() {

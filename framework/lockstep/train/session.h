@@ -81,6 +81,7 @@ class Session {
   void start_writer();
   void save_checkpoint();     // copied now, written in the background
   void finish_checkpoints();  // until the last one is on the disk; collective
+  void keep_files();          // log, metrics and hashes, which somebody may have removed or replaced
   void log_hashes();
   bool roll_back();
   nlohmann::json metadata() const;
@@ -121,6 +122,7 @@ class Session {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<HashLog> hashes_;
+  std::string lost_files_;  // why files could not be opened anew, as it was said last
   std::unique_ptr<Progress> progress_;
   optim::Schedule schedule_;
   double rate_ = 0;

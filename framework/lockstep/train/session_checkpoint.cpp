@@ -116,6 +116,7 @@ void Session::save_checkpoint() {
   heartbeat_.enter(Heartbeat::Phase::Saving);
   progress_->pause();
   if (!trainer_->verify()) return;  // on from the checkpoint before
+  keep_files();
   const std::int64_t step = trainer_->updates();
   if (comm_.is_root()) {
     if (!writer_) start_writer();
@@ -154,6 +155,31 @@ void Session::finish_checkpoints() {
     if (writer_) writer_->finish();
   });
   heartbeat_.enter(Heartbeat::Phase::Ending);
+}
+
+// Of this rank alone, and no reason to end the run.
+void Session::keep_files() {
+  std::string problem;
+  try {
+    if (output_) {
+      const auto output = output_->folder();
+      log_->follow(*output);
+      metrics_->follow(output);
+      hashes_->follow(output);
+    } else if (!log_->in_place()) {
+      const auto output = checkpoint::find_folder_of_run(options_.output, run_);
+      if (output) log_->follow(*output);
+      // A folder that another job has taken is followed by rank 0, and the open file goes with it.
+      if (!output && !log_->exists())
+        problem = fmt::format("[log] {} was removed, and {} is not this run's folder now", log_->file().string(),
+                              options_.output);
+    }
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  if (!problem.empty() && problem != lost_files_)
+    log()->warn("{}; training goes on, and it is tried again at the next checkpoint or end of an epoch", problem);
+  lost_files_ = problem;
 }
 
 void Session::load_weights() {
@@ -197,7 +223,8 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
     trainer_->load(saved.tensors, from.step);
   } catch (const Error& error) {
     if (has_own_class(error)) throw;
-    throw Error(fmt::format("[resume] {}: {}", place, error.what()));
+    const std::string difference = model_difference(metadata, this->metadata());
+    throw Error(fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
   }
   train_loader_->seek({from.epoch, from.offset});
   resumed_step_ = saved_step_ = trainer_->updates();
