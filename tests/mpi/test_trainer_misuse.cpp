@@ -120,6 +120,27 @@ TEST(Rate, ThatDiffersBetweenRanksIsNamed) {
                   "the learning rate differs: rank ");
 }
 
+// Of one rank another model: of a shape that is padded to the same blocks, much larger, frozen in part, and with
+// another function between the same parameters.
+TEST(Models, ThatDifferBetweenRanksAreNamedBeforeTheFirstStep) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank";
+  const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
+  const auto error = [&](std::int64_t hidden, bool frozen, bool bounded) {
+    const Mlp network({36, hidden, 10});
+    if (frozen) network.named_parameters()[0].parameter->trainable = false;
+    const ModelFunction model = [&](const Inputs& in) {
+      const Value logits = network(in["image"]);
+      return Traced{.loss = cross_entropy(bounded ? tanh(logits) : logits, in["label"])};
+    };
+    return error_of([&] { train::Trainer(fresh(), network, model, fields, shared().options); });
+  };
+  const bool last = is_last();
+  expect_contains(error(last ? 16 : 8, false, false), "the model's parameters");
+  expect_contains(error(last ? 20000 : 512, false, false), "0.weight (20000, 36)");
+  expect_contains(error(8, last, false), "frozen");
+  expect_contains(error(8, false, last), "the model's operations");
+}
+
 TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
   const auto error = [](auto change) {
     Task task = shared();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
@@ -32,6 +33,8 @@ std::span<std::byte> NodeMemory::common(std::size_t bytes) {
     private_.push_back(allocate_aligned(bytes));
     return {private_.back().get(), bytes};
   }
+  // Ranks that see the same memory in different ways would read past its end.
+  comm::check_same(comm_, "the bytes of parameters, which follow from their layouts", std::to_string(bytes));
   return make_window(fills_common() ? bytes : 0).segment(0);
 }
 

@@ -366,4 +366,15 @@ std::string Plan::describe() const {
                             static_cast<double>(constant_bytes_) / 1048576);
 }
 
+std::string Plan::operations() const {
+  std::string text;
+  for (const PlanStep& step : assembly_.steps) {
+    if (step.op->name() == "reorder") continue;
+    text += fmt::format("{} {} {}", step.place, step.op->name(), step.op->attributes());
+    for (const Type& type : step.output_types) text += " " + type.str();
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace lockstep

@@ -100,6 +100,16 @@ std::int64_t nominal_samples(const TrainerOptions& o, const WorldLayout& world) 
   return part_of(part_of(o.global_batch, world.tree.leaves(), 0).size(), o.accumulate, 0).size();
 }
 
+// Layouts alone do not tell: blocks may be padded.
+std::string text_of(const std::vector<NamedParameter>& parameters) {
+  std::string text;
+  for (const NamedParameter& p : parameters) {
+    text += fmt::format("{} {} {}{}{}\n", p.name, p.parameter->shape.str(), static_cast<int>(p.parameter->role),
+                        p.parameter->trainable ? "" : " frozen", p.parameter->is_integer ? " of whole numbers" : "");
+  }
+  return text;
+}
+
 std::string form_of(ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
@@ -118,9 +128,12 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
       collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)),
       heartbeat_(options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_) {
+  comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
   std::size_t doubles = 0;
+  std::string operations;
   comm::collectively(comm_, [&] {
     Plan& nominal = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
+    operations = nominal.operations();
     counts_ = nominal.counts();
     statistics_ = nominal.statistics();
     plans_are_collective_ = nominal.is_collective();
@@ -134,6 +147,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
     updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
   });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
+  comm::check_same(comm_, "the model's operations", operations);
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
   engine_ = std::make_unique<GradientEngine>(
       comm_, world_, memory_, model_.parameters(), *updater_,
