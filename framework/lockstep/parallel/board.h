@@ -39,17 +39,18 @@ class Board {
     return false;
   }
   bool all_reached(int flag, std::uint32_t value) const {
-    bool all = true, failed = false;
+    bool all = true;
+    int failed = -1;
     for (int r = 0; r < size(); ++r) {
       if (reached(r, flag, value)) continue;
       all = false;
-      failed = failed || end_of(r) == End::Failed;
+      if (failed < 0 && end_of(r) == End::Failed) failed = r;
     }
     if (all) return true;
     // A rank that has left comes first: whoever has failed may have failed because of it.
     const bool waits = reached(local_rank_, flag, value);
     for (int r = 0; waits && r < size(); ++r) check_not_left(r, flag, value);
-    if (failed) check_alive();
+    if (failed >= 0) throw_failed(failed);
     return false;
   }
   // Throws PeerError if a rank has failed, whatever its flags say.
