@@ -187,8 +187,8 @@ void Session::resume() {
       file.contents = checkpoint::parse(file.bytes, fmt::format("{}, as this rank received it", place));
     }
     file.bytes = {};
-    restore(file.contents, place);
   });
+  comm::collectively(comm_, [&] { restore(file.contents, place); });  // in which ranks wait for each other
 }
 
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
