@@ -25,6 +25,13 @@ class BackgroundWriting : public InDirectory {
   static Draft draft_of(const Checkpoint& checkpoint, std::int64_t step) {
     return {.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .step = step};
   }
+  static std::function<Folder()> in(const fs::path& directory) {
+    return [directory] {
+      std::error_code ignored;  // then opening says what is wrong
+      fs::create_directories(directory, ignored);
+      return Folder(directory);
+    };
+  }
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
     for (const Entry& entry : list(folder_)) found.push_back(entry.step);
@@ -36,7 +43,7 @@ using Steps = std::vector<std::int64_t>;
 
 TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
   const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
-  BackgroundWriter writer({.directory = folder_, .keep = {.last = 2}});
+  BackgroundWriter writer({.folder = in(folder_), .keep = {.last = 2}});
   std::promise<void> may_go_on;
   std::shared_future<void> gate = may_go_on.get_future().share();
   Draft held = draft_of(contents, 1);
@@ -59,7 +66,7 @@ TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
 
 TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
   const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
-  BackgroundWriter writer({.directory = folder_});
+  BackgroundWriter writer({.folder = in(folder_)});
   std::promise<void> gate;
   Draft held = draft_of(contents, 1);
   held.tensors.tensor = [&, open = gate.get_future().share()](std::size_t i) -> const NamedTensor& {
@@ -76,7 +83,7 @@ TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
   put(folder_, {});                                 // a file where the folder should be
   std::promise<Written> written;
   BackgroundWriter writer(
-      {.directory = folder_, .retry = 10ms, .report = [&](const Written& w) { written.set_value(w); }});
+      {.folder = in(folder_), .retry = 10ms, .report = [&](const Written& w) { written.set_value(w); }});
   std::atomic<int> reads = 0;
   std::promise<void> first_try;
   Draft draft = draft_of(contents, 7);
@@ -91,21 +98,22 @@ TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
   expect_same(load(path_for(folder_, 7)), contents);
 }
 
-TEST_F(BackgroundWriting, AFolderThatIsGoneIsMadeAgainWithItsParents) {
+TEST_F(BackgroundWriting, TheFolderIsAskedForBeforeEachWrite) {
   const Checkpoint contents = sample_checkpoint();
-  BackgroundWriter writer({.directory = dir_ / "run" / "checkpoints", .retry = 1h});
+  std::atomic<int> asked = 0;
+  BackgroundWriter writer({.folder = [&] { return in(dir_ / std::to_string(++asked))(); }, .retry = 1h});
   writer.write(draft_of(contents, 1));
   writer.claim();
-  fs::remove_all(dir_ / "run");
   writer.write(draft_of(contents, 2));
   writer.finish();
-  EXPECT_TRUE(fs::exists(path_for(dir_ / "run" / "checkpoints", 2)));
+  EXPECT_TRUE(fs::exists(path_for(dir_ / "1", 1)));
+  EXPECT_TRUE(fs::exists(path_for(dir_ / "2", 2)));
 }
 
 TEST_F(BackgroundWriting, ANewerDraftTakesThePlaceOfAFailedOne) {
   const Checkpoint contents = sample_checkpoint();  // outlives the writer, which reads it
   put(folder_, {});
-  BackgroundWriter writer({.directory = folder_, .retry = 1h});
+  BackgroundWriter writer({.folder = in(folder_), .retry = 1h});
   writer.write(draft_of(contents, 1));
   writer.claim();
   fs::remove(folder_);
@@ -151,10 +159,11 @@ TEST_F(BackgroundWriting, TheEndTriesOnceMoreAndSaysWhatIsLost) {
   put(folder_, {});
   const Checkpoint contents = sample_checkpoint();
   {
-    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    BackgroundWriter writer({.folder = in(folder_), .retry = 1h});
     writer.write(draft_of(contents, 1));
     const std::string message = error_of([&] { writer.finish(); });
-    EXPECT_NE(message.find(path_for(folder_, 1).string() + ": create temporary file"), std::string::npos) << message;
+    EXPECT_NE(message.find(name_for(1) + ": no folder to write it in: "), std::string::npos) << message;
+    EXPECT_NE(message.find(folder_.string()), std::string::npos) << message;
     EXPECT_NE(message.find("Not a directory"), std::string::npos) << message;
     fs::remove(folder_);
     EXPECT_EQ(error_of([&] { writer.finish(); }), "no error");
@@ -162,7 +171,7 @@ TEST_F(BackgroundWriting, TheEndTriesOnceMoreAndSaysWhatIsLost) {
   }
   EXPECT_EQ(steps(), (Steps{1}));
   put(dir_ / "other", {});
-  BackgroundWriter never({.directory = dir_ / "other", .retry = 1h});
+  BackgroundWriter never({.folder = in(dir_ / "other"), .retry = 1h});
   never.write(draft_of(contents, 1));  // and goes without having succeeded
 }
 
@@ -176,7 +185,7 @@ TEST_F(BackgroundWriting, AFullDiskIsNoSignal) {
     ::getrlimit(RLIMIT_FSIZE, &limits);
     const rlim_t before = std::exchange(limits.rlim_cur, 1000);
     ::setrlimit(RLIMIT_FSIZE, &limits);
-    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    BackgroundWriter writer({.folder = in(folder_), .retry = 1h});
     writer.write(draft_of(contents, 3));
     const bool said = error_of([&] { writer.finish(); }).find("File too large") != std::string::npos;
     const bool clean = names_in(folder_).empty();

@@ -34,6 +34,16 @@ TEST_F(Locking, OneAtATimeAndTheOwnerIsNamed) {
             fmt::format("[output] {}: read directory: No such file or directory", (dir_ / "missing").string()));
 }
 
+TEST_F(Locking, OthersCanAskWhoHoldsIt) {
+  EXPECT_EQ(lock_holder(dir_), "") << "there is no file";
+  {
+    const DirectoryLock lock(dir_, 0ms);
+    EXPECT_TRUE(lock_holder(dir_).starts_with(fmt::format("process {} on host ", ::getpid()))) << lock_holder(dir_);
+  }
+  EXPECT_EQ(lock_holder(dir_), "") << "the file stays, and nobody holds it";
+  EXPECT_EQ(lock_holder(dir_ / "missing"), "");
+}
+
 TEST_F(Locking, AFileThatWasRemovedOrReplacedIsNoticed) {
   const DirectoryLock lock(dir_, 0ms);
   EXPECT_TRUE(lock.in_place());

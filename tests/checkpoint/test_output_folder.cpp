@@ -278,7 +278,7 @@ TEST(RunIdentity, StandsInTheNoteBesideTheScore) {
   EXPECT_LE(note.size(), kMaxNote);
   EXPECT_EQ(run_of(note), id);
   EXPECT_EQ(score_of(note)->loss, 2.0 / 3);
-  EXPECT_EQ(run_of(note_of(Score{})), "");
+  EXPECT_EQ(run_of(note_of("", Score{})), "");
   for (const char* wrong : {"", "no JSON", "[]", "{\"run\":7}", "{\"run\":\"\\u001b[2J\"}"})
     EXPECT_EQ(run_of(wrong), "");
 }

@@ -258,5 +258,52 @@ TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
   }
 }
 
+// Collective calls between steps, in which MPI alone would wait for the rank that does not come.
+TEST(GradientEngine, ARankThatFailsBetweenStepsDoesNotLeaveItsDomainWaiting) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
+  using Call = void (*)(GradientEngine&);
+  const std::vector<std::pair<const char*, Call>> calls = {
+      {"fence", [](GradientEngine& e) { e.fence(); }},
+      {"gradients", [](GradientEngine& e) { e.collect_gradients(); }},
+      {"seals", [](GradientEngine& e) { (void)e.intact(); }},
+      {"meet", [](GradientEngine& e) { e.meet(); }},
+  };
+  for (const auto& [name, call] : calls) {
+    EngineRig rig({.domains = one_domain().domains, .options = {.guards = {.verify_every = 1}}});
+    rig.run_step(0);
+    rig.engine().fence();
+    if (world().rank() == 0) {
+      rig.fail();
+    } else {
+      const std::string error = error_of([&] { call(rig.engine()); });
+      EXPECT_NE(error.find("local rank 0 of this node has failed"), std::string::npos) << name << ": " << error;
+    }
+    world().barrier();
+    rig.fail();
+    world().barrier();
+  }
+}
+
+TEST(GradientEngine, ARankThatLeavesDoesNotLeaveItsDomainWaiting) {
+  if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
+  const int last = world().size() - 1;
+  for (const bool thread : {false, true}) {
+    for (const bool steps : {false, true}) {
+      EngineRig rig({.domains = one_domain().domains, .options = {.thread = thread}});
+      rig.run_step(0);
+      rig.engine().fence();
+      if (world().rank() == last) {
+        rig.engine().leave();
+      } else {
+        const std::string error = error_of([&] { steps ? rig.run_step(1) : rig.engine().meet(); });
+        EXPECT_NE(error.find(fmt::format("rank {} has left after update 1", last)), std::string::npos) << error;
+      }
+      world().barrier();
+      rig.fail();
+      world().barrier();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -68,5 +68,61 @@ TEST(Board, WhoGaveWhatItOwedMayFailAfterwards) {
   EXPECT_TRUE(rows.of(0).all_reached(0, 1));
 }
 
+TEST(Board, WhoWaitsForARankThatHasLeftIsTold) {
+  const Rows rows(3);
+  Board mine = rows.of(2);
+  rows.of(0).raise(0, 1);
+  rows.of(1).leave(7, 5, false);
+  EXPECT_FALSE(mine.all_reached(0, 1)) << "this rank has not come to it itself, so it does not wait yet";
+  mine.raise(0, 1);
+  const auto error_of = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const PeerError& error) {
+      return std::string("of a peer: ") + error.what();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string said = "[reduction] rank 7 has left after update 5, and this rank waits for it: ";
+  EXPECT_TRUE(error_of([&] { mine.all_reached(0, 1); }).starts_with(said));
+  EXPECT_TRUE(error_of([&] { mine.awaited(1, 0, 1); }).starts_with(said));
+  EXPECT_NO_THROW(mine.check_alive());
+  EXPECT_THROW(mine.check_nobody_left(), Error);
+  rows.of(0).fail();  // because of it, perhaps
+  EXPECT_TRUE(error_of([&] { mine.all_reached(0, 1); }).starts_with(said));
+}
+
+TEST(Board, WhoGaveWhatItOwedMayLeave) {
+  const Rows rows(2);
+  Board mine = rows.of(0), other = rows.of(1);
+  mine.raise(0, 1);
+  other.raise(0, 1);
+  other.leave(1, 1, false);
+  EXPECT_TRUE(mine.all_reached(0, 1));
+  EXPECT_TRUE(mine.awaited(1, 0, 1));
+  EXPECT_FALSE(mine.all_reached(0, 2)) << "nobody has come to the next";
+  EXPECT_FALSE(mine.all_reached(1, 1)) << "of another flag";
+  EXPECT_TRUE(mine.somebody_left());
+}
+
+TEST(Board, WhoLeavesByAnErrorIsAPeerThatHasFailed) {
+  const Rows rows(2);
+  Board mine = rows.of(0);
+  mine.raise(0, 1);
+  rows.of(1).leave(1, 3, true);
+  EXPECT_THROW(mine.all_reached(0, 1), PeerError);
+}
+
+TEST(Board, AFailureIsNotTakenForALeave) {
+  const Rows rows(2);
+  Board mine = rows.of(0), other = rows.of(1);
+  other.fail();
+  other.leave(1, 3, false);
+  EXPECT_FALSE(mine.somebody_left());
+  EXPECT_THROW(mine.check_alive(), PeerError);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -140,6 +140,14 @@ class DamagedCheckpoint(support.SystemTest):
         self.expect_refused(f"{self.newest}: damaged")
         self.expect_older_one_used("damaged")
 
+    def test_on_its_way_to_a_rank(self):
+        environment = support.clean_environment(LOCKSTEP_FAULT="resume.receive:corrupt:rank=1")
+        for size in (2, 3):
+            result = self.run_command(ranks(size, [*self.command, "--resume", str(self.newest)]), environment=environment)
+            self.assertEqual(result.status, 1, result)
+            self.assertRegex(result.stderr, rf"rank 1 on host \S+: .*{re.escape(str(self.newest))}, as this rank received it: damaged: XXH3-128", result)
+            self.expect_no_process()
+
     def test_all_damaged(self):
         for path in checkpoints(self.output):
             path.write_bytes(path.read_bytes()[:1000])

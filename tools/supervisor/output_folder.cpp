@@ -1,16 +1,12 @@
 #include "tools/supervisor/output_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <string_view>
 #include <system_error>
 
 #include "lockstep/checkpoint/directory.h"
-#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/checkpoint/directory_lock.h"
 #include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/error.h"
@@ -40,13 +36,6 @@ checkpoint::DirectoryLock locked(const fs::path& output) {
 }
 
 // Also another thread's or process's lock of the kind that checkpoint::DirectoryLock takes.
-bool is_locked(int file) {
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
-}
-
 // Empty where nothing says it, or where it cannot be read now.
 std::optional<std::string> run_in(const fs::path& path) {
   try {
@@ -120,15 +109,7 @@ OutputFolder::Newest OutputFolder::newest() const {
   }
 }
 
-std::string OutputFolder::holder() const {
-  const checkpoint::FileDescriptor file(
-      ::open((path_ / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file.open() || !is_locked(file.get())) return "";
-  std::array<char, 512> text{};
-  const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
-  const std::string_view found(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-  return found.empty() ? "another job" : std::string(found.substr(0, found.find('\n')));
-}
+std::string OutputFolder::holder() const { return checkpoint::lock_holder(path_); }
 
 OutputFolder::Stamps OutputFolder::stamps(const fs::path& folder) {
   Stamps stamps;

@@ -143,8 +143,8 @@ void BackgroundWriter::report_success() {
 std::string BackgroundWriter::attempt(const Draft& draft) const {
   try {
     const std::string name = name_for(draft.step);
-    std::vector<std::byte> image = serialize(draft, (options_.directory / name).string());
-    const Folder folder = open_folder(draft.step);
+    std::vector<std::byte> image = serialize(draft, name);
+    const Folder folder = open_folder(name);
     replace_file(folder, name, image, draft.step);
     image = {};
     const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();
@@ -157,14 +157,11 @@ std::string BackgroundWriter::attempt(const Draft& draft) const {
   return "";
 }
 
-Folder BackgroundWriter::open_folder(std::int64_t step) const {
+Folder BackgroundWriter::open_folder(const std::string& name) const {
   try {
-    if (options_.folder) return options_.folder();
-    std::error_code ignored;  // then opening says what is wrong
-    std::filesystem::create_directories(options_.directory, ignored);
-    return Folder(options_.directory);
+    return options_.folder();
   } catch (const std::exception& error) {
-    fail("checkpoint", "{}: create temporary file: {}", path_for(options_.directory, step).string(), error.what());
+    fail("checkpoint", "{}: no folder to write it in: {}", name, error.what());
   }
 }
 

@@ -25,9 +25,7 @@ struct Written {
 };
 
 struct BackgroundWriterOptions {
-  std::filesystem::path directory = {};  // made again, with its parents, if it is gone
-  // Asked before each write, in place of `directory`: the folder to write in now. May throw Error.
-  std::function<Folder()> folder = {};
+  std::function<Folder()> folder = {};  // asked before each write: where to write now. May throw Error
   Retention keep = {};
   std::chrono::milliseconds retry = std::chrono::seconds(30);  // after a failure
   std::function<void(const Written&)> report = {};             // called by the thread
@@ -53,7 +51,7 @@ class BackgroundWriter {
   std::string attempt(const Draft& draft) const;
   void report_failure();
   void report_success();
-  Folder open_folder(std::int64_t step) const;
+  Folder open_folder(const std::string& name) const;
   void prune_older(const Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
 

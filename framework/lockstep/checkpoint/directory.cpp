@@ -112,10 +112,6 @@ std::optional<Found> newest_whole(const Folder& directory, const Search& search)
   return std::nullopt;
 }
 
-std::string note_of(const Score& score) {
-  return nlohmann::json{{"accuracy", score.accuracy}, {"loss", score.loss}}.dump();
-}
-
 std::string note_of(const std::string& run, const std::optional<Score>& score) {
   nlohmann::json note = {{"run", run}};
   if (score) note.update({{"accuracy", score->accuracy}, {"loss", score->loss}});
@@ -134,11 +130,6 @@ std::optional<Score> score_of(const std::string& note) {
   const auto is_number = [&](const char* key) { return json.contains(key) && json[key].is_number(); };
   if (!json.is_object() || !is_number("accuracy") || !is_number("loss")) return std::nullopt;
   return Score{.accuracy = json["accuracy"], .loss = json["loss"]};
-}
-
-std::vector<Entry> prune(const fs::path& directory, const Retention& keep, std::optional<std::int64_t> whole) {
-  const auto folder = Folder::find(directory);
-  return folder ? prune(*folder, keep, whole) : std::vector<Entry>();
 }
 
 std::vector<Entry> prune(const Folder& directory, const Retention& keep, std::optional<std::int64_t> whole) {

@@ -51,7 +51,6 @@ std::optional<Found> newest_whole(const Folder& directory, const Search& search)
 struct Score {
   double accuracy = 0, loss = 0;
 };
-std::string note_of(const Score& score);
 std::string note_of(const std::string& run, const std::optional<Score>& score);
 std::optional<Score> score_of(const std::string& note);
 // Which run wrote it; empty: it does not say, as files of older versions do not.
@@ -60,8 +59,6 @@ std::string run_of(const std::string& note);
 // Removes what `keep` does not, and what killed writers left behind. If none of those kept for being the newest is
 // whole, the newest whole one stays as well; `whole` is a step known to be. Returns what was removed. Fault point:
 // checkpoint.prune, at the newest step.
-std::vector<Entry> prune(const std::filesystem::path& directory, const Retention& keep,
-                         std::optional<std::int64_t> whole = std::nullopt);
 std::vector<Entry> prune(const Folder& directory, const Retention& keep,
                          std::optional<std::int64_t> whole = std::nullopt);
 

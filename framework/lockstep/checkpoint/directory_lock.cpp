@@ -16,13 +16,23 @@ namespace {
 
 constexpr const char* kName = ".lock";
 
-// 0, or why there is no lock. Not flock(): over NFS only fcntl's locks reach the server; not its older kind, which any
-// close() of the same file in this process would drop.
-int lock(int file) {
+struct flock whole_file() {
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
+  return whole;
+}
+
+// 0, or why there is no lock. Not flock(): over NFS only fcntl's locks reach the server; not its older kind, which any
+// close() of the same file in this process would drop.
+int lock(int file) {
+  struct flock whole = whole_file();
   return ::fcntl(file, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
+}
+
+bool is_locked(int file) {
+  struct flock whole = whole_file();
+  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
 bool held_by_another(int code) { return code == EAGAIN || code == EACCES; }
@@ -42,6 +52,11 @@ std::string myself() {
 }
 
 }  // namespace
+
+std::string lock_holder(const std::filesystem::path& directory) {
+  const FileDescriptor file(::open((directory / kName).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file.open() && is_locked(file.get()) ? owner_of(file.get()) : "";
+}
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace)
     : DirectoryLock(std::make_shared<const Folder>(directory), grace) {}

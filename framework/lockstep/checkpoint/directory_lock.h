@@ -19,6 +19,9 @@ class FolderInUse : public Error {
   using Error::Error;
 };
 
+// Who holds the lock of `directory` now, in its own words; empty: nobody does, or that cannot be told.
+std::string lock_holder(const std::filesystem::path& directory);
+
 class DirectoryLock {
  public:
   // Locks DIRECTORY/.lock. An owner that is just ending, as after a restart, is waited for during `grace`; then a

@@ -15,7 +15,6 @@ namespace lockstep::checkpoint {
 
 inline constexpr std::size_t kEnvelopeBytes = 512;  // HDF5's smallest user block
 inline constexpr int kFormatVersion = 2;            // 1: no note, no checksums of tensors
-inline constexpr int kFormatWithChecksums = 2;      // and later ones
 inline constexpr std::size_t kMaxNote = 256;        // bytes
 
 struct Envelope {

@@ -84,18 +84,7 @@ LoadedFile read_checkpoint(const std::filesystem::path& path) {
   return *read_checkpoint(reader, {});
 }
 
-Checkpoint parse_received(std::span<const std::byte> bytes, const std::string& place) {
-  const Envelope envelope = open_envelope(bytes, bytes.size(), place);
-  if (envelope.version < kFormatWithChecksums) verify_bytes(bytes, place);
-  return parse_trusted(bytes, place);
-}
-
 Checkpoint load(const std::filesystem::path& path) { return read_checkpoint(path).contents; }
-
-std::vector<std::byte> read_verified(const std::filesystem::path& path) {
-  FileReader reader(path);
-  return read_payload(reader, read_head(reader));
-}
 
 void verify(const std::filesystem::path& path) {
   FileReader reader(path);

@@ -1,6 +1,6 @@
 // A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
 // checked before HDF5 sees a byte. No MPI: rank 0 may read_checkpoint() and broadcast the bytes, and the other ranks
-// parse_received() them. Failures are Errors that name the file and what was expected; functions may be called from any
+// parse() them. Failures are Errors that name the file and what was expected; functions may be called from any
 // thread.
 #pragma once
 
@@ -51,10 +51,6 @@ struct LoadedFile {
 std::optional<LoadedFile> read_checkpoint(FileReader& reader, const std::function<bool(const std::string&)>& wanted);
 LoadedFile read_checkpoint(const std::filesystem::path& path);
 
-// Of bytes that another rank has read and verified. The file's hash is not taken again: each tensor's checksum shows
-// what changed on the way (in files of version 1, which have none, the hash does).
-Checkpoint parse_received(std::span<const std::byte> bytes, const std::string& place);
-
 // Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
 // memory for one more copy of the tensors. On failure the old file stays and nothing else is left behind.
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
@@ -62,12 +58,8 @@ void save(const std::filesystem::path& path, const Draft& draft);
 
 Checkpoint load(const std::filesystem::path& path);
 
-// The bytes of a whole checkpoint: magic, version, length and hash hold.
-std::vector<std::byte> read_verified(const std::filesystem::path& path);
-
-// The same check in constant memory; throws where read_verified() does. load() looks at each tensor's checksum beside.
+// Magic, version, length and hash hold; in constant memory. load() looks at each tensor's checksum beside.
 void verify(const std::filesystem::path& path);
-
 void verify(FileReader& reader);
 
 // The note in the file's header, of which nothing else is read or verified.

@@ -107,6 +107,16 @@ Request Communicator::iallreduce(Buffer data, ReduceOp op, Keeper keeper) const 
   return request;
 }
 
+Request Communicator::ibarrier() const {
+  constexpr std::string_view operation = "barrier";
+  state_->begin(operation);
+  Request request(state_, {.kind = Request::Kind::Collective, .operation = operation}, {}, false);
+  MPI_Request handle = MPI_REQUEST_NULL;
+  state_->verify(MPI_Ibarrier(state_->handle(), &handle), operation, "waiting for {} ranks", size());
+  request.add({pack_request(handle), 0});
+  return request;
+}
+
 Request Communicator::iallgather(ConstBuffer mine, Buffer all, Keeper keeper) const {
   constexpr std::string_view operation = "allgather";
   state_->begin(operation);

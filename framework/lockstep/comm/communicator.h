@@ -92,6 +92,7 @@ class Communicator {
 
   // Started, and driven by the Request's test(); memory as for isend with a keeper. All ranks start them in one order.
   // Of types that MPI knows (not f16 and bf16); what is gathered is one message.
+  [[nodiscard]] Request ibarrier() const;
   [[nodiscard]] Request iallreduce(Buffer data, ReduceOp op, Keeper keeper) const;
   [[nodiscard]] Request iallgather(ConstBuffer mine, Buffer all, Keeper keeper) const;
 

@@ -1,6 +1,7 @@
-// A message or a collective under way, from Communicator::isend, irecv, iallreduce or iallgather; completes in test()
-// or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error if MPI fails, if a message that
-// arrived is of another length than the buffer, or if the communicator is poisoned and this is not complete.
+// A message or a collective under way, from Communicator::isend, irecv, iallreduce, iallgather or ibarrier; completes
+// in test() or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error if MPI fails, if a
+// message that arrived is of another length than the buffer, or if the communicator is poisoned and this is not
+// complete.
 //
 // A Request that is dropped while active does not wait for other ranks: a receive is taken back; a send, which MPI
 // cannot take back, still arrives. What cannot be taken back and has not completed a second later is left to MPI, with

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <thread>
 
+#include "lockstep/core/prompt_writer.h"
+
 namespace lockstep {
 namespace {
 
@@ -51,6 +53,7 @@ struct StreamWriter::State {
 
   bool has_room() const { return queue.empty() || bytes < options.room; }
   void run();
+  void write_here(Clock::time_point limit);
   bool write_some(std::string_view& text) const;
 };
 
@@ -91,6 +94,30 @@ void StreamWriter::State::run() {
   }
 }
 
+// In the caller's thread, since no other could be started: the queue, as far as the stream takes it until `limit`.
+void StreamWriter::State::write_here(Clock::time_point limit) {
+  const PromptWriter writer(file);
+  while (!queue.empty()) {
+    std::string_view rest = queue.front();
+    const bool there = writer.write(rest);
+    const std::size_t taken = there ? queue.front().size() - rest.size() : queue.front().size();
+    if (taken == 0) {
+      if (Clock::now() >= limit) return;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - Clock::now());
+      pollfd ready{file, POLLOUT, 0};
+      poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 20)));
+      continue;
+    }
+    moved = Clock::now();
+    bytes -= taken;
+    queue.front().erase(0, taken);
+    if (!queue.front().empty()) continue;
+    queue.pop_front();
+    ++done;
+  }
+  behind = false;
+}
+
 StreamWriter::StreamWriter(int file, const StreamWriterOptions& options) : state_(std::make_shared<State>()) {
   state_->file = file;
   state_->options = options;
@@ -112,16 +139,17 @@ StreamWriter::Result StreamWriter::write(std::string_view text) {
   if (text.empty()) return Result::Written;
   std::unique_lock lock(s.mutex);
   if (!s.running) s.running = start([state = state_] { state->run(); });
-  if (!s.running) {
-    bool there = true;
-    while (there && !text.empty()) there = s.write_some(text);
-    return Result::Written;
-  }
+  if (!s.running) s.write_here(Clock::now());
   if (!s.has_room()) return Result::Dropped;
   if (s.queue.empty()) s.moved = Clock::now();
   s.queue.emplace_back(text);
   s.bytes += text.size();
   const std::uint64_t mine = ++s.accepted;
+  if (!s.running) {
+    s.write_here(s.behind ? Clock::now() : Clock::now() + s.options.patience);
+    s.behind = !s.queue.empty();
+    return s.behind ? Result::Queued : Result::Written;
+  }
   s.wake.notify_one();
   if (!s.behind && s.progress.wait_for(lock, s.options.patience, [&] { return s.done >= mine; }))
     return Result::Written;
@@ -131,6 +159,7 @@ StreamWriter::Result StreamWriter::write(std::string_view text) {
 
 bool StreamWriter::flush(std::chrono::milliseconds limit) {
   std::unique_lock lock(state_->mutex);
+  if (!state_->running) state_->write_here(Clock::now() + limit);
   return state_->progress.wait_for(lock, limit, [this] { return state_->queue.empty(); });
 }
 

@@ -1,6 +1,7 @@
 // Writes text to a descriptor that may be read slowly or not at all (a pipe, a terminal after Ctrl-S) without holding
 // up the caller for ever: a thread of the writer's own writes, and text waits in a queue of limited size. Text that
-// finds no room is dropped and the caller is told. Any thread may call a StreamWriter.
+// finds no room is dropped and the caller is told. Where no thread can be started, the calls themselves write what the
+// stream takes within the same limits. Any thread may call a StreamWriter.
 #pragma once
 
 #include <chrono>

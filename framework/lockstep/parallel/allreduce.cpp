@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
@@ -32,6 +33,12 @@ Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& opt
   local_rank_ = domains_.local_rank();
   const std::int64_t chosen = domains_.count() == 1 ? kStagedChunk : kExchangedChunk;
   make_windows(options.chunk_bytes > 0 ? options.chunk_bytes : chosen);
+}
+
+// Ranks that make more calls do not wait for this one.
+Allreduce::~Allreduce() {
+  if (board_ && comm::Environment::active())
+    board_->leave(comm_.rank(), calls_made_, std::uncaught_exceptions() > 0 || comm_.poisoned());
 }
 
 void Allreduce::choose(const AllreduceOptions& options) {
@@ -63,7 +70,7 @@ void Allreduce::make_windows(std::int64_t chunk_bytes) {
   staging_ = memory_->segments(memory_->own(static_cast<std::size_t>(kSlots * chunk_bytes_)));
   const auto flags = memory_->segments(memory_->own(Board::bytes(kFlags)));
   const auto calls = memory_->segments(memory_->own(ReduceCalls::bytes()));
-  board_ = std::make_unique<Board>(flags, local_rank_);
+  board_ = std::make_unique<Board>(flags, local_rank_, "call");
   calls_ = std::make_unique<ReduceCalls>(*transport_, *board_, calls, domains_, *tree_);
   for (int s = 0; s < domains_.slices(); ++s) {
     if (drives(s)) slices_.push_back(s);
@@ -138,6 +145,7 @@ void Allreduce::allreduce(comm::ConstBuffer in, comm::Buffer out, comm::ReduceOp
   }
   try {
     calls_->meet(call, in.data, out.data);
+    ++calls_made_;
     if (in.bytes() <= ReduceCalls::kInline) return;
     bool inputs = true, outputs = true;
     for (int l = 0; l < domains_.local_size(); ++l) {

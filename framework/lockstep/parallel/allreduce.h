@@ -37,6 +37,7 @@ class Allreduce {
  public:
   // Throws Error for a path that this job cannot take.
   explicit Allreduce(const comm::Communicator& comm, const AllreduceOptions& options = {});
+  ~Allreduce();
   Allreduce(const Allreduce&) = delete;
   Allreduce& operator=(const Allreduce&) = delete;
 
@@ -103,7 +104,8 @@ class Allreduce {
   std::int64_t chunk_bytes_ = 0;
   std::uint32_t base_ = 0;    // chunks of earlier calls
   std::uint32_t direct_ = 0;  // calls that were reduced in place
-  struct Lane {               // of one slice that this rank drives, in one slot
+  std::int64_t calls_made_ = 0;
+  struct Lane {  // of one slice that this rank drives, in one slot
     SliceExchange exchange;
     std::shared_ptr<std::byte[]> open;  // the domain's open sums, where they are not operands themselves
   };

@@ -1,11 +1,14 @@
 // Flags by which the ranks of a domain tell each other how far they are: one row of numbers per rank, in memory that
 // all of them see, each row written by its rank alone. A number only grows (and may wrap). What a rank wrote before it
-// raised a flag is seen by whoever saw the flag. Any thread.
+// raised a flag is seen by whoever saw the flag. A rank that ends says so, and nobody waits for it any more. Any
+// thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -16,8 +19,9 @@ namespace lockstep {
 class Board {
  public:
   static std::size_t bytes(int flags) { return sizeof(Flag) * (static_cast<std::size_t>(flags) + 1); }
-  // `rows` by local rank, zero at first, of bytes(flags) each.
-  Board(std::span<const std::span<std::byte>> rows, int local_rank) : local_rank_(local_rank) {
+  // `rows` by local rank, zero at first, of bytes(flags) each. `unit` is what ranks count in leave(), for messages.
+  Board(std::span<const std::span<std::byte>> rows, int local_rank, std::string_view unit = "update")
+      : local_rank_(local_rank), unit_(unit) {
     for (std::span<std::byte> row : rows) rows_.push_back(reinterpret_cast<Flag*>(row.data()) + 1);
   }
 
@@ -27,39 +31,97 @@ class Board {
   bool reached(int rank, int flag, std::uint32_t value) const {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
-  // Both throw PeerError if a rank that has not come so far has failed: what it owes will never come.
+  // Both throw if a rank that has not come so far never will: PeerError of one that has failed, Error of one that has
+  // left. all_reached() may be asked of what this rank has not come to itself; whoever has left then owes it nothing.
   bool awaited(int rank, int flag, std::uint32_t value) const {
     if (reached(rank, flag, value)) return true;
-    check_alive(rank);
+    check_to_come(rank, flag, value);
     return false;
   }
   bool all_reached(int flag, std::uint32_t value) const {
     bool all = true;
-    for (int r = 0; r < size(); ++r) all = awaited(r, flag, value) && all;  // one that is late hides no failure
-    return all;
+    int failed = -1;
+    for (int r = 0; r < size(); ++r) {
+      if (reached(r, flag, value)) continue;
+      all = false;
+      if (failed < 0 && end_of(r) == End::Failed) failed = r;
+    }
+    if (all) return true;
+    // A rank that has left comes first: whoever has failed may have failed because of it.
+    const bool waits = reached(local_rank_, flag, value);
+    for (int r = 0; waits && r < size(); ++r) check_not_left(r, flag, value);
+    if (failed >= 0) throw_failed(failed);
+    return false;
   }
-  // Throws PeerError if one has, whatever its flags say.
+  // Throws PeerError if a rank has failed, whatever its flags say.
   void check_alive() const {
-    for (int r = 0; r < size(); ++r) check_alive(r);
+    for (int r = 0; r < size(); ++r) {
+      if (end_of(r) == End::Failed) throw_failed(r);
+    }
   }
-  // Tells the others not to wait for this rank.
-  void fail() { raise(kFailed, 1); }
+  // Throws Error if a rank has left, whatever its flags say.
+  void check_nobody_left() const {
+    for (int r = 0; r < size(); ++r) {
+      if (has_left(r)) throw_left(r);
+    }
+  }
+  bool somebody_left() const {
+    for (int r = 0; r < size(); ++r) {
+      if (has_left(r)) return true;
+    }
+    return false;
+  }
+  // Tells the others not to wait for this rank, which has failed.
+  void fail() { raise(kEnd, static_cast<std::uint32_t>(End::Failed)); }
+  // The same of a rank that owes the others nothing: `rank` of the job, which has made `count` updates. `failing`: an
+  // error of its own ends it. Nothing after fail().
+  void leave(int rank, std::int64_t count, bool failing) {
+    if (end_of(local_rank_) != End::None) return;
+    Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];
+    end.rank.store(rank, std::memory_order_relaxed);
+    end.count.store(count, std::memory_order_relaxed);
+    raise(kEnd, static_cast<std::uint32_t>(failing ? End::LeftFailing : End::Left));
+  }
 
  private:
-  static constexpr int kFailed = -1;
-  void check_alive(int rank) const {
-    if (value(rank, kFailed) != 0)
-      throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
-  }
+  static constexpr int kEnd = -1;
+  enum class End : std::uint32_t { None, Failed, Left, LeftFailing };
   struct alignas(64) Flag {  // one per cache line: a flag's readers do not slow another's writer
     SharedNumber<std::uint32_t> value;
+    SharedNumber<std::int32_t> rank;  // of kEnd
+    SharedNumber<std::int64_t> count;
   };
+
+  End end_of(int rank) const { return static_cast<End>(value(rank, kEnd)); }
+  bool has_left(int rank) const { return end_of(rank) == End::Left || end_of(rank) == End::LeftFailing; }
+  // A rank raises its flags before it leaves: after its end was seen, they are looked at again.
+  void check_to_come(int rank, int flag, std::uint32_t value) const {
+    check_not_left(rank, flag, value);
+    if (end_of(rank) == End::Failed && !reached(rank, flag, value)) throw_failed(rank);
+  }
+  void check_not_left(int rank, int flag, std::uint32_t value) const {
+    if (has_left(rank) && !reached(rank, flag, value)) throw_left(rank);
+  }
+  [[noreturn]] static void throw_failed(int rank) {
+    throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
+  }
+  [[noreturn]] void throw_left(int local_rank) const {
+    const Flag& end = rows_[static_cast<std::size_t>(local_rank)][kEnd];
+    const std::string who =
+        fmt::format("[reduction] rank {} has left after {} {}", end.rank.load(std::memory_order_relaxed), unit_,
+                    end.count.load(std::memory_order_relaxed));
+    if (end_of(local_rank) == End::LeftFailing) throw PeerError(who + ", with an error of its own");
+    throw Error(fmt::format(
+        "{}, and this rank waits for it: expected the same number of calls, in the same order, on all ranks{}", who,
+        unit_ == "update" ? " (a rank whose stream has ended goes on with Trainer::step(std::nullopt, rate))" : ""));
+  }
   SharedNumber<std::uint32_t>& at(int rank, int flag) const {
     return rows_[static_cast<std::size_t>(rank)][flag].value;
   }
 
   std::vector<Flag*> rows_;
   int local_rank_;
+  std::string_view unit_;
 };
 
 }  // namespace lockstep

@@ -13,6 +13,9 @@ namespace lockstep {
 namespace {
 
 constexpr int kStatisticsBucket = 0;
+// What a rank sent before it left is there by then.
+constexpr std::chrono::seconds kOnTheWay{10};
+constexpr std::int64_t kLooks = 1000;
 
 double seconds_since(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
@@ -23,6 +26,7 @@ double seconds_since(Trace::Clock::time_point begin) {
 void GradientEngine::fail() {
   gradient_board_->fail();
   control_board_->fail();
+  memory_.fail();
 }
 
 // --- a step
@@ -108,7 +112,25 @@ void GradientEngine::poll() {
 
 void GradientEngine::progress() {
   gradient_board_->check_alive();
+  check_nobody_left();
   advance();
+}
+
+// Of ranks for whose messages this one waits. Messages may still be on their way when their sender has left.
+void GradientEngine::check_nobody_left() {
+  if (!memory_.somebody_left()) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!left_since_) left_since_ = now;
+  if (++looks_since_ > kLooks && now - *left_since_ > kOnTheWay) memory_.check_nobody_left();
+}
+
+void GradientEngine::meet() {
+  comm::Request all = gradient_comm_.ibarrier();
+  for (Backoff wait; !all.test(); wait.pause()) {
+    heartbeat_.wait();
+    progress();
+  }
+  heartbeat_.beat();
 }
 
 void GradientEngine::retired(const Parameter* parameter) {
@@ -315,6 +337,7 @@ void GradientEngine::finish_step() {
   wait_until(
       [this] { return sums_known_ && decided_ && (defers() || !late()) && reducer_->reduced(kStatisticsBucket); });
   posted_ = false;
+  made_ = update_.count;
   if (thread_ && !late()) thread_->sleep();
   take_times(since);
   store_.values_changed();
@@ -334,6 +357,7 @@ void GradientEngine::drive_by_thread(bool thread) {
 
 void GradientEngine::average_replicas() {
   if (!replicas_differ_) return;
+  meet();
   const auto average = [&]<class T>(T* values, std::int64_t elements) {
     const std::span<T> all(values, static_cast<std::size_t>(elements));
     gradient_comm_.allreduce(all, comm::ReduceOp::Sum);

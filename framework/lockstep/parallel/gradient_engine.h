@@ -6,8 +6,10 @@
 #pragma once
 
 #include <bit>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/parallel/ballot.h"
@@ -102,8 +104,8 @@ class GradientEngine : public PlanHooks {
   void retired(const Parameter* parameter) override;
   void poll() override;
   bool late() const { return updated_ < updates_.size(); }  // whether updates of the last step are due
-  // Drives on what other ranks may wait for; whoever waits for them in the middle of a plan calls it meanwhile. Throws
-  // Error if a rank of the node has failed.
+  // Drives on what other ranks may wait for; whoever waits for messages of all ranks calls it meanwhile. Throws Error
+  // if a rank of the node has failed, or left some seconds ago.
   void progress();
 
   // After the last leaf: waits for the other ranks and does this rank's part of the update, unless no rank had a
@@ -117,6 +119,9 @@ class GradientEngine : public PlanHooks {
   bool is_driven_by_thread() const { return thread_ != nullptr; }
   void settle();
   void fence();
+  // Until all ranks of the job are here, so that a collective of MPI's can follow that waits for nobody. Collective.
+  // Throws as progress() does.
+  void meet();
   // With a hook that does not reduce: ranks' weights and optimizer states become their mean, as after every
   // `local_steps` updates (Yu, Jin and Yang, ICML 2019, average the momentum too). Collective.
   void average_replicas();
@@ -151,8 +156,11 @@ class GradientEngine : public PlanHooks {
   // What this rank has for itself (running statistics) was moved on after the step.
   void own_values_moved() { sealed_version_ = sealed_version_ > 0 ? store_.version() : 0; }
 
-  // For the other ranks of the node: do not wait for this one.
+  // For the other ranks of the node: do not wait for this one, which has failed.
   void fail();
+  // The same at the end: this rank makes no more calls. Updates that are due are made first. The destructor leaves too;
+  // whoever has more to destroy that other ranks may wait for calls it before.
+  void leave();
   std::size_t bytes() const;  // of memory that is not the store's
   const BucketReducer& reducer() const { return *reducer_; }
   void note_in(Trace* trace);  // between steps; null: nowhere
@@ -189,6 +197,7 @@ class GradientEngine : public PlanHooks {
   bool keeps_gradients_local() const {
     return options_.reduction.hook != nullptr && !options_.reduction.hook->reduces();
   }
+  void check_nobody_left();
   void make_guards();
   bool verifies() const { return due(options_.guards.verify_every); }
   bool compares() const { return !keeps_gradients_local() && due(options_.guards.compare_every); }
@@ -262,8 +271,12 @@ class GradientEngine : public PlanHooks {
   std::uint64_t late_damage_ = 0;     // found when it was too late for this step: what the next one tells
   double local_loss_ = 0;
   enum class Update : std::uint8_t { Due, ValuesSent, Done };
-  std::vector<Update> updates_;             // by bucket
-  std::size_t updated_ = 0;                 // buckets
+  std::vector<Update> updates_;                                      // by bucket
+  std::size_t updated_ = 0;                                          // buckets
+  bool left_ = false;                                                // leave() was called
+  std::int64_t made_ = 0;                                            // number of the last update that this engine made
+  std::optional<std::chrono::steady_clock::time_point> left_since_;  // another rank, seen in progress()
+  std::int64_t looks_since_ = 0;
   std::vector<int> awaited_;                // by bucket: gradients of this leaf that are not final
   std::vector<bool> complete_;              // by bucket: joined for the last leaf
   std::size_t next_ = 0;                    // bucket to be started

@@ -16,6 +16,7 @@ void GradientEngine::collect_gradients() {
   settle();
   if (!owners_update_) return;  // it is whole everywhere
   memory_.fence();
+  if (shards_optimizer()) meet();
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
   const Domains& domains = memory_.domains();
   for (std::size_t b = 0; b < updates_.size(); ++b) {
@@ -51,6 +52,7 @@ void GradientEngine::visit_states(const Visit& visit) {
 
 void GradientEngine::collect_states() {
   if (!shards_optimizer()) return;
+  meet();
   visit_states([&](int owner, std::span<std::byte> part) {
     if (owner == 0) return;
     if (world_.rank == owner) gradient_comm_.send(part, 0, comm::Communicator::kMaxTag);

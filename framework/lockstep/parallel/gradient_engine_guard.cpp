@@ -143,6 +143,7 @@ std::vector<GradientEngine::DamagedBlock> GradientEngine::compare_blocks() {
 
 std::vector<MemoryDamage> GradientEngine::examine(bool repair) {
   fence();
+  meet();
   const std::vector<std::uint64_t> late = gradient_comm_.allgather(late_damage_);  // in no control block yet
   seals_->verify();
   const std::vector<DamagedBlock> blocks = compare_blocks();
@@ -191,6 +192,7 @@ bool GradientEngine::intact() {
   if (!seals_ || options_.guards.verify_every == 0) return true;
   settle();  // or buckets are not updated and sealed yet
   const bool fits = late_damage_ == 0 && (sealed_version_ != store_.version() || seals_->verify() == Seals::kNone);
+  meet();
   return gradient_comm_.allreduce(std::int32_t{fits}, comm::ReduceOp::Min) == 1;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/log.h"
 #include "lockstep/parallel/gradient_engine.h"
 
@@ -145,13 +146,22 @@ void GradientEngine::add_gradients() {
   }
 }
 
-// The other domains wait for what this one still has to send.
-GradientEngine::~GradientEngine() {
+// The other domains wait for what this one still has to send. After MPI_Finalize the others' memory is gone.
+void GradientEngine::leave() {
+  if (std::exchange(left_, true) || !comm::Environment::active()) return;
+  const bool failing = std::uncaught_exceptions() > 0 || gradient_comm_.poisoned();
   try {
-    if (late() && std::uncaught_exceptions() == 0 && !gradient_comm_.poisoned()) settle();
+    if (late() && !failing) settle();
   } catch (const std::exception& error) {
     log()->error("[gradients] the last update is not complete: {}", error.what());
   }
+  gradient_board_->leave(world_.rank, made_, failing);
+  control_board_->leave(world_.rank, made_, failing);
+  memory_.leave(made_, failing);
+}
+
+GradientEngine::~GradientEngine() {
+  leave();
   thread_.reset();
   if (options_.reduction.hook != nullptr) options_.reduction.hook->end();
 }

@@ -5,16 +5,26 @@
 #include <string>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep {
+namespace {
+
+enum Flag : int { kFenced, kFlags };
+
+}  // namespace
 
 NodeMemory::NodeMemory(const comm::Communicator& comm, Domains domains, bool share)
     : comm_(comm),
       domains_(std::move(domains)),
       local_(comm.split(domains_.mine(), comm.rank())),
       leaders_(comm.split(domains_.local_rank() == 0 ? 0 : 1, comm.rank())),
-      share_(share && domains_.slices() > 1) {}
+      share_(share && domains_.slices() > 1) {
+  if (domains_.slices() == 1) return;
+  const auto rows = segments(own(Board::bytes(kFlags)));
+  if (domains_.local_size() > 1) board_ = std::make_unique<Board>(rows, domains_.local_rank());
+}
 
 NodeMemory::~NodeMemory() {
   if (comm_.has_abandoned()) comm::keep_for_ever(std::make_shared<std::vector<AlignedBuffer>>(std::move(private_)));
@@ -51,8 +61,20 @@ void NodeMemory::broadcast_common(std::span<std::byte> part) const {
   if (domains_.local_rank() == 0) leaders_.broadcast(part);
 }
 
-void NodeMemory::fence() const {
-  if (domains_.local_size() > 1) local_.barrier();
+// The flags tell who never comes; MPI goes on with messages meanwhile, for which other ranks may wait.
+void NodeMemory::fence() {
+  if (!board_) return;
+  board_->raise(kFenced, ++fences_);
+  comm::Request all = local_.ibarrier();
+  for (Backoff wait; !all.test(); wait.pause()) board_->all_reached(kFenced, fences_);
+}
+
+void NodeMemory::fail() {
+  if (board_) board_->fail();
+}
+
+void NodeMemory::leave(std::int64_t updates, bool failing) {
+  if (board_) board_->leave(domains_.rank, updates, failing);
 }
 
 }  // namespace lockstep

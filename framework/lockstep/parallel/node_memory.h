@@ -4,9 +4,11 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "lockstep/comm/shared_window.h"
+#include "lockstep/parallel/board.h"
 #include "lockstep/parallel/domains.h"
 #include "lockstep/plan/parameter_memory.h"
 
@@ -29,8 +31,16 @@ class NodeMemory : public ParameterMemory {
   std::vector<std::span<std::byte>> segments(std::span<std::byte> mine) const;
   // Rank 0's content of a part of common memory to all domains. Collective; ends without a fence.
   void broadcast_common(std::span<std::byte> part) const;
-  // Until all ranks of the domain are here: what one of them wrote into common memory is then seen by all.
-  void fence() const;
+  // Until all ranks of the domain are here: what one of them wrote into common memory is then seen by all. Throws
+  // PeerError if one has failed, Error if one has left, and has not come.
+  void fence();
+  // For the other ranks of the domain: see Board.
+  void fail();
+  void leave(std::int64_t updates, bool failing);
+  bool somebody_left() const { return board_ && board_->somebody_left(); }
+  void check_nobody_left() const {
+    if (board_) board_->check_nobody_left();
+  }
 
  private:
   const comm::SharedWindow& make_window(std::size_t bytes);
@@ -41,6 +51,8 @@ class NodeMemory : public ParameterMemory {
   comm::Communicator leaders_;  // those who fill common memory; of the others, the others
   bool share_;
   std::deque<comm::SharedWindow> windows_;
+  std::unique_ptr<Board> board_;  // null for a rank alone
+  std::uint32_t fences_ = 0;
   std::vector<AlignedBuffer> private_;  // of common(), where nothing is shared
 };
 

@@ -176,7 +176,8 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
   broadcast_weights();
 }
 
-Trainer::~Trainer() = default;
+// Other ranks may be in a step: they learn that this one makes none before it waits for them.
+Trainer::~Trainer() { engine_->leave(); }
 
 void Trainer::check_batch(std::int64_t samples) const {
   const BatchParts parts{.leaves = world_.tree.leaves(), .accumulate = options_.accumulate};

@@ -140,6 +140,7 @@ std::vector<TensorHash> Trainer::state_hashes() {
     const Tensor tensor = entries[i].read();
     values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
   }
+  engine_->meet();
   comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has it, the others 0
   for (std::size_t i = 0; i < entries.size(); ++i) hashes[i].hash = values[i];
   engine_->drop_foreign_states();

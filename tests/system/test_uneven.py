@@ -1,0 +1,77 @@
+"""Ranks of one node that make different numbers of calls, in a program of a user's own without a Session: the ranks that wait say within seconds
+which rank has left, and the job ends."""
+
+import unittest
+
+import support
+from support import program, ranks
+
+# A rank that waits takes a second or two to say so; a limit of the test's own tells it from one that waits for ever.
+LIMIT = 100
+
+
+class Calls(support.SystemTest):
+    def run_uneven(self, way, what, counts, *ranks_of_node):
+        command = program("system_uneven", way, what, ",".join(map(str, counts)), self.scratch, *ranks_of_node)
+        return self.run_command(ranks(len(counts), command), LIMIT)
+
+    def fails(self, way, what, counts, *ranks_of_node, unit="update"):
+        with self.subTest(way, what=what, counts=counts):
+            result = self.run_uneven(way, what, counts, *ranks_of_node)
+            self.assertNotEqual(result.status, 0, result)
+            least = min(counts)
+            left = [rank for rank, count in enumerate(counts) if count == least]
+            said = [rank for rank in left if f"rank {rank} has left after {unit} {least}" in result.stderr]
+            self.assertTrue(said, result)
+            self.assertIn("expected the same number", result.stderr, result)
+            self.expect_no_process()
+            return result
+
+    def test_that_are_as_many(self):
+        for what in ("step", "apart", "thread", "evaluate", "state", "gradient", "hashes", "short", "long"):
+            for size in (1, 2, 3):
+                self.assertEqual(self.run_uneven("guarded", what, size * [5]).status, 0)
+
+    def test_in_a_guard(self):
+        for counts in ((5, 6), (6, 5), (5, 6, 6), (6, 5, 6), (5, 5, 6), (6, 5, 5), (5, 6, 6, 6), (6, 6, 5, 6), (5, 5, 5, 6)):
+            result = self.fails("guarded", "step", counts)
+            self.assertEqual(result.status, 1, result)
+            said = [line for line in result.stderr.splitlines() if line.startswith("system_uneven: ")]
+            self.assertTrue(all("has left after update 5" in line or "has failed" in line for line in said), result)
+
+    def test_with_an_exception_that_nobody_catches(self):
+        for counts in ((5, 6), (6, 5), (6, 5, 6), (5, 5, 5, 6)):
+            self.fails("bare", "step", counts)
+
+    # The Trainer of the rank that throws is destroyed while others are gone.
+    def test_with_an_exception_that_is_caught(self):
+        for counts in ((5, 6), (6, 5), (6, 5, 6), (5, 5, 5, 6)):
+            self.fails("caught", "step", counts)
+
+    def test_of_other_kinds_of_training(self):
+        for what in ("apart", "thread"):
+            for counts in ((5, 6), (6, 5, 6)):
+                self.fails("guarded", what, counts)
+
+    # A rank is missed by those of its own node; the job's end then reaches the others.
+    def test_of_ranks_on_two_nodes(self):
+        for counts in ((5, 6, 6, 6), (6, 6, 5, 6), (5, 6, 6, 5)):
+            self.fails("guarded", "step", counts, 2)
+
+    def test_between_steps(self):
+        for what in ("evaluate", "state", "gradient", "hashes"):
+            for counts in ((0, 1), (1, 0, 1)):
+                with self.subTest(what, counts=counts):
+                    result = self.run_uneven("guarded", what, counts)
+                    self.assertEqual(result.status, 1, result)
+                    self.assertIn(f"rank {counts.index(0)} has left after update 1", result.stderr, result)
+                    self.expect_no_process()
+
+    def test_of_an_allreduce(self):
+        for what in ("short", "long"):
+            for counts in ((5, 6), (6, 5), (6, 5, 6)):
+                self.fails("guarded", what, counts, unit="call")
+
+
+if __name__ == "__main__":
+    unittest.main()
