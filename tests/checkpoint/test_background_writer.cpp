@@ -129,7 +129,7 @@ TEST_F(BackgroundWriting, FailuresInARowAreCountedInsteadOfRepeated) {
       install_log(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
   put(folder_, {});
   {
-    BackgroundWriter writer({.directory = folder_, .retry = 1h});
+    BackgroundWriter writer({.folder = in(folder_), .retry = 1h});
     for (std::int64_t step = 1; step <= 12; ++step) {
       writer.write(draft_of(contents, step));
       writer.claim();

@@ -43,7 +43,9 @@ std::span<std::byte> NodeMemory::common(std::size_t bytes) {
     private_.push_back(allocate_aligned(bytes));
     return {private_.back().get(), bytes};
   }
-  // Ranks that see the same memory in different ways would read past its end.
+  // Ranks that see the same memory in different ways would read past its end. A rank that failed on its way here
+  // agrees first, as in make_window().
+  comm::agree(comm_, std::nullopt);
   comm::check_same(comm_, "the bytes of parameters, which follow from their layouts", std::to_string(bytes));
   return make_window(fills_common() ? bytes : 0).segment(0);
 }
