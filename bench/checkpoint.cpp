@@ -57,14 +57,14 @@ Times measure(train::Trainer& trainer, const data::Batch& batch, const BenchOpti
   std::atomic<int> written = 0;
   if (comm.is_root()) {
     snapshot = trainer.make_snapshot();
-    writer = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
-        .folder = [&o] { return checkpoint::Folder(o.directory); },
-        .keep = {.last = 1},
-        .report =
-            [&](const checkpoint::Written& w) {
-              times.files.push_back(w.seconds);
-              ++written;
-            }});
+    writer = std::make_unique<checkpoint::BackgroundWriter>(
+        checkpoint::BackgroundWriterOptions{.folder = [&o] { return checkpoint::Folder(o.directory); },
+                                            .keep = {.last = 1},
+                                            .report =
+                                                [&](const checkpoint::Written& w) {
+                                                  times.files.push_back(w.seconds);
+                                                  ++written;
+                                                }});
   }
   int saves = 0, quiet = -2;  // the first steps warm up
   const auto root_says = [&](bool yes) { return comm.broadcast_value(std::int32_t{yes}) != 0; };

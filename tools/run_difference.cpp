@@ -186,6 +186,11 @@ std::string steps_of(const RunFiles& run) {
   return fmt::format("{} has those of step {}", run.path.string(), fmt::join(steps, ", "));
 }
 
+// Of its checkpoints; of one file there is no last.
+std::int64_t last_step(const RunFiles& run) {
+  return run.is_file || run.checkpoints.empty() ? 0 : run.checkpoints.rbegin()->first;
+}
+
 }  // namespace
 
 RunFiles::RunFiles(const fs::path& given) : path(given) {
@@ -228,6 +233,11 @@ RunDifference difference(const RunFiles& left, const RunFiles& right) {
     if (mine && theirs) result.causes = causes(mine->metadata, theirs->metadata);
   }
   if (result.equal()) result.causes.clear();  // of nothing
+  if (const auto a = last_step(left), b = last_step(right); result.equal() && a != b) {
+    result.unknown.push_back(fmt::format("what follows step {}: {} ends there, {} goes on to step {}", std::min(a, b),
+                                         (a < b ? left : right).path.string(), (a < b ? right : left).path.string(),
+                                         std::max(a, b)));
+  }
   return result;
 }
 

@@ -1,11 +1,13 @@
 // Who is where: ranks, nodes, splits, named groups, translation, communicators of callers, and the end of their lives.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <numeric>
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/mpi_interop.h"
+#include "lockstep/comm/shared_window.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -13,6 +15,16 @@ namespace {
 
 using comm::Communicator;
 using comm::ReduceOp;
+
+TEST(SharedMemory, HasNoMoreRoomThanAFileMayHave) {
+  struct rlimit before {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit small { 1 << 20, before.rlim_max };
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::size_t room = comm::shared_memory_room();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_LE(room, std::size_t{1} << 20);
+}
 
 TEST(Communicator, KnowsItsPlace) {
   EXPECT_GE(world().rank(), 0);

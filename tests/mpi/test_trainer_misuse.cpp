@@ -120,6 +120,16 @@ TEST(Rate, ThatDiffersBetweenRanksIsNamed) {
                   "the learning rate differs: rank ");
 }
 
+TEST(Batch, OfAnotherEpochIsNamedWithSampleAndEpoch) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank";
+  Rig rig(fresh(), shared());
+  data::Batch batch = rig.loader->next();
+  if (is_last()) batch.step.epoch += 1;
+  const std::string error = error_of([&] { rig.trainer->step(batch, 0.1); });
+  expect_contains(error, "the position in the data set differs: rank ");
+  expect_contains(error, "sample 0 of epoch 2");
+}
+
 // Of one rank another model: of a shape that is padded to the same blocks, much larger, frozen in part, and with
 // another function between the same parameters.
 TEST(Models, ThatDifferBetweenRanksAreNamedBeforeTheFirstStep) {

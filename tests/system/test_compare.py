@@ -32,6 +32,13 @@ class Runs(support.SystemTest):
         self.assertEqual(text, "equal: 9 steps by their hashes, 2 checkpoints bit by bit\n")
         self.assertEqual((found["equal"], found["hashed_steps"], found["checkpoints"], found["unknown"]), (True, 9, 2, []))
 
+    def test_of_equal_runs_one_may_go_further(self):
+        left, right = self.train("a"), self.train("b", steps=12)
+        text, found = self.compare(left, right, 0)
+        ends = f"what follows step 8: {left} ends there, {right} goes on to step 12"
+        self.assertEqual((found["equal"], found["unknown"]), (True, [ends]))
+        self.assertIn(f"\nnot known: {ends}\n", text)
+
     def test_another_seed_shows_before_the_first_step(self):
         text, found = self.compare(self.train("a", "--seed", 1), self.train("b", "--seed", 2), 1)
         self.assertEqual((found["first_step"], found["hashes"]["step"]), (0, 0))

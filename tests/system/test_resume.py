@@ -148,6 +148,12 @@ class DamagedCheckpoint(support.SystemTest):
             self.assertRegex(result.stderr, rf"rank 1 on host \S+: .*{re.escape(str(self.newest))}, as this rank received it: damaged: XXH3-128", result)
             self.expect_no_process()
 
+    def test_a_copy_under_a_later_name_is_told(self):
+        copy = self.newest.with_name("step-0000000020.h5")
+        copy.write_bytes(self.whole)
+        result = self.succeed([*self.command, "--max-steps", "12", "--resume", "auto"])
+        self.assertIn(f"{copy} holds step 12, as its name does not say", result.output)
+
     def test_all_damaged(self):
         for path in checkpoints(self.output):
             path.write_bytes(path.read_bytes()[:1000])

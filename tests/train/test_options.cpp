@@ -522,6 +522,16 @@ TEST(Validate, AMarginIsShorterThanItsLimit) {
     EXPECT_EQ(validation_error({.time_limit = limit, .time_margin = "3m"}), "");
 }
 
+TEST(Validate, ATraceIsNoFileOfTheRun) {
+  const auto error = [](const std::string& trace) {
+    return validation_error(parse_line({"--output", "runs/a/", "--trace", trace.c_str()}).options, 1);
+  };
+  for (const std::string name : {"metrics.jsonl", "run.json", "./checkpoints/step-0000000016.h5", "logs/rank-0000.log"})
+    EXPECT_TRUE(has(error("runs/a/" + name), "where the run writes a file of its own")) << name;
+  for (const std::string trace : {"runs/a/trace.json", "runs/a/../metrics.jsonl", "trace.json", "runs/ab/run.json"})
+    EXPECT_EQ(error(trace), "") << trace;
+}
+
 TEST(Validate, PartsOfABatchHaveSamples) {
   EXPECT_EQ(
       validation_error({.shards = 1'000'000}),

@@ -116,7 +116,9 @@ Process::~Process() {
 
 void Process::signal(int number) const {
   // ESRCH cannot be: it is our child and not reaped.
-  if (!status_) check(kill(pid_, number) == 0, "run", "signal {} to {}: {}", number, pid_, std::strerror(errno));
+  if (status_) return;
+  check(kill(pid_, number) == 0, "run", "signal {} to {}: {}", number, pid_, std::strerror(errno));
+  kill(pid_, SIGCONT);  // one that is stopped acts on no other signal before
 }
 
 std::string Process::read() { return read_some(errors_.get()); }

@@ -1,7 +1,9 @@
 #include "lockstep/comm/shared_window.h"
 
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -58,7 +60,9 @@ struct SharedWindow::Handle {
 std::size_t shared_memory_room() {
   struct statvfs status {};
   if (statvfs("/dev/shm", &status) != 0) return std::numeric_limits<std::size_t>::max();
-  return static_cast<std::size_t>(status.f_bavail) * static_cast<std::size_t>(status.f_frsize);
+  const std::size_t free = static_cast<std::size_t>(status.f_bavail) * static_cast<std::size_t>(status.f_frsize);
+  struct rlimit limit {};  // of a file's size: windows are files there
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? std::min<std::size_t>(free, limit.rlim_cur) : free;
 }
 
 SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
@@ -75,11 +79,10 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   for (std::int64_t size : sizes) total += whole_pages(static_cast<std::size_t>(size)) + 2 * kPage;
   const auto room =
       static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(shared_memory_room()), ReduceOp::Min));
-  check(
-      total <= room, "shared memory",
-      "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size), or use "
-      "--allreduce messages",
-      node.size(), node.host(), (total >> 20) + 1, room >> 20);
+  check(total <= room, "shared memory",
+        "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size; "
+        "where `ulimit -f` limits it, that), or use --allreduce messages",
+        node.size(), node.host(), (total >> 20) + 1, room >> 20);
   handle_ = std::make_unique<Handle>();
   handle_->comm = node.state_;
   void* base = nullptr;

@@ -13,6 +13,7 @@ struct ProcessState {
   std::string waits_in{};  // the kernel's function, where that may be read
 
   bool is_stopped() const { return state == 'T' || state == 't'; }
+  bool is_traced() const { return state == 't'; }  // stopped by a debugger, which SIGCONT does not end
   bool is_gone() const { return state == 0 || state == 'Z' || state == 'X'; }
   std::string str() const;  // "is stopped (state T)"
 };

@@ -54,7 +54,7 @@ void Allreduce::choose(const AllreduceOptions& options) {
     const auto wanted = static_cast<std::size_t>(domains_.local_size() * 2 * kSlots * kExchangedChunk);
     const bool fits = comm_.allreduce(std::int64_t{wanted <= comm::shared_memory_room()}, comm::ReduceOp::Min) == 1;
     path_ = !fits || nodes == size ? Messages : nodes == 1 ? Shared : Hierarchical;
-    reason_ = !fits           ? "messages: a node's /dev/shm has no room (containers: --shm-size)"
+    reason_ = !fits           ? "messages: a node's /dev/shm has no room (containers: --shm-size; limits: ulimit -f)"
               : nodes == size ? "messages: every rank is on a node of its own"
               : nodes == 1    ? "shared: all ranks are on one node"
                               : fmt::format("hierarchical: {} ranks on {} nodes", size, nodes);

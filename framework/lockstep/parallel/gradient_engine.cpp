@@ -202,12 +202,24 @@ void GradientEngine::check_same_rate() const {
   }
 }
 
+void GradientEngine::check_same_position() const {
+  const auto text = [](std::uint64_t word) {
+    return fmt::format("sample {} of epoch {}", word & (position_word(1, 0) - 1), (word >> 40) + 1);
+  };
+  const std::uint64_t mine = control_->word(world_.rank, kPositionWord);
+  for (int r = 0; r < world_.size; ++r) {
+    const std::uint64_t other = control_->word(r, kPositionWord);
+    check(other == mine, "ranks", "the position in the data set differs: rank {} is at {}, rank {} at {}", r,
+          text(other), world_.rank, text(mine));
+  }
+}
+
 bool GradientEngine::sums_arrived() {
   if (!posted_ || !control_->complete()) return false;
   control_->total();
   control_->check_same(kStepWord, "the number of the step");
   control_->check_same(kSamplesWord, "the number of samples in the step");
-  control_->check_same(kPositionWord, "the position in the data set");
+  check_same_position();
   check_same_rate();
   const double samples = sums()[kSampleSum], weight = sums()[kWeightSum];
   has_samples_ = samples > 0;

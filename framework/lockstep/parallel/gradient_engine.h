@@ -74,11 +74,16 @@ struct EngineOptions {
   EngineGuards guards = {};
 };
 
+// Where in the data set a step begins, in one word: a sample of an epoch, both from 0.
+constexpr std::uint64_t position_word(std::int64_t epoch, std::int64_t sample) {
+  return static_cast<std::uint64_t>(epoch) << 40 | static_cast<std::uint64_t>(sample);
+}
+
 // What is the same for all ranks in a step, but for `requests`.
 struct StepStart {
-  std::uint64_t samples = 0, position = 0;
-  std::uint64_t driver = 0;    // rank 0's word about who drives, which all ranks read
-  std::uint64_t requests = 0;  // of this rank
+  std::uint64_t samples = 0, position = 0;  // position: see position_word()
+  std::uint64_t driver = 0;                 // rank 0's word about who drives, which all ranks read
+  std::uint64_t requests = 0;               // of this rank
   double learning_rate = 0;
   std::int64_t update = 1;  // its number, from 1
 };
@@ -184,6 +189,7 @@ class GradientEngine : public PlanHooks {
   bool drive();
   bool advance();
   void check_same_rate() const;
+  void check_same_position() const;
   bool sums_arrived();
   bool decide();
   bool update_buckets();

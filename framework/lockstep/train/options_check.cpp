@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <type_traits>
@@ -123,6 +125,21 @@ void check_rates(const Options& o) {
   check(o.schedule != "cosine" || o.min_lr <= o.lr, kPlace, "--min-lr is {}, expected at most --lr {}", o.min_lr, o.lr);
 }
 
+// Names in the output folder that a run writes itself, and where earlier runs' files go.
+bool is_of_a_run(const std::string& name) {
+  const std::array<const char*, 7> own{"checkpoints", "logs",  "metrics.",      "hashes.",
+                                       "run.json",    ".lock", "supervisor.log"};
+  return std::ranges::any_of(own, [&](const std::string& begin) { return name.starts_with(begin); });
+}
+
+void check_trace(const Options& o) {
+  if (o.trace.empty()) return;
+  const auto full = [](const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); };
+  const std::filesystem::path inside = full(o.trace).lexically_relative(full(o.output) / "");
+  check(inside.empty() || !is_of_a_run(inside.begin()->string()), kPlace,
+        "--trace is {}, where the run writes a file of its own, expected another name", o.trace);
+}
+
 void check_run(const Options& o) {
   check(o.epochs > 0 || o.max_steps > 0, kPlace,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
@@ -145,6 +162,7 @@ void check_run(const Options& o) {
   check(o.abort_timeout == 0 || o.abort_timeout >= o.stall_timeout, kPlace,
         "--abort-timeout is {}, expected 0 or at least --stall-timeout {}", o.abort_timeout, o.stall_timeout);
   check(!o.output.empty(), kPlace, "--output is empty, expected a folder for checkpoints, logs and metrics");
+  check_trace(o);
 }
 
 // What replaces the reduction tree replaces it alone.

@@ -85,7 +85,7 @@ DomainChoice choose_domains(const comm::Communicator& comm, const nn::Module& mo
   const bool fits = comm.allreduce(std::int64_t{wanted <= room}, comm::ReduceOp::Min) == 1;
   if (!fits && parallel.path == Path::Auto) {
     return because(messages, fmt::format("messages: a node's /dev/shm has no room for the {} MiB that a shared path "
-                                         "wants (containers: --shm-size)",
+                                         "wants (containers: --shm-size; limits: ulimit -f)",
                                          wanted >> 20));
   }
   const std::string path =

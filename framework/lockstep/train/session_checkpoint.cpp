@@ -236,6 +236,12 @@ void Session::restore(const checkpoint::Checkpoint& saved, const std::string& pl
   if (const data::SamplerPosition at = train_loader_->position(); sums.epoch < 0 && at.offset > 0)
     epoch_sums_ = {.epoch = at.epoch, .after = trainer_->updates()};
   for (const std::string& line : from.notes) log()->info("resume: {}", line);
+  if (comm_.is_root() && options_.resume == "auto" &&
+      std::filesystem::path(place).filename() != checkpoint::name_for(from.step))
+    log()->warn(
+        "resume: {} holds step {}, as its name does not say: a copy of another file? It is taken for the newest "
+        "checkpoint because of its name; --resume FILE takes another one",
+        place, from.step);
   const bool has_end = options_.schedule == "cosine" || options_.schedule == "one-cycle";
   const double before = metadata.value("schedule_epochs", schedule_epochs());
   if (comm_.is_root() && has_end && before != schedule_epochs())

@@ -275,8 +275,8 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
     check_rate(learning_rate);
     check_batch(batch);
   });
-  const std::uint64_t position = static_cast<std::uint64_t>(s.epoch) << 40 | static_cast<std::uint64_t>(s.offset);
-  return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size), position);
+  return run_step({&batch, begin, s.global_size}, learning_rate, static_cast<std::uint64_t>(s.global_size),
+                  position_word(s.epoch, s.offset));
 }
 
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {

@@ -23,6 +23,8 @@ constexpr int kRollBacks = 3;              // without coming any further
 constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
 constexpr int kSuspicions = 2;             // then a rank has to compute the known product
 
+constexpr std::string_view kAdvice =
+    "; training may have diverged: a lower learning rate (--lr) or clipping the gradient (--clip-norm) helps";
 const std::string kInNetwork = "first in ";  // how a finding begins that is neither of samples nor of parameters
 
 // Those that lie in the same blocks of memory: the guard sees them together.
@@ -211,8 +213,7 @@ std::string Trainer::compare_findings(const Local& local) {
       text += fmt::format("; {}: {}", who(r), found[static_cast<std::size_t>(r)]);
   }
   // With good samples and finite parameters on all ranks, no machine and no file is to blame.
-  if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
-    text += "; training may have diverged: a lower learning rate (--lr) or clipping the gradient (--clip-norm) helps";
+  if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); })) text += kAdvice;
   return text;
 }
 
@@ -238,6 +239,7 @@ bool Trainer::refuse(const Local& local, int attempts) {
     text += found;
   } else {
     text += find_spike(local, finding.parameter);
+    text += kAdvice;
   }
   if (options_.guards.action != GuardAction::Skip)
     throw UntrustedError(fmt::format("[guard] update {}: {}", updates_ + 1, text));
@@ -262,8 +264,9 @@ void Trainer::tell_findings() {
   for (int r = 0; bad_loss && r < world_.size; ++r) {
     if (!std::isfinite(engine_->loss_of(r))) ranks += fmt::format("{}{}", ranks.empty() ? " of " : ", ", who(r));
   }
-  log()->warn("guard: update {}: {} (warning {})", updates_ + 1,
-              bad_loss ? fmt::format("the loss{} is not finite", ranks) : finding.str(), findings_);
+  log()->warn("guard: update {}: {} (warning {}){}", updates_ + 1,
+              bad_loss ? fmt::format("the loss{} is not finite", ranks) : finding.str(), findings_,
+              finding.level == GradientFinding::Level::Warn && !bad_loss ? "" : kAdvice);
 }
 
 // --- ranks that compute wrongly

@@ -202,7 +202,9 @@ void Watchdog::tell(std::size_t l, const ProcessState& process) {
                                  place_of(v), v.process, process.str());
   const bool same = process.start == rows_[l]->process_start.load();
   const int signal = rows_[l]->stack_signal.load();
-  if (process.is_stopped()) {
+  if (process.is_traced()) {
+    text += "; it goes on when the debugger lets it, or detaches";
+  } else if (process.is_stopped()) {
     text += fmt::format("; `kill -CONT {}` there lets it go on", v.process);
   } else if (signal != 0 && same && !process.is_gone() &&
              syscall(SYS_tgkill, v.process, v.process, signal) == 0) {  // its main thread
