@@ -67,6 +67,16 @@ class Calls(support.SystemTest):
                     self.assertIn(f"rank {counts.index(0)} has left after update 1", result.stderr, result)
                     self.expect_no_process()
 
+    # Nobody has left: a watchdog alone can tell.
+    def test_that_wait_for_each_other(self):
+        for counts in ((0, 1), (1, 0), (0, 1, 1)):
+            with self.subTest(counts=counts):
+                result = self.run_uneven("guarded", "crossed", counts)
+                self.assertEqual(result.status, 76, result)
+                self.assertIn("all ranks have waited for each other for ", result.output)
+                self.assertRegex(result.output, r"in different calls: rank 0 .*, rank \d .*; expected the same calls", result)
+                self.expect_no_process()
+
     def test_of_an_allreduce(self):
         for what in ("short", "long"):
             for counts in ((5, 6), (6, 5), (6, 5, 6)):

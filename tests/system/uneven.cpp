@@ -1,10 +1,12 @@
 // A program of a user's own, without a Session, whose ranks make different numbers of calls:
 //   uneven guarded step 5,6 FOLDER [RANKS]
-// is one whose rank 0 makes 5 steps of a Trainer and whose rank 1 makes 6. FOLDER tells its processes from others. With
+// is one whose rank 0 makes 5 steps of a Trainer and whose rank 1 makes 6; of `crossed 0,1` rank 0 makes a step while
+// rank 1 evaluates, before a watchdog's eyes. FOLDER tells its processes from others. With
 // RANKS each node has so many ranks, or so it seems to them.
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "lockstep/parallel/allreduce.h"
 #include "lockstep/train/guard_main.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/train/watchdog.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/mlp.h"
 
@@ -43,13 +46,18 @@ void train(const comm::Communicator& comm, const std::string& what, int count) {
   options.parallel.share_weights = what != "apart";
   options.parallel.overlap =
       what == "thread" ? train::ParallelOptions::Overlap::Thread : train::ParallelOptions::Overlap::Auto;
+  Heartbeat heartbeat;
+  options.heartbeat = &heartbeat;
+  std::optional<train::Watchdog> watchdog;
+  if (what == "crossed") watchdog.emplace(comm, heartbeat, train::WatchdogOptions{.stall = 2, .abort = 6});
   train::Trainer trainer(comm, network, classify(network), fields, options);
   data::Loader loader(*dataset, trainer.sampler(*dataset), {}, {.threads = 0, .floats = DType::F32});
   const bool steps = what == "step" || what == "apart" || what == "thread";
   if (!steps) trainer.step(loader.next(), 0.1);
+  if (what == "crossed" && count == 0) trainer.step(loader.next(), 0.1);
   for (int i = 0; i < count; ++i) {
     if (steps) trainer.step(loader.next(), 0.1);
-    if (what == "evaluate") trainer.evaluate(loader);
+    if (what == "evaluate" || what == "crossed") trainer.evaluate(loader);
     if (what == "state") trainer.state();
     if (what == "gradient") trainer.gradient("0.weight");
     if (what == "hashes") trainer.state_hashes();

@@ -51,6 +51,18 @@ TEST(Verdict, AllMayWait) {
   EXPECT_TRUE(verdict.all_wait);
 }
 
+TEST(Verdict, RanksOfDifferentCallsWaitForEachOther) {
+  std::vector<RankView> ranks{in_step(0, true, 70, 20), in_step(1, true, 70, 23)};
+  EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector(2, kSleeping)).all_wait);
+  EXPECT_EQ(why_all_wait(ranks),
+            "at step 7, in the training step, before its first gradient: a message between them was lost");
+  ranks[1].phase = Phase::Evaluating;
+  EXPECT_EQ(
+      why_all_wait(ranks),
+      "in different calls: rank 0 at step 7, in the training step, before its first gradient, rank 1 at step 7, in "
+      "an evaluation; expected the same calls, in the same order, on all ranks");
+}
+
 TEST(Verdict, CompilingAndSavingMayTakeTenTimesAsLong) {
   for (const Phase phase : {Phase::Starting, Phase::Saving, Phase::Ending}) {
     std::vector<RankView> ranks{in_step(0, false, 599)};

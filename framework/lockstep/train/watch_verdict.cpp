@@ -40,18 +40,18 @@ Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least
   std::uint64_t least = least_elsewhere;
   for (const RankView& r : ranks) least = std::min(least, r.sequence);
   Verdict verdict;
-  std::vector<std::size_t> waiting;
+  std::size_t waiting = 0;  // wherever they are: ranks that make different calls may have entered more phases or fewer
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const RankView& r = ranks[i];
-    if (r.still < limit * patience(r.phase) || r.sequence > least) continue;
+    if (r.still < limit * patience(r.phase)) continue;
     const bool dead = processes[i].is_gone() || processes[i].is_stopped();
-    if (dead || !r.waits) {
+    if (!dead && r.waits) {
+      ++waiting;
+    } else if (r.sequence <= least) {
       verdict.missing.push_back(i);
-    } else {
-      waiting.push_back(i);
     }
   }
-  verdict.all_wait = waiting.size() == ranks.size();
+  verdict.all_wait = waiting == ranks.size();
   return verdict;
 }
 
@@ -62,6 +62,16 @@ std::string place_of(const RankView& r) {
   if (in_step && r.bucket >= 0) text += fmt::format(", at bucket {}", r.bucket);
   if (in_step && r.bucket < 0) text += ", before its first gradient";
   return text;
+}
+
+std::string why_all_wait(std::span<const RankView> ranks) {
+  const RankView& first = ranks[0];
+  const auto other =
+      std::ranges::find_if(ranks, [&](const RankView& r) { return r.step != first.step || r.phase != first.phase; });
+  if (other == ranks.end()) return fmt::format("{}: a message between them was lost", place_of(first));
+  return fmt::format(
+      "in different calls: rank {} {}, rank {} {}; expected the same calls, in the same order, on all ranks",
+      first.rank, place_of(first), other->rank, place_of(*other));
 }
 
 }  // namespace lockstep::train

@@ -36,7 +36,10 @@ struct Verdict {
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
               std::span<const ProcessState> processes);
 
-// "step 7, in training, bucket 2".
+// "at step 7, in the training step, at bucket 2".
 std::string place_of(const RankView& rank);
+
+// Of ranks of a node that all wait: where they are, and what that tells.
+std::string why_all_wait(std::span<const RankView> ranks);
 
 }  // namespace lockstep::train

@@ -171,8 +171,7 @@ void Watchdog::judge_node(Clock::time_point now) {
   }
   const double since = std::ranges::min(views_, {}, &RankView::still).still;
   if (!std::exchange(told_all_wait_, true))
-    log()->warn("all ranks have waited for each other for {:.0f} s, {}: a message between them was lost", since,
-                place_of(views_[0]));
+    log()->warn("all ranks have waited for each other for {:.0f} s, {}", since, why_all_wait(views_));
   if (options_.abort > 0 && since >= options_.abort)
     give_up(fmt::format("all ranks have waited for each other for {:.0f} s", since));
 }
