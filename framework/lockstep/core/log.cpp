@@ -1,6 +1,7 @@
 #include "lockstep/core/log.h"
 
 #include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
 
 #include <mutex>
 #include <utility>
@@ -14,9 +15,17 @@ std::shared_ptr<spdlog::logger> silent() {
   return logger;
 }
 
+// A watchdog may end the process, and a guard skip an update: nobody is to wonder why.
+std::shared_ptr<spdlog::logger> to_stderr() {
+  auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_level(spdlog::level::warn);
+  logger->set_pattern("lockstep: %l: %v");
+  return logger;
+}
+
 struct Current {
   std::mutex mutex;
-  std::shared_ptr<spdlog::logger> logger = silent();
+  std::shared_ptr<spdlog::logger> logger = to_stderr();
 };
 Current& current() {
   static Current* instance = new Current;  // never destroyed: other statics may log while they are

@@ -1,5 +1,5 @@
-// The library's own logger. It says nothing until a program installs one, and is no part of spdlog's registry, so a
-// caller's default logger and stdout stay theirs. Any thread may call these.
+// The library's own logger. Until a program installs one, warnings and errors go to stderr and nothing else is said. It
+// is no part of spdlog's registry, so a caller's default logger and stdout stay theirs. Any thread may call these.
 #pragma once
 
 #include <spdlog/logger.h>
