@@ -28,14 +28,26 @@ class LogTest : public FolderTest {
   TextStream out_, err_;
 };
 
-TEST_F(LogTest, NobodyHearsTheLibraryUntilAProgramInstallsALog) {
-  log()->error("nobody listens");
-  EXPECT_FALSE(log()->should_log(spdlog::level::critical));
+TEST_F(LogTest, OnlyWarningsAndErrorsAreSaidUntilAProgramInstallsALog) {
+  const auto expect_default = [] {
+    testing::internal::CaptureStderr();
+    log()->info("two ranks");
+    log()->warn("careful");
+    log()->error("broken");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "lockstep: warning: careful\nlockstep: error: broken\n");
+  };
+  expect_default();
   {
     Log run(options(0));
     EXPECT_TRUE(log()->should_log(spdlog::level::info));
   }
+  expect_default();
+}
+
+TEST_F(LogTest, AProgramMayAskForSilence) {
+  const auto before = install_log(nullptr);
   EXPECT_FALSE(log()->should_log(spdlog::level::critical));
+  install_log(before);
 }
 
 TEST_F(LogTest, TheCallersLoggerStaysTheirs) {

@@ -395,7 +395,9 @@ void GradientEngine::settle() {
 
 void GradientEngine::fence() {
   settle();
+  heartbeat_.wait();
   memory_.fence();
+  heartbeat_.beat();
 }
 
 }  // namespace lockstep
