@@ -68,7 +68,7 @@ TEST(Board, WhoGaveWhatItOwedMayFailAfterwards) {
   EXPECT_TRUE(rows.of(0).all_reached(0, 1));
 }
 
-TEST(Board, WhoWaitsForARankThatHasLeftIsTold) {
+TEST(Board, ARankThatWaitsForOneThatHasLeftIsTold) {
   const Rows rows(3);
   Board mine = rows.of(2);
   rows.of(0).raise(0, 1);
@@ -94,7 +94,7 @@ TEST(Board, WhoWaitsForARankThatHasLeftIsTold) {
   EXPECT_TRUE(error_of([&] { mine.all_reached(0, 1); }).starts_with(said));
 }
 
-TEST(Board, WhoGaveWhatItOwedMayLeave) {
+TEST(Board, ARankThatGaveWhatItOwedMayLeave) {
   const Rows rows(2);
   Board mine = rows.of(0), other = rows.of(1);
   mine.raise(0, 1);
@@ -107,7 +107,7 @@ TEST(Board, WhoGaveWhatItOwedMayLeave) {
   EXPECT_TRUE(mine.somebody_left());
 }
 
-TEST(Board, WhoLeavesByAnErrorIsAPeerThatHasFailed) {
+TEST(Board, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
   const Rows rows(2);
   Board mine = rows.of(0);
   mine.raise(0, 1);

@@ -35,7 +35,6 @@ checkpoint::DirectoryLock locked(const fs::path& output) {
   }
 }
 
-// Also another thread's or process's lock of the kind that checkpoint::DirectoryLock takes.
 // Empty where nothing says it, or where it cannot be read now.
 std::optional<std::string> run_in(const fs::path& path) {
   try {

@@ -1,10 +1,13 @@
 #include "lockstep/core/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/null_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <utility>
+
+#include "lockstep/core/stream_writer.h"
 
 namespace lockstep {
 namespace {
@@ -15,9 +18,21 @@ std::shared_ptr<spdlog::logger> silent() {
   return logger;
 }
 
+// A pipe that nobody reads holds up neither training nor a watchdog that ends it.
+class PatientStderr : public spdlog::sinks::base_sink<std::mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (!writer_) writer_ = std::make_unique<StreamWriter>(STDERR_FILENO);
+    writer_->write({line.data(), line.size()});
+  }
+  void flush_() override {}
+  std::unique_ptr<StreamWriter> writer_;
+};
+
 // A watchdog may end the process, and a guard skip an update: nobody is to wonder why.
 std::shared_ptr<spdlog::logger> to_stderr() {
-  auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<PatientStderr>());
   logger->set_level(spdlog::level::warn);
   logger->set_pattern("lockstep: %l: %v");
   return logger;

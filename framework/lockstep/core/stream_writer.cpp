@@ -159,7 +159,10 @@ StreamWriter::Result StreamWriter::write(std::string_view text) {
 
 bool StreamWriter::flush(std::chrono::milliseconds limit) {
   std::unique_lock lock(state_->mutex);
-  if (!state_->running) state_->write_here(Clock::now() + limit);
+  if (!state_->running) {
+    state_->write_here(Clock::now() + limit);
+    return state_->queue.empty();
+  }
   return state_->progress.wait_for(lock, limit, [this] { return state_->queue.empty(); });
 }
 

@@ -91,6 +91,7 @@ std::span<std::byte> Allreduce::allocate(std::size_t bytes) {
     std::memset(buffer.get(), 0, bytes);
     return {buffer.get(), bytes};
   }
+  board_->check_nobody_left();  // or the others wait for it in MPI
   const std::span<std::byte> mine = memory_->own(bytes);
   allocations_.push_back(memory_->segments(mine));
   return mine;

@@ -32,25 +32,21 @@ class Board {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
   // Both throw if a rank that has not come so far never will: PeerError of one that has failed, Error of one that has
-  // left. all_reached() may be asked of what this rank has not come to itself; whoever has left then owes it nothing.
+  // left. all_reached() may be asked of what this rank has not come to itself: a rank that has left then owes nothing.
   bool awaited(int rank, int flag, std::uint32_t value) const {
     if (reached(rank, flag, value)) return true;
-    check_to_come(rank, flag, value);
+    check_not_left(rank, flag, value);
+    check_not_failed(rank, flag, value);
     return false;
   }
   bool all_reached(int flag, std::uint32_t value) const {
     bool all = true;
-    int failed = -1;
-    for (int r = 0; r < size(); ++r) {
-      if (reached(r, flag, value)) continue;
-      all = false;
-      if (failed < 0 && end_of(r) == End::Failed) failed = r;
-    }
+    for (int r = 0; r < size(); ++r) all = reached(r, flag, value) && all;
     if (all) return true;
-    // A rank that has left comes first: whoever has failed may have failed because of it.
+    // A rank that has left comes first: another may have failed because of it.
     const bool waits = reached(local_rank_, flag, value);
     for (int r = 0; waits && r < size(); ++r) check_not_left(r, flag, value);
-    if (failed >= 0) throw_failed(failed);
+    for (int r = 0; r < size(); ++r) check_not_failed(r, flag, value);
     return false;
   }
   // Throws PeerError if a rank has failed, whatever its flags say.
@@ -62,19 +58,21 @@ class Board {
   // Throws Error if a rank has left, whatever its flags say.
   void check_nobody_left() const {
     for (int r = 0; r < size(); ++r) {
-      if (has_left(r)) throw_left(r);
+      if (const End end = end_of(r); has_left(end)) throw_left(r, end);
     }
   }
   bool somebody_left() const {
     for (int r = 0; r < size(); ++r) {
-      if (has_left(r)) return true;
+      if (has_left(end_of(r))) return true;
     }
     return false;
   }
-  // Tells the others not to wait for this rank, which has failed.
-  void fail() { raise(kEnd, static_cast<std::uint32_t>(End::Failed)); }
+  // Tells the others not to wait for this rank, which has failed. The first of fail() and leave() counts.
+  void fail() {
+    if (end_of(local_rank_) == End::None) raise(kEnd, static_cast<std::uint32_t>(End::Failed));
+  }
   // The same of a rank that owes the others nothing: `rank` of the job, which has made `count` updates. `failing`: an
-  // error of its own ends it. Nothing after fail().
+  // error of its own ends it.
   void leave(int rank, std::int64_t count, bool failing) {
     if (end_of(local_rank_) != End::None) return;
     Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];
@@ -93,24 +91,24 @@ class Board {
   };
 
   End end_of(int rank) const { return static_cast<End>(value(rank, kEnd)); }
-  bool has_left(int rank) const { return end_of(rank) == End::Left || end_of(rank) == End::LeftFailing; }
-  // A rank raises its flags before it leaves: after its end was seen, they are looked at again.
-  void check_to_come(int rank, int flag, std::uint32_t value) const {
-    check_not_left(rank, flag, value);
-    if (end_of(rank) == End::Failed && !reached(rank, flag, value)) throw_failed(rank);
-  }
+  static bool has_left(End end) { return end == End::Left || end == End::LeftFailing; }
+  // A rank raises its flags before it ends: after its end was seen, they are looked at again.
   void check_not_left(int rank, int flag, std::uint32_t value) const {
-    if (has_left(rank) && !reached(rank, flag, value)) throw_left(rank);
+    const End end = end_of(rank);
+    if (has_left(end) && !reached(rank, flag, value)) throw_left(rank, end);
+  }
+  void check_not_failed(int rank, int flag, std::uint32_t value) const {
+    if (end_of(rank) == End::Failed && !reached(rank, flag, value)) throw_failed(rank);
   }
   [[noreturn]] static void throw_failed(int rank) {
     throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
   }
-  [[noreturn]] void throw_left(int local_rank) const {
-    const Flag& end = rows_[static_cast<std::size_t>(local_rank)][kEnd];
+  [[noreturn]] void throw_left(int local_rank, End end) const {
+    const Flag& row = rows_[static_cast<std::size_t>(local_rank)][kEnd];
     const std::string who =
-        fmt::format("[reduction] rank {} has left after {} {}", end.rank.load(std::memory_order_relaxed), unit_,
-                    end.count.load(std::memory_order_relaxed));
-    if (end_of(local_rank) == End::LeftFailing) throw PeerError(who + ", with an error of its own");
+        fmt::format("[reduction] rank {} has left after {} {}", row.rank.load(std::memory_order_relaxed), unit_,
+                    row.count.load(std::memory_order_relaxed));
+    if (end == End::LeftFailing) throw PeerError(who + ", with an error of its own");
     throw Error(fmt::format(
         "{}, and this rank waits for it: expected the same number of calls, in the same order, on all ranks{}", who,
         unit_ == "update" ? " (a rank whose stream has ended goes on with Trainer::step(std::nullopt, rate))" : ""));

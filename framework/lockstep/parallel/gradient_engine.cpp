@@ -209,8 +209,9 @@ void GradientEngine::check_same_position() const {
   const std::uint64_t mine = control_->word(world_.rank, kPositionWord);
   for (int r = 0; r < world_.size; ++r) {
     const std::uint64_t other = control_->word(r, kPositionWord);
-    check(other == mine, "ranks", "the position in the data set differs: rank {} is at {}, rank {} at {}", r,
-          text(other), world_.rank, text(mine));
+    if (other != mine)
+      lockstep::fail("ranks", "the position in the data set differs: rank {} is at {}, rank {} at {}", r, text(other),
+                     world_.rank, text(mine));
   }
 }
 

@@ -164,7 +164,7 @@ class GradientEngine : public PlanHooks {
   // For the other ranks of the node: do not wait for this one, which has failed.
   void fail();
   // The same at the end: this rank makes no more calls. Updates that are due are made first. The destructor leaves too;
-  // whoever has more to destroy that other ranks may wait for calls it before.
+  // an owner that destroys more, for which other ranks may wait, calls leave() first.
   void leave();
   std::size_t bytes() const;  // of memory that is not the store's
   const BucketReducer& reducer() const { return *reducer_; }

@@ -15,7 +15,7 @@ std::byte* GradientEngine::gradient_of(std::size_t bucket, int local_rank) const
 void GradientEngine::collect_gradients() {
   settle();
   if (!owners_update_) return;  // it is whole everywhere
-  memory_.fence();
+  fence();
   if (shards_optimizer()) meet();
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
   const Domains& domains = memory_.domains();
@@ -34,7 +34,7 @@ void GradientEngine::collect_gradients() {
       }
     }
   }
-  memory_.fence();
+  fence();
 }
 
 template <class Visit>

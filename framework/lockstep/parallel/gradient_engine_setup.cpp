@@ -1,6 +1,7 @@
 // The part of GradientEngine that lays its memory out, makes its parts, and ends them.
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/log.h"
@@ -149,10 +150,11 @@ void GradientEngine::add_gradients() {
 // The other domains wait for what this one still has to send. After MPI_Finalize the others' memory is gone.
 void GradientEngine::leave() {
   if (std::exchange(left_, true) || !comm::Environment::active()) return;
-  const bool failing = std::uncaught_exceptions() > 0 || gradient_comm_.poisoned();
+  bool failing = std::uncaught_exceptions() > 0 || gradient_comm_.poisoned();
   try {
     if (late() && !failing) settle();
   } catch (const std::exception& error) {
+    failing = true;
     log()->error("[gradients] the last update is not complete: {}", error.what());
   }
   gradient_board_->leave(world_.rank, made_, failing);

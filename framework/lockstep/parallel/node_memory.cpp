@@ -66,9 +66,11 @@ void NodeMemory::broadcast_common(std::span<std::byte> part) const {
 // The flags tell who never comes; MPI goes on with messages meanwhile, for which other ranks may wait.
 void NodeMemory::fence() {
   if (!board_) return;
+  comm::Request all = local_.ibarrier();  // a rank that cannot begin it has not come
   board_->raise(kFenced, ++fences_);
-  comm::Request all = local_.ibarrier();
-  for (Backoff wait; !all.test(); wait.pause()) board_->all_reached(kFenced, fences_);
+  for (Backoff wait; !all.test(); wait.pause()) {
+    if (board_->all_reached(kFenced, fences_)) board_->check_alive();
+  }
 }
 
 void NodeMemory::fail() {

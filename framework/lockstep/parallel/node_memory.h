@@ -32,7 +32,7 @@ class NodeMemory : public ParameterMemory {
   // Rank 0's content of a part of common memory to all domains. Collective; ends without a fence.
   void broadcast_common(std::span<std::byte> part) const;
   // Until all ranks of the domain are here: what one of them wrote into common memory is then seen by all. Throws
-  // PeerError if one has failed, Error if one has left, and has not come.
+  // PeerError if a rank that has not come has failed, Error if it has left.
   void fence();
   // For the other ranks of the domain: see Board.
   void fail();

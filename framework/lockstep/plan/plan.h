@@ -73,8 +73,8 @@ class Plan {
 
   // For people: a line per step with shapes, layouts, bytes, FLOPs; and the totals.
   std::string describe() const;
-  // A line per operation of the model and its gradient, with its attributes and result: the same on every processor
-  // for one model, as reorders are left out.
+  // A line per operation of the model and its gradient, with its attributes and shapes. The same on every processor for
+  // one model: reorders and element types, which follow from the kernels that there are, are left out.
   std::string operations() const;
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
   std::size_t arena_bytes() const { return arena_bytes_; }

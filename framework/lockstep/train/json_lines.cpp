@@ -92,6 +92,9 @@ void JsonLines::follow(const std::shared_ptr<const checkpoint::Folder>& folder) 
               path().string(), (folder->path() / name_).string());
   file_ = std::move(file);
   folder_ = folder;
+  if (!std::exchange(in_line_, false)) return;
+  unwritten_.erase(0, unwritten_.find('\n') + 1);  // the rest of a line that began in the other file
+  ++lost_;
 }
 
 void JsonLines::append(const nlohmann::ordered_json& json) {
@@ -119,6 +122,7 @@ int JsonLines::write_out() {
     if (n < 0 && errno != EINTR) code = errno;
     if (n > 0) done += static_cast<std::size_t>(n);
   }
+  if (done > 0) in_line_ = unwritten_[done - 1] != '\n';
   unwritten_.erase(0, done);
   return code;
 }

@@ -57,8 +57,8 @@ class JsonLines {
   std::string name_, place_;
   checkpoint::FileDescriptor file_;
   std::string unwritten_;
-  bool failing_ = false;
-  std::int64_t lost_ = 0;  // lines, since it cannot be written
+  bool failing_ = false, in_line_ = false;  // in_line_: what was written last ends inside a line
+  std::int64_t lost_ = 0;                   // lines, since it cannot be written
 };
 
 }  // namespace lockstep::train

@@ -127,9 +127,10 @@ void check_rates(const Options& o) {
 
 // Names in the output folder that a run writes itself, and where earlier runs' files go.
 bool is_of_a_run(const std::string& name) {
-  const std::array<const char*, 7> own{"checkpoints", "logs",  "metrics.",      "hashes.",
+  const std::array<std::string, 7> own{"checkpoints", "logs",  "metrics",       "hashes",
                                        "run.json",    ".lock", "supervisor.log"};
-  return std::ranges::any_of(own, [&](const std::string& begin) { return name.starts_with(begin); });
+  return std::ranges::any_of(own,
+                             [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }
 
 void check_trace(const Options& o) {

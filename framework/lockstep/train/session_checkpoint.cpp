@@ -12,6 +12,7 @@
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_setup.h"
+#include "lockstep/train/stack_signal.h"
 
 namespace lockstep::train {
 namespace {
@@ -160,6 +161,7 @@ void Session::finish_checkpoints() {
 void Session::keep_files() {
   std::string problem;
   try {
+    const bool moved = !log_->in_place();
     if (output_) {
       const auto output = output_->folder();
       log_->follow(*output);
@@ -173,6 +175,7 @@ void Session::keep_files() {
         problem = fmt::format("[log] {} was removed, and {} is not this run's folder now", log_->file().string(),
                               options_.output);
     }
+    if (moved && watchdog_ && stack_signal() != 0 && log_->in_place()) write_stacks_to(log_->file());
   } catch (const Error& error) {
     problem = error.what();
   }
@@ -214,19 +217,24 @@ void Session::resume() {
     }
     file.bytes = {};
   });
-  comm::collectively(comm_, [&] { restore(file.contents, place); });  // in which ranks wait for each other
+  restore(file.contents, place);
 }
 
 void Session::restore(const checkpoint::Checkpoint& saved, const std::string& place) {
-  const nlohmann::json metadata = parse_metadata(saved.metadata, place);
-  const Continuation from = continuation(metadata, this->metadata(), place);
-  const EpochSums sums = epoch_sums(metadata, place);
+  nlohmann::json metadata;
+  Continuation from;
+  EpochSums sums;
+  comm::collectively(comm_, [&] {
+    metadata = parse_metadata(saved.metadata, place);
+    from = continuation(metadata, this->metadata(), place);
+    sums = epoch_sums(metadata, place);
+  });
   try {
     trainer_->load(saved.tensors, from.step);
-  } catch (const Error& error) {
-    if (has_own_class(error)) throw;
+  } catch (const comm::AgreedError& error) {
     const std::string difference = model_difference(metadata, this->metadata());
-    throw Error(fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
+    throw comm::AgreedError(
+        fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
   }
   train_loader_->seek({from.epoch, from.offset});
   resumed_step_ = saved_step_ = trainer_->updates();

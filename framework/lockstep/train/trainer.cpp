@@ -184,7 +184,7 @@ void Trainer::check_rate(double learning_rate) const {
 }
 
 const Totals& Trainer::run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
-                                std::uint64_t position_word) {
+                                std::uint64_t position) {
   if (profile_) profile_->begin_step();
   if (trial_) {
     engine_->drive_by_thread(trial_->tries_thread());
@@ -196,7 +196,7 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   const auto run = [&] {
     fault_point("step.begin", step);
     engine_->begin_step({.samples = samples_word,
-                         .position = position_word,
+                         .position = position,
                          .driver = trial_ ? trial_->word() : 0,
                          .requests = my_requests_(),
                          .learning_rate = learning_rate,

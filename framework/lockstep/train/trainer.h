@@ -183,8 +183,7 @@ class Trainer {
   void check_rate(double learning_rate) const;
   void add_forward(const Plan& plan, std::int64_t samples);
   void add_sums(const Plan& plan, std::span<double> sums, std::int64_t samples) const;
-  const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word,
-                         std::uint64_t position_word);
+  const Totals& run_step(const Local& local, double learning_rate, std::uint64_t samples_word, std::uint64_t position);
   void add_up(const std::vector<std::vector<double>>& sums, std::uint64_t requests = 0);
   Range rows_of(const Local& local, std::int64_t leaf) const;
   bool is_run(Range leaf, std::int64_t micro) const {

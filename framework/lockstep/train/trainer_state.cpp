@@ -88,8 +88,11 @@ void Trainer::snapshot(StateSnapshot* into) {
 
 void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   engine_->fence();
-  train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
-  if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
+  engine_->meet();
+  comm::collectively(comm_, [&] {
+    train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
+    if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
+  });
   engine_->drop_foreign_states();
   engine_->fence();
   const auto norms = std::ranges::find(tensors, kGuard, &checkpoint::NamedTensor::name);

@@ -68,7 +68,8 @@ std::string why_all_wait(std::span<const RankView> ranks) {
   const RankView& first = ranks[0];
   const auto other =
       std::ranges::find_if(ranks, [&](const RankView& r) { return r.step != first.step || r.phase != first.phase; });
-  if (other == ranks.end()) return fmt::format("{}: a message between them was lost", place_of(first));
+  if (other == ranks.end())
+    return fmt::format("{}: a message between them was lost, or they are in different calls", place_of(first));
   return fmt::format(
       "in different calls: rank {} {}, rank {} {}; expected the same calls, in the same order, on all ranks",
       first.rank, place_of(first), other->rank, place_of(*other));
