@@ -135,8 +135,8 @@ void BackgroundWriter::report_failure() {
 void BackgroundWriter::report_success() {
   const std::int64_t failed = std::exchange(failed_, 0) - (tries_ > 0 ? 1 : 0);
   if (failed > 0)
-    log()->warn("checkpoint of step {} is written; before it, {} could not be written{}", draft_.step, failed,
-                failed > 1 ? " in a row" : "");
+    log()->warn("checkpoint of step {} is written; before it, {}could not be written", draft_.step,
+                failed > 1 ? fmt::format("{} in a row ", failed) : "one ");
 }
 
 // What went wrong; empty: nothing.

@@ -1,6 +1,7 @@
 #include "lockstep/parallel/node_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,8 @@ namespace lockstep {
 namespace {
 
 enum Flag : int { kFenced, kFlags };
+// A rank that failed after it came has sent its part of a barrier by then, or never will.
+constexpr std::chrono::seconds kLastMessage{10};
 
 }  // namespace
 
@@ -68,8 +71,12 @@ void NodeMemory::fence() {
   if (!board_) return;
   comm::Request all = local_.ibarrier();  // a rank that cannot begin it has not come
   board_->raise(kFenced, ++fences_);
+  std::optional<std::chrono::steady_clock::time_point> here;  // since when all have come
   for (Backoff wait; !all.test(); wait.pause()) {
-    if (board_->all_reached(kFenced, fences_)) board_->check_alive();
+    if (!board_->all_reached(kFenced, fences_)) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (!here) here = now;
+    if (now - *here > kLastMessage) board_->check_alive();
   }
 }
 

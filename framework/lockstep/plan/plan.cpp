@@ -371,8 +371,8 @@ std::string Plan::operations() const {
   for (const PlanStep& step : assembly_.steps) {
     if (step.op->name() == "reorder") continue;
     text += fmt::format("{} {} {}", step.place, step.op->name(), step.op->attributes());
-    for (const Type& type : step.output_types) text += " " + type.shape.str();
-    text += "\n";
+    for (const Type& type : step.output_types) text += fmt::format(" {}", type.shape.str());
+    text += '\n';
   }
   return text;
 }
