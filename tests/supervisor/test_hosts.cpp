@@ -24,41 +24,35 @@ TEST(Hosts, OfAHostfile) {
   EXPECT_THROW(parse_hostfile("node1 slots\n", "hosts"), Error);
 }
 
+// Of a hostfile with this text; empty: there is none.
+std::string error_of(const std::string& text) {
+  try {
+    parse_hostfile(text, "hosts");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(Hosts, WhatIsNoNameIsRefusedWithItsLine) {
-  const auto error = [](const std::string& text) -> std::string {
-    try {
-      parse_hostfile(text, "hosts");
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
-  };
   for (const char* name : {"-oProxyCommand=x", "a;b", "$(a)", "a`b", "n\x01"})
-    EXPECT_NE(error("node1\n" + std::string(name) + " slots=2\n").find("hosts:2: "), std::string::npos) << name;
-  EXPECT_EQ(error("fe80::1 slots=2\nrack_1-node.example slots=2\nme@node3\n"), "");
-  EXPECT_NE(error("node1\n\nnode2 " + std::string(1100, ' ') + "\n").find("hosts:3: "), std::string::npos);
+    EXPECT_NE(error_of("node1\n" + std::string(name) + " slots=2\n").find("hosts:2: "), std::string::npos) << name;
+  EXPECT_EQ(error_of("fe80::1 slots=2\nrack_1-node.example slots=2\nme@node3\n"), "");
+  EXPECT_NE(error_of("node1\n\nnode2 " + std::string(1100, ' ') + "\n").find("hosts:3: "), std::string::npos);
   EXPECT_THROW(parse_host_list("a,-b"), Error);
 }
 
 TEST(Hosts, WhatIsNoTextIsNamedAsSuch) {
   using namespace std::string_literals;
-  const auto error = [](const std::string& text) -> std::string {
-    try {
-      parse_hostfile(text, "hosts");
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(error("node1\nno\0de2 slots=2\n"s),
+  EXPECT_EQ(error_of("node1\nno\0de2 slots=2\n"s),
             "[hostfile] hosts:2: a NUL byte; expected text, with lines like 'node1 slots=8'");
-  EXPECT_NE(error("node1 # a\0b\n"s).find("hosts:1: a NUL byte"), std::string::npos);
-  EXPECT_EQ(error("node1\nn\xf6"
-                  "de2 slots=2\n"),
+  EXPECT_NE(error_of("node1 # a\0b\n"s).find("hosts:1: a NUL byte"), std::string::npos);
+  EXPECT_EQ(error_of("node1\nn\xf6"
+                     "de2 slots=2\n"),
             "[hostfile] hosts:2: bytes that are no UTF-8; expected text, with lines like 'node1 slots=8'");
-  EXPECT_NE(error("node1 slots=2 x=\xff\n").find("no UTF-8"), std::string::npos);
-  EXPECT_NE(error(std::string(5000, '\xff')).find("no UTF-8"), std::string::npos);
-  EXPECT_EQ(error("node1 # the large \xf6ne\n"), "") << "a comment in an older encoding";
+  EXPECT_NE(error_of("node1 slots=2 x=\xff\n").find("no UTF-8"), std::string::npos);
+  EXPECT_NE(error_of(std::string(5000, '\xff')).find("no UTF-8"), std::string::npos);
+  EXPECT_EQ(error_of("node1 # the large \xf6ne\n"), "") << "a comment in an older encoding";
 }
 
 TEST(Hosts, OfAList) {

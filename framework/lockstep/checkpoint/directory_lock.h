@@ -19,7 +19,7 @@ class FolderInUse : public Error {
   using Error::Error;
 };
 
-// Who holds the lock of `directory` now, in its own words; empty: nobody does, or that cannot be told.
+// The holder of the lock of `directory`, as it described itself; empty: no process holds it, or that cannot be told.
 std::string lock_holder(const std::filesystem::path& directory);
 
 class DirectoryLock {

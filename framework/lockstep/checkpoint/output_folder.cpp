@@ -90,7 +90,7 @@ bool OutputFolder::is_ours(const Folder& folder) const {
   return !found || *found == run_;
 }
 
-// Without it the folder would be nobody's.
+// Without its id the folder would belong to no run.
 void OutputFolder::keep_run_id(const Folder& folder) const {
   if (read_run_id(folder)) return;
   write_run_id(folder, run_);

@@ -18,7 +18,7 @@ std::shared_ptr<spdlog::logger> silent() {
   return logger;
 }
 
-// A pipe that nobody reads holds up neither training nor a watchdog that ends it.
+// A pipe without a reader delays neither training nor the watchdog that ends it.
 class PatientStderr : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
@@ -30,7 +30,7 @@ class PatientStderr : public spdlog::sinks::base_sink<std::mutex> {
   std::unique_ptr<StreamWriter> writer_;
 };
 
-// A watchdog may end the process, and a guard skip an update: nobody is to wonder why.
+// A watchdog may end the process, and a guard may skip an update: the user must see the reason.
 std::shared_ptr<spdlog::logger> to_stderr() {
   auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<PatientStderr>());
   logger->set_level(spdlog::level::warn);

@@ -44,7 +44,7 @@ class NoSigpipe {
   bool was_pending_ = false;
 };
 
-// A regular file keeps nobody waiting, and opened again it would be written from its begin.
+// Not of a regular file: writing to it waits for no reader, and a second opening would write from the file's begin.
 int open_again(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || S_ISREG(status.st_mode)) return -1;

@@ -1,6 +1,6 @@
-// A number in memory that several processes or threads see, each reading and writing it atomically. To the
-// language it is a plain number: zeroed memory holds zeros, and no process has to construct it for the others. Every
-// access goes through std::atomic_ref.
+// A number in memory that several processes or threads see, each reading and writing it atomically. To the language it
+// is a plain number: zeroed memory holds zeros, and no process constructs it. Every access goes through
+// std::atomic_ref.
 #pragma once
 
 #include <atomic>

@@ -91,7 +91,7 @@ std::span<std::byte> Allreduce::allocate(std::size_t bytes) {
     std::memset(buffer.get(), 0, bytes);
     return {buffer.get(), bytes};
   }
-  board_->check_nobody_left();  // or the others wait for it in MPI
+  board_->check_nobody_left();  // own() is collective, and a rank that has left does not take part
   const std::span<std::byte> mine = memory_->own(bytes);
   allocations_.push_back(memory_->segments(mine));
   return mine;

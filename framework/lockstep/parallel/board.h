@@ -1,7 +1,7 @@
 // Flags by which the ranks of a domain tell each other how far they are: one row of numbers per rank, in memory that
 // all of them see, each row written by its rank alone. A number only grows (and may wrap). What a rank wrote before it
-// raised a flag is seen by whoever saw the flag. A rank that ends says so, and nobody waits for it any more. Any
-// thread.
+// raised a flag is seen by every rank that saw the flag. A rank that ends says so, and the other ranks stop waiting for
+// it. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -67,12 +67,12 @@ class Board {
     }
     return false;
   }
-  // Tells the others not to wait for this rank, which has failed. The first of fail() and leave() counts.
+  // Tells the other ranks not to wait for this rank, which has failed. The first of fail() and leave() counts.
   void fail() {
     if (end_of(local_rank_) == End::None) raise(kEnd, static_cast<std::uint32_t>(End::Failed));
   }
-  // The same of a rank that owes the others nothing: `rank` of the job, which has made `count` updates. `failing`: an
-  // error of its own ends it.
+  // The same for a rank that ends and owes the other ranks nothing. `rank`: its number in the job; `count`: the updates
+  // that it has made; `failing`: an error of its own ends it.
   void leave(int rank, std::int64_t count, bool failing) {
     if (end_of(local_rank_) != End::None) return;
     Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];

@@ -124,8 +124,8 @@ class GradientEngine : public PlanHooks {
   bool is_driven_by_thread() const { return thread_ != nullptr; }
   void settle();
   void fence();
-  // Until all ranks of the job are here, so that a collective of MPI's can follow that waits for nobody. Collective.
-  // Throws as progress() does.
+  // Returns when all ranks of the job are here, so that an MPI collective after it waits for no rank. Collective;
+  // throws as progress() does.
   void meet();
   // With a hook that does not reduce: ranks' weights and optimizer states become their mean, as after every
   // `local_steps` updates (Yu, Jin and Yang, ICML 2019, average the momentum too). Collective.

@@ -69,7 +69,7 @@ std::int64_t block_size(const Layout& layout, int d) {
   return n;
 }
 
-// An index lies in a block as it does in the first one, so that one block and the step to the next tell about all.
+// All blocks are laid out alike, so the first block and the step to the second one decide.
 bool is_row_major(const Shape& shape, const Layout& layout) {
   if (layout.has_padding(shape)) return false;
   std::int64_t stride = 1;

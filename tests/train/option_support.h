@@ -1,0 +1,51 @@
+// What tests of options share: a command line parsed, and what validate() says of it.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options.h"
+
+namespace lockstep::train {
+
+struct Outcome {
+  Options options;
+  ParseResult result;
+  std::string out, err;
+  std::int64_t depth = 20;  // an option of the program's own
+};
+
+inline Outcome parse_line(std::vector<const char*> arguments, Options defaults = {}, bool is_rank_zero = true) {
+  Outcome o;
+  o.options = std::move(defaults);
+  CLI::App app("trains");
+  add_options(app, o.options);
+  app.add_option("--depth", o.depth, "layers")->group("Model");
+  app.set_version_flag("--version", "lockstep 1.2.3");
+  arguments.insert(arguments.begin(), "train_test");
+  std::ostringstream out, err;
+  o.result = parse(app, o.options, static_cast<int>(arguments.size()), arguments.data(), is_rank_zero, out, err);
+  o.out = out.str();
+  o.err = err.str();
+  return o;
+}
+
+inline std::string validation_error(const Options& options, int world_size = 2) {
+  try {
+    validate(options, world_size);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace lockstep::train

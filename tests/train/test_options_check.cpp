@@ -1,0 +1,151 @@
+// What validate() and validate_data() refuse.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/train/option_support.h"
+
+namespace lockstep::train {
+namespace {
+
+TEST(Validate, RangesNameOptionValueAndExpectation) {
+  EXPECT_EQ(validation_error({.lr = -1}), "[options] --lr is -1, expected a number above 0");
+  EXPECT_EQ(validation_error({.label_smoothing = 1}),
+            "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
+  EXPECT_EQ(validation_error({.optimizer = "lion"}),
+            "[options] --optimizer is 'lion', expected one of sgd, adam, adamw");
+  EXPECT_TRUE(has(validation_error({.dataset = "imagenet"}), "--dataset is 'imagenet'"));
+  EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
+  EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
+  EXPECT_TRUE(has(validation_error({.momentum = 1}), "--momentum is 1"));
+  EXPECT_TRUE(has(validation_error({.accumulate = 0}), "--accumulate is 0"));
+  EXPECT_TRUE(has(validation_error({.lr = std::numeric_limits<double>::quiet_NaN()}), "--lr is nan"));
+  EXPECT_TRUE(has(validation_error({.milestones = {4, 4}}), "--milestones is 4,4"));
+  EXPECT_TRUE(has(validation_error({.milestones = {-1, 4}}), "--milestones is -1"));
+  EXPECT_TRUE(has(validation_error({.loaders = -2}), "--loaders is -2"));
+  EXPECT_TRUE(has(validation_error({.keep = "-1"}), "--keep is '-1'"));
+  EXPECT_TRUE(has(validation_error({.keep = "last:3,best:luck"}), "--keep is 'last:3,best:luck'"));
+  EXPECT_EQ(validation_error({.keep = "best:loss,every:10"}), "");
+  EXPECT_TRUE(has(validation_error({.checkpoint_every = 0, .keep = "best:loss"}), "--checkpoint-every"));
+  EXPECT_TRUE(has(validation_error({.precision = "f16"}), "--precision is 'f16'"));
+}
+
+TEST(Validate, ProductsDoNotOverflow) {
+  const std::string batch = validation_error({.batch_size = 100'000'000, .accumulate = 100'000}, 2'000'000'000);
+  EXPECT_TRUE(has(batch,
+                  "--batch-size 100000000 times 2000000000 ranks times --accumulate 100000 is more than "
+                  "1000000000000 samples an update"))
+      << batch;
+  const auto data_error = [](const Options& options) -> std::string {
+    try {
+      validate_data(options, 1, 12000);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(data_error({.epochs = 1'000'000'000'000'000, .batch_size = 12}),
+            "[options] --epochs is 1000000000000000 with 1000 updates in each, expected at most 1000000000000 epochs; "
+            "--epochs 0 --max-steps N trains N updates");
+  EXPECT_EQ(data_error({.epochs = 1'000'000'000'000, .batch_size = 12}), "");
+  const std::string steps =
+      data_error({.epochs = 1'000'000'000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3});
+  EXPECT_TRUE(has(steps, "--step-epochs is 0.001 in a run of 1e+09 epochs")) << steps;
+  EXPECT_EQ(
+      data_error(
+          {.epochs = 1'000'000'000, .max_steps = 1000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3}),
+      "");
+}
+
+TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
+  EXPECT_EQ(validation_error({.lr = 1e-320}),
+            "[options] --lr is 1e-320, which is 0 in f32, the type of weights with --precision f32; expected a number "
+            "above 0 that stays so when it is rounded, or --precision f64");
+  EXPECT_TRUE(has(validation_error({.precision = "bf16", .weight_decay = 1e-300}), "--weight-decay is 1e-300"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .eps = 1e-300}), "--eps is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.clip_norm = 1e-300}), "--clip-norm is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.lr = 1e-3, .min_lr = 1e-60}), "--min-lr is 1e-60"));
+  EXPECT_TRUE(has(validation_error({.label_smoothing = 1e-60}), "--label-smoothing is 1e-60"));
+  EXPECT_TRUE(has(validation_error({.momentum = 1 - 1e-12}), ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .beta2 = 1 - 1e-12}), ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.weight_decay = 1e60}, 1), "--weight-decay is 1e+60")) << "more than any number";
+  EXPECT_EQ(validation_error({.precision = "f64", .lr = 1e-320}), "");
+  EXPECT_EQ(validation_error({.lr = 1e-30, .weight_decay = 0, .clip_norm = 0}), "");
+}
+
+TEST(Validate, AMarginIsShorterThanItsLimit) {
+  for (const char* margin : {"2m", "3m"})
+    EXPECT_TRUE(has(validation_error({.time_limit = "2m", .time_margin = margin}),
+                    fmt::format("--time-margin is {} with --time-limit 2m, expected less", margin)));
+  EXPECT_EQ(validation_error({.time_limit = "2m", .time_margin = "119s"}), "");
+  for (const char* limit : {"auto", "none"})
+    EXPECT_EQ(validation_error({.time_limit = limit, .time_margin = "3m"}), "");
+}
+
+TEST(Validate, ATraceIsNoFileOfTheRun) {
+  const auto error = [](const std::string& trace) {
+    return validation_error(parse_line({"--output", "runs/a/", "--trace", trace.c_str()}).options, 1);
+  };
+  for (const std::string name : {"metrics.jsonl", "run.json", "./checkpoints/step-0000000016.h5", "logs/rank-0000.log"})
+    EXPECT_TRUE(has(error("runs/a/" + name), "where the run writes a file of its own")) << name;
+  for (const std::string trace : {"runs/a/trace.json", "runs/a/../metrics.jsonl", "trace.json", "runs/ab/run.json"})
+    EXPECT_EQ(error(trace), "") << trace;
+}
+
+TEST(Validate, PartsOfABatchHaveSamples) {
+  EXPECT_EQ(
+      validation_error({.shards = 1'000'000}),
+      "[options] --shards is 1000000 with a global batch of 64 samples, expected at most one shard per sample (or "
+      "0, for none)");
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .shards = 9}, 3), "");
+  const std::string micro = validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 4}, 3);
+  EXPECT_TRUE(has(micro,
+                  "--accumulate is 4 with a global batch of 9 samples in 3 parts (ranks or shards), expected at "
+                  "most 3"))
+      << micro;
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 3}, 3), "");
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 2}, 3), "") << "a rank may have none";
+}
+
+TEST(Validate, Contradictions) {
+  const std::string batch = validation_error({.batch_size = 16, .global_batch = 100}, 4);
+  for (const char* part : {"--batch-size 16", "--global-batch is 100", "4 ranks", "64"}) {
+    EXPECT_TRUE(has(batch, part)) << batch;
+  }
+  EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .accumulate = 2}, 4), "");
+  EXPECT_TRUE(has(validation_error({.batch_size = 0}), "--global-batch"));
+  const std::string shards = validation_error({.shards = 3}, 4);
+  EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
+  EXPECT_EQ(validation_error({.shards = 4}, 3), "");
+  EXPECT_EQ(validation_error({.accumulate = 2, .shards = 4}), "");
+  const std::string sync = validation_error({.shards = 4, .sync_bn = true}, 2);
+  EXPECT_TRUE(has(sync, "--sync-bn with --shards 4 and 2 ranks, expected as many shards as ranks")) << sync;
+  EXPECT_EQ(validation_error({.shards = 4, .sync_bn = true}, 4), "");
+  EXPECT_EQ(validation_error({.sync_bn = true}, 3), "");
+  EXPECT_TRUE(has(validation_error({.momentum = 0, .nesterov = true}), "--nesterov with --momentum 0"));
+  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .nesterov = true}), "--nesterov with --optimizer adam"));
+  EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));
+  EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 5}), "");
+  EXPECT_TRUE(has(validation_error({.dataset = "mnist"}), "--data-dir is missing"));
+  EXPECT_TRUE(has(validation_error({.epochs = 2, .warmup_epochs = 3}), "--warmup-epochs is 3"));
+  EXPECT_TRUE(has(validation_error({.schedule = "one-cycle", .warmup_epochs = 1}), "one-cycle"));
+  EXPECT_TRUE(has(validation_error({.lr = 0.1, .min_lr = 0.2}), "--min-lr is 0.2"));
+  EXPECT_TRUE(has(validation_error({.limit_train = 10}, 2), "--limit-train is 10"));
+  EXPECT_TRUE(has(validation_error({.output = ""}), "--output is empty"));
+}
+
+TEST(Validate, AGlobalBatchFitsTheData) {
+  EXPECT_NO_THROW(validate_data({.batch_size = 50}, 2, 100));
+  try {
+    validate_data({.batch_size = 51}, 2, 100);
+    FAIL() << "102 samples of 100";
+  } catch (const Error& error) {
+    for (const char* part : {"--batch-size is 51", "2 ranks", "102", "100 training samples", "digits"}) {
+      EXPECT_TRUE(has(error.what(), part)) << error.what();
+    }
+  }
+  EXPECT_THROW(validate_data({.batch_size = 0, .global_batch = 101}, 2, 100), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::train
