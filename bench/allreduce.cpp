@@ -13,10 +13,10 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
-#include "lockstep/core/process_settings.h"
-#include "lockstep/core/threads.h"
+#include "lockstep/host/process_settings.h"
+#include "lockstep/host/threads.h"
 #include "lockstep/optim/update_rule.h"
-#include "lockstep/parallel/allreduce.h"
+#include "lockstep/parallel/exchange/allreduce.h"
 #include "lockstep/parallel/gradient_engine.h"
 
 using namespace lockstep;

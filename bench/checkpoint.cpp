@@ -15,9 +15,9 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
-#include "lockstep/core/process_settings.h"
-#include "lockstep/core/threads.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/host/process_settings.h"
+#include "lockstep/host/threads.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/core/process_settings.h"
 #include "lockstep/core/tensor.h"
-#include "lockstep/core/threads.h"
+#include "lockstep/host/process_settings.h"
+#include "lockstep/host/threads.h"
 #include "lockstep/kernels/peaks.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/elementwise.h"

@@ -4,7 +4,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/random.h"
 #include "lockstep/data/batch.h"
-#include "lockstep/parallel/world_layout.h"
+#include "lockstep/parallel/tree/world_layout.h"
 #include "models/zoo/registry.h"
 
 namespace lockstep::bench {

@@ -5,8 +5,8 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/digits.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/lenet.h"
 

@@ -7,8 +7,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/open.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/predictor.h"
+#include "lockstep/infer/predictor.h"
+#include "lockstep/train/run/guard_main.h"
 #include "models/zoo/registry.h"
 
 using namespace lockstep;

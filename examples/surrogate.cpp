@@ -11,8 +11,8 @@
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/step/trainer.h"
 
 using namespace lockstep;
 

@@ -1,5 +1,5 @@
 // Trains a multi-layer perceptron or a convolutional network on images of handwritten digits.
-#include "lockstep/train/program.h"
+#include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 

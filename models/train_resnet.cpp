@@ -1,5 +1,5 @@
 // Trains residual networks: torchvision's for large images, the original paper's for small ones.
-#include "lockstep/train/program.h"
+#include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/resnet.h"
 

@@ -1,5 +1,5 @@
 // Trains the LeNet of PyTorch's CIFAR-10 tutorial.
-#include "lockstep/train/program.h"
+#include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/lenet.h"
 

@@ -13,19 +13,22 @@ graph:      core
 ops:        core graph
 kernels:    core graph ops
 nn:         core graph ops
-plan:       core graph ops kernels
+plan:       core host graph ops kernels
 optim:      core
-comm:       core
-parallel:   core graph plan optim comm
-data:       core
-checkpoint: core
-train:      core graph ops kernels nn plan optim comm parallel data checkpoint
+host:       core
+comm:       core host
+io:         core host
+parallel:   core host graph plan optim comm
+data:       core io
+checkpoint: core host graph plan optim io
+infer:      core graph plan nn io checkpoint
+train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer
 '
 
 # A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
 outside='
 mpi\.h            framework/lockstep/comm/
-hdf5(_hl)?\.h     framework/lockstep/checkpoint/|framework/lockstep/data/hdf5
+hdf5(_hl)?\.h     framework/lockstep/io/
 (oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
 '
 

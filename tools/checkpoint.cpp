@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/envelope.h"
-#include "lockstep/checkpoint/image.h"
-#include "lockstep/checkpoint/read_file.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/printable.h"
-#include "lockstep/train/json_text.h"
+#include "lockstep/io/envelope.h"
+#include "lockstep/io/image.h"
+#include "lockstep/io/read_file.h"
+#include "lockstep/train/report/json_text.h"
 #include "tools/commands.h"
 
 namespace lockstep::tools {

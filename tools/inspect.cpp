@@ -8,7 +8,7 @@
 
 #include "lockstep/nn/summary.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/option_checks.h"
+#include "lockstep/train/options/option_checks.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"

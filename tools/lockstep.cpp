@@ -9,11 +9,11 @@
 #include <sstream>
 #include <string>
 
-#include "lockstep/core/address_space.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/standard_streams.h"
-#include "lockstep/train/option_hints.h"
+#include "lockstep/host/address_space.h"
+#include "lockstep/train/options/option_hints.h"
 #include "tools/commands.h"
 
 namespace {

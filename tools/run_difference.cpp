@@ -12,9 +12,9 @@
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/hash_log.h"
-#include "lockstep/train/json_text.h"
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
+#include "lockstep/train/report/hash_log.h"
+#include "lockstep/train/report/json_text.h"
 
 namespace lockstep::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/io/named_tensor.h"
 
 namespace lockstep::tools {
 

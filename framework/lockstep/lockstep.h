@@ -1,6 +1,7 @@
 // Everything that a training program of one's own needs; the parts have headers of their own.
 #pragma once
 
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
@@ -8,6 +9,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/open.h"
 #include "lockstep/data/stream.h"
+#include "lockstep/infer/predictor.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -16,9 +18,7 @@
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/predictor.h"
-#include "lockstep/train/program.h"
-#include "lockstep/train/session.h"
-#include "lockstep/train/state.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/run/program.h"
+#include "lockstep/train/run/session.h"
+#include "lockstep/train/step/trainer.h"

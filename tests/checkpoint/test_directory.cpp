@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstdio>
 
-#include "lockstep/checkpoint/atomic_file.h"
-#include "lockstep/checkpoint/envelope.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/envelope.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {

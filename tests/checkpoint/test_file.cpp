@@ -3,8 +3,8 @@
 
 #include <csignal>
 
-#include "lockstep/checkpoint/envelope.h"
-#include "lockstep/checkpoint/hdf5_handle.h"
+#include "lockstep/io/envelope.h"
+#include "lockstep/io/hdf5_handle.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {

@@ -1,10 +1,10 @@
-#include "lockstep/checkpoint/isolated_read.h"
+#include "lockstep/io/isolated_read.h"
 
 #include <sys/mman.h>
 #include <csignal>
 #include <cstdlib>
 
-#include "lockstep/checkpoint/child_process.h"
+#include "lockstep/io/child_process.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {

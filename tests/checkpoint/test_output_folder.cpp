@@ -4,10 +4,10 @@
 
 #include <array>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/directory.h"
-#include "lockstep/checkpoint/envelope.h"
 #include "lockstep/checkpoint/run_identity.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/envelope.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {

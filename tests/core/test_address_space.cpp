@@ -1,4 +1,4 @@
-#include "lockstep/core/address_space.h"
+#include "lockstep/host/address_space.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

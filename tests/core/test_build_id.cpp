@@ -1,4 +1,4 @@
-#include "lockstep/core/build_id.h"
+#include "lockstep/host/build_id.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/core/placement.h"
+#include "lockstep/host/placement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/core/process_settings.h"
+#include "lockstep/host/process_settings.h"
 
 #include <gtest/gtest.h>
 

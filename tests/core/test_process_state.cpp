@@ -1,4 +1,4 @@
-#include "lockstep/core/process_state.h"
+#include "lockstep/host/process_state.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

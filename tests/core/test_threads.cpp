@@ -1,4 +1,4 @@
-#include "lockstep/core/threads.h"
+#include "lockstep/host/threads.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -2,9 +2,9 @@
 // same head and with another. Here resnet50.h5 has initial values.
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/predictor.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/infer/predictor.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/resnet.h"
 

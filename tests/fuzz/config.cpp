@@ -1,7 +1,7 @@
 // Option files (--config), and the checks of what they say.
 #include <sstream>
 
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

@@ -1,8 +1,8 @@
 // metrics.jsonl and hashes.jsonl of a run that is resumed, and the hash log as `lockstep compare` reads it.
 #include <optional>
 
-#include "lockstep/train/hash_log.h"
-#include "lockstep/train/metrics.h"
+#include "lockstep/train/report/hash_log.h"
+#include "lockstep/train/report/metrics.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

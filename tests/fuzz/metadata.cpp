@@ -1,8 +1,8 @@
 // A checkpoint's metadata, as a run that wants to go on from it reads it.
-#include "lockstep/train/continuation.h"
+#include "lockstep/train/run/continuation.h"
 
-#include "lockstep/train/epoch_sums.h"
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
+#include "lockstep/train/report/epoch_sums.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

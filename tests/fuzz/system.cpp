@@ -1,6 +1,6 @@
 // Lists of processors and what launchers say of a job, as they stand in files of the system and in the environment.
 #include "lockstep/comm/launch.h"
-#include "lockstep/core/threads.h"
+#include "lockstep/host/threads.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

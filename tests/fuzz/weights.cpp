@@ -2,7 +2,7 @@
 // big-endian, with attributes and groups.
 #include "lockstep/checkpoint/weights.h"
 
-#include "lockstep/checkpoint/image.h"
+#include "lockstep/io/image.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

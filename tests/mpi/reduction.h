@@ -17,8 +17,8 @@
 #include "lockstep/core/dtype.h"
 #include "lockstep/core/float16.h"
 #include "lockstep/core/random.h"
-#include "lockstep/parallel/domains.h"
-#include "lockstep/parallel/world_layout.h"
+#include "lockstep/parallel/tree/domains.h"
+#include "lockstep/parallel/tree/world_layout.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {

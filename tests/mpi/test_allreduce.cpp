@@ -1,7 +1,7 @@
 // The public allreduce: every path, type and operation, in place and not, memory of the window and any other, short and
 // long, over all ranks, parts of them, and nodes made by hand, against the reduction tree written down plainly, bit for
 // bit; and against MPI's own allreduce where any order gives the same.
-#include "lockstep/parallel/allreduce.h"
+#include "lockstep/parallel/exchange/allreduce.h"
 
 #include <gtest/gtest.h>
 

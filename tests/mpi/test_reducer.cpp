@@ -5,9 +5,9 @@
 #include <functional>
 #include <memory>
 
-#include "lockstep/parallel/bucket_reducer.h"
 #include "lockstep/parallel/node_memory.h"
-#include "lockstep/parallel/progress_thread.h"
+#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/parallel/reduce/progress_thread.h"
 #include "tests/mpi/reduction.h"
 
 namespace lockstep::test {

@@ -13,7 +13,7 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/run_identity.h"
-#include "lockstep/train/session.h"
+#include "lockstep/train/run/session.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 #include "tests/mpi/harness.h"

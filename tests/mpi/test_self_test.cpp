@@ -1,5 +1,5 @@
 // The test at the start of a job: it passes on every path and wire, and says on all ranks what one of them found wrong.
-#include "lockstep/parallel/self_test.h"
+#include "lockstep/parallel/reduce/self_test.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "lockstep/ops/pool2d.h"
-#include "lockstep/parallel/tree_collective.h"
+#include "lockstep/parallel/exchange/tree_collective.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

@@ -11,7 +11,7 @@
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/step/trainer.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {

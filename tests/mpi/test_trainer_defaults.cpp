@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "lockstep/data/stream.h"
-#include "lockstep/train/session_setup.h"
+#include "lockstep/train/run/session_setup.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

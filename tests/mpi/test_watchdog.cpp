@@ -1,6 +1,6 @@
 // The watchdog of ranks that stand still, in one job on one machine, with limits that a rank which moves does not reach
 // on a busy machine either; and nodes that tell each other, with each rank for a node.
-#include "lockstep/train/watchdog.h"
+#include "lockstep/train/monitor/watchdog.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/base_sink.h>

@@ -14,7 +14,7 @@
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reshape.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/resnet.h"

@@ -9,7 +9,7 @@
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
-#include "lockstep/parallel/updater.h"
+#include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/compiled_model.h"
 
 namespace lockstep {

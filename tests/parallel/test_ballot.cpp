@@ -1,4 +1,4 @@
-#include "lockstep/parallel/ballot.h"
+#include "lockstep/parallel/control/ballot.h"
 
 #include <gtest/gtest.h>
 

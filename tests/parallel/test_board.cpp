@@ -1,5 +1,5 @@
 // Flags of ranks that are rows of plain memory here.
-#include "lockstep/parallel/board.h"
+#include "lockstep/parallel/exchange/board.h"
 
 #include <gtest/gtest.h>
 

@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "lockstep/core/backoff.h"
-#include "lockstep/parallel/bucket_reducer.h"
-#include "lockstep/parallel/control_block.h"
-#include "lockstep/parallel/progress_thread.h"
+#include "lockstep/parallel/control/control_block.h"
+#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/parallel/reduce/progress_thread.h"
 
 namespace lockstep {
 namespace {

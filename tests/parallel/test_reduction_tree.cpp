@@ -11,7 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/float16.h"
 #include "lockstep/core/random.h"
-#include "lockstep/parallel/world_layout.h"
+#include "lockstep/parallel/tree/world_layout.h"
 
 namespace lockstep {
 namespace {

@@ -1,11 +1,11 @@
-#include "lockstep/parallel/seals.h"
+#include "lockstep/parallel/guard/seals.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "lockstep/nn/init.h"
-#include "lockstep/parallel/gradient_guard.h"
+#include "lockstep/parallel/guard/gradient_guard.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/core/float16.h"
 #include "lockstep/core/random.h"
-#include "lockstep/parallel/reduction_tree.h"
+#include "lockstep/parallel/tree/reduction_tree.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // The updater's groups: which rate and decay each parameter's memory gets; and running statistics.
-#include "lockstep/parallel/updater.h"
+#include "lockstep/parallel/update/updater.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/io/named_tensor.h"
 #include "lockstep/nn/module.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/trace.h"

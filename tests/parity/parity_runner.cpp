@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/optim/schedule.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/registry.h"
 #include "tests/parity/operator_model.h"
 

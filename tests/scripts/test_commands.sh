@@ -130,6 +130,9 @@ framework/lockstep/optim/a.h <lockstep/comm/communicator.h>
 framework/lockstep/parallel/a.cpp "lockstep/data/sampler.h"
 framework/lockstep/data/a.cpp "lockstep/comm/communicator.h"
 framework/lockstep/checkpoint/a.cpp "lockstep/nn/module.h"
+framework/lockstep/checkpoint/a.cpp <hdf5.h>
+framework/lockstep/infer/a.cpp "lockstep/train/run/session.h"
+framework/lockstep/io/a.cpp "lockstep/checkpoint/file.h"
 framework/lockstep/train/a.cpp "models/zoo/resnet.h"
 framework/lockstep/extra/a.cpp "lockstep/core/tensor.h"
 framework/lockstep/core/a.cpp "tensor.h"
@@ -148,13 +151,12 @@ EOF
     printf '#include %s\n' "$include" >"$scratch/$place"
   done <<'EOF'
 framework/lockstep/comm/good.cpp <mpi.h>
-framework/lockstep/checkpoint/good.cpp <hdf5.h>
-framework/lockstep/data/hdf5_dataset.cpp <hdf5.h>
+framework/lockstep/io/good.cpp <hdf5.h>
 framework/lockstep/kernels/onednn/good.cpp <dnnl.hpp>
 framework/lockstep/kernels/good.cpp "lockstep/ops/op.h"
 framework/lockstep/parallel/good.cpp "lockstep/comm/communicator.h"
 framework/lockstep/train/good.cpp "lockstep/parallel/engine.h"
-models/good.cpp "lockstep/train/session.h"
+models/good.cpp "lockstep/train/run/session.h"
 EOF
   rmdir "$scratch/framework/lockstep/extra"
   run scripts/check_dependencies.sh "$scratch"

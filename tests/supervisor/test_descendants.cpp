@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/io/file_descriptor.h"
 #include "tools/supervisor/proc_file.h"
 
 namespace lockstep::supervisor {

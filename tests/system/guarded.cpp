@@ -13,9 +13,9 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/mpi_interop.h"
 #include "lockstep/core/exit_status.h"
-#include "lockstep/train/command_line_error.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/trainer.h"
+#include "lockstep/train/options/command_line_error.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/mlp.h"
 

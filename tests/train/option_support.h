@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
 
 namespace lockstep::train {
 

@@ -10,8 +10,8 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/exit_status.h"
-#include "lockstep/train/guard_main.h"
-#include "lockstep/train/guards.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/step/guards.h"
 
 namespace lockstep::comm {
 namespace {

@@ -1,5 +1,5 @@
 // What stands on a terminal's screen after lines, bars and changes of its width, by a small terminal in memory.
-#include "lockstep/train/console.h"
+#include "lockstep/train/report/console.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "lockstep/train/continuation.h"
+#include "lockstep/train/run/continuation.h"
 
 #include <gtest/gtest.h>
 
 #include "lockstep/core/error.h"
-#include "lockstep/train/epoch_sums.h"
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
+#include "lockstep/train/report/epoch_sums.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/train/deadline.h"
+#include "lockstep/train/monitor/deadline.h"
 
 #include <gtest/gtest.h>
 

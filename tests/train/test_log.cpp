@@ -1,4 +1,4 @@
-#include "lockstep/train/log.h"
+#include "lockstep/train/report/log.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

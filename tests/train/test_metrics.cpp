@@ -1,4 +1,4 @@
-#include "lockstep/train/metrics.h"
+#include "lockstep/train/report/metrics.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

@@ -1,4 +1,4 @@
-#include "lockstep/train/options.h"
+#include "lockstep/train/options/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/predictor.h"
+#include "lockstep/infer/predictor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/progress.h"
+#include "lockstep/train/report/progress.h"
 
 #include <gtest/gtest.h>
 

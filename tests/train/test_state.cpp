@@ -1,4 +1,4 @@
-#include "lockstep/train/state.h"
+#include "lockstep/checkpoint/state.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // StepProfile on real plans: which steps count, and that every node that ran is there with its operations and bytes.
-#include "lockstep/train/step_profile.h"
+#include "lockstep/train/report/step_profile.h"
 
 #include <gtest/gtest.h>
 
-#include "lockstep/core/threads.h"
+#include "lockstep/host/threads.h"
 #include "lockstep/kernels/vector/vector_kernels.h"
 #include "lockstep/ops/linear.h"
 #include "tests/plan/support.h"

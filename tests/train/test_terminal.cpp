@@ -1,4 +1,4 @@
-#include "lockstep/train/terminal.h"
+#include "lockstep/train/report/terminal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lockstep/train/watch_verdict.h"
+#include "lockstep/train/monitor/watch_verdict.h"
 
 #include <gtest/gtest.h>
 

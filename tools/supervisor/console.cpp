@@ -4,9 +4,9 @@
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
-#include "lockstep/checkpoint/file_descriptor.h"
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/io/file_descriptor.h"
+#include "lockstep/io/folder.h"
 #include "tools/supervisor/printable_pattern.h"
 
 namespace lockstep::supervisor {

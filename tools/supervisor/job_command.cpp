@@ -17,9 +17,9 @@
 #include <span>
 #include <system_error>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/flat_toml.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/train/options/flat_toml.h"
 
 namespace lockstep::supervisor {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/directory_lock.h"
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/error.h"
+#include "lockstep/io/folder.h"
 
 namespace lockstep::supervisor {
 namespace {

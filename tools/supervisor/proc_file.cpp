@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/io/file_descriptor.h"
 
 namespace lockstep::supervisor {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/checkpoint/file_descriptor.h"
+#include "lockstep/io/file_descriptor.h"
 
 namespace lockstep::supervisor {
 

@@ -8,11 +8,11 @@
 #include <bit>
 #include <utility>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
-#include "lockstep/core/process_memory.h"
+#include "lockstep/host/process_memory.h"
+#include "lockstep/io/atomic_file.h"
 
 namespace lockstep::checkpoint {
 namespace {

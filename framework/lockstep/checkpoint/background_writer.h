@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/retention.h"
+#include "lockstep/io/folder.h"
 
 namespace lockstep::checkpoint {
 

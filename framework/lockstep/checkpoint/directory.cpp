@@ -6,11 +6,11 @@
 #include <span>
 #include <string_view>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/read_file.h"
 #include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/fault_point.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/read_file.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/retention.h"
+#include "lockstep/io/folder.h"
 
 namespace lockstep::checkpoint {
 

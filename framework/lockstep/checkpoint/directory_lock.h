@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/checkpoint/file_descriptor.h"
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/core/error.h"
+#include "lockstep/io/file_descriptor.h"
+#include "lockstep/io/folder.h"
 
 namespace lockstep::checkpoint {
 

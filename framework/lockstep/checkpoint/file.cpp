@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint/atomic_file.h"
-#include "lockstep/checkpoint/envelope.h"
-#include "lockstep/checkpoint/image.h"
-#include "lockstep/checkpoint/read_file.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/envelope.h"
+#include "lockstep/io/image.h"
+#include "lockstep/io/read_file.h"
 
 namespace lockstep::checkpoint {
 namespace {

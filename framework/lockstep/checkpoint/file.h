@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/named_tensor.h"
-#include "lockstep/checkpoint/tensor_source.h"
+#include "lockstep/io/named_tensor.h"
+#include "lockstep/io/tensor_source.h"
 
 namespace lockstep::checkpoint {
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <system_error>
 
-#include "lockstep/checkpoint/atomic_file.h"
 #include "lockstep/core/error.h"
+#include "lockstep/io/atomic_file.h"
 
 namespace lockstep::checkpoint {
 namespace {

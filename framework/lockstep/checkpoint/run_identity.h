@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/checkpoint/folder.h"
+#include "lockstep/io/folder.h"
 
 namespace lockstep::checkpoint {
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstring>
 
-#include "lockstep/checkpoint/atomic_file.h"
-#include "lockstep/checkpoint/envelope.h"
-#include "lockstep/checkpoint/image.h"
-#include "lockstep/checkpoint/isolated_read.h"
-#include "lockstep/checkpoint/read_file.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/envelope.h"
+#include "lockstep/io/image.h"
+#include "lockstep/io/isolated_read.h"
+#include "lockstep/io/read_file.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/checkpoint/named_tensor.h"
+#include "lockstep/io/named_tensor.h"
 
 namespace lockstep::checkpoint {
 

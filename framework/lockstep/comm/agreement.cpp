@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "lockstep/core/address_space.h"
 #include "lockstep/core/error.h"
+#include "lockstep/host/address_space.h"
 
 namespace lockstep::comm {
 namespace {

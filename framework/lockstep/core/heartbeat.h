@@ -1,7 +1,7 @@
-// How far a rank is, for watchdogs to see (train/watchdog.h): a row of numbers that the rank's computing thread alone
-// writes and other threads and processes read. The row lies in the Heartbeat itself until attach() moves it into memory
-// that the ranks of a node share. A beat is one store to a cache line of the rank's own, so there may be one for every
-// node of a plan.
+// How far a rank is, for watchdogs to see (train/monitor/watchdog.h): a row of numbers that the rank's computing thread
+// alone writes and other threads and processes read. The row lies in the Heartbeat itself until attach() moves it into
+// memory that the ranks of a node share. A beat is one store to a cache line of the rank's own, so there may be one for
+// every node of a plan.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Heartbeat {
     SharedNumber<std::int32_t> bucket{-1};  // of gradients: the last that was touched in this step
     SharedNumber<Phase> phase{Phase::Starting};
     SharedNumber<std::int32_t> process{0};
-    SharedNumber<std::int64_t> process_start{0};  // core/process_state.h
+    SharedNumber<std::int64_t> process_start{0};  // host/process_state.h
     SharedNumber<std::uint32_t> watches{0};       // grows while the process's watchdog is awake
     SharedNumber<std::int32_t> stack_signal{0};   // that makes it write its stack; 0: none
   };

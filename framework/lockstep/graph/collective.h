@@ -1,6 +1,6 @@
 // What a node that sums over ranks calls: the graph knows no MPI, and whoever compiles a model binds the ranks that it
-// runs on (parallel/tree_collective.h). All ranks run the same plan's collectives in the same order, also for no
-// sample.
+// runs on (parallel/exchange/tree_collective.h). All ranks run the same plan's collectives in the same order, also for
+// no sample.
 #pragma once
 
 #include <span>

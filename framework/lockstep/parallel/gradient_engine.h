@@ -12,21 +12,21 @@
 #include <optional>
 
 #include "lockstep/core/heartbeat.h"
-#include "lockstep/parallel/ballot.h"
-#include "lockstep/parallel/bucket_reducer.h"
-#include "lockstep/parallel/control_block.h"
-#include "lockstep/parallel/gradient_guard.h"
+#include "lockstep/parallel/control/ballot.h"
+#include "lockstep/parallel/control/control_block.h"
+#include "lockstep/parallel/guard/gradient_guard.h"
+#include "lockstep/parallel/guard/seals.h"
 #include "lockstep/parallel/node_memory.h"
-#include "lockstep/parallel/progress_thread.h"
-#include "lockstep/parallel/seals.h"
-#include "lockstep/parallel/updater.h"
+#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/parallel/reduce/progress_thread.h"
+#include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/plan.h"
 
 namespace lockstep {
 
 // Sums of the control block: these, then the counts of the model function.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
-// Words of the control block. Of requests, every rank learns what any rank has set (train/requests.h).
+// Words of the control block. Of requests, every rank learns what any rank has set (train/run/requests.h).
 enum ControlWord : std::size_t {
   kStepWord,
   kSamplesWord,

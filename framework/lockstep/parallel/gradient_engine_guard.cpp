@@ -7,7 +7,7 @@
 #include <map>
 
 #include "lockstep/core/fault_point.h"
-#include "lockstep/parallel/ballot.h"
+#include "lockstep/parallel/control/ballot.h"
 #include "lockstep/parallel/gradient_engine.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lockstep/comm/shared_window.h"
-#include "lockstep/parallel/board.h"
-#include "lockstep/parallel/domains.h"
+#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/tree/domains.h"
 #include "lockstep/plan/parameter_memory.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/core/process_memory.h"
+#include "lockstep/host/process_memory.h"
 
 namespace lockstep {
 namespace {

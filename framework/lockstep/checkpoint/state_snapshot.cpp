@@ -1,0 +1,83 @@
+#include "lockstep/checkpoint/state_snapshot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "lockstep/checkpoint/state.h"
+#include "lockstep/core/parallel_for.h"
+#include "lockstep/core/partition.h"
+
+namespace lockstep::train {
+
+StateSnapshot::StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
+                             const std::string& optimizer) {
+  const std::size_t element = size_of(store.options().dtype);
+  const auto add_entry = [&](std::string name, const Parameter* p, std::size_t offset) {
+    entries_.push_back({std::move(name), p->shape, store.dtype(p), store.layout(p), offset});
+  };
+  std::map<const Parameter*, std::vector<std::size_t>> places;  // of the value, then of the states
+  for (const Bucket& bucket : store.buckets()) {
+    std::vector<const std::byte*> sources{bucket.values};
+    sources.insert(sources.end(), bucket.states.begin(), bucket.states.end());
+    for (const std::byte* source : sources) {
+      const std::size_t begin = add_region(source, static_cast<std::size_t>(bucket.elements) * element);
+      for (const BucketEntry& e : bucket.entries)
+        places[e.parameter].push_back(begin + static_cast<std::size_t>(e.offset) * element);
+    }
+  }
+  for (const NamedParameter& p : store.parameters()) {
+    if (!places.contains(p.parameter)) {
+      const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
+      const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
+      places[p.parameter].push_back(add_region(static_cast<const std::byte*>(store.value(p.parameter)), bytes));
+    }
+    add_entry(weights + p.name, p.parameter, places[p.parameter].front());
+  }
+  for (const StateName& s : state_names(store, rule))
+    add_entry(optimizer + s.name, s.parameter, places[s.parameter][1 + static_cast<std::size_t>(s.state)]);
+  memory_ = allocate_aligned(bytes_);
+}
+
+std::size_t StateSnapshot::add_region(const std::byte* source, std::size_t bytes) {
+  regions_.push_back({source, bytes, bytes_});
+  return std::exchange(bytes_, bytes_ + whole_lines(bytes));
+}
+
+void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
+  more_ = std::move(more);
+  constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes
+  std::vector<Region> pieces;
+  for (const Region& r : regions_) {
+    for (std::size_t at = 0; at < r.bytes; at += kPiece)
+      pieces.push_back({r.source + at, std::min(kPiece, r.bytes - at), r.offset + at});
+  }
+  parallel_for(static_cast<std::int64_t>(pieces.size()), kPiece / sizeof(float),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const Region& piece = pieces[static_cast<std::size_t>(i)];
+                   std::memcpy(memory_.get() + piece.offset, piece.source, piece.bytes);
+                 }
+               });
+}
+
+checkpoint::TensorSource StateSnapshot::tensors() {
+  std::size_t bytes = 0;
+  for (const Entry& e : entries_) bytes += static_cast<std::size_t>(e.shape.elements()) * size_of(e.dtype);
+  for (const checkpoint::NamedTensor& t : more_) bytes += t.tensor.bytes();
+  return {.count = entries_.size() + more_.size(),
+          .bytes = bytes,
+          .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
+}
+
+const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
+  if (index >= entries_.size()) return more_[index - entries_.size()];
+  const Entry& e = entries_[index];
+  current_ = {};  // its memory first
+  current_ = {e.name, Tensor(e.shape, e.dtype)};
+  if (current_.tensor.elements() > 0)
+    reorder(e.shape, e.dtype, e.layout, memory_.get() + e.offset, {}, current_.tensor.raw());
+  return current_;
+}
+
+}  // namespace lockstep::train

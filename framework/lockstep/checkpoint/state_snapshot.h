@@ -1,0 +1,51 @@
+// A copy of weights, buffers and optimizer state as they lie in memory, so that training can go on while it is written.
+// Taking it is a plain copy, on all compute threads, into memory that stays; putting tensors into logical order is left
+// to whoever reads them, one tensor at a time.
+#pragma once
+
+#include <vector>
+
+#include "lockstep/io/tensor_source.h"
+#include "lockstep/optim/update_rule.h"
+#include "lockstep/plan/parameter_store.h"
+
+namespace lockstep::train {
+
+class StateSnapshot {
+ public:
+  // Of a store that is allocated and outlives take(); takes the memory. `weights` and `optimizer` begin the tensors'
+  // names.
+  StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
+                const std::string& optimizer);
+
+  // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
+  void take(std::vector<checkpoint::NamedTensor> more = {});
+  // The tensors of train::weights() and train::optimizer_state(), as of the last take(); refers to this, and to nothing
+  // else: the model may be gone. Any one thread.
+  checkpoint::TensorSource tensors();
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Region {
+    const std::byte* source;
+    std::size_t bytes, offset;  // offset: in memory_
+  };
+  struct Entry {
+    std::string name;
+    Shape shape;
+    DType dtype;
+    Layout layout;
+    std::size_t offset;
+  };
+  std::size_t add_region(const std::byte* source, std::size_t bytes);
+  const checkpoint::NamedTensor& tensor(std::size_t index);
+
+  std::vector<Region> regions_;
+  std::vector<Entry> entries_;
+  std::vector<checkpoint::NamedTensor> more_;
+  std::size_t bytes_ = 0;
+  AlignedBuffer memory_;
+  checkpoint::NamedTensor current_;  // what tensors() handed out last
+};
+
+}  // namespace lockstep::train

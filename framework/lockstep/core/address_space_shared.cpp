@@ -1,8 +1,0 @@
-// Of a shared library, whose code runs when the libraries that it needs have been initialised.
-#include "lockstep/core/address_space.h"
-
-namespace lockstep {
-
-bool refuses_at_start() { return false; }
-
-}  // namespace lockstep

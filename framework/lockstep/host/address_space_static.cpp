@@ -1,0 +1,31 @@
+// Of a program that this library is linked into: the limit is looked at before the constructors of libraries run.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "lockstep/host/address_space.h"
+
+namespace lockstep {
+namespace {
+
+// With system calls alone: nothing is initialised yet.
+void refuse_least() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;
+  constexpr const char* kText =
+      "lockstep: [memory] the address space of this process is limited to less than 256 MiB (ulimit -v), with which "
+      "its "
+      "libraries cannot be loaded; expected a higher limit, or none\n";
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, kText, std::strlen(kText));  // a failed write has no reader to tell
+  _exit(1);
+}
+
+__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() = refuse_least;
+
+}  // namespace
+
+bool refuses_at_start() { return true; }
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// Whether the ranks of one node got cores for all their threads, judged from their affinity masks. Pure; each rank can
+// hold the same NodePlacement of its node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/host/threads.h"
+
+namespace lockstep {
+
+struct RankPlacement {
+  int rank = 0;            // in the job
+  int threads = 1;         // compute threads
+  std::vector<int> cores;  // physical cores in its mask, ascending, each by its first hardware thread
+};
+
+struct NodePlacement {
+  std::string host;
+  int node_cores = 1;  // physical cores of the node, or of the container
+  double quota = 0;    // CPU time its control group grants, in cores; 0: no limit
+  std::vector<RankPlacement> ranks;
+};
+
+// Without the host, so that hosts which are alike can be told in one line: "4 ranks x 2 threads on 16 cores, each bound
+// to 2".
+std::string describe(const NodePlacement& node);
+
+// A line for each thing that makes threads wait for cores, with host, ranks and what to do: more threads than the node
+// has cores; ranks bound to fewer cores than they have threads; ranks that share cores while others idle.
+std::vector<std::string> placement_warnings(const NodePlacement& node);
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+#include "lockstep/host/process_memory.h"
+
+#include <malloc.h>
+
+#include <fstream>
+#include <string>
+
+namespace lockstep {
+
+ProcessMemory process_memory() {
+  ProcessMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {  // "VmRSS:     12345 kB"
+    const auto bytes = [&] { return std::stoull(line.substr(line.find(':') + 1)) << 10; };
+    if (line.starts_with("VmRSS:")) memory.resident = bytes();
+    if (line.starts_with("VmHWM:")) memory.peak = bytes();
+  }
+  return memory;
+}
+
+void release_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace lockstep

@@ -1,0 +1,268 @@
+#include "lockstep/host/threads.h"
+
+#include <cblas.h>
+#include <fmt/format.h>
+#include <omp.h>
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr long kMostThreads = 4096;  // of a rank, as --threads takes
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::vector<int> affinity() {
+  // The kernel refuses a mask shorter than its own, and there is no way to ask for that length but to try.
+  for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
+    const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
+    const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(capacity), free_set);
+    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
+    if (set == nullptr || sched_getaffinity(0, bytes, set.get()) != 0) continue;
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < capacity; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set.get())) cpus.push_back(cpu);
+    }
+    return cpus;
+  }
+  return {0};
+}
+
+// Each core by its first hardware thread.
+std::vector<int> cores_of(const std::vector<int>& cpus) {
+  std::set<int> cores;
+  for (int cpu : cpus) {
+    const std::vector<int> siblings =
+        parse_cpu_list(first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
+    cores.insert(siblings.empty() ? cpu : siblings.front());
+  }
+  return {cores.begin(), cores.end()};
+}
+
+struct CgroupLine {
+  std::string controllers, path;  // version 2 has no controllers
+};
+std::vector<CgroupLine> cgroup_lines(const fs::path& membership) {
+  std::vector<CgroupLine> lines;
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    lines.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return lines;
+}
+
+bool lists(const std::string& controllers, const std::string& name) {
+  return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
+}
+
+// Calls visit(folder) for the group and each one above it. In a container the path may name a place outside the mount;
+// the folders that do exist still hold what binds.
+template <class Visit>
+void each_group(const fs::path& root, const std::string& path, Visit visit) {
+  fs::path relative = fs::path(path).relative_path();
+  while (true) {
+    visit(relative.empty() ? root : root / relative);
+    if (relative.empty()) return;
+    relative = relative.parent_path();
+  }
+}
+
+void tighten(double& quota, double used, double period) {
+  if (used <= 0 || period <= 0) return;
+  quota = quota == 0 ? used / period : std::min(quota, used / period);
+}
+
+// CPUs of the container, from the cpuset controller; empty where it does not say.
+std::vector<int> cgroup_cpus(const fs::path& membership, const fs::path& mount) {
+  std::vector<int> cpus;
+  for (const CgroupLine& line : cgroup_lines(membership)) {
+    const bool unified = line.controllers.empty();
+    if (!unified && !lists(line.controllers, "cpuset")) continue;
+    each_group(unified ? mount : mount / "cpuset", line.path, [&](const fs::path& group) {
+      if (cpus.empty()) cpus = parse_cpu_list(first_line(group / (unified ? "cpuset.cpus.effective" : "cpuset.cpus")));
+    });
+  }
+  return cpus;
+}
+
+std::string cpuinfo_value(const std::string& key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
+    if (line.find_first_not_of(" \t", key.size()) != colon) continue;
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<int> parse_cpu_list(const std::string& text) {
+  std::vector<int> cpus;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = 0;
+    const char* end = part.data() + part.size();
+    auto [after, error] = std::from_chars(part.data(), end, first);
+    if (error != std::errc{}) continue;
+    int last = first;
+    if (after != end && *after == '-') std::from_chars(after + 1, end, last);
+    constexpr int kMost = 1 << 20;  // no machine has more, so the text is damaged
+    if (first < 0 || last >= kMost) continue;
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+double cgroup_cpu_quota(const fs::path& membership, const fs::path& mount) {
+  double quota = 0;
+  for (const CgroupLine& line : cgroup_lines(membership)) {
+    if (line.controllers.empty()) {
+      each_group(mount, line.path, [&](const fs::path& group) {
+        std::istringstream text(first_line(group / "cpu.max"));  // "200000 100000", or "max 100000"
+        double used = 0, period = 0;
+        if (text >> used >> period) tighten(quota, used, period);
+      });
+    } else if (lists(line.controllers, "cpu")) {
+      each_group(mount / "cpu", line.path, [&](const fs::path& group) {
+        std::istringstream used_text(first_line(group / "cpu.cfs_quota_us"));  // -1: no limit
+        std::istringstream period_text(first_line(group / "cpu.cfs_period_us"));
+        double used = 0, period = 0;
+        if (used_text >> used && period_text >> period) tighten(quota, used, period);
+      });
+    }
+  }
+  return quota;
+}
+
+Cores available_cores() {
+  const fs::path membership = "/proc/self/cgroup", mount = "/sys/fs/cgroup";
+  Cores cores;
+  cores.cpus = affinity();
+  cores.cores = cores_of(cores.cpus);
+  cores.physical = std::max(1, static_cast<int>(cores.cores.size()));
+  std::vector<int> node = cgroup_cpus(membership, mount);
+  if (node.empty()) node = parse_cpu_list(first_line("/sys/devices/system/cpu/online"));
+  if (node.empty()) node = cores.cpus;
+  cores.node_cpus = static_cast<int>(node.size());
+  cores.node_cores = std::max(1, static_cast<int>(cores_of(node).size()));
+  cores.quota = cgroup_cpu_quota(membership, mount);
+  return cores;
+}
+
+std::string numa_nodes(std::span<const int> cpus, const fs::path& nodes) {
+  std::set<int> found;
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(nodes, unreadable)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("node") || name.find_first_not_of("0123456789", 4) != name.npos || name.size() == 4) continue;
+    const std::vector<int> own = parse_cpu_list(first_line(entry.path() / "cpulist"));
+    if (std::ranges::find_first_of(own, cpus) != own.end()) found.insert(std::stoi(name.substr(4)));
+  }
+  return fmt::format("{}", fmt::join(found, ","));
+}
+
+int ranks_sharing(std::span<const std::vector<int>> masks, int self) {
+  const std::vector<int>& mine = masks[static_cast<std::size_t>(self)];
+  const auto overlaps = [&](const std::vector<int>& other) {
+    return std::any_of(mine.begin(), mine.end(),
+                       [&](int cpu) { return std::find(other.begin(), other.end(), cpu) != other.end(); });
+  };
+  return std::max(1, static_cast<int>(std::count_if(masks.begin(), masks.end(), overlaps)));
+}
+
+ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
+  const int local_ranks = std::max(1, request.local_ranks);
+  int sharing = request.sharing;
+  if (sharing <= 0) {
+    // A mask no larger than an equal part of the node was set for this rank alone by the launcher.
+    const bool bound = static_cast<int>(cores.cpus.size()) * local_ranks <= cores.node_cpus;
+    sharing = bound ? 1 : local_ranks;
+  }
+  int share = std::max(1, cores.physical / sharing);
+  if (cores.quota > 0) {  // a quota binds all ranks of the node together, whatever their masks
+    share = std::min(share, std::max(1, static_cast<int>(std::floor(cores.quota / local_ranks))));
+  }
+  // One loader keeps up with about sixteen cores of training. Below eight cores it rides along on the compute cores:
+  // a whole one would cost more than the interruptions do.
+  const int loaders = request.loaders >= 0 ? request.loaders : std::max(1, share / 16);
+  const int left = share >= 8 ? std::max(1, share - loaders) : share;
+  return {.compute = request.threads > 0 ? request.threads : left, .loaders = loaders};
+}
+
+int environment_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long threads = text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // of "8,2" the outermost level counts
+  check(threads <= kMostThreads, "threads", "OMP_NUM_THREADS is {}, expected 1 to {}", text == nullptr ? "" : text,
+        kMostThreads);
+  return static_cast<int>(std::max(0L, threads));
+}
+
+ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders) {
+  return budget(available_cores(), {.local_ranks = local_ranks,
+                                    .threads = requested_threads > 0 ? requested_threads : environment_threads(),
+                                    .loaders = requested_loaders});
+}
+
+void apply(const ThreadBudget& budget) {
+  // A team that is smaller than it was asked to be would never end a loop whose parts wait for each other, as oneDNN's.
+  check(
+      omp_get_thread_limit() >= budget.compute, "threads",
+      "OMP_THREAD_LIMIT is {}, expected at least the {} threads that each rank computes with (--threads), or no limit",
+      omp_get_thread_limit(), budget.compute);
+  omp_set_dynamic(0);
+  openblas_set_num_threads(budget.compute);
+  omp_set_num_threads(budget.compute);
+}
+
+bool has_bf16_instructions() {
+  const std::string flags = fmt::format(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
+  return flags.find(" avx512_bf16 ") != std::string::npos || flags.find(" bf16 ") != std::string::npos;
+}
+
+CpuInfo cpu_info() {
+  CpuInfo info;
+  info.model = cpuinfo_value("model name");
+  if (utsname name; info.model.empty() && uname(&name) == 0) info.model = name.machine;
+  // What the kernel lists it also saves on a context switch, which the processor's own answer does not say.
+  const std::string flags = fmt::format(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
+  const auto has = [&](const char* flag) { return flags.find(fmt::format(" {} ", flag)) != std::string::npos; };
+  info.instructions = has("avx512f") && has("avx512bw") ? "avx512"
+                      : has("avx2") && has("fma")       ? "avx2"
+                      : has("avx")                      ? "avx"
+                      : has("sse2")                     ? "sse"
+                      : has("sve")                      ? "sve"
+                      : has("asimd")                    ? "neon"
+                                                        : "scalar";
+  std::string version = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  if (const std::size_t end = version.find(' ', version.find(' ') + 1); end != std::string::npos) version.resize(end);
+  info.blas = fmt::format("{} {}", version, openblas_get_corename());
+  return info;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "lockstep/infer/predictor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+std::size_t bytes_per_sample(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.shape().tail().elements()) * size_of(tensor.dtype());
+}
+
+// How many samples the inputs have, all of them as many.
+std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
+  check(!inputs.empty(), "predictor", "no inputs");
+  for (const auto& [name, tensor] : inputs) {
+    check(tensor.shape().rank() > 0 && tensor.shape()[0] > 0, "predictor",
+          "input '{}' is {}, expected a first dimension of samples", name, tensor.shape().str());
+    check(tensor.shape()[0] == inputs[0].tensor.shape()[0], "predictor", "input '{}' has {} samples, '{}' has {}", name,
+          tensor.shape()[0], inputs[0].name, inputs[0].tensor.shape()[0]);
+  }
+  return inputs[0].tensor.shape()[0];
+}
+
+}  // namespace
+
+Predictor::Predictor(const nn::Module& module, Function function, PredictorOptions options)
+    : options_((check(function != nullptr, "predictor", "there is no function from inputs to a prediction"),
+                std::move(options))),
+      model_(module.named_parameters(),
+             [f = std::move(function)](const Inputs& inputs) { return Traced{.prediction = f(inputs)}; },
+             {.dtype = options_.dtype}) {
+  check(is_floating(options_.dtype), "predictor", "the type is {}, expected f32 or f64", name_of(options_.dtype));
+  check(options_.batch >= 1, "predictor", "batch is {}, expected at least 1", options_.batch);
+  // Logical order, so that weights can be loaded before the first input says which plan there will be; kernels that
+  // want another layout get their copies.
+  model_.parameters().allocate({}, {});
+}
+
+LoadReport Predictor::load(const std::filesystem::path& file, const LoadOptions& options) {
+  return load_weights(model_.parameters(), file, options);
+}
+
+LoadReport Predictor::load(std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options) {
+  return load_weights(model_.parameters(), tensors, options);
+}
+
+Tensor Predictor::operator()(const Tensor& input) { return (*this)({{options_.input, input}}); }
+
+Tensor Predictor::operator()(std::initializer_list<Input> inputs) {
+  std::vector<Tensor> converted;
+  converted.reserve(inputs.size());  // Input refers to its elements
+  std::vector<Input> ready;
+  for (const auto& [name, tensor] : inputs) {
+    const bool fits = !is_floating(tensor.dtype()) || tensor.dtype() == options_.dtype;
+    ready.push_back({name, fits ? tensor : converted.emplace_back(tensor.to(options_.dtype))});
+  }
+  return run(ready);
+}
+
+Tensor Predictor::run(std::span<const Input> inputs) {
+  const std::int64_t samples = samples_of(inputs);
+  if (samples <= options_.batch) return compute(inputs, 0, samples).prediction();
+  Tensor whole;
+  for (std::int64_t begin = 0; begin < samples; begin += options_.batch) {
+    const std::int64_t count = std::min(options_.batch, samples - begin);
+    const Tensor part = compute(inputs, begin, count).prediction();
+    check(part.shape().rank() > 0 && part.shape()[0] == count, "predictor",
+          "the prediction is {} for {} samples: without one row per sample, {} samples cannot be taken in parts of {}; "
+          "set batch",
+          part.shape().str(), count, samples, options_.batch);
+    if (begin == 0) whole = Tensor(part.shape().tail().batched(samples), part.dtype());
+    std::copy_n(part.raw(), part.bytes(), whole.raw() + static_cast<std::size_t>(begin) * bytes_per_sample(part));
+  }
+  return whole;
+}
+
+Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples) {
+  std::map<std::string, Type> types;
+  for (const auto& [name, tensor] : inputs) types[name] = {tensor.shape().tail().batched(samples), tensor.dtype()};
+  Plan& plan = model_.plan(Mode::Eval, types);
+  for (const auto& [name, tensor] : inputs) {
+    void* to = plan.input(name);
+    const std::size_t row = bytes_per_sample(tensor);
+    if (to == nullptr || row == 0) continue;  // the model does not read it
+    std::memcpy(to, tensor.raw() + static_cast<std::size_t>(begin) * row, static_cast<std::size_t>(samples) * row);
+  }
+  plan.run();
+  last_plan_ = &plan;
+  return plan;
+}
+
+Tensor Predictor::observed(const std::string& name) const {
+  check(last_plan_ != nullptr, "predictor", "'{}' is asked for before anything was predicted", name);
+  return last_plan_->observed(name);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,19 @@
+// The HDF5 types that stand for each DType, as ids: in files (little-endian, and big-endian when reading) and in
+// memory.
+#pragma once
+
+#include <optional>
+
+#include "lockstep/core/dtype.h"
+#include "lockstep/io/hdf5_handle.h"
+
+namespace lockstep::checkpoint {
+
+Hdf5Id hdf5_file_type(DType dtype);
+Hdf5Id hdf5_memory_type(DType dtype);
+// Empty for a type that is not exactly one of ours, such as half floats, strings and h5py's booleans.
+std::optional<DType> dtype_of_hdf5(Hdf5Id type);
+
+inline constexpr const char* kChecksum = "xxh3-64";  // the attribute
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,64 @@
+#include "lockstep/io/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
+
+[[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation) {
+  fail("checkpoint", "{}: {}: {}", path, operation, std::generic_category().message(code));
+}
+
+// A link to a checkpoint is followed.
+FileDescriptor open_to_read(int folder, const std::string& name, const std::string& shown) {
+  // O_NONBLOCK: a pipe under this name is refused below, not waited for.
+  FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) fail_system(shown, errno, "open");
+  return file;
+}
+
+}  // namespace
+
+FileReader::FileReader(const std::filesystem::path& path) : path_(path.string()) { open_in(AT_FDCWD, path_); }
+
+FileReader::FileReader(const Folder& folder, const std::string& name) : path_((folder.path() / name).string()) {
+  open_in(folder.descriptor(), name);
+}
+
+void FileReader::open_in(int folder, const std::string& name) {
+  file_ = open_to_read(folder, name, path_);
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) fail_system(path_, errno, "stat");
+  check(S_ISREG(status.st_mode), "checkpoint", "{}: expected a regular file", path_);
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void FileReader::read(std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t n = ::read(file_.get(), out.data(), std::min(out.size(), kBlock));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_system(path_, errno, "read");
+    check(n > 0, "checkpoint", "{}: became shorter than its {} bytes while it was read", path_, size_);
+    out = out.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+std::vector<std::byte> allocate_for(std::uint64_t bytes, const std::string& path) {
+  try {
+    return std::vector<std::byte>(bytes);
+  } catch (const std::exception&) {
+    fail("checkpoint", "{}: no memory for its {} bytes", path, bytes);
+  }
+}
+
+}  // namespace lockstep::checkpoint

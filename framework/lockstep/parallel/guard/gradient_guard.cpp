@@ -1,0 +1,88 @@
+#include "lockstep/parallel/guard/gradient_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/parallel/reduce/bucket_reducer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kWarmUp = 20;   // steps before a mean says something
+constexpr double kMemory = 100;  // steps that a mean looks back on
+
+}  // namespace
+
+std::string GradientFinding::str() const {
+  if (!finite) return fmt::format("the gradient{}{} is not finite", parameter.empty() ? "" : " of ", parameter);
+  if (!whole)
+    return fmt::format("the gradient in the blocks of {} has norm {:.4g}, the limit is {:.4g}", parameter, norm, limit);
+  return fmt::format("the gradient has norm {:.4g}, the limit is {:.4g}, largest in the blocks of {}", norm, limit,
+                     parameter);
+}
+
+GradientGuard::GradientGuard(const ParameterStore& store, const GradientGuardOptions& options) : options_(options) {
+  constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  std::size_t first = 0;
+  watched_.push_back({"", 0, 0});
+  for (const Bucket& b : store.buckets()) {
+    for (const BucketEntry& e : b.entries) {
+      watched_.push_back({e.name, first + static_cast<std::size_t>(e.offset / kBlock),
+                          first + static_cast<std::size_t>((e.offset + e.elements + kBlock - 1) / kBlock)});
+    }
+    first += static_cast<std::size_t>((b.elements + kBlock - 1) / kBlock);
+  }
+  watched_[0].end_block = first;
+  norms_.resize(watched_.size());
+  state_.resize(1 + watched_.size());
+}
+
+// The largest part of a limit is told.
+void GradientGuard::judge(std::size_t w, double limit) {
+  const double part = norms_[w] / limit;
+  if (part < options_.warn || part < worst_) return;
+  worst_ = part;
+  finding_.whole = w == 0;
+  finding_.parameter = watched_[w == 0 ? largest() : w].name;
+  finding_.norm = norms_[w];
+  finding_.limit = limit;
+  finding_.level = part > 1 ? GradientFinding::Level::Act : GradientFinding::Level::Warn;
+}
+
+std::size_t GradientGuard::largest() const {
+  return static_cast<std::size_t>(std::max_element(norms_.begin() + 1, norms_.end()) - norms_.begin());
+}
+
+const GradientFinding& GradientGuard::look(std::span<const double> squares, double scale) {
+  finding_ = {};
+  worst_ = 0;
+  for (std::size_t w = 0; w < watched_.size(); ++w) {
+    double sum = 0;
+    for (std::size_t b = watched_[w].first_block; b < watched_[w].end_block; ++b) sum += squares[b];
+    norms_[w] = std::sqrt(sum) * scale;
+  }
+  if (!std::isfinite(norms_[0])) {
+    const auto bad = std::find_if(norms_.begin() + 1, norms_.end(), [](double n) { return !std::isfinite(n); });
+    finding_.level = GradientFinding::Level::Act;
+    finding_.finite = false;
+    if (bad != norms_.end()) finding_.parameter = watched_[static_cast<std::size_t>(bad - norms_.begin())].name;
+    return finding_;
+  }
+  if (options_.norm > 0) judge(0, options_.norm);
+  if (options_.spike > 0 && state_[0] >= kWarmUp) {
+    for (std::size_t w = 0; w < watched_.size(); ++w) {
+      if (state_[1 + w] > 0) judge(w, options_.spike * state_[1 + w]);
+    }
+  }
+  return finding_;
+}
+
+void GradientGuard::accept() {
+  const double weight = 1 / std::min(++state_[0], kMemory);
+  for (std::size_t w = 0; w < norms_.size(); ++w) state_[1 + w] += weight * (norms_[w] - state_[1 + w]);
+}
+
+}  // namespace lockstep

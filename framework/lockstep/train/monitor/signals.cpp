@@ -1,0 +1,73 @@
+#include "lockstep/train/monitor/signals.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/run/requests.h"
+
+namespace lockstep::train {
+namespace {
+
+// SIGXCPU comes when the soft limit of processor time is reached, before the hard one kills.
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2};
+constexpr std::int64_t kSameSignal = 1'000'000'000;  // ns
+std::atomic<std::int64_t> first_stop{0};             // ns; 0: none
+
+std::int64_t now() {  // clock_gettime() may be called in a handler
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void on_signal(int signal) {
+  if (signal == SIGUSR1) return request(kCheckpointAsked);
+  request(kStopAsked);
+  std::int64_t first = 0;
+  if (first_stop.compare_exchange_strong(first, now())) return;
+  if (now() - first < kSameSignal) return;
+  ::signal(signal, SIG_DFL);
+  raise(signal);  // delivered when this handler returns
+}
+
+bool ignored(int number) {
+  struct sigaction now {};
+  check(sigaction(number, nullptr, &now) == 0, "signals", "sigaction: {}", std::strerror(errno));
+  return now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+void handle_signals() {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int number : kHandled) {
+    if (number == SIGHUP && ignored(number)) continue;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    check(sigaction(number, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
+    sigaddset(&handled, number);
+  }
+  const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
+  check(error == 0, "signals", "pthread_sigmask: {}", std::strerror(error));
+  // A file past its limit of size (ulimit -f) is then a write that fails, as on a full disk.
+  ::signal(SIGXFSZ, SIG_IGN);
+  // Where it is ignored, the system reaps children, and nobody learns how they ended (io/child_process.h).
+  if (ignored(SIGCHLD)) ::signal(SIGCHLD, SIG_DFL);
+}
+
+void leave_signals() {
+  for (const int number : kHandled) {
+    if (!ignored(number)) ::signal(number, SIG_DFL);
+  }
+}
+
+}  // namespace lockstep::train

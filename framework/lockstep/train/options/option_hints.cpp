@@ -1,0 +1,130 @@
+#include "lockstep/train/options/option_hints.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/Config.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+// What other frameworks call an option.
+struct Alias {
+  std::string_view name, ours;
+};
+constexpr std::array kAliases{Alias{"learning-rate", "lr"}, Alias{"workers", "loaders"},
+                              Alias{"num-workers", "loaders"}, Alias{"wd", "weight-decay"}};
+
+// "Batch_Size" as "batch-size".
+std::string normal_form(std::string_view name) {
+  std::string form(name);
+  std::ranges::transform(form, form.begin(), [](char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return form;
+}
+
+// Letters to insert, take out, replace or swap with a neighbour (optimal string alignment).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = a[i - 1] == b[j - 1];
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+// What `app` does not know, in the order of the command line. What follows an unknown option is taken for its value.
+std::vector<std::string> not_expected(const CLI::App& app) {
+  std::vector<std::string> found;
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (std::string& text : not_expected(*command)) found.push_back(std::move(text));
+  }
+  bool after_option = false;
+  for (const std::string& argument : app.remaining()) {
+    if (argument == "--") continue;
+    const bool option = argument.size() > 1 && argument.front() == '-';
+    if (option) {
+      const std::string shown = argument.substr(0, argument.find('='));
+      const std::size_t dashes = std::min(shown.find_first_not_of('-'), shown.size());
+      const auto meant = similar_options(app, std::string_view(shown).substr(dashes));
+      found.push_back(fmt::format("unknown option {}{}", shown,
+                                  meant.empty() ? "" : fmt::format(", did you mean --{}?", fmt::join(meant, ", --"))));
+    } else if (!after_option) {
+      found.push_back(fmt::format("unexpected argument '{}'", argument));
+    }
+    after_option = option && argument.find('=') == argument.npos;
+  }
+  return found;
+}
+
+// "Could not convert: --depth = many", which CLI11 says of an option without a check of its own.
+std::string not_converted(const CLI::App& app, const std::string& text) {
+  constexpr std::string_view kHead = "Could not convert: ", kBetween = " = ";
+  const std::size_t between = text.find(kBetween);
+  if (!text.starts_with(kHead) || between == text.npos) return text;
+  const std::string name = text.substr(kHead.size(), between - kHead.size());
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return text;
+  const std::string type = option->get_type_name();
+  const std::string expected = type == "INT" || type == "UINT" ? "a whole number" : type == "FLOAT" ? "a number" : type;
+  return fmt::format("{}: is {}, expected {}", name, text.substr(between + kBetween.size()),
+                     expected.empty() ? "another value" : expected);
+}
+
+}  // namespace
+
+std::vector<std::string> similar_options(const CLI::App& app, std::string_view name) {
+  constexpr std::size_t kLongest = 64, kMostShown = 3;
+  if (name.empty() || name.size() > kLongest) return {};
+  const std::string wanted = normal_form(name);
+  const std::vector<std::string> names = names_of(app);
+  if (const auto alias = std::ranges::find(kAliases, wanted, &Alias::name);
+      alias != kAliases.end() && std::ranges::find(names, alias->ours) != names.end())
+    return {std::string(alias->ours)};
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(1, wanted.size() / 4) + 1;
+  for (const std::string& candidate : names) {
+    if (const std::size_t apart = distance(wanted, candidate); apart < least) {
+      least = apart;
+      nearest = candidate;
+    }
+  }
+  if (!nearest.empty()) return {nearest};
+  std::vector<std::string> longer;
+  for (const std::string& candidate : names) {
+    if (candidate.starts_with(wanted + "-")) longer.push_back(candidate);
+  }
+  if (longer.size() > kMostShown) longer.resize(kMostShown);
+  return longer;
+}
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return not_converted(app, error.what());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
+  const std::vector<std::string> found = not_expected(app);
+  return found.empty() ? error.what() : fmt::format("{}", fmt::join(found, "; "));
+}
+
+}  // namespace lockstep::train

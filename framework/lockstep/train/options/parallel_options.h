@@ -1,0 +1,32 @@
+// How gradients and weights are shared out over the ranks of a job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/parallel/reduce/bucket_hook.h"
+#include "lockstep/parallel/tree/reduction_tree.h"
+
+namespace lockstep::train {
+
+// No choice here but `wire` and `hook` changes a bit.
+struct ParallelOptions {
+  // Shared: in a node's memory, for jobs of one node. Hierarchical: that, and messages between nodes. Messages: between
+  // all ranks. Auto: the first of them that can be. With a hook, which is its own path, messages carry what is beside.
+  enum class Path : std::uint8_t { Auto, Shared, Hierarchical, Messages };
+  Path path = Path::Auto;
+  bool share_weights = true;     // weights and optimizer state once per node, each rank updating a part
+  bool shard_optimizer = false;  // optimizer state once per job (ZeRO stage 1)
+  Wire wire = Wire::Exact;       // what gradients are rounded to on their way from rank to rank
+  // Who moves messages on while gradients are computed: a thread (which needs MPI_THREAD_MULTIPLE), or the computation
+  // between its steps. Auto: what is faster in steps 3 to 10 of a job of several nodes.
+  enum class Overlap : std::uint8_t { Auto, Thread, Steps };
+  Overlap overlap = Overlap::Auto;
+  // Between domains, updates whose gradients are still on their way when a step ends are made in the next one's forward
+  // pass. Then all ranks call model() and what else reads weights together, as others wait for what each has to send.
+  bool late_updates = false;
+  std::shared_ptr<BucketHook> hook = {};  // reduces in place of the above
+  int local_steps = 1;                    // with LocalHook: steps between two averages of the weights
+};
+
+}  // namespace lockstep::train

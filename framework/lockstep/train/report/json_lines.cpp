@@ -1,0 +1,137 @@
+#include "lockstep/train/report/json_lines.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/train/report/json_text.h"
+
+namespace lockstep::train {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostUnwritten = 8 << 20;
+
+}  // namespace
+
+JsonLines::JsonLines(const Settings& settings)
+    : folder_(settings.folder), name_(settings.name), place_(settings.place) {
+  settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
+}
+
+void JsonLines::check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place) {
+  if (!folder.has(name)) return;
+  folder.open_file(name, checkpoint::FileUse::Read, place);
+  folder.open_file(name, checkpoint::FileUse::Append, place);
+}
+
+void JsonLines::move_aside() const {
+  if (!folder_->has(name_)) return;
+  struct stat status {};
+  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  check(::fstat(file.get(), &status) == 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+  if (status.st_size == 0) return;
+  const fs::path name = name_;
+  std::string aside;
+  for (int n = 1; aside.empty() || folder_->has(aside); ++n)
+    aside = fmt::format("{}.{}{}", name.stem().string(), n, name.extension().string());
+  folder_->move(name_, *folder_, aside);
+}
+
+std::string JsonLines::read() const {
+  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  std::string text;
+  std::vector<char> block(1 << 20);
+  while (true) {
+    const ssize_t n = ::read(file.get(), block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    check(n >= 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+    if (n == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(n));
+  }
+}
+
+void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const {
+  if (!folder_->has(name_)) return;
+  std::istringstream in(read());
+  std::string kept, line;
+  bool changed = false;
+  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+    const bool whole = !in.eof();  // ends in a newline
+    const auto json = parse_json(line);
+    const bool record = whole && json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    const bool later = record && json["step"] > step;
+    if (record && !later && stays(json)) {
+      kept += line + "\n";
+      continue;
+    }
+    changed = true;
+    if (later) continue;
+    log()->warn("[{}] {} line {} is no whole record (the run was cut off there) and is left out", place_,
+                path().string(), number);
+  }
+  if (changed) checkpoint::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
+}
+
+void JsonLines::open() { file_ = folder_->open_file(name_, checkpoint::FileUse::Append, place_); }
+
+void JsonLines::follow(const std::shared_ptr<const checkpoint::Folder>& folder) {
+  if (!file_.open() || folder->holds(name_, file_.get())) return;
+  checkpoint::FileDescriptor file = folder->open_file(name_, checkpoint::FileUse::Append, place_);
+  log()->warn("[{}] {} was removed or replaced while the run goes on; lines from here on go into {}", place_,
+              path().string(), (folder->path() / name_).string());
+  file_ = std::move(file);
+  folder_ = folder;
+  if (!std::exchange(in_line_, false)) return;
+  unwritten_.erase(0, unwritten_.find('\n') + 1);  // the rest of a line that began in the other file
+  ++lost_;
+}
+
+void JsonLines::append(const nlohmann::ordered_json& json) {
+  const std::string line = json.dump() + "\n";
+  const bool room = unwritten_.size() + line.size() <= kMostUnwritten;
+  if (room) unwritten_ += line;
+  if (!room) ++lost_;
+  if (const int code = write_out(); code != 0) {
+    if (!std::exchange(failing_, true))
+      log()->warn("[{}] cannot write {}: {}; training goes on, and its lines are kept until it can be written", place_,
+                  path().string(), std::strerror(code));
+  } else if (std::exchange(failing_, false)) {
+    const std::string gap = lost_ > 0 ? fmt::format(", but {} lines more than memory was kept for", lost_) : "";
+    log()->warn("[{}] {} is written again, with all that was kept{}", place_, path().string(), gap);
+    lost_ = 0;
+  }
+}
+
+// What was written leaves `unwritten_`, also in mid-line. 0, or the system's error.
+int JsonLines::write_out() {
+  std::size_t done = 0;
+  int code = 0;
+  while (done < unwritten_.size() && code == 0) {
+    const ssize_t n = ::write(file_.get(), unwritten_.data() + done, unwritten_.size() - done);
+    if (n < 0 && errno != EINTR) code = errno;
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  if (done > 0) in_line_ = unwritten_[done - 1] != '\n';
+  unwritten_.erase(0, done);
+  return code;
+}
+
+JsonLines::~JsonLines() {
+  if (unwritten_.empty()) return;
+  if (const int code = write_out(); code != 0)
+    log()->warn("[{}] the last {} bytes of {} are lost: {}", place_, unwritten_.size(), path().string(),
+                std::strerror(code));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,190 @@
+#include "lockstep/train/report/log.h"
+
+#include <fmt/chrono.h>
+#include <spdlog/sinks/base_sink.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/train/report/terminal.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A message of several lines is several lines of log, each with all that a line carries.
+template <class Write>
+void each_line(spdlog::string_view_t payload, Write write) {
+  std::string_view text(payload.data(), payload.size());
+  while (true) {
+    const std::size_t end = text.find('\n');
+    write(text.substr(0, end));
+    if (end == std::string_view::npos || end + 1 == text.size()) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+const char* name_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::trace:
+    case spdlog::level::debug:
+      return "debug";
+    case spdlog::level::warn:
+      return "warning";
+    case spdlog::level::err:
+    case spdlog::level::critical:
+      return "error";
+    default:
+      return "info";
+  }
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  ConsoleSink(std::shared_ptr<Console> console, std::string prefix)
+      : console_(std::move(console)), prefix_(std::move(prefix)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    each_line(message.payload, [&](std::string_view line) {
+      if (message.level >= spdlog::level::warn) {
+        console_->error_line(fmt::format("{}{}: {}", prefix_, name_of(message.level), line));
+      } else {
+        console_->line(fmt::format("{}{}", prefix_, line));
+      }
+    });
+  }
+  void flush_() override {}
+
+ private:
+  std::shared_ptr<Console> console_;
+  std::string prefix_;
+};
+
+fs::path log_file(const LogOptions& options) {
+  if (options.output.empty()) return {};
+  return options.output / "logs" / fmt::format("rank-{:04}.log", options.rank);
+}
+
+checkpoint::FileDescriptor open_log(const LogOptions& options, const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  const std::string name = file.filename().string();
+  if (options.folder) return options.folder->make("logs").open_file(name, checkpoint::FileUse::Append, "log");
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, "log", "cannot create {}: {}; expected a writable --output", folder.string(), error.message());
+  return checkpoint::Folder(folder).open_file(name, checkpoint::FileUse::Append, "log");
+}
+
+}  // namespace
+
+class Log::FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  FileSink(checkpoint::FileDescriptor file, std::string origin) : origin_(std::move(origin)) { open(std::move(file)); }
+
+  void open(checkpoint::FileDescriptor file) {
+    std::unique_ptr<std::FILE, CloseFile> stream(::fdopen(file.get(), "a"));
+    check(stream != nullptr, "log", "fdopen: {}", std::strerror(errno));
+    file.release();  // the stream closes it
+    const std::lock_guard lock(mutex_);
+    file_ = std::move(stream);
+  }
+
+  int descriptor() {
+    const std::lock_guard lock(mutex_);
+    return ::fileno(file_.get());
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    using namespace std::chrono;
+    const auto milliseconds = duration_cast<std::chrono::milliseconds>(message.time.time_since_epoch()).count() % 1000;
+    const std::tm time = fmt::localtime(spdlog::log_clock::to_time_t(message.time));
+    std::string text;
+    each_line(message.payload, [&](std::string_view line) {
+      text += fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03} {} {}: {}\n", time, milliseconds, printable(origin_),
+                          name_of(message.level), printable(line));
+    });
+    // spdlog catches this and says so on stderr, once a second at most: a full disk must not end the training.
+    if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0) {
+      throw spdlog::spdlog_ex("the log file cannot be written", errno);
+    }
+  }
+  void flush_() override { std::fflush(file_.get()); }
+
+ private:
+  std::string origin_;  // host and rank
+  std::unique_ptr<std::FILE, CloseFile> file_;
+};
+
+Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.rank == 0 && !options.quiet) {
+  if (!file_.empty()) {
+    file_sink_ =
+        std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
+    file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink_);
+  }
+  ConsoleOptions console{.out = options.out, .err = options.err, .columns = options.columns};
+  if (!console.columns && talks_) {
+    const auto terminal = std::make_shared<Terminal>(options.out);
+    if (terminal->present()) console.columns = [terminal] { return terminal->columns(); };
+  }
+  if (!talks_) console.columns = nullptr;
+  console.tell = [file = file_logger_](const std::string& text) {
+    if (file != nullptr) file->warn("{}", text);
+  };
+  console.writer = options.writer;
+  console_ = std::make_shared<Console>(std::move(console));
+
+  const std::string prefix = options.rank == 0 ? "" : fmt::format("[{} rank {}] ", options.host, options.rank);
+  const auto console_sink = std::make_shared<ConsoleSink>(console_, prefix);
+  console_sink->set_level(talks_ ? spdlog::level::info : spdlog::level::warn);
+  logger_ = std::make_shared<spdlog::logger>("lockstep", console_sink);
+  logger_->set_level(spdlog::level::debug);
+  if (file_sink_ != nullptr) logger_->sinks().push_back(file_sink_);
+  previous_ = install_log(logger_);
+}
+
+Log::~Log() { install_log(previous_); }
+
+bool Log::exists() const {
+  struct stat held {};
+  return file_sink_ == nullptr || ::fstat(file_sink_->descriptor(), &held) != 0 || held.st_nlink > 0;
+}
+
+bool Log::in_place() const {
+  if (file_sink_ == nullptr) return true;
+  struct stat held {
+  }, found{};
+  if (::fstat(file_sink_->descriptor(), &held) != 0) return errno != ESTALE;
+  if (::lstat(file_.c_str(), &found) != 0) return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+void Log::follow(const checkpoint::Folder& output) {
+  if (file_sink_ == nullptr) return;
+  const std::string name = file_.filename().string();
+  const checkpoint::Folder logs = output.make("logs");
+  if (logs.holds(name, file_sink_->descriptor())) return;
+  file_sink_->open(logs.open_file(name, checkpoint::FileUse::Append, "log"));
+  const fs::path before = std::exchange(file_, logs.path() / name);
+  logger_->warn("[log] {} was removed or replaced while the run goes on; lines from here on go into {}",
+                before.string(), file_.string());
+}
+
+void Log::to_file(std::string_view text) {
+  if (file_logger_ != nullptr) file_logger_->info("{}", text);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,58 @@
+#include "lockstep/train/report/metrics.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr const char* kPlace = "metrics";
+constexpr const char* kName = "metrics.jsonl";
+
+std::shared_ptr<const checkpoint::Folder> made(const std::filesystem::path& output) {
+  std::error_code error;
+  std::filesystem::create_directories(output, error);
+  check(!error, kPlace, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
+  return std::make_shared<const checkpoint::Folder>(output);
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step)
+    : lines_(open(std::move(output), resumed_step)) {
+  lines_.open();
+}
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step)
+    : MetricsWriter(made(output), resumed_step) {}
+
+JsonLines MetricsWriter::open(std::shared_ptr<const checkpoint::Folder> output,
+                              std::optional<std::int64_t> resumed_step) {
+  const auto note = [this](const nlohmann::json& line) {
+    if (!line.contains("split") || !line["split"].is_string()) return false;
+    std::int64_t& last = kept_.try_emplace(line["split"].get<std::string>(), -1).first->second;
+    last = std::max(last, line["step"].get<std::int64_t>());
+    return true;
+  };
+  return JsonLines(
+      {.folder = std::move(output), .name = kName, .place = kPlace, .resumed_step = resumed_step, .stays = note});
+}
+
+void MetricsWriter::check_file(const checkpoint::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+
+void MetricsWriter::write(const MetricsRecord& record) {
+  if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
+  nlohmann::ordered_json json = {{"step", record.step},
+                                 {"epoch", record.epoch},
+                                 {"split", record.split},
+                                 {"loss", record.loss},
+                                 {"accuracy", record.accuracy},
+                                 {"lr", record.lr},
+                                 {"samples_per_second", record.samples_per_second},
+                                 {"seconds", record.seconds}};
+  for (const auto& field : record.extra.items()) json[field.key()] = field.value();
+  lines_.append(json);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,67 @@
+// Measures where the time of a trainer's steps goes, on this rank. A step in which a plan runs for the first or second
+// time is left out: its pages and caches are cold. One thread. The plans outlive it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <unordered_map>
+
+#include "lockstep/plan/plan.h"
+#include "lockstep/train/report/profile.h"
+
+namespace lockstep::train {
+
+class StepProfile {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Part : std::uint8_t { Input, Communication, Wait, Update };
+  static constexpr std::size_t kParts = 4;
+
+  explicit StepProfile(const Peaks& peaks) : peaks_(peaks) {}
+
+  // Adds the time of its scope to a part; null: measures nothing.
+  class Timer {
+   public:
+    Timer(StepProfile* profile, Part part) : profile_(profile), part_(part) {
+      if (profile_ != nullptr) start_ = Clock::now();
+    }
+    ~Timer() {
+      if (profile_ != nullptr) profile_->add(part_, Clock::now() - start_);
+    }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+   private:
+    StepProfile* profile_;
+    Part part_;
+    Clock::time_point start_;
+  };
+
+  void begin_step();
+  void begin_run(Plan& plan);  // before each run of a plan in the step
+  void end_step();
+
+  Profile result() const;
+
+ private:
+  struct Record {
+    std::int64_t seen = 0;     // runs, measured or not
+    std::int64_t in_step = 0;  // runs of the step at hand
+    std::int64_t runs = 0;     // that `seconds` holds
+    std::vector<double> seconds;
+  };
+  void add(Part part, Clock::duration time) {
+    step_parts_[static_cast<std::size_t>(part)] += std::chrono::duration<double>(time).count();
+  }
+  double peak_of(const PlanStep& step) const;
+
+  Peaks peaks_;
+  std::unordered_map<Plan*, Record> plans_;
+  bool cold_ = false;
+  Clock::time_point start_;
+  std::array<double, kParts> step_parts_{}, parts_{};
+  std::int64_t steps_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace lockstep::train

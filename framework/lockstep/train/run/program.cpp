@@ -1,0 +1,113 @@
+#include "lockstep/train/run/program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/comm/launch.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/core/standard_streams.h"
+#include "lockstep/core/stream_writer.h"
+#include "lockstep/host/address_space.h"
+#include "lockstep/host/build_id.h"
+#include "lockstep/host/process_settings.h"
+#include "lockstep/train/monitor/signals.h"
+#include "lockstep/train/monitor/stack_signal.h"
+#include "lockstep/train/options/command_line_error.h"
+#include "lockstep/train/run/guard_main.h"
+#include "lockstep/train/run/session_setup.h"
+
+namespace lockstep::train {
+namespace {
+
+// Address space without which Open MPI 4.1 fails in its own words, or crashes.
+constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
+
+}  // namespace
+
+Program::Program(std::string name, std::string description, Options defaults)
+    : name_(std::move(name)), options_(std::move(defaults)), app_(std::move(description), name_) {
+  if (options_.output == Options{}.output) options_.output = "runs/" + name_;
+  add_options(app_, options_);
+  app_.set_version_flag("--version", name_ + " (Lockstep " LOCKSTEP_VERSION ")");
+}
+
+int Program::run(int argc, char** argv, const std::function<void(Session&)>& body) {
+  // What fails on one rank alone is the guard's: taking a session apart would wait for the others, so nothing is.
+  const MainGuard guard(name_);
+  std::optional<comm::Environment> mpi;
+  std::optional<comm::Communicator> world;
+  std::optional<Session> session;
+  try {
+    open_standard_streams();
+    std::ostringstream out, err;  // every rank's words; only rank 0's are said
+    ParseResult parsed = parse(app_, options_, argc, argv, true, out, err);
+    if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+    handle_signals();  // before MPI starts, which takes a while
+    spare_address_space();
+    check_address_space("MPI_Init", kMpiNeeds);
+    mpi.emplace();
+    world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
+    if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
+    if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
+    if (const auto status = agree(*world, parsed)) return *status;
+    check_same_program(*world);
+    nlohmann::json own = nlohmann::json::object();
+    for (const auto& write : own_) write(own);
+    answer_with_stack();
+    session.emplace(*world, options_, name_, own);
+    body(*session);
+    session->wait_for_others();  // nobody finalises MPI while another rank may still fail
+    return session->status();
+  } catch (const comm::AgreedError& error) {  // all ranks are here, and the job can end in good order
+    if (world->is_root()) say(error.what());
+    return exit_status_of(error);
+  }
+}
+
+// --help and --version on stdout, errors on stderr. False: stdout did not take its text, and that is said.
+bool Program::print(const std::string& out, const std::string& err) const {
+  errno = 0;
+  std::cout << out << std::flush;
+  const int code = errno;
+  std::cerr << err << std::flush;
+  if (out.empty() || std::cout.good()) return true;
+  say(fmt::format("stdout cannot be written: {}", std::generic_category().message(code)));
+  return false;
+}
+
+// The last words of a program, whose reader may be gone or stand still.
+void Program::say(const std::string& text) const {
+  write_patiently(STDERR_FILENO, printable(fmt::format("{}: {}", name_, text)) + "\n");
+}
+
+// Hosts of several kinds may need builds of their own, which whoever has them says.
+void Program::check_same_program(const comm::Communicator& world) const {
+  comm::check_same(world, "the program", name_);
+  const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
+  if (world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0)
+    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", build_id());
+}
+
+// The status to end with, if the command line says so on any rank.
+std::optional<int> Program::agree(const comm::Communicator& world, const ParseResult& parsed) const {
+  const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
+  const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
+  if (status < 0) return std::nullopt;
+  // Rank 0 has printed what is wrong with its own command line; another rank's is agreed on and reported by the caller.
+  check_together(world, [&] {
+    if (!parsed.message.empty() && !root_failed) throw Error(parsed.message);
+  });
+  return status;
+}
+
+}  // namespace lockstep::train

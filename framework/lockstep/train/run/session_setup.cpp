@@ -1,0 +1,237 @@
+#include "lockstep/train/run/session_setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <map>
+#include <sstream>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/core/tensor.h"
+#include "lockstep/host/placement.h"
+#include "lockstep/io/read_file.h"
+#include "lockstep/kernels/registry.h"
+
+namespace lockstep::train {
+
+std::string options_by_line(const Options& options, const nlohmann::json& program) {
+  nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
+  agreed["output"] = printable(options.output);  // any bytes; JSON takes UTF-8 alone
+  return agreed.dump(1);
+}
+
+int requested_threads(const Options& options) {
+  // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
+  return options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
+}
+
+std::string sharing_domain(const Options& options) {
+  return options.sharing_domain == "numa" ? "numa " + numa_nodes(available_cores().cpus) : "";
+}
+
+ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
+  const Cores cores = available_cores();
+  const comm::Communicator& node = comm.group("node");
+  std::vector<std::vector<int>> masks;
+  for (const std::string& text : node.allgather_strings(fmt::format("{}", fmt::join(cores.cpus, ",")))) {
+    masks.push_back(parse_cpu_list(text));
+  }
+  return budget(cores, {.local_ranks = comm.local_size(),
+                        .sharing = ranks_sharing(masks, comm.local_rank()),
+                        .threads = requested_threads(options),
+                        .loaders = options.loaders});
+}
+
+PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads) {
+  const Cores cores = available_cores();
+  NodePlacement here{.host = comm.host(), .node_cores = cores.node_cores, .quota = cores.quota};
+  const comm::Communicator& node = comm.group("node");
+  const std::string mine = fmt::format("{} {} {}", comm.rank(), threads.compute, fmt::join(cores.cores, ","));
+  for (const std::string& text : node.allgather_strings(mine)) {
+    std::istringstream fields(text);
+    RankPlacement rank;
+    std::string list;
+    fields >> rank.rank >> rank.threads >> list;
+    rank.cores = parse_cpu_list(list);
+    here.ranks.push_back(std::move(rank));
+  }
+  const bool speaks = comm.local_rank() == 0;
+  std::map<std::string, std::vector<std::string>> hosts;  // by how their ranks lie
+  const std::vector<std::string> all = comm.allgather_strings(speaks ? describe(here) : "");
+  for (int r = 0; r < comm.size(); ++r) {
+    if (const std::string& text = all[static_cast<std::size_t>(r)]; !text.empty())
+      hosts[text].push_back(comm.topology().host(r));
+  }
+  PlacementReport report;
+  for (const auto& [text, names] : hosts) {
+    report.summary += report.summary.empty() ? "" : "; ";
+    report.summary += hosts.size() > 1        ? fmt::format("{}: {}", fmt::join(names, ","), text)
+                      : comm.node_count() > 1 ? fmt::format("on each host {}", text)
+                                              : text;
+  }
+  if (speaks) report.warnings = placement_warnings(here);
+  return report;
+}
+
+std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
+  if (o.optimizer == "sgd") return optim::sgd({.momentum = o.momentum, .nesterov = o.nesterov});
+  return optim::adam({.beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.eps, .decoupled_decay = o.optimizer == "adamw"});
+}
+
+ParallelOptions parallel_options(const Options& o) {
+  using Path = ParallelOptions::Path;
+  using Overlap = ParallelOptions::Overlap;
+  ParallelOptions parallel{.path = o.allreduce == "shared"         ? Path::Shared
+                                   : o.allreduce == "hierarchical" ? Path::Hierarchical
+                                   : o.allreduce == "messages"     ? Path::Messages
+                                                                   : Path::Auto,
+                           .share_weights = !o.no_share_weights,
+                           .shard_optimizer = o.shard_optimizer,
+                           .wire = o.wire == "bf16"  ? Wire::BF16
+                                   : o.wire == "f16" ? Wire::F16
+                                                     : Wire::Exact,
+                           .overlap = o.overlap == "thread"  ? Overlap::Thread
+                                      : o.overlap == "steps" ? Overlap::Steps
+                                                             : Overlap::Auto,
+                           .late_updates = true,  // a session evaluates and saves on all ranks together
+                           .local_steps = o.local_steps};
+  if (o.allreduce == "mpi") parallel.hook = std::make_shared<MpiAllreduceHook>();
+  if (o.topk > 0) parallel.hook = std::make_shared<TopKHook>(o.topk);
+  if (o.local_steps > 1) parallel.hook = std::make_shared<LocalHook>();
+  return parallel;
+}
+
+GuardOptions guard_options(const Options& o) {
+  return {.verify_every = o.verify_every,
+          .compare_every = o.compare_every,
+          .on_mismatch = o.on_mismatch == "repair"     ? OnMismatch::Repair
+                         : o.on_mismatch == "rollback" ? OnMismatch::RollBack
+                                                       : OnMismatch::Stop,
+          .action = o.guard_action == "log"    ? GuardAction::Log
+                    : o.guard_action == "skip" ? GuardAction::Skip
+                                               : GuardAction::Stop,
+          .gradient = {.norm = o.guard_norm, .spike = o.guard_spike, .warn = o.guard_warn}};
+}
+
+CompileOptions compile_options(const comm::Communicator& comm, const Options& o) {
+  CompileOptions compile;
+  compile.recompute = o.recompute == "none"     ? Recompute::None
+                      : o.recompute == "blocks" ? Recompute::Blocks
+                                                : Recompute::Norms;
+  compile.synchronisation.all_norms = o.sync_bn;
+  if (o.conv_math == "exact") compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
+  const bool here = has_bf16_instructions() && has_onednn();
+  const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;
+  compile.bf16 = o.precision == "bf16-emulated" || (o.precision == "bf16" && everywhere);
+  if (o.precision == "bf16" && !everywhere && comm.is_root()) {
+    log()->warn(
+        "--precision bf16: some rank has a processor without bf16 instructions, or a build without oneDNN, so training "
+        "goes on in f32; "
+        "--precision bf16-emulated would compute in bf16 by f32 instructions, slowly");
+  }
+  return compile;
+}
+
+optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_batch) {
+  const double rate =
+      o.scale_lr ? o.lr * static_cast<double>(global_batch) / static_cast<double>(o.scale_lr_batch) : o.lr;
+  optim::Schedule chosen = optim::constant(rate);
+  if (o.schedule == "cosine") {
+    chosen = optim::cosine(rate, horizon, o.min_lr);
+  } else if (o.schedule == "one-cycle") {
+    chosen = optim::one_cycle({.rate = rate,
+                               .epochs = horizon,
+                               .rising = o.cycle_rise,
+                               .start_divisor = o.cycle_start,
+                               .final_divisor = o.cycle_end});
+  } else if (o.schedule == "step") {
+    std::vector<double> milestones = o.milestones;
+    if (milestones.empty()) {
+      for (double m = o.step_epochs; m < horizon; m += o.step_epochs) milestones.push_back(m);
+    }
+    chosen = optim::step_decay(rate, milestones, o.step_gamma);
+  }
+  return optim::warm_up(chosen, o.warmup_epochs);
+}
+
+data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
+  const std::int64_t side = data.image_shape[1];
+  data::ImageOptions image{
+      .crop_padding = side / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
+  if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
+  return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
+}
+
+std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options) {
+  auto output = std::make_unique<checkpoint::OutputFolder>(options.output);
+  output->held()->make("checkpoints");
+  return output;
+}
+
+namespace {
+
+// Of another run, as far as the file says; one that cannot be read says nothing.
+bool is_foreign(const checkpoint::Folder& checkpoints, const checkpoint::Entry& entry, const std::string& run) {
+  try {
+    checkpoint::FileReader reader(checkpoints, entry.path.filename().string());
+    const std::string found = checkpoint::run_of(checkpoint::read_note(reader));
+    return !found.empty() && found != run;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,
+                           const std::string& run) {
+  const checkpoint::Folder checkpoints = output.make("checkpoints");
+  std::optional<checkpoint::Folder> aside;
+  for (const checkpoint::Entry& entry : checkpoint::list(checkpoints)) {
+    if (resumed_step && entry.step <= *resumed_step && !is_foreign(checkpoints, entry, run)) continue;
+    for (int number = 1; !aside; ++number) {
+      const std::string name = fmt::format("checkpoints.{}", number);
+      if (output.make_new(name)) aside = output.make(name);
+    }
+    const std::string name = entry.path.filename().string();
+    checkpoints.move(name, *aside, name);
+  }
+}
+
+std::string arithmetic(const ThreadBudget& threads) {
+  const CpuInfo cpu = cpu_info();
+  return fmt::format("{} threads\n{}\n{}", threads.compute, cpu.instructions, cpu.blas);
+}
+
+std::string fingerprint(const data::Dataset& dataset) {
+  constexpr std::int64_t kSamples = 64;
+  std::vector<Tensor> sample;
+  std::vector<std::byte*> fields;
+  for (const data::Field& f : dataset.fields()) fields.push_back(sample.emplace_back(f.shape, f.dtype).raw());
+  std::uint64_t hash = 0;
+  for (std::int64_t i = 0; i < std::min(kSamples, dataset.size()); ++i) {
+    dataset.read(i * dataset.size() / kSamples % dataset.size(), fields);
+    for (const Tensor& field : sample) hash = XXH3_64bits_withSeed(field.raw(), field.bytes(), hash);
+  }
+  return fmt::format("{} samples, {:016x}", dataset.size(), hash);
+}
+
+std::string host_list(const comm::Communicator& comm) {
+  std::vector<std::pair<std::string, int>> nodes(static_cast<std::size_t>(comm.node_count()));
+  for (int r = 0; r < comm.size(); ++r) {
+    auto& [host, ranks] = nodes[static_cast<std::size_t>(comm.topology().node_of(r))];
+    host = comm.topology().host(r);
+    ++ranks;
+  }
+  std::string text;
+  for (const auto& [host, ranks] : nodes) {
+    text += fmt::format("{}{} ({} rank{})", text.empty() ? "" : ", ", host, ranks, ranks == 1 ? "" : "s");
+  }
+  return text;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,59 @@
+// How options become the parts of a session: pure functions of options, data and ranks. Internal to train/.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/output_folder.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/data/open.h"
+#include "lockstep/data/transforms.h"
+#include "lockstep/host/threads.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/optim/update_rule.h"
+#include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/parallel_options.h"
+#include "lockstep/train/step/guards.h"
+
+namespace lockstep::train {
+
+// What ranks agree on, one option a line, so that ranks which differ are told which: --output too, as a rank with
+// another one would log, and look for checkpoints, in a folder of its own.
+std::string options_by_line(const Options& options, const nlohmann::json& program);
+// What decides in which order kernels sum: threads, instructions, BLAS; one a line.
+std::string arithmetic(const ThreadBudget& threads);
+// A data set's description, size and a hash of samples spread over it: two copies that differ are told apart.
+std::string fingerprint(const data::Dataset& dataset);
+// Compute threads per rank that options and environment ask for; 0: as many as it has cores.
+int requested_threads(const Options& options);
+// What tells this rank's sharing domain apart on its node: nothing, or the NUMA nodes it is bound to.
+std::string sharing_domain(const Options& options);
+// Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
+ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
+struct PlacementReport {
+  std::string summary;                // on rank 0: all hosts in one line
+  std::vector<std::string> warnings;  // on the first rank of each node: the node's
+};
+// How ranks and threads lie on the cores. Collective.
+PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads);
+std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
+// What kernels the model is compiled to; bf16 where all ranks have the instructions or emulation is asked for.
+// Collective.
+ParallelOptions parallel_options(const Options& options);
+GuardOptions guard_options(const Options& options);
+CompileOptions compile_options(const comm::Communicator& comm, const Options& options);
+// `horizon` is the length of the run in epochs.
+optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
+data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
+// Makes the run's folders, and locks out other jobs as long as what it returns lives. On rank 0.
+std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options);
+// Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps and
+// of other runs than `run`; when nothing can hinder the new run any more. On rank 0.
+void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,
+                           const std::string& run);
+std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
+
+}  // namespace lockstep::train

@@ -1,0 +1,57 @@
+#include "lockstep/train/step/batch_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::train {
+namespace {
+
+// Whether some micro-batch of some leaf has exactly one sample: leaves and micro-batches differ by one sample at most.
+bool has_part_of_one(const BatchParts& parts, std::int64_t samples) {
+  return samples > 0 && std::max<std::int64_t>(samples / parts.leaves, 1) < 2 * parts.accumulate;
+}
+
+// Whether all leaves together have exactly one sample in some micro-batch.
+bool has_micro_batch_of_one(const BatchParts& parts, std::int64_t samples) {
+  if (samples >= 2 * parts.leaves * parts.accumulate) return false;
+  for (std::int64_t micro = 0; micro < parts.accumulate; ++micro) {
+    std::int64_t together = 0;
+    for (std::int64_t leaf = 0; leaf < parts.leaves; ++leaf)
+      together += part_of(part_of(samples, parts.leaves, leaf).size(), parts.accumulate, micro).size();
+    if (together == 1) return true;
+  }
+  return false;
+}
+
+std::string cut(const BatchParts& parts) {
+  std::string text = fmt::format("{} part{}", parts.leaves, parts.leaves == 1 ? "" : "s (ranks or shards)");
+  if (parts.accumulate > 1) text += fmt::format(" of {} micro-batches", parts.accumulate);
+  return text;
+}
+
+}  // namespace
+
+std::string single_value_norm(std::span<const RunningStatistics> norms, const BatchParts& parts, std::int64_t samples) {
+  for (const RunningStatistics& norm : norms) {
+    if (norm.per_sample != 1) continue;
+    const bool alone = norm.synchronised ? has_micro_batch_of_one(parts, samples) : has_part_of_one(parts, samples);
+    if (!alone) continue;
+    return fmt::format(
+        "[batch_norm2d] {}: a batch of {} sample{} in {} leaves one sample {}, and so, with maps of 1x1, one value per "
+        "channel, whose variance is 0, so that nothing would be learned; expected at least 2: choose another size "
+        "(--batch-size, --global-batch), or --remainder drop if it is the last batch of an epoch",
+        norm.place, samples, samples == 1 ? "" : "s", cut(parts),
+        norm.synchronised ? "to all ranks together" : "to some part of it");
+  }
+  return "";
+}
+
+std::string sample_name(const data::Batch& batch, std::int64_t row) {
+  const auto& ids = batch.step.samples;
+  const auto at = static_cast<std::size_t>(row);
+  if (at >= ids.size()) return fmt::format("row {} of this rank's batch", row);
+  return fmt::format("sample {} (row {} of this rank's {})", ids[at], row, ids.size());
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,257 @@
+// The part of Trainer that decides how ranks work together, compiles the model and makes the engine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/parallel/reduce/self_test.h"
+#include "lockstep/train/step/autotune.h"
+#include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/step/parallel_choice.h"
+#include "lockstep/train/step/trainer.h"
+
+namespace lockstep::train {
+namespace {
+
+ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world, NodeMemory* memory) {
+  return {.dtype = o.precision,
+          .seed = o.seed,
+          .gradient_slots = world.my_slots(),
+          .optimizer_states = static_cast<int>(o.rule->states().size()),
+          .bucket_bytes = o.bucket_bytes,
+          .memory = memory,
+          .states_by_owner = memory != nullptr && o.parallel.shard_optimizer && memory->domains().count() > 1};
+}
+
+constexpr std::string_view kPlace = "trainer";
+constexpr std::int64_t kMostShards = 1 << 20, kMostSamples = (std::int64_t{1} << 31) - 1;
+constexpr double kGiB = 1 << 30, kMostBytes = 1024 * kGiB;
+
+void check_options(const TrainerOptions& o, int ranks) {
+  check(o.global_batch >= 1, kPlace, "the global batch is {} samples, expected at least 1", o.global_batch);
+  check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kPlace,
+        "{} shards for {} ranks: expected at least one for each rank, and at most {}", o.shards, ranks, kMostShards);
+  check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kPlace,
+        "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
+        o.global_batch);
+  check(is_floating(o.precision), kPlace, "the precision is {}, expected f32 or f64", name_of(o.precision));
+  check(o.bucket_bytes >= 0, kPlace, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
+  check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kPlace,
+        "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
+  check(o.parallel.local_steps >= 1, kPlace, "{} local steps, expected at least 1", o.parallel.local_steps);
+  check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kPlace,
+        "memory is verified every {} updates and compared every {}, expected positive numbers, or 0 for never",
+        o.guards.verify_every, o.guards.compare_every);
+}
+
+// Kernels count rows in 32 bits, and planning takes its time for each.
+void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields, int ranks) {
+  const std::int64_t leaves = o.shards > 0 ? o.shards : ranks;
+  const std::int64_t samples = part_of(part_of(o.global_batch, leaves, 0).size(), o.accumulate, 0).size();
+  double bytes = 0;
+  for (const data::Field& f : fields) bytes += static_cast<double>(f.bytes());
+  bytes *= static_cast<double>(samples);
+  check(samples <= kMostSamples && bytes <= kMostBytes, kPlace,
+        "a global batch of {} makes parts of {} samples, computed at once, of {:.3g} GiB of fields alone; "
+        "expected at most {} samples and {:.3g} GiB: more shards, or more micro-batches, make smaller parts",
+        o.global_batch, samples, bytes / kGiB, kMostSamples, kMostBytes / kGiB);
+}
+
+// What ranks must have alike, or they wait for each other in different places, line by line.
+std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fields) {
+  const ParallelOptions& p = o.parallel;
+  const GuardOptions& g = o.guards;
+  std::string text = fmt::format(
+      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
+      "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
+      "late updates {}\nhook {}\nlocal steps {}\n",
+      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
+      o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
+      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps);
+  text +=
+      fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
+                  g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
+                  g.gradient.norm, g.gradient.spike, g.gradient.warn);
+  for (const data::Field& f : fields) text += fmt::format("field {} {}\n", f.name, Type{f.shape, f.dtype}.str());
+  return text;
+}
+
+// Checked on all ranks together, before anything is made by them.
+TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, const std::vector<data::Field>& fields,
+                      const ModelFunction& model) {
+  if (!options.rule) options.rule = optim::sgd({});
+  comm::collectively(comm, [&] {
+    check(model != nullptr, kPlace, "there is no function from a batch to a loss");
+    data::check_fields(kPlace, fields);
+    check_options(options, comm.size());
+    check_size(options, fields, comm.size());
+  });
+  comm::check_same(comm, "a trainer's options", text_of(options, fields));
+  return options;
+}
+
+// The samples of the first leaf's first micro-batch: of the shape that all ranks compile, so that all fix the same
+// persistent form.
+std::int64_t nominal_samples(const TrainerOptions& o, const WorldLayout& world) {
+  return part_of(part_of(o.global_batch, world.tree.leaves(), 0).size(), o.accumulate, 0).size();
+}
+
+// Layouts alone do not tell: blocks may be padded.
+std::string text_of(const std::vector<NamedParameter>& parameters) {
+  std::string text;
+  for (const NamedParameter& p : parameters) {
+    text += fmt::format("{} {} {}{}{}\n", p.name, p.parameter->shape.str(), static_cast<int>(p.parameter->role),
+                        p.parameter->trainable ? "" : " frozen", p.parameter->is_integer ? " of whole numbers" : "");
+  }
+  return text;
+}
+
+std::string form_of(ParameterStore& store) {
+  std::string text;
+  for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
+  return text;
+}
+
+}  // namespace
+
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+                 std::vector<data::Field> fields, TrainerOptions options)
+    : comm_(comm.duplicate()),
+      world_(comm.rank(), comm.size(), options.shards),
+      fields_(std::move(fields)),
+      options_(agreed(comm_, std::move(options), fields_, model)),
+      memory_(comm_, domains(module), options_.parallel.share_weights),
+      collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
+      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)),
+      heartbeat_(options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_) {
+  comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
+  std::size_t doubles = 0;
+  std::string operations;
+  comm::collectively(comm_, [&] {
+    Plan& nominal = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
+    operations = nominal.operations();
+    counts_ = nominal.counts();
+    statistics_ = nominal.statistics();
+    plans_are_collective_ = nominal.is_collective();
+    check(
+        !plans_are_collective_ || world_.tree.leaves() == world_.size, kPlace,
+        "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
+        "run one after the other: expected as many shards as ranks, or none",
+        options_.shards, world_.size);
+    check_batch(options_.global_batch);
+    for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
+    updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
+  });
+  comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
+  comm::check_same(comm_, "the model's operations", operations);
+  if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
+  engine_ = std::make_unique<GradientEngine>(
+      comm_, world_, memory_, model_.parameters(), *updater_,
+      EngineOptions{.statistics = doubles,
+                    .counts = counts_.size(),
+                    .clip_norm = options_.clip_norm,
+                    .shard_optimizer = options_.parallel.shard_optimizer,
+                    .thread = drives_by_thread(),
+                    .late_updates = options_.parallel.late_updates,
+                    .local_steps = options_.parallel.local_steps,
+                    .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()},
+                    .heartbeat = &heartbeat_,
+                    .guards = options_.guards.engine()});
+  if (world_.size > 1 && !options_.parallel.hook)
+    check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
+  const auto meanwhile = [this] {
+    heartbeat_.wait();
+    engine_->progress();
+  };
+  if (collective_) collective_->while_waiting(meanwhile);
+  const std::size_t width = kFirstCount + counts_.size();
+  evaluation_ = std::make_unique<MessageControl>(comm_, world_, ControlSize{width, kControlWords});
+  evaluation_->while_waiting(meanwhile);
+  // Once now: MPI takes memory at the first messages, which then is seen before a forecast is made.
+  add_up(std::vector(static_cast<std::size_t>(world_.my_leaves().size()), std::vector<double>(width)));
+  broadcast_weights();
+}
+
+// Other ranks may be in a step: they learn that this one makes none before it waits for them.
+Trainer::~Trainer() { engine_->leave(); }
+
+void Trainer::check_batch(std::int64_t samples) const {
+  const BatchParts parts{.leaves = world_.tree.leaves(), .accumulate = options_.accumulate};
+  if (const std::string wrong = single_value_norm(statistics_, parts, samples); !wrong.empty())
+    throw comm::AgreedError(wrong);
+}
+
+// What is to be known before memory is laid out.
+Domains Trainer::domains(const nn::Module& module) {
+  const DomainChoice choice = choose_domains(comm_, module, options_, world_);
+  path_reason_ = choice.reason;
+  if (options_.bucket_bytes == 0) options_.bucket_bytes = choose_bucket_bytes(comm_, choice.domains);
+  return choice.domains;
+}
+
+// Auto begins without, and tries the thread where there are messages to move.
+bool Trainer::drives_by_thread() {
+  using Overlap = ParallelOptions::Overlap;
+  const Overlap wanted = options_.parallel.overlap;
+  const bool able = comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple;
+  check(wanted != Overlap::Thread || able, "overlap",
+        "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
+        comm::name_of(comm::Environment::current_thread_level()));
+  if (wanted == Overlap::Auto && able && memory_.domains().count() > 1) trial_ = std::make_unique<OverlapTrial>();
+  return wanted == Overlap::Thread && world_.size > 1;
+}
+
+std::string Trainer::describe_parallel() const {
+  std::int64_t largest = 0;
+  const auto& buckets = model_.parameters().buckets();
+  for (const Bucket& b : buckets) largest = std::max(largest, b.elements);
+  const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
+  std::string text = path_reason_;
+  if (world_.size == 1) return text;
+  text +=
+      fmt::format("; {} bucket{} of up to {:.1f} MiB", buckets.size(), buckets.size() == 1 ? "" : "s", bytes / 1048576);
+  text += memory_.shares() ? "; weights once per node, each rank updates a part" : "; each rank has its own weights";
+  if (options_.parallel.shard_optimizer && memory_.domains().count() > 1) text += "; optimizer state once per job";
+  if (options_.parallel.wire != Wire::Exact)
+    text += options_.parallel.wire == Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
+  if (memory_.domains().count() > 1) {
+    text += trial_                           ? "; driven as the first steps show"
+            : engine_->is_driven_by_thread() ? "; driven by a thread"
+                                             : "; driven between the plan's steps";
+  }
+  return text;
+}
+
+CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) {
+  CompileOptions compile = options_.compile;
+  compile.fold = false;
+  compile.synchronisation.collective = collective_;
+  if (!options_.autotune) return compile;
+  const auto compile_with = [&](const KernelChooser& choose) {
+    CompileOptions measuring = compile;
+    measuring.choose = choose;
+    CompiledModel(module.named_parameters(), model, store_options(options_, world_, nullptr), measuring)
+        .plan(Mode::Train, types_of(nominal_samples(options_, world_)));
+  };
+  const Autotuned tuned = autotune(comm_, options_.autotune_cache, compile_with);
+  compile.choose = tuned.choose;
+  choices_ = tuned.hash;
+  return compile;
+}
+
+data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
+  return data::DistributedSampler(
+      {.size = dataset.size(),
+       .global_batch = options.global_batch > 0 ? options.global_batch : options_.global_batch,
+       .leaves = world_.tree.leaves(),
+       .my_leaves = world_.my_leaves(),
+       .seed = options_.seed,
+       .shuffle = options.shuffle,
+       .remainder = options.remainder});
+}
+
+}  // namespace lockstep::train
