@@ -17,13 +17,13 @@ class Rig {
  public:
   Rig(const Domains& domains, const WorldLayout& where)
       : comm_(world().duplicate()), transport_(comm_), memory_(comm_, domains, true) {
-    const std::size_t row = Board::bytes(ControlBlock::kFlags), bytes = ControlBlock::bytes(where, kSize);
+    const std::size_t row = SharedFlags::bytes(ControlBlock::kFlags), bytes = ControlBlock::bytes(where, kSize);
     const auto all = memory_.segments(memory_.own(row + bytes));
-    board_ = std::make_unique<Board>(all, domains.local_rank());
-    block_ = std::make_unique<ControlBlock>(transport_, *board_, all[0].subspan(row, bytes), domains, where, kSize);
+    flags_ = std::make_unique<SharedFlags>(all, domains.local_rank());
+    block_ = std::make_unique<ControlBlock>(transport_, *flags_, all[0].subspan(row, bytes), domains, where, kSize);
   }
   ControlBlock& block() { return *block_; }
-  Board& board() { return *board_; }
+  SharedFlags& flags() { return *flags_; }
   void finish() {
     drive([this] { return block_->progress(); }, [this] { return block_->complete(); });
     block_->total();
@@ -33,7 +33,7 @@ class Rig {
   comm::Communicator comm_;
   CommTransport transport_;
   NodeMemory memory_;
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<ControlBlock> block_;
 };
 
@@ -118,10 +118,10 @@ TEST(MessageControl, EndsWhenAPeerIsKnownToHaveFailed) {
   const comm::Communicator comm = comm::Communicator::world();
   const Domains domains = one_domain().domains;
   NodeMemory memory(comm, domains, true);
-  Board board(memory.segments(memory.own(Board::bytes(1))), domains.local_rank());
+  SharedFlags flags(memory.segments(memory.own(SharedFlags::bytes(1))), domains.local_rank());
   MessageControl control(comm, layout(0), kSize);
-  control.while_waiting([&] { board.check_alive(); });
-  if (world().rank() == world().size() - 1) board.fail();
+  control.while_waiting([&] { flags.check_alive(); });
+  if (world().rank() == world().size() - 1) flags.fail();
   bool ended = false;
   error_of_unfinished(control, [&] {
     try {
@@ -139,7 +139,7 @@ TEST(ControlBlock, RefusesTooLittleMemory) {
   const comm::Communicator comm = world().duplicate();
   CommTransport transport(comm);
   EXPECT_NE(error_of([&] {
-              ControlBlock(transport, rig.board(), {}, one_domain().domains, layout(0), kSize);
+              ControlBlock(transport, rig.flags(), {}, one_domain().domains, layout(0), kSize);
             }).find("0 bytes of memory, expected"),
             std::string::npos);
 }

@@ -35,8 +35,8 @@ class Rig {
         plans_(std::move(plans)) {
     for (int r = 0; r < where.size; ++r)
       slots_ = std::max(slots_, where.tree.slots_needed(where.leaves_of(r)));  // alike, so that each finds the others'
-    const int flags = BucketReducer::flags_for(static_cast<int>(plans_.size()));
-    std::size_t bytes = whole_lines(Board::bytes(flags)), value_bytes = 0;
+    const int flag_count = BucketReducer::flags_for(static_cast<int>(plans_.size()));
+    std::size_t bytes = whole_lines(SharedFlags::bytes(flag_count)), value_bytes = 0;
     for (const Plan& p : plans_) {
       offsets_.push_back(bytes);
       bytes += static_cast<std::size_t>(slots_) * bytes_of(p);
@@ -45,8 +45,8 @@ class Rig {
     }
     segments_ = memory_.segments(memory_.own(bytes));
     values_ = memory_.common(value_bytes);
-    board_ = std::make_unique<Board>(segments_, domains.local_rank());
-    reducer_ = std::make_unique<BucketReducer>(transport_, *board_, domains, where, options);
+    flags_ = std::make_unique<SharedFlags>(segments_, domains.local_rank());
+    reducer_ = std::make_unique<BucketReducer>(transport_, *flags_, domains, where, options);
     for (std::size_t b = 0; b < plans_.size(); ++b) {
       EXPECT_EQ(reducer_->add_bucket({.dtype = plans_[b].dtype,
                                       .elements = plans_[b].elements,
@@ -58,7 +58,7 @@ class Rig {
   }
 
   BucketReducer& reducer() { return *reducer_; }
-  Board& board() { return *board_; }
+  SharedFlags& flags() { return *flags_; }
   int buckets() const { return static_cast<int>(plans_.size()); }
 
   // One step; `progress` is called while waiting.
@@ -160,7 +160,7 @@ class Rig {
   std::vector<std::size_t> offsets_, value_offsets_;
   std::vector<std::span<std::byte>> segments_;
   std::span<std::byte> values_;
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<BucketReducer> reducer_;
 };
 
@@ -262,7 +262,7 @@ TEST(BucketReducer, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
   Rig rig(one_domain().domains, layout(0), {}, {{DType::F32, 5000}});
   const int last = world().size() - 1;
   if (world().rank() == last) {
-    rig.board().fail();
+    rig.flags().fail();
   } else {
     const std::string error = error_of([&] { rig.run_step(0, "a rank fails"); });
     EXPECT_NE(error.find(fmt::format("local rank {} of this node has failed", last)), std::string::npos) << error;

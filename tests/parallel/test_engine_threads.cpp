@@ -1,4 +1,4 @@
-// BucketReducer and ControlBlock where ranks are threads of one process: boards and slots in plain memory, messages
+// BucketReducer and ControlBlock where ranks are threads of one process: flags and slots in plain memory, messages
 // through queues. Each rank computes on one thread and drives from another, as with MPI_THREAD_MULTIPLE; built for
 // ThreadSanitizer it shows that flags alone order what they share.
 #include <gtest/gtest.h>
@@ -48,19 +48,19 @@ class PostTransport : public Transport {
  public:
   PostTransport(Post& post, int rank) : post_(post), rank_(rank) {}
   // Keeps nothing of the caller's: done at once.
-  Ticket send(comm::ConstBuffer data, int rank, int tag) override {
+  MessageHandle send(comm::ConstBuffer data, int rank, int tag) override {
     post_.put({rank_, rank, tag}, data);
     return -1;
   }
   // Receives of one sender and tag come in turn, so the first that is asked after is not the first to be served unless
   // it was posted first.
-  Ticket receive(comm::Buffer data, int rank, int tag) override {
+  MessageHandle receive(comm::Buffer data, int rank, int tag) override {
     pending_.emplace(next_, Pending{{rank, rank_, tag}, data});
     return next_++;
   }
-  bool done(Ticket ticket) override {
-    if (ticket < 0) return true;
-    const auto found = pending_.find(ticket);
+  bool done(MessageHandle handle) override {
+    if (handle < 0) return true;
+    const auto found = pending_.find(handle);
     for (auto p = pending_.begin(); p != found; ++p)
       if (p->second.key == found->second.key) return false;
     if (!post_.take(found->second.key, found->second.data)) return false;
@@ -75,8 +75,8 @@ class PostTransport : public Transport {
   };
   Post& post_;
   int rank_;
-  Ticket next_ = 0;
-  std::map<Ticket, Pending> pending_;
+  MessageHandle next_ = 0;
+  std::map<MessageHandle, Pending> pending_;
 };
 
 constexpr int kRanks = 4;
@@ -101,7 +101,7 @@ struct Job {
   explicit Job(const Case& c) : setup(c) {
     for (int r = 0; r < kRanks; ++r) {
       const WorldLayout where(r, kRanks, c.shards);
-      for (auto* boards : {&reducer_rows, &control_rows}) boards->push_back(allocate_aligned(kRowBytes));
+      for (auto* flags : {&reducer_rows, &control_rows}) flags->push_back(allocate_aligned(kRowBytes));
       blocks.push_back(allocate_aligned(ControlBlock::bytes(where, kControl)));
       auto& of_rank = slots.emplace_back();
       for (const std::int64_t n : kSizes) {
@@ -138,10 +138,10 @@ class Rank {
         domains_(domains_of(job.setup, rank)),
         gradient_transport_(job.gradients, rank),
         control_transport_(job.control, rank),
-        gradient_board_(rows(job.reducer_rows), domains_.local_rank()),
-        control_board_(rows(job.control_rows), domains_.local_rank()),
-        reducer_(gradient_transport_, gradient_board_, domains_, where_, {.threads = false, .piece_bytes = 4096}),
-        control_(control_transport_, control_board_, {job.blocks[first()].get(), ControlBlock::bytes(where_, kControl)},
+        gradient_flags_(rows(job.reducer_rows), domains_.local_rank()),
+        control_flags_(rows(job.control_rows), domains_.local_rank()),
+        reducer_(gradient_transport_, gradient_flags_, domains_, where_, {.threads = false, .piece_bytes = 4096}),
+        control_(control_transport_, control_flags_, {job.blocks[first()].get(), ControlBlock::bytes(where_, kControl)},
                  domains_, where_, kControl) {
     for (std::size_t b = 0; b < kSizes.size(); ++b) {
       BucketMemory memory{.dtype = DType::F32, .elements = kSizes[b], .slots = {}, .everywhere = job.setup.everywhere};
@@ -253,7 +253,7 @@ class Rank {
   WorldLayout where_;
   Domains domains_;
   PostTransport gradient_transport_, control_transport_;
-  Board gradient_board_, control_board_;
+  SharedFlags gradient_flags_, control_flags_;
   BucketReducer reducer_;
   ControlBlock control_;
 };

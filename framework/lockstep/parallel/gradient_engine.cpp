@@ -24,8 +24,8 @@ double seconds_since(Trace::Clock::time_point begin) {
 }  // namespace
 
 void GradientEngine::fail() {
-  gradient_board_->fail();
-  control_board_->fail();
+  gradient_flags_->fail();
+  control_flags_->fail();
   memory_.fail();
 }
 
@@ -111,7 +111,7 @@ void GradientEngine::poll() {
 }
 
 void GradientEngine::progress() {
-  gradient_board_->check_alive();
+  gradient_flags_->check_alive();
   check_nobody_left();
   advance();
 }

@@ -246,7 +246,7 @@ class GradientEngine : public PlanHooks {
   std::vector<std::span<double>> statistics_;    // by slot
   std::span<double> squares_;                    // by block of all buckets
   std::span<std::byte> squares_memory_;          // of all slots
-  std::unique_ptr<Board> gradient_board_, control_board_;
+  std::unique_ptr<SharedFlags> gradient_flags_, control_flags_;
   std::unique_ptr<BucketReducer> reducer_;
   std::unique_ptr<ControlBlock> control_;
   CommTransport gradient_transport_, control_transport_;  // go before what they receive into

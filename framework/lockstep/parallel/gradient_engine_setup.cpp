@@ -19,13 +19,13 @@ std::size_t blocks_of(std::int64_t elements) {
 // Where things lie in the memory that a rank shows to its domain. Parts that all ranks have alike come first, so that
 // each finds the others' parts.
 struct GradientEngine::Placement {
-  std::size_t gradient_board = 0, control_board, control, statistics, squares, bytes;
+  std::size_t gradient_flags = 0, control_flags, control, statistics, squares, bytes;
 
   Placement(const WorldLayout& world, int rank, const ControlSize& control_size, int buckets,
             std::size_t statistic_bytes, std::size_t square_bytes) {
     const auto slots = static_cast<std::size_t>(world.tree.slots_needed(world.leaves_of(rank)));
-    control_board = whole_lines(Board::bytes(BucketReducer::flags_for(buckets)));
-    control = control_board + whole_lines(Board::bytes(ControlBlock::kFlags));
+    control_flags = whole_lines(SharedFlags::bytes(BucketReducer::flags_for(buckets)));
+    control = control_flags + whole_lines(SharedFlags::bytes(ControlBlock::kFlags));
     statistics = control + whole_lines(ControlBlock::bytes(world, control_size));
     squares = statistics + slots * whole_lines(statistic_bytes);
     bytes = squares + slots * whole_lines(square_bytes);
@@ -101,12 +101,12 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
 void GradientEngine::make_channels(const Shown& shown, const ControlSize& size) {
   const Domains& domains = memory_.domains();
   const Placement& mine = shown.placements[static_cast<std::size_t>(domains.local_rank())];
-  gradient_board_ = std::make_unique<Board>(shown.from(mine.gradient_board), domains.local_rank());
-  control_board_ = std::make_unique<Board>(shown.from(mine.control_board), domains.local_rank());
+  gradient_flags_ = std::make_unique<SharedFlags>(shown.from(mine.gradient_flags), domains.local_rank());
+  control_flags_ = std::make_unique<SharedFlags>(shown.from(mine.control_flags), domains.local_rank());
   const std::span<std::byte> blocks = shown.segments[0].subspan(mine.control, ControlBlock::bytes(world_, size));
-  control_ = std::make_unique<ControlBlock>(control_transport_, *control_board_, blocks, domains, world_, size);
+  control_ = std::make_unique<ControlBlock>(control_transport_, *control_flags_, blocks, domains, world_, size);
   reducer_ =
-      std::make_unique<BucketReducer>(gradient_transport_, *gradient_board_, domains, world_, options_.reduction);
+      std::make_unique<BucketReducer>(gradient_transport_, *gradient_flags_, domains, world_, options_.reduction);
 }
 
 // A bucket of the f64 slots that every rank has at `part`, of so many bytes each.
@@ -157,8 +157,8 @@ void GradientEngine::leave() {
     failing = true;
     log()->error("[gradients] the last update is not complete: {}", error.what());
   }
-  gradient_board_->leave(world_.rank, made_, failing);
-  control_board_->leave(world_.rank, made_, failing);
+  gradient_flags_->leave(world_.rank, made_, failing);
+  control_flags_->leave(world_.rank, made_, failing);
   memory_.leave(made_, failing);
 }
 

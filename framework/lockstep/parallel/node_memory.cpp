@@ -25,8 +25,8 @@ NodeMemory::NodeMemory(const comm::Communicator& comm, Domains domains, bool sha
       leaders_(comm.split(domains_.local_rank() == 0 ? 0 : 1, comm.rank())),
       share_(share && domains_.slices() > 1) {
   if (domains_.slices() == 1) return;
-  const auto rows = segments(own(Board::bytes(kFlags)));
-  if (domains_.local_size() > 1) board_ = std::make_unique<Board>(rows, domains_.local_rank());
+  const auto rows = segments(own(SharedFlags::bytes(kFlags)));
+  if (domains_.local_size() > 1) flags_ = std::make_unique<SharedFlags>(rows, domains_.local_rank());
 }
 
 NodeMemory::~NodeMemory() {
@@ -68,24 +68,24 @@ void NodeMemory::broadcast_common(std::span<std::byte> part) const {
 
 // The flags tell who never comes; MPI goes on with messages meanwhile, for which other ranks may wait.
 void NodeMemory::fence() {
-  if (!board_) return;
+  if (!flags_) return;
   comm::Request all = local_.ibarrier();  // a rank that cannot begin it has not come
-  board_->raise(kFenced, ++fences_);
+  flags_->raise(kFenced, ++fences_);
   std::optional<std::chrono::steady_clock::time_point> here;  // since when all have come
   for (Backoff wait; !all.test(); wait.pause()) {
-    if (!board_->all_reached(kFenced, fences_)) continue;
+    if (!flags_->all_reached(kFenced, fences_)) continue;
     const auto now = std::chrono::steady_clock::now();
     if (!here) here = now;
-    if (now - *here > kLastMessage) board_->check_alive();
+    if (now - *here > kLastMessage) flags_->check_alive();
   }
 }
 
 void NodeMemory::fail() {
-  if (board_) board_->fail();
+  if (flags_) flags_->fail();
 }
 
 void NodeMemory::leave(std::int64_t updates, bool failing) {
-  if (board_) board_->leave(domains_.rank, updates, failing);
+  if (flags_) flags_->leave(domains_.rank, updates, failing);
 }
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/comm/shared_window.h"
-#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/tree/domains.h"
 #include "lockstep/plan/parameter_memory.h"
 
@@ -34,12 +34,12 @@ class NodeMemory : public ParameterMemory {
   // Until all ranks of the domain are here: what one of them wrote into common memory is then seen by all. Throws
   // PeerError if a rank that has not come has failed, Error if it has left.
   void fence();
-  // For the other ranks of the domain: see Board.
+  // For the other ranks of the domain: see SharedFlags.
   void fail();
   void leave(std::int64_t updates, bool failing);
-  bool somebody_left() const { return board_ && board_->somebody_left(); }
+  bool somebody_left() const { return flags_ && flags_->somebody_left(); }
   void check_nobody_left() const {
-    if (board_) board_->check_nobody_left();
+    if (flags_) flags_->check_nobody_left();
   }
 
  private:
@@ -51,7 +51,7 @@ class NodeMemory : public ParameterMemory {
   comm::Communicator leaders_;  // those who fill common memory; of the others, the others
   bool share_;
   std::deque<comm::SharedWindow> windows_;
-  std::unique_ptr<Board> board_;  // null for a rank alone
+  std::unique_ptr<SharedFlags> flags_;  // null for a rank alone
   std::uint32_t fences_ = 0;
   std::vector<AlignedBuffer> private_;  // of common(), where nothing is shared
 };

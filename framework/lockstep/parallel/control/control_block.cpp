@@ -25,10 +25,10 @@ std::size_t ControlBlock::bytes(const WorldLayout& world, const ControlSize& siz
   return 2 * words_of_all(world, size) * sizeof(std::uint64_t);
 }
 
-ControlBlock::ControlBlock(Transport& transport, Board& board, std::span<std::byte> blocks, const Domains& domains,
-                           const WorldLayout& world, const ControlSize& size)
+ControlBlock::ControlBlock(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks,
+                           const Domains& domains, const WorldLayout& world, const ControlSize& size)
     : transport_(transport),
-      board_(board),
+      flags_(flags),
       domains_(domains),
       walk_(world),
       rank_(world.rank),
@@ -97,26 +97,26 @@ void ControlBlock::post() {
   for (std::size_t i = counts_.words; i < mine.size(); ++i) {
     mine[i] = std::bit_cast<std::uint64_t>(slots_[i - counts_.words]);
   }
-  board_.raise(kPosted, step_);
+  flags_.raise(kPosted, step_);
 }
 
 bool ControlBlock::progress() {
   if (domains_.local_rank() != 0) return false;
   if (!exchanging_) {
-    if (!board_.all_reached(kPosted, driven_)) return false;
+    if (!flags_.all_reached(kPosted, driven_)) return false;
     exchanging_ = true;
     for (int step = 1; step < domains_.count(); ++step) {
       const int domain = (domains_.mine() + step) % domains_.count();
-      tickets_.push_back(transport_.receive(blocks_of(domain, driven_), domains_.of(domain)[0], kTag));
+      handles_.push_back(transport_.receive(blocks_of(domain, driven_), domains_.of(domain)[0], kTag));
     }
     for (int step = 1; step < domains_.count(); ++step) {
       const int domain = (domains_.mine() + step) % domains_.count();
-      tickets_.push_back(transport_.send(blocks_of(domains_.mine(), driven_), domains_.of(domain)[0], kTag));
+      handles_.push_back(transport_.send(blocks_of(domains_.mine(), driven_), domains_.of(domain)[0], kTag));
     }
   }
-  if (!transport_.all_done(tickets_)) return false;
+  if (!transport_.all_done(handles_)) return false;
   exchanging_ = false;
-  board_.raise(kComplete, driven_++);
+  flags_.raise(kComplete, driven_++);
   return true;
 }
 
@@ -146,16 +146,16 @@ void ControlBlock::check_same(std::size_t i, std::string_view meaning) const {
 
 MessageControl::MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size)
     : comm_(comm.duplicate()),
-      flags_(Board::bytes(ControlBlock::kFlags) + kAlignment),
+      flag_memory_(SharedFlags::bytes(ControlBlock::kFlags) + kAlignment),
       blocks_(std::make_shared<std::vector<std::byte>>(ControlBlock::bytes(world, size))),
       transport_(comm_) {
   transport_.keep(blocks_);
-  void* row = flags_.data();
-  std::size_t room = flags_.size();
-  std::align(kAlignment, Board::bytes(ControlBlock::kFlags), row, room);
+  void* row = flag_memory_.data();
+  std::size_t room = flag_memory_.size();
+  std::align(kAlignment, SharedFlags::bytes(ControlBlock::kFlags), row, room);
   const std::array<std::span<std::byte>, 1> rows{std::span(static_cast<std::byte*>(row), room)};
-  board_ = std::make_unique<Board>(rows, 0);
-  block_ = std::make_unique<ControlBlock>(transport_, *board_, *blocks_, Domains::single_ranks(world.rank, world.size),
+  flags_ = std::make_unique<SharedFlags>(rows, 0);
+  block_ = std::make_unique<ControlBlock>(transport_, *flags_, *blocks_, Domains::single_ranks(world.rank, world.size),
                                           world, size);
 }
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/transport.h"
 #include "lockstep/parallel/tree/domains.h"
 #include "lockstep/parallel/tree/world_layout.h"
@@ -28,8 +28,8 @@ class ControlBlock {
   // Of the domain's first rank: memory for the blocks of all ranks, seen by all ranks of the domain.
   static std::size_t bytes(const WorldLayout& world, const ControlSize& size);
 
-  // `transport`, `board` (of kFlags flags) and `blocks` (zero at first) outlive the block and serve nothing else.
-  ControlBlock(Transport& transport, Board& board, std::span<std::byte> blocks, const Domains& domains,
+  // `transport`, `flags` (of kFlags) and `blocks` (zero at first) outlive the block and serve nothing else.
+  ControlBlock(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
                const WorldLayout& world, const ControlSize& size);
 
   // --- of the thread that computes
@@ -37,7 +37,7 @@ class ControlBlock {
   std::span<double> leaf();  // the current leaf's sums, zero at first
   void end_leaf();           // they are complete; after the last leaf the block leaves for the other ranks
   std::span<std::uint64_t> words() { return my_words_; }  // before the last end_leaf()
-  bool complete() const { return board_.reached(0, kComplete, step_); }
+  bool complete() const { return flags_.reached(0, kComplete, step_); }
   void total();  // once complete, before what follows
   std::span<const double> sums() const { return totals_; }
   std::uint64_t word(int rank, std::size_t i) const;
@@ -57,7 +57,7 @@ class ControlBlock {
   void post();
 
   Transport& transport_;
-  Board& board_;
+  SharedFlags& flags_;
   Domains domains_;
   LeafWalk walk_;
   int rank_, size_;
@@ -73,7 +73,7 @@ class ControlBlock {
   std::uint32_t step_ = 0;    // of the thread that computes
   std::uint32_t driven_ = 1;  // of the thread that drives
   bool exchanging_ = false;
-  std::vector<Transport::Ticket> tickets_;
+  std::vector<Transport::MessageHandle> handles_;
 };
 
 // A control block by itself, over messages alone: for what is added up outside training steps. Collective.
@@ -88,11 +88,11 @@ class MessageControl {
 
  private:
   comm::Communicator comm_;
-  std::vector<std::byte> flags_;
+  std::vector<std::byte> flag_memory_;
   std::shared_ptr<std::vector<std::byte>> blocks_;  // that messages lie in
   CommTransport transport_;
   std::function<void()> work_ = [] {};
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<ControlBlock> block_;
 };
 

@@ -37,8 +37,8 @@ Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& opt
 
 // Ranks that make more calls do not wait for this one.
 Allreduce::~Allreduce() {
-  if (board_ && comm::Environment::active())
-    board_->leave(comm_.rank(), calls_made_, std::uncaught_exceptions() > 0 || comm_.poisoned());
+  if (flags_ && comm::Environment::active())
+    flags_->leave(comm_.rank(), calls_made_, std::uncaught_exceptions() > 0 || comm_.poisoned());
 }
 
 void Allreduce::choose(const AllreduceOptions& options) {
@@ -68,10 +68,10 @@ void Allreduce::make_windows(std::int64_t chunk_bytes) {
   memory_ = std::make_unique<NodeMemory>(comm_, domains_, false);
   transport_ = std::make_unique<CommTransport>(comm_);
   staging_ = memory_->segments(memory_->own(static_cast<std::size_t>(kSlots * chunk_bytes_)));
-  const auto flags = memory_->segments(memory_->own(Board::bytes(kFlags)));
+  const auto rows = memory_->segments(memory_->own(SharedFlags::bytes(kFlags)));
   const auto calls = memory_->segments(memory_->own(ReduceCalls::bytes()));
-  board_ = std::make_unique<Board>(flags, local_rank_, "call");
-  calls_ = std::make_unique<ReduceCalls>(*transport_, *board_, calls, domains_, *tree_);
+  flags_ = std::make_unique<SharedFlags>(rows, local_rank_, "call");
+  calls_ = std::make_unique<ReduceCalls>(*transport_, *flags_, calls, domains_, *tree_);
   for (int s = 0; s < domains_.slices(); ++s) {
     if (drives(s)) slices_.push_back(s);
   }
@@ -91,7 +91,7 @@ std::span<std::byte> Allreduce::allocate(std::size_t bytes) {
     std::memset(buffer.get(), 0, bytes);
     return {buffer.get(), bytes};
   }
-  board_->check_nobody_left();  // own() is collective, and a rank that has left does not take part
+  flags_->check_nobody_left();  // own() is collective, and a rank that has left does not take part
   const std::span<std::byte> mine = memory_->own(bytes);
   allocations_.push_back(memory_->segments(mine));
   return mine;
@@ -169,7 +169,7 @@ void Allreduce::allreduce(comm::ConstBuffer in, comm::Buffer out, comm::ReduceOp
 // Messages of the call may lie in the caller's memory, which is gone when the caller has the error.
 void Allreduce::give_up() {
   failed_ = true;
-  board_->fail();
+  flags_->fail();
   transport_.reset();  // nothing drives it any more
   if (comm_.has_abandoned())
     log()->error("[allreduce] rank {}: MPI may go on reading and writing the memory of the call that failed: {}",
@@ -188,8 +188,8 @@ void Allreduce::reduce_in_place(const comm::ConstBuffer& in, const comm::Buffer&
   }
   tree_reduce({.element = in.element, .op = op, .merges = tree_->sums[0].merges, .threads = threads_}, operands_,
               slice.size(), outs_);
-  board_->raise(kFinished, ++direct_);
-  for (Backoff wait; !board_->all_reached(kFinished, direct_);) wait.pause();
+  flags_->raise(kFinished, ++direct_);
+  for (Backoff wait; !flags_->all_reached(kFinished, direct_);) wait.pause();
 }
 
 void Allreduce::run(Pass& pass) {
@@ -216,7 +216,7 @@ std::byte* Allreduce::staging(int local_rank, std::int64_t index) const {
 // Where others read this rank's input; what it reduces itself it reads from `in`. A slot is free once all ranks have
 // copied what it held.
 bool Allreduce::fill(Pass& pass) {
-  if (pass.filled == pass.chunks || !board_->all_reached(kCopied, flag_value(pass.filled + 1 - kSlots))) return false;
+  if (pass.filled == pass.chunks || !flags_->all_reached(kCopied, flag_value(pass.filled + 1 - kSlots))) return false;
   const std::int64_t index = pass.filled++;
   for (int s = 0; !pass.direct && domains_.local_size() > 1 && s < domains_.slices(); ++s) {
     const Range chunk = pass.range(index), slice = slice_of(chunk, s);
@@ -225,12 +225,12 @@ bool Allreduce::fill(Pass& pass) {
     std::memcpy(staging(local_rank_, index) + (slice.begin - chunk.begin) * size_of(pass.in.element), from.data,
                 static_cast<std::size_t>(from.bytes()));
   }
-  board_->raise(kFilled, flag_value(pass.filled));
+  flags_->raise(kFilled, flag_value(pass.filled));
   return true;
 }
 
 bool Allreduce::reduce(Pass& pass) {
-  if (pass.begun == pass.filled || !board_->all_reached(kFilled, flag_value(pass.begun + 1))) return false;
+  if (pass.begun == pass.filled || !flags_->all_reached(kFilled, flag_value(pass.begun + 1))) return false;
   const std::int64_t index = pass.begun++;
   for (const int slice : slices_) {
     if (domains_.count() == 1) {
@@ -239,7 +239,7 @@ bool Allreduce::reduce(Pass& pass) {
       start_exchange(pass, index, slice);
     }
   }
-  if (domains_.count() == 1) board_->raise(kReduced, flag_value(++pass.reduced));
+  if (domains_.count() == 1) flags_->raise(kReduced, flag_value(++pass.reduced));
   return true;
 }
 
@@ -301,14 +301,14 @@ bool Allreduce::exchange(Pass& pass) {
     bool done = true;
     for (Lane& lane : lanes_[static_cast<std::size_t>(index % kSlots)]) done = lane.exchange.done() && done;
     if (!done || index != pass.reduced) continue;
-    board_->raise(kReduced, flag_value(++pass.reduced));
+    flags_->raise(kReduced, flag_value(++pass.reduced));
     moved = true;
   }
   return moved;
 }
 
 bool Allreduce::copy_out(Pass& pass) {
-  if (pass.copied == pass.begun || !board_->all_reached(kReduced, flag_value(pass.copied + 1))) return false;
+  if (pass.copied == pass.begun || !flags_->all_reached(kReduced, flag_value(pass.copied + 1))) return false;
   const std::int64_t index = pass.copied++;
   const Range chunk = pass.range(index);
   for (int s = 0; domains_.local_size() > 1 && s < domains_.slices(); ++s) {
@@ -319,7 +319,7 @@ bool Allreduce::copy_out(Pass& pass) {
     std::memcpy(into.data, staging(driver, index) + (slice.begin - chunk.begin) * size_of(pass.out.element),
                 static_cast<std::size_t>(into.bytes()));
   }
-  board_->raise(kCopied, flag_value(pass.copied));
+  flags_->raise(kCopied, flag_value(pass.copied));
   return true;
 }
 

@@ -96,7 +96,7 @@ class Allreduce {
   std::unique_ptr<NodeMemory> memory_;
   std::unique_ptr<DomainTree> tree_;
   std::unique_ptr<CommTransport> transport_;
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<ReduceCalls> calls_;
   std::vector<std::vector<std::span<std::byte>>> allocations_;  // of allocate(), each by local rank
   std::vector<AlignedBuffer> private_;                          // of allocate() where no memory is shared

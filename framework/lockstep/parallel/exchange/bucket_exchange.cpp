@@ -67,14 +67,14 @@ comm::ConstBuffer BucketReducer::message(Lane& lane, const void* data, std::int6
 
 void BucketReducer::send(Lane& lane, comm::ConstBuffer message, int domain) {
   sent_ += message.bytes();
-  lane.tickets.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
+  lane.handles.push_back(transport_.send(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
 
 void BucketReducer::receive(Lane& lane, void* data, std::int64_t count, int domain) {
   const Bucket& b = at(lane.piece->bucket);
   comm::Buffer message{data, count, b.memory.dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32};
   if (narrow(b)) message = {data, 2 * count, comm::Element::U8};
-  lane.tickets.push_back(
+  lane.handles.push_back(
       transport_.receive(message, domains_.driver(domain, lane.piece->slice_number), lane.piece->tag));
 }
 

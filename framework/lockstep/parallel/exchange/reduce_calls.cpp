@@ -18,9 +18,9 @@ void wait_until(const Condition& condition) {
 
 }  // namespace
 
-ReduceCalls::ReduceCalls(Transport& transport, Board& board, std::span<const std::span<std::byte>> memory,
+ReduceCalls::ReduceCalls(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> memory,
                          const Domains& domains, const DomainTree& tree)
-    : transport_(transport), board_(board), domains_(domains), tree_(tree), local_rank_(domains.local_rank()) {
+    : transport_(transport), flags_(flags), domains_(domains), tree_(tree), local_rank_(domains.local_rank()) {
   for (std::span<std::byte> m : memory) memory_.push_back(m.data());
   messages_->headers.resize(static_cast<std::size_t>(domains.count()));
   if (domains.count() > 1 && local_rank_ == 0)
@@ -43,19 +43,19 @@ void ReduceCalls::meet(const ReduceCall& mine, const void* in, void* out) {
   post(local_rank_).call = mine;
   const bool with_data = mine.error[0] == 0 && mine.bytes() <= kInline && mine.count > 0;
   if (with_data) std::memcpy(post(local_rank_).data.data(), in, static_cast<std::size_t>(mine.bytes()));
-  board_.raise(kPosted, number_);
+  flags_.raise(kPosted, number_);
   if (domains_.count() == 1) {
-    wait_until([&] { return board_.all_reached(kPosted, number_); });
+    wait_until([&] { return flags_.all_reached(kPosted, number_); });
     if (const Verdict verdict = verdict_of_domain(); verdict.rank >= 0) refuse(verdict);
     if (with_data) reduce_domain(mine, out);
     return;
   }
   if (local_rank_ == 0) {
-    wait_until([&] { return board_.all_reached(kPosted, number_); });
+    wait_until([&] { return flags_.all_reached(kPosted, number_); });
     ask_domains(mine);
-    board_.raise(kAnswered, number_);
+    flags_.raise(kAnswered, number_);
   } else {
-    wait_until([&] { return board_.awaited(0, kAnswered, number_); });
+    wait_until([&] { return flags_.awaited(0, kAnswered, number_); });
   }
   if (answer().verdict.rank >= 0) {
     broken_ = true;
@@ -108,8 +108,8 @@ void ReduceCalls::exchange_headers(Verdict& verdict) {
   };
   for (int d = 0; d < domains_.count(); ++d) {
     if (d == domains_.mine()) continue;
-    tickets_.push_back(transport_.receive(message(d), domains_.of(d)[0], 0));
-    tickets_.push_back(transport_.send(message(domains_.mine()), domains_.of(d)[0], 0));
+    handles_.push_back(transport_.receive(message(d), domains_.of(d)[0], 0));
+    handles_.push_back(transport_.send(message(domains_.mine()), domains_.of(d)[0], 0));
   }
   drive_all();
   verdict = headers[0].verdict;
@@ -132,7 +132,7 @@ void ReduceCalls::exchange_data(const ReduceCall& call, void* out) {
     const DomainTree::Open& open = tree_.order[i];
     const comm::Buffer sum(open_sum(i), call.count, call.element);
     if (open.domain != domains_.mine()) {
-      tickets_.push_back(transport_.receive(sum, domains_.of(open.domain)[0], 1));
+      handles_.push_back(transport_.receive(sum, domains_.of(open.domain)[0], 1));
       continue;
     }
     const DomainTree::Sum& own = tree_.sums[static_cast<std::size_t>(open.index)];
@@ -141,7 +141,7 @@ void ReduceCalls::exchange_data(const ReduceCall& call, void* out) {
       operands_.push_back(post(tree_.operands[static_cast<std::size_t>(o)].local_rank).data.data());
     reduce(own.merges, sum.data);
     for (int d = 0; d < domains_.count(); ++d) {
-      if (d != domains_.mine()) tickets_.push_back(transport_.send(sum, domains_.of(d)[0], 1));
+      if (d != domains_.mine()) handles_.push_back(transport_.send(sum, domains_.of(d)[0], 1));
     }
   }
   drive_all();
@@ -152,8 +152,8 @@ void ReduceCalls::exchange_data(const ReduceCall& call, void* out) {
 
 void ReduceCalls::drive_all() {
   wait_until([&] {
-    board_.check_alive();
-    return transport_.all_done(tickets_);
+    flags_.check_alive();
+    return transport_.all_done(handles_);
   });
 }
 

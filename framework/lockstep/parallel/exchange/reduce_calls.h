@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/comm/agreement.h"
-#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/transport.h"
 #include "lockstep/parallel/exchange/tree_reduce.h"
 #include "lockstep/parallel/tree/domain_tree.h"
@@ -41,9 +41,9 @@ class ReduceCalls {
   static constexpr int kFlags = 2, kTags = 2;                                   // its tags are 0 and 1
   static std::size_t bytes() { return sizeof(Post) * 2 + sizeof(Answer) * 2; }  // of memory, per rank
 
-  // What it refers to outlives it; `memory` by local rank, zero at first. Flags [0, kFlags) of the board are its own.
-  ReduceCalls(Transport& transport, Board& board, std::span<const std::span<std::byte>> memory, const Domains& domains,
-              const DomainTree& tree);
+  // What it refers to outlives it; `memory` by local rank, zero at first. Flags [0, kFlags) of `flags` are its own.
+  ReduceCalls(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> memory,
+              const Domains& domains, const DomainTree& tree);
 
   // Until all ranks have called. Of a call of up to kInline bytes `in` is reduced into `out`, which may be `in`; of a
   // longer one nothing is touched.
@@ -83,7 +83,7 @@ class ReduceCalls {
   void drive_all();
 
   Transport& transport_;
-  Board& board_;
+  SharedFlags& flags_;
   std::vector<std::byte*> memory_;  // by local rank
   const Domains& domains_;
   const DomainTree& tree_;
@@ -96,7 +96,7 @@ class ReduceCalls {
     std::vector<std::byte> open;  // open sums by place in the tree's order
   };
   std::shared_ptr<Messages> messages_ = std::make_shared<Messages>();
-  std::vector<Transport::Ticket> tickets_;
+  std::vector<Transport::MessageHandle> handles_;
 };
 
 }  // namespace lockstep

@@ -43,20 +43,20 @@ void SliceExchange::start(const Work& work) {
     std::byte* into = memory_.get() + i * line;
     operands_.push_back(into);
     if (mine.size() == 0) continue;
-    tickets_.push_back(transport_.receive({into, mine.size(), element_}, domains_.driver(from.domain, slice_), tag_));
+    handles_.push_back(transport_.receive({into, mine.size(), element_}, domains_.driver(from.domain, slice_), tag_));
   }
   for_each_peer([&](int domain, int driver) {
     const Range theirs = part(domain);
     if (theirs.size() == 0) return;
     for (const void* open : work.open)
-      tickets_.push_back(
+      handles_.push_back(
           transport_.send(comm::ConstBuffer(open, n_, element_).part(theirs.begin, theirs.size()), driver, tag_));
   });
 }
 
 bool SliceExchange::done() {
   if (phase_ == Phase::Idle) return true;
-  if (!transport_.all_done(tickets_)) return false;
+  if (!transport_.all_done(handles_)) return false;
   if (phase_ == Phase::Exchange) {
     gather();
     return false;
@@ -72,13 +72,13 @@ void SliceExchange::gather() {
   for_each_peer([&](int domain, int driver) {
     const Range theirs = part(domain);
     if (theirs.size() > 0)
-      tickets_.push_back(transport_.receive(whole.part(theirs.begin, theirs.size()), driver, tag_ + 1));
+      handles_.push_back(transport_.receive(whole.part(theirs.begin, theirs.size()), driver, tag_ + 1));
   });
   if (mine.size() == 0) return;
   const std::array<void*, 1> outs{whole.part(mine.begin, mine.size()).data};
   tree_reduce({.element = element_, .op = op_, .merges = tree_.to_root}, operands_, mine.size(), outs);
   for_each_peer([&](int, int driver) {
-    tickets_.push_back(transport_.send(whole.part(mine.begin, mine.size()), driver, tag_ + 1));
+    handles_.push_back(transport_.send(whole.part(mine.begin, mine.size()), driver, tag_ + 1));
   });
 }
 

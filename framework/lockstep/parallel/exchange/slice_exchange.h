@@ -53,7 +53,7 @@ class SliceExchange {
   std::shared_ptr<std::byte[]> memory_;  // others' open sums of my part
   std::size_t capacity_ = 0;
   std::vector<const void*> operands_;  // by open sum of the tree
-  std::vector<Transport::Ticket> tickets_;
+  std::vector<Transport::MessageHandle> handles_;
 };
 
 }  // namespace lockstep

@@ -41,13 +41,13 @@ void TreeCollective::exchange(int level, std::size_t count) {
   const int index = comm_.rank() >> level;
   const Half here = half(level, index, comm_.size()), there = half(level, index ^ 1, comm_.size());
   const int place = comm_.rank() - here.first;
-  tickets_.clear();
-  tickets_.push_back(
+  handles_.clear();
+  handles_.push_back(
       transport_.receive(std::span(messages_->received).first(count), there.first + place % there.count, kTag));
   for (int i = place; i < there.count; i += here.count) {
-    tickets_.push_back(transport_.send(std::span(messages_->sent).first(count), there.first + i, kTag));
+    handles_.push_back(transport_.send(std::span(messages_->sent).first(count), there.first + i, kTag));
   }
-  for (Backoff wait; !transport_.all_done(tickets_); wait.pause()) work_();
+  for (Backoff wait; !transport_.all_done(handles_); wait.pause()) work_();
 }
 
 }  // namespace lockstep

@@ -31,7 +31,7 @@ class TreeCollective : public Collective {
   };
   std::shared_ptr<Messages> messages_ = std::make_shared<Messages>();
   CommTransport transport_;
-  std::vector<Transport::Ticket> tickets_;
+  std::vector<Transport::MessageHandle> handles_;
   std::function<void()> work_ = [] {};
 };
 

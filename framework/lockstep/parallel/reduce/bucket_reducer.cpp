@@ -49,10 +49,10 @@ double sum_of_squares(const T* values, std::int64_t n) {
 
 }  // namespace
 
-BucketReducer::BucketReducer(Transport& transport, Board& board, const Domains& domains, const WorldLayout& world,
+BucketReducer::BucketReducer(Transport& transport, SharedFlags& flags, const Domains& domains, const WorldLayout& world,
                              const ReducerOptions& options)
     : transport_(transport),
-      board_(board),
+      flags_(flags),
       domains_(domains),
       tree_(world, domains),
       options_(options),
@@ -131,7 +131,7 @@ std::vector<Range> BucketReducer::owned_by(int bucket, int rank) const {
 
 void BucketReducer::start(int bucket) {
   Bucket& b = at(bucket);
-  board_.raise(retired_flag(bucket), ++b.started);
+  flags_.raise(retired_flag(bucket), ++b.started);
 }
 
 bool BucketReducer::reduced(int bucket) const {
@@ -140,7 +140,7 @@ bool BucketReducer::reduced(int bucket) const {
   return b.summed.load(std::memory_order_acquire) == b.started;
 }
 
-void BucketReducer::release(int bucket) { board_.raise(released_flag(bucket), at(bucket).started); }
+void BucketReducer::release(int bucket) { flags_.raise(released_flag(bucket), at(bucket).started); }
 
 void BucketReducer::send_values(int bucket) { at(bucket).updated.store(at(bucket).started, std::memory_order_release); }
 
@@ -149,7 +149,7 @@ bool BucketReducer::values_arrived(int bucket) const {
 }
 
 bool BucketReducer::available(int bucket) const {
-  return board_.all_reached(released_flag(bucket), at(bucket).started);
+  return flags_.all_reached(released_flag(bucket), at(bucket).started);
 }
 
 // --- of the thread that drives
@@ -219,7 +219,7 @@ void* BucketReducer::operand(const Bucket& b, int i) const {
 
 bool BucketReducer::admit() {
   bool moved = false;
-  for (; std::cmp_less(opened_, buckets_.size()) && board_.all_reached(retired_flag(opened_), step_); ++opened_) {
+  for (; std::cmp_less(opened_, buckets_.size()) && flags_.all_reached(retired_flag(opened_), step_); ++opened_) {
     open(at(opened_));
     moved = true;
   }
@@ -256,7 +256,7 @@ const BucketReducer::Piece* BucketReducer::next_piece(bool oldest) {
 }
 
 bool BucketReducer::advance(Lane& lane) {
-  if (lane.piece == nullptr || !transport_.all_done(lane.tickets)) return false;
+  if (lane.piece == nullptr || !transport_.all_done(lane.handles)) return false;
   const bool sends_values = at(lane.piece->bucket).memory.values != nullptr;
   note(Trace::Track::Network, lane.phase == Phase::Exchange ? "exchange" : "gather", *lane.piece, lane.since);
   if (lane.phase == Phase::Exchange) {
@@ -280,7 +280,7 @@ void BucketReducer::piece_done(const Piece& piece) {
 void BucketReducer::sums_done(Bucket& b) {
   b.left = b.pieces.size();
   b.summed.store(step_, std::memory_order_release);
-  if (b.memory.everywhere) board_.raise(released_flag(b.number), step_);
+  if (b.memory.everywhere) flags_.raise(released_flag(b.number), step_);
   if (b.memory.values == nullptr) --unfinished_;
 }
 
@@ -299,14 +299,14 @@ bool BucketReducer::advance_values(Bucket& b) {
       for (int step = 1; step < domains_.count(); ++step) {
         const int domain = (domains_.mine() + step) % domains_.count();
         const int rank = domains_.driver(domain, piece.slice_number);
-        b.tickets.push_back(transport_.receive(message(domain), rank, piece.tag));
-        b.tickets.push_back(transport_.send(message(domains_.mine()), rank, piece.tag));
+        b.handles.push_back(transport_.receive(message(domain), rank, piece.tag));
+        b.handles.push_back(transport_.send(message(domains_.mine()), rank, piece.tag));
         sent_ += message(domains_.mine()).bytes();
       }
     }
     b.sending = true;
   }
-  if (!transport_.all_done(b.tickets)) return false;
+  if (!transport_.all_done(b.handles)) return false;
   b.sending = false;
   b.arrived.store(step_, std::memory_order_release);
   --unfinished_;

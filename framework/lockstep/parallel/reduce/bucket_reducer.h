@@ -17,7 +17,7 @@
 
 #include "lockstep/core/tensor.h"
 #include "lockstep/core/trace.h"
-#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/transport.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/parallel/tree/domain_tree.h"
@@ -49,8 +49,8 @@ class BucketReducer {
   static constexpr std::int64_t kBlock = 1024;
   static int flags_for(int buckets) { return 2 * buckets; }
 
-  // `transport` and `board` (of flags_for(all buckets) flags) outlive the reducer and serve nothing else.
-  BucketReducer(Transport& transport, Board& board, const Domains& domains, const WorldLayout& world,
+  // `transport` and `flags` (of flags_for(all buckets)) outlive the reducer and serve nothing else.
+  BucketReducer(Transport& transport, SharedFlags& flags, const Domains& domains, const WorldLayout& world,
                 const ReducerOptions& options);
   // Returns the bucket's number, which counts from 0. Before the first start().
   int add_bucket(BucketMemory memory);
@@ -95,15 +95,15 @@ class BucketReducer {
     int number;
     BucketMemory memory;
     std::vector<Range> owned = {}, received = {};
-    Range pieces = {};                            // of pieces_
-    std::int64_t next = 0;                        // of them, to be admitted in this step
-    std::int64_t left = 0;                        // pieces whose sums are not there, in this step
-    std::vector<Transport::Ticket> tickets = {};  // of values under way
-    bool sending = false;                         // values, or the hook is at work
-    std::uint32_t started = 0;                    // steps; of the thread that computes
-    std::atomic<std::uint32_t> summed{0};         // steps whose owned sums are there
-    std::atomic<std::uint32_t> updated{0};        // steps whose values may be sent
-    std::atomic<std::uint32_t> arrived{0};        // steps whose values have come from other domains
+    Range pieces = {};                                   // of pieces_
+    std::int64_t next = 0;                               // of them, to be admitted in this step
+    std::int64_t left = 0;                               // pieces whose sums are not there, in this step
+    std::vector<Transport::MessageHandle> handles = {};  // of values under way
+    bool sending = false;                                // values, or the hook is at work
+    std::uint32_t started = 0;                           // steps; of the thread that computes
+    std::atomic<std::uint32_t> summed{0};                // steps whose owned sums are there
+    std::atomic<std::uint32_t> updated{0};               // steps whose values may be sent
+    std::atomic<std::uint32_t> arrived{0};               // steps whose values have come from other domains
   };
   // One of `count` pieces of a slice: of each domain's part of the slice its share, so that what a domain owns is one
   // range.
@@ -118,7 +118,7 @@ class BucketReducer {
     std::shared_ptr<std::byte[]> memory;
     const Piece* piece = nullptr;
     Phase phase = Phase::Exchange;
-    std::vector<Transport::Ticket> tickets = {};
+    std::vector<Transport::MessageHandle> handles = {};
     Trace::Clock::time_point since = {};              // of the phase
     std::byte* next = nullptr;                        // memory not yet given out to this piece
     std::vector<void*> messages = {}, operands = {};  // by open sum of the tree: as it arrives, and as it is added
@@ -166,7 +166,7 @@ class BucketReducer {
   void sum(const Bucket& bucket, std::span<const TreeMerge> merges, Range range, bool root);  // of operands_
 
   Transport& transport_;
-  Board& board_;
+  SharedFlags& flags_;
   Domains domains_;
   DomainTree tree_;
   ReducerOptions options_;

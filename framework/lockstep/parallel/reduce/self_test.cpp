@@ -45,14 +45,14 @@ struct TestBucket {
   }
 };
 
-void reduce(BucketReducer& reducer, Board& board) {
+void reduce(BucketReducer& reducer, SharedFlags& flags) {
   try {
     for (int bucket : {0, 1}) reducer.start(bucket);
     for (Backoff wait; !reducer.available(0) || !reducer.available(1);) {
       if (!reducer.progress()) wait.pause();
     }
   } catch (...) {
-    board.fail();
+    flags.fail();
     throw;
   }
 }
@@ -81,11 +81,12 @@ void check_paths(const comm::Communicator& comm, const SelfTestOptions& options)
   const comm::Communicator messages = comm.duplicate();
   NodeMemory memory(comm, options.domains, false);
   CommTransport transport(messages);
-  Board board(memory.segments(memory.own(Board::bytes(BucketReducer::flags_for(2)))), options.domains.local_rank());
-  BucketReducer reducer(transport, board, options.domains, world, options.reduction);
+  SharedFlags flags(memory.segments(memory.own(SharedFlags::bytes(BucketReducer::flags_for(2)))),
+                    options.domains.local_rank());
+  BucketReducer reducer(transport, flags, options.domains, world, options.reduction);
   const TestBucket<float> singles(comm, memory, reducer, options);
   const TestBucket<double> doubles(comm, memory, reducer, options);
-  reduce(reducer, board);
+  reduce(reducer, flags);
   const std::string_view path = path_of(options.domains);
   check_sums<float>(comm, path, singles.mine, singles.expected);
   check_sums<double>(comm, path, doubles.mine, doubles.expected);

@@ -1,5 +1,5 @@
 // Flags of ranks that are rows of plain memory here.
-#include "lockstep/parallel/exchange/board.h"
+#include "lockstep/parallel/exchange/shared_flags.h"
 
 #include <gtest/gtest.h>
 
@@ -15,11 +15,11 @@ constexpr int kFlags = 2;
 class Rows {
  public:
   explicit Rows(int ranks) {
-    for (int r = 0; r < ranks; ++r) memory_.push_back(allocate_aligned(Board::bytes(kFlags)));
+    for (int r = 0; r < ranks; ++r) memory_.push_back(allocate_aligned(SharedFlags::bytes(kFlags)));
   }
-  Board of(int rank) const {
+  SharedFlags of(int rank) const {
     std::vector<std::span<std::byte>> rows;
-    for (const AlignedBuffer& m : memory_) rows.emplace_back(m.get(), Board::bytes(kFlags));
+    for (const AlignedBuffer& m : memory_) rows.emplace_back(m.get(), SharedFlags::bytes(kFlags));
     return {rows, rank};
   }
 
@@ -27,9 +27,9 @@ class Rows {
   std::vector<AlignedBuffer> memory_;
 };
 
-TEST(Board, TellsHowFarOthersAre) {
+TEST(SharedFlags, TellsHowFarOthersAre) {
   const Rows rows(2);
-  Board mine = rows.of(0), other = rows.of(1);
+  SharedFlags mine = rows.of(0), other = rows.of(1);
   EXPECT_EQ(other.value(0, 1), 0U);
   mine.raise(1, 7);
   EXPECT_EQ(other.value(0, 1), 7U);
@@ -41,26 +41,26 @@ TEST(Board, TellsHowFarOthersAre) {
   EXPECT_TRUE(mine.all_reached(1, 7));
 }
 
-TEST(Board, NumbersMayWrap) {
+TEST(SharedFlags, NumbersMayWrap) {
   const Rows rows(1);
-  Board board = rows.of(0);
-  board.raise(0, 2);
-  EXPECT_TRUE(board.reached(0, 0, ~std::uint32_t{0} - 3));
-  EXPECT_FALSE(board.reached(0, 0, 3));
+  SharedFlags flags = rows.of(0);
+  flags.raise(0, 2);
+  EXPECT_TRUE(flags.reached(0, 0, ~std::uint32_t{0} - 3));
+  EXPECT_FALSE(flags.reached(0, 0, 3));
 }
 
 // Rank 0 is late but alive: that must not hide that rank 1 has failed.
-TEST(Board, AFailureIsSeenBehindARankThatIsLate) {
+TEST(SharedFlags, AFailureIsSeenBehindARankThatIsLate) {
   const Rows rows(3);
-  const Board mine = rows.of(2);
+  const SharedFlags mine = rows.of(2);
   EXPECT_FALSE(mine.all_reached(0, 1));
   rows.of(1).fail();
   EXPECT_THROW(mine.all_reached(0, 1), PeerError);
 }
 
-TEST(Board, WhoGaveWhatItOwedMayFailAfterwards) {
+TEST(SharedFlags, WhoGaveWhatItOwedMayFailAfterwards) {
   const Rows rows(2);
-  Board other = rows.of(1);
+  SharedFlags other = rows.of(1);
   other.raise(0, 1);
   other.fail();
   EXPECT_FALSE(rows.of(0).all_reached(0, 1)) << "rank 0 itself is late";
@@ -68,9 +68,9 @@ TEST(Board, WhoGaveWhatItOwedMayFailAfterwards) {
   EXPECT_TRUE(rows.of(0).all_reached(0, 1));
 }
 
-TEST(Board, ARankThatWaitsForOneThatHasLeftIsTold) {
+TEST(SharedFlags, ARankThatWaitsForOneThatHasLeftIsTold) {
   const Rows rows(3);
-  Board mine = rows.of(2);
+  SharedFlags mine = rows.of(2);
   rows.of(0).raise(0, 1);
   rows.of(1).leave(7, 5, false);
   EXPECT_FALSE(mine.all_reached(0, 1)) << "this rank has not come to it itself, so it does not wait yet";
@@ -94,9 +94,9 @@ TEST(Board, ARankThatWaitsForOneThatHasLeftIsTold) {
   EXPECT_TRUE(error_of([&] { mine.all_reached(0, 1); }).starts_with(said));
 }
 
-TEST(Board, ARankThatGaveWhatItOwedMayLeave) {
+TEST(SharedFlags, ARankThatGaveWhatItOwedMayLeave) {
   const Rows rows(2);
-  Board mine = rows.of(0), other = rows.of(1);
+  SharedFlags mine = rows.of(0), other = rows.of(1);
   mine.raise(0, 1);
   other.raise(0, 1);
   other.leave(1, 1, false);
@@ -107,17 +107,17 @@ TEST(Board, ARankThatGaveWhatItOwedMayLeave) {
   EXPECT_TRUE(mine.somebody_left());
 }
 
-TEST(Board, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
+TEST(SharedFlags, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
   const Rows rows(2);
-  Board mine = rows.of(0);
+  SharedFlags mine = rows.of(0);
   mine.raise(0, 1);
   rows.of(1).leave(1, 3, true);
   EXPECT_THROW(mine.all_reached(0, 1), PeerError);
 }
 
-TEST(Board, AFailureIsNotTakenForALeave) {
+TEST(SharedFlags, AFailureIsNotTakenForALeave) {
   const Rows rows(2);
-  Board mine = rows.of(0), other = rows.of(1);
+  SharedFlags mine = rows.of(0), other = rows.of(1);
   other.fail();
   other.leave(1, 3, false);
   EXPECT_FALSE(mine.somebody_left());

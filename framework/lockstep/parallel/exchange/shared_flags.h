@@ -16,11 +16,11 @@
 
 namespace lockstep {
 
-class Board {
+class SharedFlags {
  public:
   static std::size_t bytes(int flags) { return sizeof(Flag) * (static_cast<std::size_t>(flags) + 1); }
   // `rows` by local rank, zero at first, of bytes(flags) each. `unit` is what ranks count in leave(), for messages.
-  Board(std::span<const std::span<std::byte>> rows, int local_rank, std::string_view unit = "update")
+  SharedFlags(std::span<const std::span<std::byte>> rows, int local_rank, std::string_view unit = "update")
       : local_rank_(local_rank), unit_(unit) {
     for (std::span<std::byte> row : rows) rows_.push_back(reinterpret_cast<Flag*>(row.data()) + 1);
   }
