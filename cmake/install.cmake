@@ -1,12 +1,13 @@
 # What cmake --install lays down, and the package that find_package(lockstep) finds. Headers of the zoo are included as
-# "models/zoo/resnet.h", and lie in a folder of their own.
+# "models/zoo/resnet.h", those of data sets as "data/datasets/mnist.h"; each lie in a folder of their own.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 
 set_target_properties(lockstep_models PROPERTIES EXPORT_NAME models)
-install(TARGETS lockstep lockstep_models EXPORT lockstep)
+set_target_properties(lockstep_data PROPERTIES EXPORT_NAME data)
+install(TARGETS lockstep lockstep_models lockstep_data EXPORT lockstep)
 install(TARGETS lockstep_tool train_toy train_mnist train_resnet)
 install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockstepTargets.cmake)
 
@@ -15,6 +16,7 @@ install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FIL
   PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "kernels/vector" EXCLUDE
   PATTERN "hdf5_handle.h" EXCLUDE PATTERN "image_types.h" EXCLUDE)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY data/datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_data/data FILES_MATCHING PATTERN "*.h")
 
 # What starts ranks; and the documentation, laid out as in the checkout, so that its links hold.
 install(PROGRAMS scripts/train.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)

@@ -2,9 +2,9 @@
 // follows at a tenth of the rate, and all others stay as they are. Runs on one rank, or under mpirun on several.
 #include <cstdio>
 
+#include "data/datasets/digits.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
-#include "lockstep/data/digits.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
@@ -17,7 +17,7 @@ const data::Transforms kNormalise = {
     std::make_shared<data::ImageTransform>(data::ImageOptions{.mean = {0.2f}, .stddev = {0.3f}})};
 
 data::ImageDataset digits(data::Split split, std::int64_t size, bool even_or_odd) {
-  data::Images images = data::make_digits({.split = split, .size = size})->images();
+  data::Images images = datasets::make_digits({.split = split, .size = size})->images();
   if (even_or_odd) {
     for (std::int32_t& label : images.labels) label %= 2;
     images.classes = 2;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "data/datasets/catalogue.h"
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/open.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/train/run/guard_main.h"
 #include "models/zoo/registry.h"
@@ -34,7 +34,7 @@ double accuracy(const std::filesystem::path& run) {
   predict.load(newest->path);
 
   // Pixels as training saw them: normalised by the mean and deviation of the training set.
-  const data::DatasetPair digits = data::open_datasets({.name = "digits", .seed = 1});
+  const data::DatasetPair digits = data::open_datasets(datasets::catalogue(), {.name = "digits", .seed = 1});
   const data::ImageTransform normalise({.mean = digits.mean, .stddev = digits.stddev});
   data::Loader loader(*digits.eval,
                       data::DistributedSampler({.size = digits.eval->size(), .global_batch = 300, .shuffle = false}),

@@ -1,4 +1,5 @@
 // Trains a multi-layer perceptron or a convolutional network on images of handwritten digits.
+#include "data/datasets/catalogue.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
@@ -7,7 +8,7 @@ using namespace lockstep;
 
 int main(int argc, char** argv) {
   train::Program program("train_mnist", "Trains a small network on handwritten digits.",
-                         {.dataset = "digits", .epochs = 3, .batch_size = 64, .lr = 0.05});
+                         {.dataset = "digits", .epochs = 3, .batch_size = 64, .lr = 0.05}, datasets::catalogue());
   std::string model = "convnet";
   program.option("model", model, "mlp (784-256-128) or convnet (the one of PyTorch's MNIST example)")
       ->check(CLI::IsMember({"mlp", "convnet"}).description(""));

@@ -1,4 +1,5 @@
 // Trains residual networks: torchvision's for large images, the original paper's for small ones.
+#include "data/datasets/catalogue.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/resnet.h"
@@ -22,7 +23,8 @@ int main(int argc, char** argv) {
                           .epochs = 30,
                           .batch_size = 128,
                           .weight_decay = 5e-4,
-                          .warmup_epochs = 1});
+                          .warmup_epochs = 1},
+                         datasets::catalogue());
   int depth = 20;
   std::string stem = "auto";
   program.option("depth", depth,

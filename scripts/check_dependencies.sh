@@ -32,7 +32,7 @@ hdf5(_hl)?\.h     framework/lockstep/io/
 (oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
 '
 
-mapfile -d '' -t sources < <(find framework models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
+mapfile -d '' -t sources < <(find framework data models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
 if ((${#sources[@]} == 0)); then
   echo "check_dependencies.sh: no sources under $PWD" >&2
   exit 1
@@ -74,10 +74,12 @@ TABLE=$table OUTSIDE=$outside awk '
     sub(/[>"].*$/, "", name)
     for (i = 1; i <= headers; i++)
       if (name ~ header[i] && FILENAME !~ place[i]) breach("includes " name ", which belongs in " substr(place[i], 2))
-    if (FILENAME ~ /^framework\// && name ~ /^(models|tools|tests|bench)\//) breach("the library includes " name)
+    if (FILENAME ~ /^framework\// && name ~ /^(data|models|tools|tests|bench)\//) breach("the library includes " name)
+    if (FILENAME ~ /^data\// && name ~ /^(models|tools|tests|bench)\//) breach("data sets include " name)
+    if (FILENAME ~ /^models\/zoo\// && name ~ /^data\//) breach("the zoo includes " name)
     if (FILENAME ~ /^models\// && name ~ /^(tools|tests|bench)\//) breach("models include " name)
-    if (quoted && name !~ /^(lockstep|models|tools)\//)
-      breach("includes \"" name "\"; a path in quotes begins with lockstep/, models/ or tools/")
+    if (quoted && name !~ /^(lockstep|data|models|tools)\//)
+      breach("includes \"" name "\"; a path in quotes begins with lockstep/, data/, models/ or tools/")
     if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)

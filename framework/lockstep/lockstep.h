@@ -7,7 +7,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/open.h"
+#include "lockstep/data/catalogue.h"
 #include "lockstep/data/stream.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/nn/layers.h"

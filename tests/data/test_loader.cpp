@@ -1,8 +1,8 @@
 #include <atomic>
 #include <set>
 
+#include "data/datasets/digits.h"
 #include "lockstep/data/array_datasets.h"
-#include "lockstep/data/digits.h"
 #include "lockstep/data/loader.h"
 #include "tests/data/support.h"
 
@@ -135,7 +135,7 @@ TEST_P(LoaderThreads, EndsCleanlyWithWorkUnderWay) {
 }
 
 TEST_P(LoaderThreads, AugmentationIsTheSameAtAnyNumberOfRanks) {
-  const auto set = make_digits({.size = 40});
+  const auto set = datasets::make_digits({.size = 40});
   const Transforms transforms{
       std::make_shared<ImageTransform>(ImageOptions{.crop_padding = 3, .flip = true, .cutout = 8})};
   const SamplerOptions sampling{.size = 40, .global_batch = 13, .seed = 6};

@@ -1,5 +1,5 @@
 // CIFAR's binary records.
-#include "lockstep/data/cifar.h"
+#include "data/datasets/cifar.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
@@ -14,6 +14,6 @@ std::vector<Bytes> seeds() { return {Bytes(kRecords * kRecord, 7)}; }
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep::fuzz;
   const auto file = input_file("batch.bin", {data, size});
-  expect_answer([&] { lockstep::data::read_cifar({.files = {file}, .records = kRecords}); });
+  expect_answer([&] { lockstep::datasets::read_cifar({.files = {file}, .records = kRecords}); });
   return 0;
 }

@@ -1,8 +1,8 @@
 // MNIST's IDX files: the first byte chooses what is fuzzed, images (0), labels (1), or their gzip forms (2, 3).
 #include <zlib.h>
 
+#include "data/datasets/mnist.h"
 #include "lockstep/core/error.h"
-#include "lockstep/data/mnist.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
@@ -52,9 +52,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const bool is_label = data[0] % 2 == 1;
   const std::string ending = data[0] % 4 >= 2 ? ".gz" : "";
   const std::span<const std::uint8_t> content(data + 1, size - 1);
-  lockstep::data::IdxFiles files;
+  lockstep::datasets::IdxFiles files;
   files.images = is_label ? input_file("good-images", images()) : input_file("images" + ending, content);
   files.labels = is_label ? input_file("labels" + ending, content) : input_file("good-labels", labels());
-  expect_answer([&] { lockstep::data::read_idx(files); });
+  expect_answer([&] { lockstep::datasets::read_idx(files); });
   return 0;
 }

@@ -144,6 +144,9 @@ framework/lockstep/kernels/generic/a.cpp <dnnl.hpp>
 framework/lockstep/kernels/b.cpp <oneapi/dnnl/dnnl.hpp>
 models/train_a.cpp <mpi.h>
 models/zoo/a.h "tools/tool.h"
+models/zoo/a.h "data/datasets/digits.h"
+framework/lockstep/train/a.cpp "data/datasets/digits.h"
+data/datasets/a.cpp "models/zoo/resnet.h"
 EOF
   # And what the table allows passes.
   while read -r place include; do
@@ -157,6 +160,8 @@ framework/lockstep/kernels/good.cpp "lockstep/ops/op.h"
 framework/lockstep/parallel/good.cpp "lockstep/comm/communicator.h"
 framework/lockstep/train/good.cpp "lockstep/parallel/engine.h"
 models/good.cpp "lockstep/train/run/session.h"
+models/train_good.cpp "data/datasets/catalogue.h"
+data/datasets/good.cpp "lockstep/data/dataset.h"
 EOF
   rmdir "$scratch/framework/lockstep/extra"
   run scripts/check_dependencies.sh "$scratch"

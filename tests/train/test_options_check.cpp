@@ -14,7 +14,6 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
             "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
   EXPECT_EQ(validation_error({.optimizer = "lion"}),
             "[options] --optimizer is 'lion', expected one of sgd, adam, adamw");
-  EXPECT_TRUE(has(validation_error({.dataset = "imagenet"}), "--dataset is 'imagenet'"));
   EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
   EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
   EXPECT_TRUE(has(validation_error({.momentum = 1}), "--momentum is 1"));
@@ -126,7 +125,6 @@ TEST(Validate, Contradictions) {
   EXPECT_TRUE(has(validation_error({.optimizer = "adam", .nesterov = true}), "--nesterov with --optimizer adam"));
   EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));
   EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 5}), "");
-  EXPECT_TRUE(has(validation_error({.dataset = "mnist"}), "--data-dir is missing"));
   EXPECT_TRUE(has(validation_error({.epochs = 2, .warmup_epochs = 3}), "--warmup-epochs is 3"));
   EXPECT_TRUE(has(validation_error({.schedule = "one-cycle", .warmup_epochs = 1}), "one-cycle"));
   EXPECT_TRUE(has(validation_error({.lr = 0.1, .min_lr = 0.2}), "--min-lr is 0.2"));

@@ -14,6 +14,8 @@
 
 namespace lockstep::data {
 
+enum class Split { Train, Eval };
+
 struct Field {
   std::string name{};
   Shape shape{};  // of one sample

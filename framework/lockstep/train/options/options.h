@@ -16,7 +16,7 @@ namespace lockstep::train {
 // Rates are per update (one global batch); a count of 0 means what the comment says.
 struct Options {
   // Data
-  std::string dataset = "digits";  // digits | synthetic | mnist | cifar10 | cifar100
+  std::string dataset{};  // a name of the program's catalogue (data/catalogue.h)
   std::string data_dir{};
   bool augment = false;
   std::int64_t limit_train = 0, limit_eval = 0;  // samples; 0: all

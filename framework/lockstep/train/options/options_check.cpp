@@ -144,9 +144,6 @@ void check_trace(const Options& o) {
 void check_run(const Options& o) {
   check(o.epochs > 0 || o.max_steps > 0, kPlace,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
-  const bool built_in = o.dataset == "digits" || o.dataset == "synthetic";
-  check(built_in || !o.data_dir.empty(), kPlace, "--data-dir is missing, expected the folder with the files of {}",
-        o.dataset);
   const bool best = checkpoint::parse_retention(o.keep, kPlace).best != checkpoint::Retention::Best::None;
   check(!best || (o.eval_every > 0 && o.checkpoint_every > 0), kPlace,
         "--keep {}: the best of those written right after an evaluation, expected --eval-every and --checkpoint-every "

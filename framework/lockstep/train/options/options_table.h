@@ -35,13 +35,7 @@ void check_ranges(const Options& options);
 template <class O, class Visit>
 void visit_data(O& o, Visit& visit) {
   visit.group("Data");
-  visit({.name = "dataset",
-         .value = "NAME",
-         .text = "digits and synthetic (random, for timing) are built in; mnist (IDX, plain or .gz), cifar10 and "
-                 "cifar100 (binary) need "
-                 "--data-dir",
-         .choices = {"digits", "synthetic", "mnist", "cifar10", "cifar100"}},
-        o.dataset);
+  visit({.name = "dataset", .value = "NAME", .text = "a data set of the program's"}, o.dataset);
   visit({.name = "data-dir", .value = "DIR", .text = "folder of the data set's files", .per_node = true}, o.data_dir);
   visit({.name = "augment", .value = "", .text = "random crops and flips in training, or not"}, o.augment);
   visit({.name = "limit-train", .value = "N", .text = "train on the first N samples; 0: all"}, o.limit_train);

@@ -32,12 +32,28 @@ namespace {
 // Address space without which Open MPI 4.1 fails in its own words, or crashes.
 constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
 
+// The table of options knows no data set; --help and the command line know those of the program.
+void offer_datasets(CLI::Option& option, const std::string& chosen, data::Catalogue catalogue) {
+  std::vector<std::string> texts;
+  for (const data::DatasetEntry& entry : catalogue)
+    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
+  option.description(fmt::format("{} (default {})", fmt::join(texts, "; "), chosen));
+  option.check([catalogue](const std::string& name) {
+    data::find_dataset(catalogue, name);  // an Error passes through CLI11 in the words of the other options
+    return std::string();
+  });
+}
+
 }  // namespace
 
-Program::Program(std::string name, std::string description, Options defaults)
-    : name_(std::move(name)), options_(std::move(defaults)), app_(std::move(description), name_) {
+Program::Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue)
+    : name_(std::move(name)),
+      options_(std::move(defaults)),
+      catalogue_(catalogue),
+      app_(std::move(description), name_) {
   if (options_.output == Options{}.output) options_.output = "runs/" + name_;
   add_options(app_, options_);
+  offer_datasets(*app_.get_option("--dataset"), options_.dataset, catalogue_);
   app_.set_version_flag("--version", name_ + " (Lockstep " LOCKSTEP_VERSION ")");
 }
 
@@ -64,7 +80,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : own_) write(own);
     answer_with_stack();
-    session.emplace(*world, options_, name_, own);
+    session.emplace(*world, options_, name_, own, catalogue_);
     body(*session);
     session->wait_for_others();  // nobody finalises MPI while another rank may still fail
     return session->status();

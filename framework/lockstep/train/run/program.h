@@ -2,7 +2,8 @@
 // non-zero status.
 //
 //   int main(int argc, char** argv) {
-//     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10});
+//     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10},
+//                            datasets::catalogue());
 //     program.cli().add_option(...);
 //     return program.run(argc, argv, [](train::Session& session) { ... });
 //   }
@@ -16,6 +17,7 @@
 #include <string>
 #include <type_traits>
 
+#include "lockstep/data/catalogue.h"
 #include "lockstep/train/options/option_checks.h"
 #include "lockstep/train/options/options.h"
 #include "lockstep/train/run/session.h"
@@ -24,8 +26,8 @@ namespace lockstep::train {
 
 class Program {
  public:
-  // `defaults` are what --help shows.
-  Program(std::string name, std::string description, Options defaults = {});
+  // --help shows `defaults`; --dataset takes the names of `catalogue`.
+  Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue);
 
   CLI::App& cli() { return app_; }
   // An option of the program's own, which ranks must agree on and checkpoints remember. `value` outlives run().
@@ -54,6 +56,7 @@ class Program {
 
   std::string name_;
   Options options_;
+  data::Catalogue catalogue_;
   CLI::App app_;
   std::vector<std::function<void(nlohmann::json&)>> own_;
 };

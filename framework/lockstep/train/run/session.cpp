@@ -27,14 +27,18 @@ constexpr std::int64_t kColdUpdates = 3;  // their memory and caches are not war
 
 }  // namespace
 
-Session::Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program)
+Session::Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+                 data::Catalogue catalogue)
     : comm_(comm),
       options_(std::move(options)),
       name_(std::move(name)),
       program_(std::move(program)),
       dtype_(options_.precision == "f64" ? DType::F64 : DType::F32) {
   set_fault_rank(comm_.rank());
-  check_together(comm_, [&] { validate(options_, comm_.size()); });
+  check_together(comm_, [&] {
+    validate(options_, comm_.size());
+    data::check_dataset(catalogue, options_.dataset, options_.data_dir);
+  });
   comm::check_same(comm_, "the program", name_);
   comm::check_same(comm_, "the options", options_by_line(options_, program_));
   threads_ = share_threads(comm_, options_);
@@ -42,11 +46,11 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   // Kernels sum in another order with other threads or instructions; then who holds a shard would show in the bits.
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, threads and instructions", arithmetic(threads_));
   comm::collectively(comm_, [&] {
-    data_ = data::open_datasets({.name = options_.dataset,
-                                 .dir = options_.data_dir,
-                                 .limit_train = options_.limit_train,
-                                 .limit_eval = options_.limit_eval,
-                                 .seed = options_.seed});
+    data_ = data::open_datasets(catalogue, {.name = options_.dataset,
+                                            .dir = options_.data_dir,
+                                            .limit_train = options_.limit_train,
+                                            .limit_eval = options_.limit_eval,
+                                            .seed = options_.seed});
   });
   check_together(comm_, [&] { validate_data(options_, comm_.size(), data_.train->size()); });
   comm::check_same(comm_, "the data", fingerprint(*data_.train) + "\n" + fingerprint(*data_.eval));

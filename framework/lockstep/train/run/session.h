@@ -19,7 +19,7 @@
 #include "lockstep/checkpoint/background_writer.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/output_folder.h"
-#include "lockstep/data/open.h"
+#include "lockstep/data/catalogue.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/monitor/watchdog.h"
@@ -37,7 +37,9 @@ namespace lockstep::train {
 class Session {
  public:
   // `program` are the program's own options ("depth"), which ranks must agree on and checkpoints remember.
-  Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program);
+  // The data set is that of `catalogue` which the options name.
+  Session(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+          data::Catalogue catalogue);
   ~Session();
 
   const Options& options() const { return options_; }

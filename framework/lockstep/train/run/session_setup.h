@@ -8,7 +8,7 @@
 
 #include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
-#include "lockstep/data/open.h"
+#include "lockstep/data/catalogue.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/optim/schedule.h"

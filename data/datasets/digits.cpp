@@ -1,4 +1,4 @@
-#include "lockstep/data/digits.h"
+#include "data/datasets/digits.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 namespace {
 
 struct Point {
@@ -145,8 +145,8 @@ void clutter(Canvas& canvas, RandomStream& random) {
 
 }  // namespace
 
-std::int32_t draw_digit(std::uint64_t seed, Split split, std::int64_t index, std::span<std::uint8_t> pixels) {
-  const auto key = mix(mix(seed, hash_name("digits")), split == Split::Train ? 0 : 1);
+std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t index, std::span<std::uint8_t> pixels) {
+  const auto key = mix(mix(seed, hash_name("digits")), split == data::Split::Train ? 0 : 1);
   RandomStream random(key, static_cast<std::uint64_t>(index));
   const auto label = static_cast<std::size_t>(random.below(10));
   const std::vector<Glyph>& forms = glyphs()[label];
@@ -172,20 +172,33 @@ std::int32_t draw_digit(std::uint64_t seed, Split split, std::int64_t index, std
   return static_cast<std::int32_t>(label);
 }
 
-std::unique_ptr<ImageDataset> make_digits(const DigitsOptions& options) {
+std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options) {
   check(options.size > 0, "digits", "size {}, expected at least 1", options.size);
   const auto count = static_cast<std::size_t>(options.size);
   constexpr std::size_t kBytes = kDigitsSide * kDigitsSide;
-  Images images{.description = options.split == Split::Train ? "digits train" : "digits eval",
-                .shape = {1, kDigitsSide, kDigitsSide},
-                .classes = 10,
-                .pixels = std::vector<std::uint8_t>(count * kBytes),
-                .labels = std::vector<std::int32_t>(count)};
+  data::Images images{.description = options.split == data::Split::Train ? "digits train" : "digits eval",
+                      .shape = {1, kDigitsSide, kDigitsSide},
+                      .classes = 10,
+                      .pixels = std::vector<std::uint8_t>(count * kBytes),
+                      .labels = std::vector<std::int32_t>(count)};
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<std::uint8_t> pixels(images.pixels.data() + i * kBytes, kBytes);
     images.labels[i] = draw_digit(options.seed, options.split, static_cast<std::int64_t>(i), pixels);
   }
-  return std::make_unique<ImageDataset>(std::move(images));
+  return std::make_unique<data::ImageDataset>(std::move(images));
 }
 
-}  // namespace lockstep::data
+data::DatasetEntry digits_entry() {
+  constexpr std::int64_t kTrain = 12000, kEval = 2000;
+  return {.name = "digits",
+          .description = "built in: handwriting-like digits, 12,000 + 2,000",
+          .open =
+              [](const data::DatasetOptions& options, data::Split split) {
+                return make_digits(
+                    {.seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrain : kEval});
+              },
+          .mean = {0.158f},
+          .stddev = {0.211f}};
+}
+
+}  // namespace lockstep::datasets

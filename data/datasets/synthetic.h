@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "lockstep/core/tensor.h"
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/catalogue.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 
 struct SyntheticOptions {
   Shape shape = {3, 224, 224};  // channels, height, width
@@ -16,20 +16,24 @@ struct SyntheticOptions {
   std::uint64_t seed = 0;
 };
 
-class SyntheticDataset : public Dataset {
+class SyntheticDataset : public data::Dataset {
  public:
   explicit SyntheticDataset(SyntheticOptions options);
 
   std::int64_t size() const override { return options_.size; }
-  const std::vector<Field>& fields() const override { return fields_; }
+  const std::vector<data::Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return options_.classes; }
   std::string describe() const override;
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
 
  private:
   SyntheticOptions options_;
-  std::vector<Field> fields_;
+  std::vector<data::Field> fields_;
   Tensor pool_;
 };
 
-}  // namespace lockstep::data
+// `options` without their seed, which is that of the run. Evaluation has 128 samples unless --limit-eval asks for more,
+// as nothing can be learnt from them.
+data::DatasetEntry synthetic_entry(SyntheticOptions options = {});
+
+}  // namespace lockstep::datasets

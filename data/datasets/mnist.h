@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "lockstep/data/digits.h"
+#include "lockstep/data/catalogue.h"
 #include "lockstep/data/image_dataset.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 
 struct IdxFiles {
   std::filesystem::path images{}, labels{};
@@ -17,9 +17,11 @@ struct IdxFiles {
 };
 
 // Reads two IDX files: images (magic 0x803: count, rows, columns) and labels (magic 0x801: count).
-std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files);
+std::unique_ptr<data::ImageDataset> read_idx(const IdxFiles& files);
 
 // Finds {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] in `dir`, dir/mnist or dir/MNIST/raw; plain files first.
-std::unique_ptr<ImageDataset> read_mnist(const std::filesystem::path& dir, Split split);
+std::unique_ptr<data::ImageDataset> read_mnist(const std::filesystem::path& dir, data::Split split);
 
-}  // namespace lockstep::data
+data::DatasetEntry mnist_entry();
+
+}  // namespace lockstep::datasets

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/digits.h"
+#include "lockstep/data/catalogue.h"
 #include "lockstep/data/image_dataset.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 
 struct CifarFiles {
   std::vector<std::filesystem::path> files{};  // read in this order
@@ -20,10 +20,13 @@ struct CifarFiles {
   std::int64_t classes = 10;
   std::string description = "CIFAR-10";
 };
-std::unique_ptr<ImageDataset> read_cifar(const CifarFiles& options);
+std::unique_ptr<data::ImageDataset> read_cifar(const CifarFiles& options);
 
 // The official files in `dir`, or in its cifar-10-batches-bin or cifar-100-binary.
-std::unique_ptr<ImageDataset> read_cifar10(const std::filesystem::path& dir, Split split);
-std::unique_ptr<ImageDataset> read_cifar100(const std::filesystem::path& dir, Split split);
+std::unique_ptr<data::ImageDataset> read_cifar10(const std::filesystem::path& dir, data::Split split);
+std::unique_ptr<data::ImageDataset> read_cifar100(const std::filesystem::path& dir, data::Split split);
 
-}  // namespace lockstep::data
+data::DatasetEntry cifar10_entry();
+data::DatasetEntry cifar100_entry();
+
+}  // namespace lockstep::datasets

@@ -1,22 +1,22 @@
-#include "lockstep/data/mnist.h"
+#include "data/datasets/mnist.h"
 
 #include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/file_source.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 namespace {
 
 constexpr std::uint32_t kImageMagic = 0x803, kLabelMagic = 0x801;
 
-void check_magic(FileSource& file, std::uint32_t expected, std::string_view what) {
+void check_magic(data::FileSource& file, std::uint32_t expected, std::string_view what) {
   const std::uint32_t magic = file.read_be32("magic number");
   check(magic == expected, file.name(), "offset 0: magic number {:#010x}, expected {:#010x} ({})", magic, expected,
         what);
 }
 
-std::int64_t read_dimension(FileSource& file, std::string_view what) {
+std::int64_t read_dimension(data::FileSource& file, std::string_view what) {
   const std::int64_t at = file.offset(), value = file.read_be32(what);
   check(value > 0, file.name(), "offset {}: {} is 0, expected at least 1", at, what);
   return value;
@@ -35,8 +35,8 @@ std::filesystem::path find_idx(const std::filesystem::path& dir, const std::stri
 
 }  // namespace
 
-std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files) {
-  FileSource image_file(files.images), label_file(files.labels);
+std::unique_ptr<data::ImageDataset> read_idx(const IdxFiles& files) {
+  data::FileSource image_file(files.images), label_file(files.labels);
   check_magic(image_file, kImageMagic, "IDX, unsigned bytes, three dimensions: images");
   check_magic(label_file, kLabelMagic, "IDX, unsigned bytes, one dimension: labels");
   const std::int64_t count = read_dimension(image_file, "number of images");
@@ -48,7 +48,7 @@ std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   check(rows <= kMost / columns && rows * columns <= kMost / count, image_file.name(),
         "offset 4: {} images of {} x {} pixels, more than a file can hold", count, rows, columns);
-  Images images{.description = files.description, .shape = {1, rows, columns}, .classes = files.classes};
+  data::Images images{.description = files.description, .shape = {1, rows, columns}, .classes = files.classes};
   images.pixels = image_file.read(count * rows * columns, fmt::format("{} images of {} x {}", count, rows, columns));
   image_file.expect_end(fmt::format("{} images of {} x {}", count, rows, columns));
   const auto labels = label_file.read(count, fmt::format("{} labels", count));
@@ -58,14 +58,23 @@ std::unique_ptr<ImageDataset> read_idx(const IdxFiles& files) {
           labels[i], files.classes - 1);
   }
   images.labels.assign(labels.begin(), labels.end());
-  return std::make_unique<ImageDataset>(std::move(images));
+  return std::make_unique<data::ImageDataset>(std::move(images));
 }
 
-std::unique_ptr<ImageDataset> read_mnist(const std::filesystem::path& dir, Split split) {
-  const std::string part = split == Split::Train ? "train" : "t10k";
+std::unique_ptr<data::ImageDataset> read_mnist(const std::filesystem::path& dir, data::Split split) {
+  const std::string part = split == data::Split::Train ? "train" : "t10k";
   return read_idx({.images = find_idx(dir, part + "-images-idx3-ubyte"),
                    .labels = find_idx(dir, part + "-labels-idx1-ubyte"),
-                   .description = split == Split::Train ? "MNIST train" : "MNIST eval"});
+                   .description = split == data::Split::Train ? "MNIST train" : "MNIST eval"});
 }
 
-}  // namespace lockstep::data
+data::DatasetEntry mnist_entry() {
+  return {.name = "mnist",
+          .description = "IDX files, plain or .gz, in --data-dir",
+          .needs_dir = true,
+          .open = [](const data::DatasetOptions& options, data::Split split) { return read_mnist(options.dir, split); },
+          .mean = {0.1307f},
+          .stddev = {0.3081f}};
+}
+
+}  // namespace lockstep::datasets

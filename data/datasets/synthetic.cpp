@@ -1,19 +1,20 @@
-#include "lockstep/data/synthetic.h"
+#include "data/datasets/synthetic.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 namespace {
 constexpr std::int64_t kWindows = 4096;  // places an image can start at
 }
 
 SyntheticDataset::SyntheticDataset(SyntheticOptions options)
     : options_(std::move(options)), fields_{{"image", options_.shape, options_.dtype}, {"label", Shape{}, DType::I32}} {
-  check_fields("synthetic", fields_);
+  data::check_fields("synthetic", fields_);
   check(options_.classes > 0 && options_.classes <= 1 << 30, "synthetic", "{} classes, expected 1 to {}",
         options_.classes, 1 << 30);
   check(options_.size > 0, "synthetic", "size {}, expected at least 1", options_.size);
@@ -43,4 +44,20 @@ void SyntheticDataset::read(std::int64_t index, std::span<std::byte* const> out)
   std::memcpy(out[1], &label, sizeof label);
 }
 
-}  // namespace lockstep::data
+data::DatasetEntry synthetic_entry(SyntheticOptions options) {
+  constexpr std::int64_t kEval = 128;
+  const auto open = [options](const data::DatasetOptions& wanted, data::Split split) {
+    SyntheticOptions chosen = options;
+    if (split == data::Split::Eval && wanted.limit_eval == 0) chosen.size = std::min(options.size, kEval);
+    chosen.seed = mix(wanted.seed, split == data::Split::Train ? 0 : 1);
+    return std::make_unique<SyntheticDataset>(chosen);
+  };
+  return {.name = "synthetic",
+          .description = "built in: random, for timing",
+          .open = open,
+          .mean = {0.5f},
+          .stddev = {0.2887f},  // of uniform numbers: 1 / sqrt(12)
+          .mirrored = true};
+}
+
+}  // namespace lockstep::datasets

@@ -8,24 +8,25 @@
 #include <memory>
 #include <span>
 
+#include "lockstep/data/catalogue.h"
 #include "lockstep/data/image_dataset.h"
 
-namespace lockstep::data {
-
-enum class Split { Train, Eval };
+namespace lockstep::datasets {
 
 struct DigitsOptions {
   std::uint64_t seed = 0;
-  Split split = Split::Train;
+  data::Split split = data::Split::Train;
   std::int64_t size = 12000;
 };
 
 inline constexpr std::int64_t kDigitsSide = 28;
 
 // Draws sample `index` into kDigitsSide * kDigitsSide pixels, returns its label.
-std::int32_t draw_digit(std::uint64_t seed, Split split, std::int64_t index, std::span<std::uint8_t> pixels);
+std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t index, std::span<std::uint8_t> pixels);
 
 // Draws all samples now (some microseconds each).
-std::unique_ptr<ImageDataset> make_digits(const DigitsOptions& options);
+std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options);
 
-}  // namespace lockstep::data
+data::DatasetEntry digits_entry();  // 12,000 and 2,000 samples
+
+}  // namespace lockstep::datasets

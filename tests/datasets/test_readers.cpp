@@ -1,11 +1,12 @@
-#include "lockstep/data/cifar.h"
-#include "lockstep/data/file_source.h"
-#include "lockstep/data/mnist.h"
-#include "lockstep/data/open.h"
+#include "data/datasets/catalogue.h"
+#include "data/datasets/cifar.h"
+#include "data/datasets/mnist.h"
 #include "tests/data/support.h"
 
-namespace lockstep::data {
+namespace lockstep::datasets {
 namespace {
+
+using namespace data;
 
 void put_be32(Bytes& bytes, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
@@ -173,22 +174,6 @@ TEST(Gzip, MembersAreJoined) {
   EXPECT_EQ(set->images().pixels, Bytes(images.begin() + 16, images.end()));
 }
 
-TEST(Gzip, LargeFilesSurviveThePieces) {
-  const TempDir dir;
-  Bytes bytes(3'000'001);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>((i * i) >> 7);
-  FileSource source(dir.write("x.gz", gzip(bytes)));
-  EXPECT_EQ(source.read(1, "a byte"), Bytes{bytes[0]});
-  EXPECT_EQ(source.read(3'000'000, "the rest"), Bytes(bytes.begin() + 1, bytes.end()));
-  source.expect_end("the rest");
-}
-
-TEST(FileSource, MissingFilesAndFoldersAreNamed) {
-  const TempDir dir;
-  expect_error([&] { FileSource(dir / "absent"); }, {"absent", "no such file"});
-  expect_error([&] { FileSource(dir.path()); }, {"not a regular file"});
-}
-
 // `records` CIFAR records whose pixels count up from their number.
 Bytes cifar_records(int records, int label_bytes, int classes) {
   Bytes bytes;
@@ -238,7 +223,7 @@ TEST(Cifar, DamagedFilesAreNamed) {
 TEST(RealData, Mnist) {
   const auto dir = real_data();
   if (!dir) GTEST_SKIP() << "LOCKSTEP_TEST_DATA is not set: no real MNIST to read";
-  const DatasetPair pair = open_datasets({.name = "mnist", .dir = *dir, .limit_eval = 500});
+  const DatasetPair pair = open_datasets(catalogue(), {.name = "mnist", .dir = *dir, .limit_eval = 500});
   EXPECT_EQ(pair.train->size(), 60000);
   EXPECT_EQ(pair.eval->size(), 500);
   EXPECT_EQ(pair.image_shape, (Shape{1, 28, 28}));
@@ -252,7 +237,7 @@ TEST(RealData, Cifar10) {
   const auto dir = real_data();
   if (!dir) GTEST_SKIP() << "LOCKSTEP_TEST_DATA is not set: no real CIFAR-10 to read";
   for (const auto& folder : {*dir, *dir / "cifar-10-batches-bin"}) {
-    const DatasetPair pair = open_datasets({.name = "cifar10", .dir = folder});
+    const DatasetPair pair = open_datasets(catalogue(), {.name = "cifar10", .dir = folder});
     EXPECT_EQ(pair.train->size(), 50000);
     EXPECT_EQ(pair.eval->size(), 10000);
     std::array<int, 10> counts{};
@@ -264,4 +249,4 @@ TEST(RealData, Cifar10) {
 }
 
 }  // namespace
-}  // namespace lockstep::data
+}  // namespace lockstep::datasets

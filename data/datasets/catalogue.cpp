@@ -1,0 +1,17 @@
+#include "data/datasets/catalogue.h"
+
+#include "data/datasets/cifar.h"
+#include "data/datasets/digits.h"
+#include "data/datasets/mnist.h"
+#include "data/datasets/synthetic.h"
+
+namespace lockstep::datasets {
+
+data::Catalogue catalogue() {
+  static const std::vector<data::DatasetEntry> table{
+      digits_entry(), synthetic_entry(), mnist_entry(), cifar10_entry(), cifar100_entry(),
+  };
+  return table;
+}
+
+}  // namespace lockstep::datasets
