@@ -10,7 +10,8 @@
 namespace lockstep::datasets {
 namespace {
 constexpr std::int64_t kWindows = 4096;  // places an image can start at
-}
+constexpr std::int64_t kEval = 128;      // samples of an evaluation that no option limits
+}  // namespace
 
 SyntheticDataset::SyntheticDataset(SyntheticOptions options)
     : options_(std::move(options)), fields_{{"image", options_.shape, options_.dtype}, {"label", Shape{}, DType::I32}} {
@@ -45,7 +46,6 @@ void SyntheticDataset::read(std::int64_t index, std::span<std::byte* const> out)
 }
 
 data::DatasetEntry synthetic_entry(SyntheticOptions options) {
-  constexpr std::int64_t kEval = 128;
   const auto open = [options](const data::DatasetOptions& wanted, data::Split split) {
     SyntheticOptions chosen = options;
     if (split == data::Split::Eval && wanted.limit_eval == 0) chosen.size = std::min(options.size, kEval);

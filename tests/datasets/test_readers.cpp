@@ -222,7 +222,7 @@ TEST(Cifar, DamagedFilesAreNamed) {
 
 TEST(RealData, Mnist) {
   const auto dir = real_data();
-  if (!dir) GTEST_SKIP() << "LOCKSTEP_TEST_DATA is not set: no real MNIST to read";
+  if (!dir || !std::filesystem::exists(*dir / "mnist")) GTEST_SKIP() << "no mnist/ in LOCKSTEP_TEST_DATA";
   const DatasetPair pair = open_datasets(catalogue(), {.name = "mnist", .dir = *dir, .limit_eval = 500});
   EXPECT_EQ(pair.train->size(), 60000);
   EXPECT_EQ(pair.eval->size(), 500);
@@ -235,7 +235,8 @@ TEST(RealData, Mnist) {
 
 TEST(RealData, Cifar10) {
   const auto dir = real_data();
-  if (!dir) GTEST_SKIP() << "LOCKSTEP_TEST_DATA is not set: no real CIFAR-10 to read";
+  if (!dir || !std::filesystem::exists(*dir / "cifar-10-batches-bin"))
+    GTEST_SKIP() << "no cifar-10-batches-bin/ in LOCKSTEP_TEST_DATA";
   for (const auto& folder : {*dir, *dir / "cifar-10-batches-bin"}) {
     const DatasetPair pair = open_datasets(catalogue(), {.name = "cifar10", .dir = folder});
     EXPECT_EQ(pair.train->size(), 50000);
