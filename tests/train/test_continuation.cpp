@@ -140,6 +140,7 @@ TEST(Continuation, NamesTheModelsOptionThatChanged) {
   EXPECT_EQ(model_difference(before, now),
             "--depth was 20, this run has 32; pass --depth 20 as before, or leave --resume out to begin a new run");
   now = before;
+  before["options"]["dataset"] = "digits";
   now["options"]["dataset"] = "cifar100";
   EXPECT_NE(model_difference(before, now).find("--dataset was digits, this run has cifar100; "), std::string::npos);
 }

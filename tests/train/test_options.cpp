@@ -153,7 +153,7 @@ TEST(Options, AugmentCanBeTurnedOff) {
 }
 
 TEST(Options, HelpListsGroupsAndDefaults) {
-  const Outcome o = parse_line({"--help"}, {.lr = 0.0625, .milestones = {3, 4}});
+  const Outcome o = parse_line({"--help"}, {.dataset = "digits", .lr = 0.0625, .milestones = {3, 4}});
   EXPECT_FALSE(o.result.proceed);
   EXPECT_EQ(o.result.exit_code, 0);
   for (const char* group : {"Data:", "Training:", "Optimiser:", "Learning rate:", "Ranks:", "Run:", "Model:"}) {

@@ -135,7 +135,7 @@ TEST(Validate, Contradictions) {
 TEST(Validate, AGlobalBatchFitsTheData) {
   EXPECT_NO_THROW(validate_data({.batch_size = 50}, 2, 100));
   try {
-    validate_data({.batch_size = 51}, 2, 100);
+    validate_data({.dataset = "digits", .batch_size = 51}, 2, 100);
     FAIL() << "102 samples of 100";
   } catch (const Error& error) {
     for (const char* part : {"--batch-size is 51", "2 ranks", "102", "100 training samples", "digits"}) {
