@@ -15,6 +15,7 @@
 
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/random.h"
+#include "lockstep/io/envelope.h"
 
 namespace lockstep::checkpoint {
 
@@ -84,6 +85,25 @@ inline std::vector<std::byte> bytes_of(const fs::path& path) {
   std::vector<std::byte> bytes(text.size());
   std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
+}
+
+// The bytes of the file that save() makes.
+template <class Contents>  // Checkpoint or Draft
+std::vector<std::byte> serialize(const Contents& contents) {
+  const fs::path path = fs::temp_directory_path() / fmt::format("lockstep-test-{}.h5", ::getpid());
+  save(path, contents);
+  std::vector<std::byte> bytes = bytes_of(path);
+  fs::remove(path);
+  return bytes;
+}
+
+// Gives a file whose bytes were changed, and that has no note, the header that fits them.
+inline void seal(std::span<std::byte> file) {
+  PayloadHash hash;
+  hash.update(file.subspan(kEnvelopeBytes));
+  const std::string header =
+      make_header({.payload = static_cast<std::int64_t>(file.size() - kEnvelopeBytes), .hash = hash.digest()});
+  std::memcpy(file.data(), header.data(), header.size());
 }
 
 inline void put(const fs::path& path, std::span<const std::byte> bytes) {

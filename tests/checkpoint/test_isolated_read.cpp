@@ -63,14 +63,14 @@ TEST(ChildProcess, CannotWriteToSharedMemory) {
 
 TEST(IsolatedRead, GivesWhatReadImageGives) {
   const Checkpoint sample = sample_checkpoint();
-  const std::vector<std::byte> bytes = serialize(sample, "sample");
+  const std::vector<std::byte> bytes = serialize(sample);
   const Image here = read_image(bytes, "sample"), there = read_image_isolated(bytes, "sample");
   EXPECT_EQ(there.metadata, here.metadata);
   expect_same(there.tensors, here.tensors);
 }
 
 TEST(IsolatedRead, PassesErrorsOn) {
-  std::vector<std::byte> bytes = serialize(sample_checkpoint(), "sample");
+  std::vector<std::byte> bytes = serialize(sample_checkpoint());
   bytes.resize(bytes.size() / 2);
   std::string here, there;
   try {

@@ -2,7 +2,7 @@
 // big-endian, with attributes and groups.
 #include "lockstep/checkpoint/weights.h"
 
-#include "lockstep/io/image.h"
+#include "lockstep/io/image_write.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
@@ -11,9 +11,12 @@ std::vector<Bytes> seeds() {
   std::vector<checkpoint::NamedTensor> tensors;
   tensors.push_back({"fc.weight", Tensor({2, 5}, DType::F32)});
   tensors.push_back({"group/fc.bias", Tensor({5}, DType::F64)});
-  const std::vector<std::byte> image = checkpoint::write_image(checkpoint::source_of(tensors), {}, "seed");
-  const auto* begin = reinterpret_cast<const std::uint8_t*>(image.data());
-  return {Bytes(begin, begin + image.size())};
+  Bytes image;
+  checkpoint::ImageStream(checkpoint::source_of(tensors), {}, "seed").write([&](std::span<const std::byte> bytes) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    image.insert(image.end(), begin, begin + bytes.size());
+  });
+  return {image};
 }
 
 }  // namespace lockstep::fuzz

@@ -94,17 +94,20 @@ TEST(Snapshot, IsTheStateOfItsStep) {
         rig.train(1);
         if (!copy) continue;
         const checkpoint::TensorSource source = copy->tensors();
-        ASSERT_EQ(source.count, expected.size());
+        ASSERT_EQ(source.count(), expected.size());
         std::size_t bytes = 0;
-        for (std::size_t i = 0; i < source.count; ++i) {
+        for (std::size_t i = 0; i < source.count(); ++i) {
           const auto& [name, tensor] = source.tensor(i);
           EXPECT_EQ(name, expected[i].name);
           ASSERT_EQ(tensor.shape(), expected[i].tensor.shape()) << name;
           ASSERT_EQ(tensor.dtype(), expected[i].tensor.dtype()) << name;
+          EXPECT_EQ(source.infos[i].name, name);
+          EXPECT_EQ(source.infos[i].shape, tensor.shape()) << name;
+          EXPECT_EQ(source.infos[i].dtype, tensor.dtype()) << name;
           EXPECT_EQ(std::memcmp(tensor.raw(), expected[i].tensor.raw(), tensor.bytes()), 0) << name;
           bytes += tensor.bytes();
         }
-        EXPECT_EQ(source.bytes, bytes);
+        EXPECT_EQ(source.bytes(), bytes);
       }
     }
   }

@@ -143,10 +143,11 @@ void BackgroundWriter::report_success() {
 std::string BackgroundWriter::attempt(const Draft& draft) const {
   try {
     const std::string name = name_for(draft.step);
-    std::vector<std::byte> image = serialize(draft, name);
+    const SealedFile file = seal(draft, name);
     const Folder folder = open_folder(name);
-    replace_file(folder, name, image, draft.step);
-    image = {};
+    AtomicFile out(folder, name, {.bytes = file.bytes(), .step = draft.step});
+    file.write(out);
+    out.commit();
     const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();
     if (options_.report) options_.report({.path = folder.path() / name, .seconds = seconds});
     prune_older(folder, draft.step);

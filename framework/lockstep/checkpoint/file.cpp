@@ -47,15 +47,8 @@ Checkpoint parse_trusted(std::span<const std::byte> bytes, const std::string& pl
 
 }  // namespace
 
-std::vector<std::byte> serialize(const Draft& draft, const std::string& place) {
-  std::vector<std::byte> image =
-      write_image(draft.tensors, {.user_block = kEnvelopeBytes, .metadata = &draft.metadata}, place);
-  seal(image, draft.note);
-  return image;
-}
-
-std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place) {
-  return serialize(Draft{.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata}, place);
+SealedFile seal(const Draft& draft, const std::string& place) {
+  return {draft.tensors, {.metadata = draft.metadata, .note = draft.note}, place};
 }
 
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
@@ -64,7 +57,11 @@ Checkpoint parse(std::span<const std::byte> bytes, const std::string& place) {
 }
 
 void save(const std::filesystem::path& path, const Draft& draft) {
-  replace_file(path, serialize(draft, path.string()), draft.step);
+  const SealedFile file = seal(draft, path.string());
+  const Folder folder = folder_of(path);
+  AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes(), .step = draft.step});
+  file.write(out);
+  out.commit();
 }
 
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {

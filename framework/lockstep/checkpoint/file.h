@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/io/named_tensor.h"
+#include "lockstep/io/sealed_file.h"
 #include "lockstep/io/tensor_source.h"
 
 namespace lockstep::checkpoint {
@@ -32,11 +33,7 @@ struct Draft {
   std::int64_t step = 0;  // what fault points count it as
 };
 
-// The bytes of a checkpoint file; `place` names it in messages. The same contents give the same bytes.
-std::vector<std::byte> serialize(const Checkpoint& checkpoint, const std::string& place);
-std::vector<std::byte> serialize(const Draft& draft, const std::string& place);
-
-// The other way; verifies as load() does.
+// From the bytes of a file; `place` names it in messages. Verifies as load() does.
 Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
 
 // A file that was read and verified once: what is in it, and its bytes for ranks that did not read it.
@@ -51,8 +48,13 @@ struct LoadedFile {
 std::optional<LoadedFile> read_checkpoint(FileReader& reader, const std::function<bool(const std::string&)>& wanted);
 LoadedFile read_checkpoint(const std::filesystem::path& path);
 
+// A checkpoint that is laid out and waits to be written; refers to the draft's tensors, and asks for each of them once
+// now and once in write(). `place` is for messages.
+SealedFile seal(const Draft& draft, const std::string& place);
+
 // Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
-// memory for one more copy of the tensors. On failure the old file stays and nothing else is left behind.
+// memory for one tensor at a time, beside what the draft's source holds. The same contents give the same bytes. On
+// failure the old file stays and nothing else is left behind.
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
 void save(const std::filesystem::path& path, const Draft& draft);
 

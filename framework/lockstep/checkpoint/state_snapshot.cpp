@@ -62,12 +62,11 @@ void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
 }
 
 checkpoint::TensorSource StateSnapshot::tensors() {
-  std::size_t bytes = 0;
-  for (const Entry& e : entries_) bytes += static_cast<std::size_t>(e.shape.elements()) * size_of(e.dtype);
-  for (const checkpoint::NamedTensor& t : more_) bytes += t.tensor.bytes();
-  return {.count = entries_.size() + more_.size(),
-          .bytes = bytes,
-          .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
+  checkpoint::TensorSource source{
+      .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
+  for (const Entry& e : entries_) source.infos.push_back({e.name, e.shape, e.dtype});
+  for (const auto& [name, tensor] : more_) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
+  return source;
 }
 
 const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstring>
 
-#include "lockstep/io/atomic_file.h"
 #include "lockstep/io/envelope.h"
 #include "lockstep/io/image.h"
 #include "lockstep/io/isolated_read.h"
 #include "lockstep/io/read_file.h"
+#include "lockstep/io/sealed_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -32,9 +32,11 @@ std::vector<NamedTensor> model_part(std::vector<NamedTensor> tensors, const std:
 }  // namespace
 
 void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
-  std::vector<std::byte> image = write_image(source_of(tensors), {.user_block = kEnvelopeBytes}, path.string());
-  seal(image);
-  replace_file(path, image);
+  const SealedFile file(source_of(tensors), {}, path.string());
+  const Folder folder = folder_of(path);
+  AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes()});
+  file.write(out);
+  out.commit();
 }
 
 std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {

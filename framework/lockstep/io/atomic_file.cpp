@@ -10,13 +10,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <system_error>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
-#include "lockstep/io/file_descriptor.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -26,12 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = ".lockstep-";
 constexpr std::string_view kSuffix = ".tmp";
 constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per write()
-
-[[noreturn]] void fail_system(const fs::path& path, int code, std::string_view operation) {
-  fail("checkpoint", "{}: {}: {}", path.string(), operation, std::generic_category().message(code));
-}
-
-fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 std::string host() {
   std::array<char, 256> name{};
@@ -45,61 +37,6 @@ std::string temporary_name() {
   return fmt::format("{}{}.{}.{}{}", kPrefix, host(), ::getpid(), count++, kSuffix);
 }
 
-// A temporary file of this process, unlinked unless it was renamed. Its lock says that the writer lives.
-class Temporary {
- public:
-  Temporary(const Folder& folder, const std::string& target)
-      : folder_(folder), target_(target), path_(folder.path() / target) {
-    // Another name when a dead process with this number left one, or remove_abandoned() came between open and lock.
-    for (int tries = 0; tries < 100; ++tries) {
-      name_ = temporary_name();
-      file_ = FileDescriptor(
-          ::openat(folder.descriptor(), name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-      const int code = errno;
-      if (!file_.open() && code == EEXIST) continue;
-      if (!file_.open()) fail_system(path_, code, fmt::format("create temporary file {}", name_));
-      ::flock(file_.get(), LOCK_EX | LOCK_NB);  // without locks in the file system nobody gets one to remove it either
-      struct stat status {};
-      if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
-    }
-    fail_system(path_, EEXIST, "create temporary file");
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
-    if (!renamed_) ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
-  }
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kBlock));
-      const int code = n == 0 ? EIO : errno;
-      if (n < 0 && code == EINTR) continue;
-      if (n <= 0) fail_system(path_, code, "write to temporary file");
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-  }
-
-  void flush() {
-    if (::fsync(file_.get()) != 0) fail_system(path_, errno, "fsync of temporary file");
-  }
-
-  void rename() {
-    if (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target_.c_str()) != 0)
-      fail_system(path_, errno, "rename of temporary file");
-    renamed_ = true;
-    if (file_.close() != 0) fail_system(path_, errno, "close");
-  }
-
- private:
-  const Folder& folder_;  // both the caller's
-  const std::string& target_;
-  fs::path path_;
-  std::string name_;
-  FileDescriptor file_;
-  bool renamed_ = false;
-};
-
 bool from_this_host(std::string_view name) {
   const std::string mine = fmt::format("{}{}.", kPrefix, host());
   return name.starts_with(mine);
@@ -107,27 +44,93 @@ bool from_this_host(std::string_view name) {
 
 }  // namespace
 
-void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes, std::int64_t step) {
-  Temporary temporary(folder, name);
-  temporary.write(bytes.first(bytes.size() / 2));
-  fault_point("checkpoint.write", step);
-  temporary.write(bytes.subspan(bytes.size() / 2));
-  temporary.flush();
-  fault_point("checkpoint.rename", step);
-  temporary.rename();
-  folder.flush();
+AtomicFile::AtomicFile(const Folder& folder, std::string name, const AtomicFileOptions& options)
+    : folder_(folder), name_(std::move(name)), options_(options) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  // Another name when a dead process with this number left one, or remove_abandoned() came between open and lock.
+  for (int tries = 0; tries < 100; ++tries) {
+    temporary_ = temporary_name();
+    file_ = FileDescriptor(::openat(folder_.descriptor(), temporary_.c_str(), kFlags, 0666));
+    const int code = errno;
+    if (!file_.open() && code == EEXIST) continue;
+    if (!file_.open()) fail_system(code, fmt::format("create temporary file {}", temporary_));
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);  // without locks in the file system nobody gets one to remove it either
+    struct stat status {};
+    if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
+  }
+  fail_system(EEXIST, "create temporary file");
 }
 
-void replace_file(const fs::path& path, std::span<const std::byte> bytes, std::int64_t step) {
+AtomicFile::~AtomicFile() {
+  if (!renamed_) ::unlinkat(folder_.descriptor(), temporary_.c_str(), 0);
+}
+
+void AtomicFile::fail_system(int code, std::string_view operation) const {
+  fail("checkpoint", "{}: {}: {}", (folder_.path() / name_).string(), operation, std::generic_category().message(code));
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  const std::uint64_t middle = options_.bytes / 2;
+  if (written_ <= middle && middle < written_ + bytes.size()) {
+    const std::size_t before = middle - written_;
+    append(bytes.first(before));
+    fault_point("checkpoint.write", options_.step);
+    bytes = bytes.subspan(before);
+  }
+  append(bytes);
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kBlock));
+    const int code = n == 0 ? EIO : errno;
+    if (n < 0 && code == EINTR) continue;
+    if (n <= 0) fail_system(code, "write to temporary file");
+    written_ += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void AtomicFile::overwrite(std::span<const std::byte> bytes) {
+  check(bytes.size() <= written_, "checkpoint", "{}: {} bytes to be replaced, of {} written",
+        (folder_.path() / name_).string(), bytes.size(), written_);
+  for (off_t at = 0; !bytes.empty();) {
+    const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), at);
+    const int code = n == 0 ? EIO : errno;
+    if (n < 0 && code == EINTR) continue;
+    if (n <= 0) fail_system(code, "write to temporary file");
+    at += n;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(file_.get()) != 0) fail_system(errno, "fsync of temporary file");
+  fault_point("checkpoint.rename", options_.step);
+  if (::renameat(folder_.descriptor(), temporary_.c_str(), folder_.descriptor(), name_.c_str()) != 0)
+    fail_system(errno, "rename of temporary file");
+  renamed_ = true;
+  if (file_.close() != 0) fail_system(errno, "close");
+  folder_.flush();
+}
+
+Folder folder_of(const fs::path& path) {
   check(path.has_filename(), "checkpoint", "{}: expected the name of a file", path.string());
-  const fs::path directory = directory_of(path);
-  std::optional<Folder> folder;
   try {
-    folder.emplace(directory);
+    return Folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
   } catch (const Error& error) {
     fail("checkpoint", "{}: create temporary file: {}", path.string(), error.what());
   }
-  replace_file(*folder, path.filename().string(), bytes, step);
+}
+
+void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes) {
+  AtomicFile file(folder, name, {.bytes = bytes.size()});
+  file.write(bytes);
+  file.commit();
+}
+
+void replace_file(const fs::path& path, std::span<const std::byte> bytes) {
+  replace_file(folder_of(path), path.filename().string(), bytes);
 }
 
 void remove_abandoned(const Folder& directory) {

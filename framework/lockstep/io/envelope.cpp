@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -68,17 +67,10 @@ std::string PayloadHash::digest() const {
 
 bool begins_like_checkpoint(std::span<const std::byte> file) { return text_of(file).starts_with(kMagic); }
 
-void seal(std::span<std::byte> image, const std::string& note) {
-  check(note.size() <= kMaxNote && note.find('\n') == note.npos, "checkpoint",
-        "a note of {} bytes, expected one line of at most {}", note.size(), kMaxNote);
-  check(image.size() >= kEnvelopeBytes, "checkpoint", "image of {} bytes has no room for a header of {}", image.size(),
-        kEnvelopeBytes);
-  PayloadHash hash;
-  hash.update(image.subspan(kEnvelopeBytes));
-  hash.update(std::as_bytes(std::span(note)));
-  const std::string text = header_text(
-      {.payload = static_cast<std::int64_t>(image.size() - kEnvelopeBytes), .hash = hash.digest(), .note = note});
-  std::memcpy(image.data(), text.data(), kEnvelopeBytes);
+std::string make_header(const Envelope& envelope) {
+  check(envelope.note.size() <= kMaxNote && envelope.note.find('\n') == std::string::npos, "checkpoint",
+        "a note of {} bytes, expected one line of at most {}", envelope.note.size(), kMaxNote);
+  return header_text(envelope);
 }
 
 Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes, const std::string& file) {

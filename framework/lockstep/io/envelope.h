@@ -40,8 +40,8 @@ class PayloadHash {
 
 bool begins_like_checkpoint(std::span<const std::byte> file);
 
-// Fills the user block at the start of a finished file image. Throws Error for a note that is too long or no line.
-void seal(std::span<std::byte> image, const std::string& note = {});
+// All bytes of the user block. Throws Error for a note that is too long or not one line.
+std::string make_header(const Envelope& envelope);
 
 // Reads the header of a file of `file_bytes` bytes from its first ones (512, or all there are), and throws Error naming
 // `file` where it is not a checkpoint, of a newer version, damaged, or of another length than it says.

@@ -1,13 +1,16 @@
+#include "lockstep/io/image_write.h"
+
 #include <hdf5.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
-#include <new>
+#include <utility>
 
+#include "lockstep/core/error.h"
 #include "lockstep/io/hdf5_handle.h"
-#include "lockstep/io/image.h"
 #include "lockstep/io/image_types.h"
 
 namespace lockstep::checkpoint {
@@ -17,8 +20,8 @@ static_assert(std::endian::native == std::endian::little, "checksums are of valu
 
 using Bytes = std::vector<std::byte>;
 
-// The core driver's memory is a vector of ours, so that the finished image is there without a copy. HDF5 is C: nothing
-// may be thrown through it.
+// The core driver's memory is a vector of ours, so that the image is there without a copy. HDF5 is C: nothing may be
+// thrown through it.
 void* resize_image(Bytes& image, std::size_t size) {
   try {
     image.resize(size);
@@ -60,15 +63,19 @@ void check_name(const std::string& name, const std::string& file) {
   }
 }
 
-Hdf5Handle create_file(Bytes& image, std::size_t expected, const ImageOptions& options, const std::string& file) {
+// `metadata_block`: bytes that HDF5 takes at once for all but the tensors' values. Values get their place behind them
+// and are never written, so that the driver's memory ends where values begin.
+Hdf5Handle create_file(Bytes& image, std::size_t user_block, std::size_t metadata_block, const std::string& file) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, file, "H5Pcreate");
-  // The increment is what the image grows by: the expected size, so that it is allocated once.
-  check_hdf5(H5Pset_fapl_core(access.get(), expected, 0), file, "H5Pset_fapl_core");
+  // Grown by single bytes, so that its size says where the last byte that HDF5 wrote lies; a vector does so in leaps.
+  check_hdf5(H5Pset_fapl_core(access.get(), 1, 0), file, "H5Pset_fapl_core");
+  check_hdf5(H5Pset_meta_block_size(access.get(), metadata_block), file, "H5Pset_meta_block_size");
+  check_hdf5(H5Pset_small_data_block_size(access.get(), 0), file, "H5Pset_small_data_block_size");
   auto calls = image_in(image);
   check_hdf5(H5Pset_file_image_callbacks(access.get(), &calls), file, "H5Pset_file_image_callbacks");
   const Hdf5Handle create(H5Pcreate(H5P_FILE_CREATE), H5Pclose, file, "H5Pcreate");
-  check_hdf5(H5Pset_userblock(create.get(), options.user_block), file, "H5Pset_userblock");
-  // HDF5 tells images apart by name; this one is never a file, and sessions are one at a time.
+  check_hdf5(H5Pset_userblock(create.get(), user_block), file, "H5Pset_userblock");
+  // HDF5 tells images apart by name; this one is never a file, and none outlives its session.
   return {H5Fcreate("lockstep-image", H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, file, "H5Fcreate"};
 }
 
@@ -84,22 +91,23 @@ class Writer {
     check_hdf5(H5Pset_char_encoding(links_.get(), H5T_CSET_UTF8), file_, "H5Pset_char_encoding");
     check_hdf5(H5Pset_obj_track_times(sets_.get(), false), file_, "H5Pset_obj_track_times");
     check_hdf5(H5Pset_fill_time(sets_.get(), H5D_FILL_TIME_NEVER), file_, "H5Pset_fill_time");
+    check_hdf5(H5Pset_alloc_time(sets_.get(), H5D_ALLOC_TIME_EARLY), file_, "H5Pset_alloc_time");
   }
 
-  void tensor(const NamedTensor& entry) {
-    const Tensor& tensor = entry.tensor;
-    check_name(entry.name, file_);
-    check(tensor.bytes() == 0 || !tensor.empty(), "checkpoint", "{}: tensor \"{}\" of shape {} has no memory", file_,
-          entry.name, tensor.shape().str());
-    const auto& dims = tensor.shape().dims();
+  // The offset of its values in the file; not defined for a tensor without values.
+  std::uint64_t tensor(const TensorInfo& info, std::uint64_t hash) {
+    const auto& dims = info.shape.dims();
     const std::vector<hsize_t> extent(dims.begin(), dims.end());
     const Hdf5Handle space(
-        extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(tensor.shape().rank(), extent.data(), nullptr),
-        H5Sclose, file_, entry.name);
-    Hdf5Handle set =
-        write(entry.name, hdf5_file_type(tensor.dtype()), hdf5_memory_type(tensor.dtype()), space, tensor.raw());
-    checksum(set.get(), entry);
-    set.close(file_, entry.name);
+        extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(info.shape.rank(), extent.data(), nullptr), H5Sclose,
+        file_, info.name);
+    Hdf5Handle set = create(info.name, hdf5_file_type(info.dtype), space);
+    checksum(set.get(), info.name, hash);
+    const std::uint64_t offset = H5Dget_offset(set.get());
+    check(info.bytes() == 0 || offset != HADDR_UNDEF, "checkpoint", "{}: HDF5 gave \"{}\" no place for its {} bytes",
+          file_, info.name, info.bytes());
+    set.close(file_, info.name);
+    return offset;
   }
 
   void metadata(const std::string& text) {
@@ -108,26 +116,22 @@ class Writer {
     check_hdf5(H5Tset_size(type.get(), std::max<std::size_t>(text.size(), 1)), file_, "metadata: H5Tset_size");
     check_hdf5(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), file_, "metadata: H5Tset_strpad");
     check_hdf5(H5Tset_cset(type.get(), H5T_CSET_UTF8), file_, "metadata: H5Tset_cset");
-    const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, file_, "H5Screate");
-    write("metadata", type.get(), type.get(), space, text.c_str()).close(file_, "metadata");
+    Hdf5Handle set = create("metadata", type.get(), scalar_);
+    check_hdf5(H5Dwrite(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.c_str()), file_, "metadata");
+    set.close(file_, "metadata");
   }
 
  private:
-  Hdf5Handle write(const std::string& name, Hdf5Id type, Hdf5Id memory, const Hdf5Handle& space, const void* values) {
-    Hdf5Handle set(H5Dcreate2(root_, name.c_str(), type, space.get(), links_.get(), sets_.get(), H5P_DEFAULT), H5Dclose,
-                   file_, name);
-    if (H5Sget_simple_extent_npoints(space.get()) > 0) {
-      check_hdf5(H5Dwrite(set.get(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), file_, name);
-    }
-    return set;
+  Hdf5Handle create(const std::string& name, Hdf5Id type, const Hdf5Handle& space) {
+    return {H5Dcreate2(root_, name.c_str(), type, space.get(), links_.get(), sets_.get(), H5P_DEFAULT), H5Dclose, file_,
+            name};
   }
 
-  void checksum(Hdf5Id set, const NamedTensor& entry) {
-    const std::uint64_t hash = XXH3_64bits(entry.tensor.raw(), entry.tensor.bytes());
+  void checksum(Hdf5Id set, const std::string& name, std::uint64_t hash) {
     Hdf5Handle attribute(H5Acreate2(set, kChecksum, H5T_STD_U64LE, scalar_.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-                         file_, entry.name);
-    check_hdf5(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &hash), file_, entry.name);
-    attribute.close(file_, entry.name);
+                         file_, name);
+    check_hdf5(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &hash), file_, name);
+    attribute.close(file_, name);
   }
 
   Hdf5Id root_;
@@ -135,28 +139,88 @@ class Writer {
   Hdf5Handle links_, sets_, scalar_;
 };
 
+// What HDF5 takes for names, shapes and checksums, rather too much than too little: what is not used stays in the file.
+std::size_t expected_metadata(std::span<const TensorInfo> infos) {
+  std::size_t bytes = 4096;
+  for (const TensorInfo& info : infos) bytes += 640 + 3 * info.name.size();
+  return bytes;
+}
+
 }  // namespace
 
-std::vector<std::byte> write_image(const TensorSource& tensors, const ImageOptions& options, const std::string& file) {
-  std::size_t expected = options.user_block + 16384 + (options.metadata ? options.metadata->size() : 0);
-  expected += tensors.bytes + 1024 * tensors.count;
+ImageStream::ImageStream(TensorSource tensors, const ImageOptions& options, std::string file)
+    : tensors_(std::move(tensors)), file_(std::move(file)) {
+  for (const TensorInfo& info : tensors_.infos) check_name(info.name, file_);
+  for (std::size_t i = 0; i < tensors_.count(); ++i) {
+    const Tensor& values = tensor(i);
+    checksums_.push_back(XXH3_64bits(values.raw(), values.bytes()));
+  }
+  std::size_t block = expected_metadata(tensors_.infos);
+  while (!lay_out(options, block)) block *= 2;
+}
 
+// False: the block was too small, and HDF5 went on behind values.
+bool ImageStream::lay_out(const ImageOptions& options, std::size_t metadata_block) {
   const Hdf5Session session;
   Bytes image;
-  Hdf5Handle out = create_file(image, expected, options, file);
+  Hdf5Handle out = create_file(image, options.user_block, metadata_block, file_);
+  offsets_.clear();
+  std::uint64_t first = 0, end = 0;  // of values, in the file
   {
-    Writer writer(out.get(), file);
+    Writer writer(out.get(), file_);
     if (options.metadata) writer.metadata(*options.metadata);
-    for (std::size_t i = 0; i < tensors.count; ++i) writer.tensor(tensors.tensor(i));
+    for (std::size_t i = 0; i < tensors_.count(); ++i) {
+      const TensorInfo& info = tensors_.infos[i];
+      const std::uint64_t offset = writer.tensor(info, checksums_[i]);
+      offsets_.push_back(offset - options.user_block);
+      if (info.bytes() == 0) continue;
+      check(offset >= end, "checkpoint", "{}: HDF5 put \"{}\" at {}, expected it behind {}", file_, info.name, offset,
+            end);
+      if (end == 0) first = offset;
+      end = offset + info.bytes();
+    }
   }
-  check_hdf5(H5Fflush(out.get(), H5F_SCOPE_LOCAL), file, "H5Fflush");
-  // HDF5 counts from the end of the user block. Behind this size lies only what the increment rounded up.
-  const auto counted = check_hdf5(H5Fget_file_image(out.get(), nullptr, 0), file, "H5Fget_file_image");
-  const std::size_t size = options.user_block + static_cast<std::size_t>(counted);
-  out.close(file, "H5Fclose");
-  check(size <= image.size(), "checkpoint", "{}: HDF5 image has {} bytes, expected {}", file, image.size(), size);
-  image.resize(size);
-  return image;
+  // The end of the last object, counted from the end of the user block.
+  const auto counted = check_hdf5(H5Fget_file_image(out.get(), nullptr, 0), file_, "H5Fget_file_image");
+  out.close(file_, "H5Fclose");
+  if (end == 0)
+    first = end = std::max<std::uint64_t>(image.size(), options.user_block + static_cast<std::uint64_t>(counted));
+  if (image.size() > first) return false;
+  check(end >= options.user_block + static_cast<std::uint64_t>(counted), "checkpoint",
+        "{}: HDF5's file ends at {}, expected the last tensor's end, {}", file_, counted, end - options.user_block);
+  image.resize(first);
+  head_.assign(image.begin() + static_cast<std::ptrdiff_t>(options.user_block), image.end());
+  bytes_ = end - options.user_block;
+  return true;
+}
+
+const Tensor& ImageStream::tensor(std::size_t index) const {
+  const TensorInfo& info = tensors_.infos[index];
+  const Tensor& tensor = tensors_.tensor(index).tensor;
+  check(tensor.shape() == info.shape && tensor.dtype() == info.dtype, "checkpoint",
+        "{}: tensor \"{}\" is {} of {}, expected {} of {}", file_, info.name, tensor.shape().str(),
+        name_of(tensor.dtype()), info.shape.str(), name_of(info.dtype));
+  check(tensor.bytes() == 0 || !tensor.empty(), "checkpoint", "{}: tensor \"{}\" of shape {} has no memory", file_,
+        info.name, info.shape.str());
+  return tensor;
+}
+
+void ImageStream::write(const std::function<void(std::span<const std::byte>)>& out) const {
+  constexpr std::array<std::byte, 4096> kZeros{};
+  out(head_);
+  std::uint64_t at = head_.size();
+  for (std::size_t i = 0; i < tensors_.count(); ++i) {
+    if (tensors_.infos[i].bytes() == 0) continue;
+    for (; at < offsets_[i]; at += std::min<std::uint64_t>(kZeros.size(), offsets_[i] - at))
+      out(std::span(kZeros).first(std::min<std::uint64_t>(kZeros.size(), offsets_[i] - at)));
+    const Tensor& values = tensor(i);
+    const std::uint64_t hash = XXH3_64bits(values.raw(), values.bytes());
+    check(hash == checksums_[i], "checkpoint",
+          "{}: XXH3-64 of the values of \"{}\" is {:016x}, was {:016x} a moment ago", file_, tensors_.infos[i].name,
+          hash, checksums_[i]);
+    out({values.raw(), values.bytes()});
+    at += values.bytes();
+  }
 }
 
 }  // namespace lockstep::checkpoint
