@@ -1,5 +1,6 @@
 #include "data/datasets/cifar.h"
 
+#include "data/datasets/cifar_python.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/file_source.h"
 
@@ -24,13 +25,26 @@ void append_file(const CifarFiles& options, const std::filesystem::path& path, d
   }
 }
 
-// `dir` itself if it has `file`, else its folder of the official archive.
-std::filesystem::path find_folder(const std::filesystem::path& dir, const std::string& archive,
-                                  const std::string& file) {
-  for (const auto& folder : {dir, dir / archive}) {
-    if (std::filesystem::exists(folder / file)) return folder;
+// One version of a split: the folder of the official archive, and the files in it.
+struct Version {
+  bool python = false;
+  std::string folder;
+  std::vector<std::string> files;
+};
+
+// Reads the first of `versions` whose first file is in `dir` or in `dir`/folder.
+std::unique_ptr<data::ImageDataset> read_version(const std::filesystem::path& dir, CifarFiles options,
+                                                 const std::string& labels, const std::vector<Version>& versions) {
+  std::string looked;
+  for (const auto& [python, folder, files] : versions) {
+    for (const auto& place : {dir, dir / folder}) {
+      if (!std::filesystem::exists(place / files.front())) continue;
+      for (const std::string& file : files) options.files.push_back(place / file);
+      return python ? read_cifar_python(options, labels) : read_cifar(options);
+    }
+    looked += fmt::format("{}no {} in {} or its {}/", looked.empty() ? "" : ", ", files.front(), dir.string(), folder);
   }
-  fail("cifar", "no {} in {} or its {}/", file, dir.string(), archive);
+  fail("cifar", "{}", looked);
 }
 
 }  // namespace
@@ -49,30 +63,35 @@ std::unique_ptr<data::ImageDataset> read_cifar(const CifarFiles& options) {
 
 std::unique_ptr<data::ImageDataset> read_cifar10(const std::filesystem::path& dir, data::Split split) {
   const bool train = split == data::Split::Train;
-  const auto folder = find_folder(dir, "cifar-10-batches-bin", train ? "data_batch_1.bin" : "test_batch.bin");
-  CifarFiles options{.description = train ? "CIFAR-10 train" : "CIFAR-10 eval"};
-  if (train) {
-    for (int i = 1; i <= 5; ++i) options.files.push_back(folder / fmt::format("data_batch_{}.bin", i));
-  } else {
-    options.files.push_back(folder / "test_batch.bin");
+  Version binary{.folder = "cifar-10-batches-bin"}, python{.python = true, .folder = "cifar-10-batches-py"};
+  for (int i = 1; train && i <= 5; ++i) {
+    binary.files.push_back(fmt::format("data_batch_{}.bin", i));
+    python.files.push_back(fmt::format("data_batch_{}", i));
   }
-  return read_cifar(options);
+  if (!train) {
+    binary.files.push_back("test_batch.bin");
+    python.files.push_back("test_batch");
+  }
+  return read_version(dir, {.description = train ? "CIFAR-10 train" : "CIFAR-10 eval"}, "labels", {binary, python});
 }
 
 std::unique_ptr<data::ImageDataset> read_cifar100(const std::filesystem::path& dir, data::Split split) {
   const bool train = split == data::Split::Train;
-  const std::string file = train ? "train.bin" : "test.bin";
-  return read_cifar({.files = {find_folder(dir, "cifar-100-binary", file) / file},
-                     .records = train ? 50000 : 10000,
-                     .label_bytes = 2,
-                     .classes = 100,
-                     .description = train ? "CIFAR-100 train" : "CIFAR-100 eval"});
+  const std::string file = train ? "train" : "test";
+  return read_version(dir,
+                      {.records = train ? 50000 : 10000,
+                       .label_bytes = 2,
+                       .classes = 100,
+                       .description = train ? "CIFAR-100 train" : "CIFAR-100 eval"},
+                      "fine_labels",
+                      {{.folder = "cifar-100-binary", .files = {file + ".bin"}},
+                       {.python = true, .folder = "cifar-100-python", .files = {file}}});
 }
 
 data::DatasetEntry cifar10_entry() {
   return {
       .name = "cifar10",
-      .description = "binary version, in --data-dir",
+      .description = "binary or Python version, in --data-dir",
       .needs_dir = true,
       .open = [](const data::DatasetOptions& options, data::Split split) { return read_cifar10(options.dir, split); },
       .mean = {0.4914f, 0.4822f, 0.4465f},
@@ -83,7 +102,7 @@ data::DatasetEntry cifar10_entry() {
 data::DatasetEntry cifar100_entry() {
   return {
       .name = "cifar100",
-      .description = "binary version, in --data-dir",
+      .description = "binary or Python version, in --data-dir",
       .needs_dir = true,
       .open = [](const data::DatasetOptions& options, data::Split split) { return read_cifar100(options.dir, split); },
       .mean = {0.5071f, 0.4865f, 0.4409f},

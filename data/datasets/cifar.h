@@ -22,7 +22,8 @@ struct CifarFiles {
 };
 std::unique_ptr<data::ImageDataset> read_cifar(const CifarFiles& options);
 
-// The official files in `dir`, or in its cifar-10-batches-bin or cifar-100-binary.
+// The official files in `dir`, or in its cifar-10-batches-bin or cifar-100-binary; else those of the Python version
+// (cifar_python.h), in `dir` or its cifar-10-batches-py or cifar-100-python.
 std::unique_ptr<data::ImageDataset> read_cifar10(const std::filesystem::path& dir, data::Split split);
 std::unique_ptr<data::ImageDataset> read_cifar100(const std::filesystem::path& dir, data::Split split);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/array_datasets.h"
@@ -24,6 +25,41 @@ std::vector<float> per_channel(const std::vector<float>& values, std::int64_t ch
 }
 
 }  // namespace
+
+PixelStatistics pixel_statistics(const Dataset& dataset) {
+  const std::vector<Field>& fields = dataset.fields();
+  const std::size_t image = find_field("pixel statistics", fields, "image");
+  check(fields[image].dtype == DType::U8 && fields[image].shape.rank() == 3, "pixel statistics",
+        "{}: images are {} {}, expected bytes (channels, height, width)", dataset.describe(),
+        name_of(fields[image].dtype), fields[image].shape.str());
+  const auto channels = static_cast<std::size_t>(fields[image].shape[0]);
+  const std::size_t area = fields[image].bytes() / std::max<std::size_t>(1, channels);
+  std::vector<std::uint64_t> sum(channels), squares(channels);
+  std::vector<std::vector<std::byte>> sample;
+  std::vector<std::byte*> out;
+  for (const Field& field : fields) out.push_back(sample.emplace_back(field.bytes()).data());
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, out);
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t p = c * area; p < (c + 1) * area; ++p) {
+        const auto pixel = std::to_integer<std::uint32_t>(sample[image][p]);
+        sum[c] += pixel;
+        squares[c] += pixel * pixel;
+      }
+    }
+  }
+  const double count = static_cast<double>(dataset.size()) * static_cast<double>(area);
+  check(count > 0, "pixel statistics", "{}: no pixels to measure", dataset.describe());
+  PixelStatistics result;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double mean = static_cast<double>(sum[c]) / count;
+    const double variance = std::max(0.0, static_cast<double>(squares[c]) / count - mean * mean);
+    // Pixels that are all alike become 0, whatever they are divided by.
+    result.mean.push_back(static_cast<float>(mean / 255));
+    result.stddev.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0F);
+  }
+  return result;
+}
 
 std::string dataset_names(Catalogue catalogue) {
   std::string names;
@@ -52,8 +88,10 @@ DatasetPair open_datasets(Catalogue catalogue, const DatasetOptions& options) {
   check(pair.train->fields() == pair.eval->fields(), options.name, "images are {} for training and {} for evaluation",
         pair.image_shape.str(), pair.eval->fields()[0].shape.str());
   pair.mirrored = entry.mirrored;
-  pair.mean = per_channel(entry.mean, pair.image_shape[0]);
-  pair.stddev = per_channel(entry.stddev, pair.image_shape[0]);
+  const PixelStatistics pixels =
+      entry.mean.empty() ? pixel_statistics(*pair.train) : PixelStatistics{.mean = entry.mean, .stddev = entry.stddev};
+  pair.mean = per_channel(pixels.mean, pair.image_shape[0]);
+  pair.stddev = per_channel(pixels.stddev, pair.image_shape[0]);
   pair.train = limited(std::move(pair.train), options.limit_train, "limit-train");
   pair.eval = limited(std::move(pair.eval), options.limit_eval, "limit-eval");
   return pair;

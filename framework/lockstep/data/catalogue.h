@@ -29,7 +29,8 @@ struct DatasetEntry {
   // Opens one split. Throws Error for files that are not as expected. Every sample has a field "image" (channels,
   // height, width).
   std::function<std::unique_ptr<Dataset>(const DatasetOptions&, Split)> open;
-  // Of pixels in [0, 1] over the training set, per channel; one value stands for every channel.
+  // Of pixels in [0, 1] over the training set, per channel; one value stands for every channel. Empty: measured when
+  // the set is opened.
   std::vector<float> mean, stddev;
   bool mirrored = false;  // augmentation may flip images left to right
 };
@@ -43,6 +44,12 @@ struct DatasetPair {
   std::vector<float> mean{}, stddev{};  // as in DatasetEntry, one value per channel
   bool mirrored = false;
 };
+
+struct PixelStatistics {
+  std::vector<float> mean, stddev;  // per channel
+};
+// Of the field "image", bytes, taken as numbers in [0, 1]. The sums are exact, so they are the same on every machine.
+PixelStatistics pixel_statistics(const Dataset& dataset);
 
 std::string dataset_names(Catalogue catalogue);  // "digits, mnist"
 // Throws Error at "options", in the words of the command line, for a name that the catalogue does not have and for a

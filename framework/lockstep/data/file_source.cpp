@@ -26,7 +26,7 @@ struct FileSource::Inflater {
   bool member_open = true;  // inside a gzip member: the end of the file would be premature
 };
 
-FileSource::FileSource(const std::filesystem::path& path) : name_(path.string()) {
+FileSource::FileSource(const std::filesystem::path& path, Form form) : name_(path.string()) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   check(std::filesystem::exists(status), name_, "no such file");
@@ -35,24 +35,27 @@ FileSource::FileSource(const std::filesystem::path& path) : name_(path.string())
   check(!error, name_, "size unknown: {}", error.message());
   file_.open(path, std::ios::binary);
   check(file_.is_open(), name_, "cannot be opened for reading");
-  if (path.extension() == ".gz") inflater_ = std::make_unique<Inflater>();
+  if (form == Form::Gzip || (form == Form::ByName && path.extension() == ".gz"))
+    inflater_ = std::make_unique<Inflater>();
 }
+
+FileSource::FileSource(std::string name, Fill fill) : name_(std::move(name)), fill_(std::move(fill)) {}
 
 FileSource::~FileSource() = default;
 
 std::vector<std::uint8_t> FileSource::read(std::int64_t count, std::string_view what) {
   check(count >= 0, name_, "offset {}: {} bytes of {}, expected a count that is not negative", offset_, count, what);
-  if (!inflater_) {
+  if (measured()) {
     check(file_size_ - offset_ >= count, name_, "truncated: offset {}: expected {} bytes of {}, the file has {} left",
           offset_, count, what, file_size_ - offset_);
   }
   std::vector<std::uint8_t> bytes;
   const auto wanted = static_cast<std::size_t>(count);
-  if (!inflater_) bytes.reserve(wanted);
+  if (measured()) bytes.reserve(wanted);
   while (bytes.size() < wanted) {
     const std::size_t had = bytes.size(), piece = std::min(wanted - had, std::max(kPiece, had));
     bytes.resize(had + piece);
-    const std::size_t got = fill({bytes.data() + had, piece});
+    const std::size_t got = read_some({bytes.data() + had, piece});
     check(got == piece, name_, "truncated: offset {}: expected {} bytes of {}, got {}", offset_, count, what,
           had + got);
   }
@@ -67,13 +70,23 @@ std::uint32_t FileSource::read_be32(std::string_view what) {
 void FileSource::expect_end(std::string_view what) {
   std::uint8_t extra = 0;
   const std::int64_t end = offset_;
-  check(fill({&extra, 1}) == 0, name_, "too long: expected the end of the file after {}, at offset {}{}", what, end,
-        inflater_ ? std::string() : fmt::format(", the file has {} bytes", file_size_));
+  check(read_some({&extra, 1}) == 0, name_, "too long: expected the end of the file after {}, at offset {}{}", what,
+        end, !measured() ? std::string() : fmt::format(", the file has {} bytes", file_size_));
 }
 
-std::size_t FileSource::fill(std::span<std::uint8_t> out) {
-  const std::size_t got = inflater_ ? fill_inflated(out) : fill_plain(out);
+std::size_t FileSource::read_some(std::span<std::uint8_t> out) {
+  const std::size_t got = fill_ ? fill_from_elsewhere(out) : inflater_ ? fill_inflated(out) : fill_plain(out);
   offset_ += static_cast<std::int64_t>(got);
+  return got;
+}
+
+std::size_t FileSource::fill_from_elsewhere(std::span<std::uint8_t> out) {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const std::size_t more = fill_(out.subspan(got));
+    if (more == 0) break;
+    got += more;
+  }
   return got;
 }
 
