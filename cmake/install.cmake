@@ -13,7 +13,7 @@ install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockste
 
 # Headers that only the library's own sources include stay at home: they need oneDNN's, or HDF5's.
 install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "kernels/vector" EXCLUDE
+  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "kernels/native" EXCLUDE
   PATTERN "hdf5_handle.h" EXCLUDE PATTERN "image_types.h" EXCLUDE)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY data/datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_data/data FILES_MATCHING PATTERN "*.h")

@@ -2,8 +2,9 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/vector/batch_norm.h"
-#include "lockstep/kernels/vector/elementwise.h"
+#include "lockstep/kernels/generic/batch_norm.h"
+#include "lockstep/kernels/native/batch_norm.h"
+#include "lockstep/kernels/native/elementwise.h"
 #include "tests/kernels/vector_support.h"
 
 namespace lockstep::vector {

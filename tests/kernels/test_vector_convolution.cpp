@@ -1,13 +1,13 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/vector/convolution.h"
+#include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/native/convolution.h"
 #include "tests/kernels/vector_support.h"
 
 namespace lockstep::vector {
 namespace {
 
-using generic::Conv2dGeometry;
 using generic::Exact;
 using generic::random_values;
 

@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "lockstep/kernels/vector/elementwise.h"
+#include "lockstep/kernels/native/elementwise.h"
 #include "tests/kernels/vector_support.h"
 
 namespace lockstep::vector {

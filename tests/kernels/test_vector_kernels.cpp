@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 
 namespace lockstep {
 namespace {

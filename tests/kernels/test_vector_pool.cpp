@@ -1,13 +1,13 @@
 #include <set>
 
 #include "lockstep/core/bfloat16.h"
-#include "lockstep/kernels/vector/pool.h"
+#include "lockstep/kernels/generic/pool.h"
+#include "lockstep/kernels/native/pool.h"
 #include "tests/kernels/vector_support.h"
 
 namespace lockstep::vector {
 namespace {
 
-using generic::PoolGeometry;
 
 template <class T>
 class VectorPool : public ::testing::Test {};

@@ -1,4 +1,4 @@
-// Shared by the tests of kernels/vector: values in f32 and bf16, and the levels of this machine.
+// Shared by the tests of kernels/native: values in f32 and bf16, and the levels of this machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/core/bfloat16.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 #include "tests/kernels/reference.h"
 
 namespace lockstep::vector {

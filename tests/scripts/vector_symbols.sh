@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A level of kernels/vector is compiled for instructions that other machines lack, so its objects may export nothing but their
+# A level of kernels/native is compiled for instructions that other machines lack, so its objects may export nothing but their
 # table: a weak symbol (an inline function of a header) could be the copy that the linker keeps for baseline code.
 # Usage: vector_symbols.sh LEVEL OBJECT...
 set -euo pipefail

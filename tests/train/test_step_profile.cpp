@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/host/threads.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 #include "lockstep/ops/linear.h"
 #include "tests/plan/support.h"
 

@@ -36,7 +36,7 @@ Value Graph::parameter(const Parameter& parameter) {
   node.kind = Node::Kind::Parameter;
   node.parameter = &parameter;
   node.place = place_;
-  node.outputs = {{parameter.shape, parameter.is_integer ? DType::I64 : dtype_}};
+  node.outputs = {{parameter.shape, parameter.is_integer ? DType::I64 : dtype()}};
   nodes_.push_back(std::move(node));
   return parameters_[&parameter] = Value(this, static_cast<int>(nodes_.size()) - 1, 0);
 }

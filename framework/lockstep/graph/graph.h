@@ -50,17 +50,16 @@ struct RunningStatistics {
 class Graph {
  public:
   // `matrix_dtype` is what products and convolutions compute in: `dtype`, or BF16 beside F32.
-  Graph(Mode mode, DType dtype, std::uint64_t seed, DType matrix_dtype)
-      : mode_(mode), dtype_(dtype), matrix_dtype_(matrix_dtype), seed_(seed) {}
+  Graph(Mode mode, DType dtype, std::uint64_t seed, DType matrix_dtype) : options_{mode, dtype, matrix_dtype, seed} {}
   Graph(Mode mode, DType dtype, std::uint64_t seed = 0) : Graph(mode, dtype, seed, dtype) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  Mode mode() const { return mode_; }
-  bool training() const { return mode_ == Mode::Train; }
-  DType dtype() const { return dtype_; }  // of parameters
-  DType matrix_dtype() const { return matrix_dtype_; }
-  std::uint64_t seed() const { return seed_; }  // the run's, for ops that draw random numbers
+  Mode mode() const { return options_.mode; }
+  bool training() const { return mode() == Mode::Train; }
+  DType dtype() const { return options_.dtype; }  // of parameters
+  DType matrix_dtype() const { return options_.matrix_dtype; }
+  std::uint64_t seed() const { return options_.seed; }  // the run's, for ops that draw random numbers
   const Synchronisation& synchronisation() const { return synchronisation_; }
   void bind(Synchronisation synchronisation) { synchronisation_ = std::move(synchronisation); }
 
@@ -90,7 +89,7 @@ class Graph {
 
   const std::string& place() const { return place_; }
   // A graph of the same mode and types without nodes, for passes.
-  std::unique_ptr<Graph> empty_copy() const { return std::make_unique<Graph>(mode_, dtype_, seed_, matrix_dtype_); }
+  std::unique_ptr<Graph> empty_copy() const { return std::make_unique<Graph>(mode(), dtype(), seed(), matrix_dtype()); }
 
   // The nodes that are traced while it lives are one block: with recomputation of blocks, what no other node reads of
   // them is not kept for backward but computed again. A block inside a block belongs to the outer one.
@@ -121,9 +120,13 @@ class Graph {
   };
 
  private:
-  Mode mode_;
-  DType dtype_, matrix_dtype_;
-  std::uint64_t seed_;
+  struct Options {
+    Mode mode;
+    DType dtype, matrix_dtype;
+    std::uint64_t seed;
+  };
+
+  Options options_;
   Synchronisation synchronisation_;
   std::string place_;
   int block_ = 0, blocks_ = 0;

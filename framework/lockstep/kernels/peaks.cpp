@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "lockstep/core/tensor.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 
 namespace lockstep {
 namespace {

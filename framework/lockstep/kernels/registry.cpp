@@ -29,7 +29,15 @@ void KernelRequest::fail_class(const std::type_info& expected) const {
        class_name(expected.name()), class_name(typeid(actual).name()));
 }
 
-void KernelRegistry::reserve(std::string_view op, const std::type_info& type) {
+void KernelRegistry::add(std::string_view set, std::vector<KernelRow> table,
+                         const std::function<KernelFactory(KernelFactory)>& wrap) {
+  for (KernelRow& row : table) {
+    reserve(row.op, row.type);
+    insert(set, row.op, wrap ? wrap(std::move(row.factory)) : std::move(row.factory));
+  }
+}
+
+void KernelRegistry::reserve(std::string_view op, std::type_index type) {
   const std::scoped_lock lock(mutex_);
   const auto [found, is_new] = owners_.try_emplace(std::string(op), Owner{type, true});
   check(is_new || found->second.type == type, "kernels", "two of the library's ops are named '{}': {} and {}", op,
@@ -66,7 +74,10 @@ std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, st
   const auto ask = [&](bool preferred) {
     for (auto entry = found->second.rbegin(); entry != found->second.rend(); ++entry) {
       if ((entry->set == request.options.prefer) != preferred) continue;
-      for (KernelOffer& offer : entry->factory(request, offered)) all.push_back(std::move(offer));
+      for (KernelOffer& offer : entry->factory(request, offered)) {
+        if (offer.implementation.empty()) offer.implementation = entry->set;
+        all.push_back(std::move(offer));
+      }
     }
   };
   ask(true);

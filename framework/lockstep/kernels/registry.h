@@ -1,5 +1,5 @@
 // The explicit table of implementations by op name, in named sets. A later set is asked first, so a user's kernel
-// replaces a built-in one. A name belongs to one class of op: the library's by reserve(), a user's when its first
+// replaces a built-in one. A name belongs to one class of op: the library's by its tables, a user's when its first
 // kernel is asked for; an op of another class with that name is refused, as it would get kernels that are not its own.
 #pragma once
 
@@ -14,25 +14,43 @@
 
 namespace lockstep {
 
+// `factory` answers as a KernelFactory does, or with an optional offer.
+template <class Factory>
+KernelFactory as_kernel_factory(Factory factory) {
+  if constexpr (std::is_convertible_v<Factory, KernelFactory>) {
+    return factory;
+  } else {
+    return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
+      std::vector<KernelOffer> offers;
+      if (auto offer = factory(request, offered)) offers.push_back(std::move(*offer));
+      return offers;
+    };
+  }
+}
+
+// A row of a set's table: the kernel of the ops of one class, which have this name.
+struct KernelRow {
+  std::string_view op;
+  std::type_index type;
+  KernelFactory factory;
+};
+template <class T, class Factory>
+KernelRow kernel_row(std::string_view op, Factory factory) {
+  return {op, typeid(T), as_kernel_factory(std::move(factory))};
+}
+
 class KernelRegistry {
  public:
-  // `factory` answers as a KernelFactory does, or with an optional offer. The set's name begins the implementation's in
-  // printed plans.
+  // The one form in which the library's sets register: a table, whose names become the library's. `wrap` is applied to
+  // every factory: it can name offers and turn requests down. The set's name is that of offers without a name.
+  void add(std::string_view set, std::vector<KernelRow> table,
+           const std::function<KernelFactory(KernelFactory)>& wrap = {});
+  // A single kernel, of a user's op or for one of the library's.
   template <class Factory>
   void add(std::string_view set, std::string_view op, Factory factory) {
-    if constexpr (std::is_convertible_v<Factory, KernelFactory>) {
-      insert(set, op, std::move(factory));
-    } else {
-      insert(set, op, [factory](const KernelRequest& request, std::span<const Layout> offered) {
-        std::vector<KernelOffer> offers;
-        if (auto offer = factory(request, offered)) offers.push_back(std::move(*offer));
-        return offers;
-      });
-    }
+    insert(set, op, as_kernel_factory(std::move(factory)));
   }
 
-  // The name is the library's, and stands for ops of this class.
-  void reserve(std::string_view op, const std::type_info& type);
   bool is_reserved(std::string_view op) const;
 
   // All offers for the request, the preferred one first; empty when nobody supports it. Throws Error where the name of
@@ -51,6 +69,7 @@ class KernelRegistry {
     std::type_index type;
     bool reserved;
   };
+  void reserve(std::string_view op, std::type_index type);  // the name is the library's, and stands for this class
   void insert(std::string_view set, std::string_view op, KernelFactory factory);
   void require_owner(const KernelRequest& request) const;
 

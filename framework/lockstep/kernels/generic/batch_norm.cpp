@@ -257,21 +257,6 @@ void batch_norm_moments(const BatchNormView& v, const T* x, double* moments) {
 }
 
 template <class T>
-void batch_norm_statistics(std::int64_t channels, const double* moments, double eps, T* mean, T* inv_std) {
-  check(
-      moments[2 * channels] != 1, "batch_norm2d_sync",
-      "all ranks together have one value per channel, whose variance is 0, so that nothing would be learned; expected "
-      "at least 2 in training");
-  const double count = std::max(moments[2 * channels], 1.0);
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const double average = moments[c] / count;
-    const double variance = std::max(moments[channels + c] / count - average * average, 0.0);
-    mean[c] = static_cast<T>(average);
-    inv_std[c] = static_cast<T>(1 / std::sqrt(variance + eps));
-  }
-}
-
-template <class T>
 void batch_norm_gradient_sums(const BatchNormView& v, const T* x, const T* dy, const T* mean, double* sums) {
   for_blocks(v, [&](auto width, std::int64_t cb, Lanes lanes) {
     constexpr int B = decltype(width)::value;
@@ -362,7 +347,6 @@ void add_channel_bias(const BatchNormView& v, T* y, const T* bias) {
   template void batch_norm_backward<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*, T*, \
                                        T*);                                                                            \
   template void batch_norm_moments<T>(const BatchNormView&, const T*, double*);                                        \
-  template void batch_norm_statistics<T>(std::int64_t, const double*, double, T*, T*);                                 \
   template void batch_norm_gradient_sums<T>(const BatchNormView&, const T*, const T*, const T*, double*);              \
   template void batch_norm_parameter_gradients<T>(std::int64_t, const double*, const T*, T*, T*);                      \
   template void batch_norm_gradient_apply<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,   \

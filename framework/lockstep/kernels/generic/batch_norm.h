@@ -8,13 +8,9 @@
 
 #include <cstdint>
 
-namespace lockstep::generic {
+#include "lockstep/kernels/common/geometry.h"
 
-struct BatchNormView {
-  std::int64_t batch = 0, channels = 0, spatial = 0, block = 1;
-  std::int64_t blocks() const { return (channels + block - 1) / block; }
-  std::int64_t elements() const { return batch * blocks() * spatial * block; }  // padding included
-};
+namespace lockstep::generic {
 
 // y = gamma * (x - mean) * inv_std + beta with inv_std = 1 / sqrt(biased variance + eps) of this batch. sums [2
 // channels] gets the sum of x, then the sum of x^2 (n mean, M2 + n mean^2). An empty batch has mean and variance 0.
@@ -35,13 +31,10 @@ void batch_norm_mask(const BatchNormView& view, const T* x, const T* dy, const T
                      const T* inv_std, T* g);
 
 // The parts of the two for statistics of more than this view's batch. moments [2 channels + 1] get the sum of x, then
-// of x^2, and the number of elements per channel; statistics makes mean and inv_std of such moments, added up, and
-// throws Error for one element, which has no variance. Gradient sums [2 channels + 1] are those of dy, then of dy (x -
-// mean), and the number; apply wants them added up.
+// of x^2, and the number of elements per channel (common/batch_norm_statistics.h has what they become). Gradient sums
+// [2 channels + 1] are those of dy, then of dy (x - mean), and the number; apply wants them added up.
 template <class T>
 void batch_norm_moments(const BatchNormView& view, const T* x, double* moments);
-template <class T>
-void batch_norm_statistics(std::int64_t channels, const double* moments, double eps, T* mean, T* inv_std);
 template <class T>
 void batch_norm_gradient_sums(const BatchNormView& view, const T* x, const T* dy, const T* mean, double* sums);
 template <class T>

@@ -1,8 +1,8 @@
 // Element-wise ops, fills, sums and reorders on the generic kernels.
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/elementwise.h"
@@ -191,19 +191,19 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
 
 }  // namespace
 
-void register_elementwise(KernelRegistry& registry) {
-  add_generic<UnaryOp>(registry, "unary", unary);
-  add_generic<UnaryGradientOp>(registry, "unary_gradient", unary_gradient);
-  add_generic<BinaryOp>(registry, "binary", binary);
-  add_generic<ScaleShiftOp>(registry, "scale_shift", scale_shift_kernel);
-  add_generic<DropoutOp>(registry, "dropout", dropout_kernel);
-  add_generic<SumOp>(registry, "sum", sum_kernel);
-  add_generic<ExpandOp>(registry, "expand", expand);
-  add_generic<FillOp>(registry, "fill", fill_kernel);
-  registry.reserve("reorder", typeid(ReorderOp));
-  registry.reserve("cast", typeid(CastOp));
-  registry.add("generic", "reorder", reorder_kernel);
-  registry.add("generic", "cast", cast_kernel);
+std::vector<KernelRow> elementwise_rows() {
+  return {
+      kernel_row<UnaryOp>("unary", unary),
+      kernel_row<UnaryGradientOp>("unary_gradient", unary_gradient),
+      kernel_row<BinaryOp>("binary", binary),
+      kernel_row<ScaleShiftOp>("scale_shift", scale_shift_kernel),
+      kernel_row<DropoutOp>("dropout", dropout_kernel),
+      kernel_row<SumOp>("sum", sum_kernel),
+      kernel_row<ExpandOp>("expand", expand),
+      kernel_row<FillOp>("fill", fill_kernel),
+      kernel_row<ReorderOp>("reorder", reorder_kernel),
+      kernel_row<CastOp>("cast", cast_kernel),
+  };
 }
 
 }  // namespace lockstep::generic

@@ -3,9 +3,9 @@
 
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
@@ -226,21 +226,20 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
 
 }  // namespace
 
-void register_images(KernelRegistry& registry) {
-  add_generic<BatchNorm2dOp>(registry, "batch_norm2d", batch_norm);
-  add_generic<BatchNorm2dNormaliseOp>(registry, "batch_norm2d_normalise", batch_norm_normalise_kernel);
-  add_generic<FoldBatchNormOp>(registry, "fold_batch_norm", fold_batch_norm);
-  add_generic<BatchNorm2dGradientOp>(registry, "batch_norm2d_gradient", batch_norm_gradient);
-  add_generic<BatchNorm2dInferenceOp>(registry, "batch_norm2d_inference", batch_norm_inference_kernel);
-  add_generic<BatchNorm2dInferenceGradientOp>(registry, "batch_norm2d_inference_gradient",
-                                              batch_norm_inference_gradient);
-  add_generic<ChannelSumOp>(registry, "channel_sum", channel_sum_kernel);
-  registry.reserve("max_pool2d", typeid(Pool2dOp));
-  registry.reserve("max_pool2d_gradient", typeid(Pool2dGradientOp));
-  registry.add("generic", "max_pool2d", max_pool);  // bf16 as it is
-  registry.add("generic", "max_pool2d_gradient", max_pool_gradient);
-  add_generic<Pool2dOp>(registry, "average_pool2d", average_pool);
-  add_generic<Pool2dGradientOp>(registry, "average_pool2d_gradient", average_pool_gradient);
+std::vector<KernelRow> image_rows() {
+  return {
+      kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
+      kernel_row<BatchNorm2dNormaliseOp>("batch_norm2d_normalise", batch_norm_normalise_kernel),
+      kernel_row<FoldBatchNormOp>("fold_batch_norm", fold_batch_norm),
+      kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),
+      kernel_row<BatchNorm2dInferenceOp>("batch_norm2d_inference", batch_norm_inference_kernel),
+      kernel_row<BatchNorm2dInferenceGradientOp>("batch_norm2d_inference_gradient", batch_norm_inference_gradient),
+      kernel_row<ChannelSumOp>("channel_sum", channel_sum_kernel),
+      kernel_row<Pool2dOp>("average_pool2d", average_pool),
+      kernel_row<Pool2dGradientOp>("average_pool2d_gradient", average_pool_gradient),
+      kernel_row<Pool2dOp>("max_pool2d", max_pool),
+      kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+  };
 }
 
 }  // namespace lockstep::generic

@@ -1,6 +1,6 @@
-// Softmax, its cross entropy and counts of correct answers; and the table of all generic kernels.
-#include "lockstep/kernels/generic/offers.h"
+// Softmax, its cross entropy and counts of correct answers.
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
+#include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/softmax.h"
 
@@ -104,24 +104,14 @@ std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::spa
 
 }  // namespace
 
-void register_losses(KernelRegistry& registry) {
-  add_generic<lockstep::CrossEntropyOp>(registry, "cross_entropy", cross_entropy_kernel);
-  add_generic<lockstep::CrossEntropyGradientOp>(registry, "cross_entropy_gradient", cross_entropy_gradient);
-  add_generic<SoftmaxOp>(registry, "softmax", softmax_kernel);
-  add_generic<SoftmaxGradientOp>(registry, "softmax_gradient", softmax_gradient_kernel);
-  add_generic<CountCorrectOp>(registry, "count_correct", count_correct_kernel);
+std::vector<KernelRow> loss_rows() {
+  return {
+      kernel_row<lockstep::CrossEntropyOp>("cross_entropy", cross_entropy_kernel),
+      kernel_row<lockstep::CrossEntropyGradientOp>("cross_entropy_gradient", cross_entropy_gradient),
+      kernel_row<SoftmaxOp>("softmax", softmax_kernel),
+      kernel_row<SoftmaxGradientOp>("softmax_gradient", softmax_gradient_kernel),
+      kernel_row<CountCorrectOp>("count_correct", count_correct_kernel),
+  };
 }
 
 }  // namespace lockstep::generic
-
-namespace lockstep {
-
-void register_generic_kernels(KernelRegistry& registry) {
-  generic::register_elementwise(registry);
-  generic::register_products(registry);
-  generic::register_images(registry);
-  generic::register_sync(registry);
-  generic::register_losses(registry);
-}
-
-}  // namespace lockstep

@@ -3,8 +3,8 @@
 #include "lockstep/kernels/generic/conv2d.h"
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/gemm.h"
-#include "lockstep/kernels/generic/offers.h"
 #include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/linear.h"
 
@@ -124,14 +124,16 @@ std::optional<KernelOffer> linear_backward_weights(const KernelRequest& r, std::
 
 }  // namespace
 
-void register_products(KernelRegistry& registry) {
-  add_generic<Conv2dOp>(registry, "conv2d", forward);
-  add_generic<Conv2dBackwardDataOp>(registry, "conv2d_backward_data", backward_data);
-  add_generic<Conv2dBackwardWeightsOp>(registry, "conv2d_backward_weights", backward_weights);
-  add_generic<MatmulOp>(registry, "matmul", matmul_kernel);
-  add_generic<LinearOp>(registry, "linear", linear_kernel);
-  add_generic<LinearBackwardDataOp>(registry, "linear_backward_data", linear_backward_data);
-  add_generic<LinearBackwardWeightsOp>(registry, "linear_backward_weights", linear_backward_weights);
+std::vector<KernelRow> product_rows() {
+  return {
+      kernel_row<Conv2dOp>("conv2d", forward),
+      kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", backward_data),
+      kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", backward_weights),
+      kernel_row<MatmulOp>("matmul", matmul_kernel),
+      kernel_row<LinearOp>("linear", linear_kernel),
+      kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
+      kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),
+  };
 }
 
 }  // namespace lockstep::generic

@@ -1,7 +1,8 @@
 // Sums over ranks, and batch norm that is cut where it needs them.
+#include "lockstep/kernels/common/batch_norm_statistics.h"
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/generic/offers.h"
+#include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 
 namespace lockstep::generic {
@@ -106,12 +107,14 @@ std::optional<KernelOffer> gradient_apply(const KernelRequest& r, std::span<cons
 
 }  // namespace
 
-void register_sync(KernelRegistry& registry) {
-  add_generic<AllReduceSumOp>(registry, "all_reduce_sum", all_reduce_sum_kernel);
-  add_generic<BatchNorm2dMomentsOp>(registry, "batch_norm2d_moments", moments);
-  add_generic<BatchNorm2dSyncOp>(registry, "batch_norm2d_sync", batch_norm);
-  add_generic<BatchNorm2dGradientSumsOp>(registry, "batch_norm2d_gradient_sums", gradient_sums);
-  add_generic<BatchNorm2dGradientApplyOp>(registry, "batch_norm2d_gradient_apply", gradient_apply);
+std::vector<KernelRow> synchronised_rows() {
+  return {
+      kernel_row<AllReduceSumOp>("all_reduce_sum", all_reduce_sum_kernel),
+      kernel_row<BatchNorm2dMomentsOp>("batch_norm2d_moments", moments),
+      kernel_row<BatchNorm2dSyncOp>("batch_norm2d_sync", batch_norm),
+      kernel_row<BatchNorm2dGradientSumsOp>("batch_norm2d_gradient_sums", gradient_sums),
+      kernel_row<BatchNorm2dGradientApplyOp>("batch_norm2d_gradient_apply", gradient_apply),
+  };
 }
 
 }  // namespace lockstep::generic

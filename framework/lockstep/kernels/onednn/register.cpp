@@ -13,48 +13,60 @@
 #include "lockstep/kernels/onednn/small_work.h"
 #include "lockstep/kernels/onednn/softmax.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/linear.h"
+#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/reorder.h"
+#include "lockstep/ops/softmax.h"
 
 namespace lockstep {
 namespace {
 
 // What oneDNN does not know is somebody else's; any other failure is an error naming op and shape.
-template <class Factory>
-auto guarded(Factory factory) {
-  return
-      [factory](const KernelRequest& request, std::span<const Layout> offered) -> decltype(factory(request, offered)) {
-        const onednn::SerialScope scope(onednn::is_small_work(request));
-        try {
-          return factory(request, offered);
-        } catch (const dnnl::error& e) {
-          if (e.status == dnnl_unimplemented) return {};
-          fail(request.op->name(), "oneDNN refuses {} {}: {}", request.outputs[0].str(), request.op->attributes(),
-               e.what());
-        }
-      };
+KernelFactory guarded(KernelFactory factory) {
+  return [factory = std::move(factory)](const KernelRequest& request,
+                                        std::span<const Layout> offered) -> std::vector<KernelOffer> {
+    const onednn::SerialScope scope(onednn::is_small_work(request));
+    try {
+      return factory(request, offered);
+    } catch (const dnnl::error& e) {
+      if (e.status == dnnl_unimplemented) return {};
+      fail(request.op->name(), "oneDNN refuses {} {}: {}", request.outputs[0].str(), request.op->attributes(),
+           e.what());
+    }
+  };
 }
 
 }  // namespace
 
 void register_onednn_kernels(KernelRegistry& registry) {
-  registry.add("onednn", "conv2d", guarded(onednn::conv2d_forward));
-  registry.add("onednn", "conv2d_backward_data", guarded(onednn::conv2d_backward_data));
-  registry.add("onednn", "conv2d_backward_weights", guarded(onednn::conv2d_backward_weights));
-  registry.add("onednn", "linear", guarded(onednn::linear_forward));
-  registry.add("onednn", "linear_backward_data", guarded(onednn::linear_backward_data));
-  registry.add("onednn", "linear_backward_weights", guarded(onednn::linear_backward_weights));
-  registry.add("onednn", "matmul", guarded(onednn::matmul));
-  registry.add("onednn", "average_pool2d", guarded(onednn::average_pool));
-  registry.add("onednn", "average_pool2d_gradient", guarded(onednn::average_pool_gradient));
-  registry.add("onednn", "max_pool2d_gradient", guarded(onednn::max_pool_gradient));
-  registry.add("onednn", "batch_norm2d", guarded(onednn::batch_norm));
-  registry.add("onednn", "batch_norm2d_gradient", guarded(onednn::batch_norm_gradient));
-  registry.add("onednn", "unary", guarded(onednn::unary));
-  registry.add("onednn", "unary_gradient", guarded(onednn::unary_gradient));
-  registry.add("onednn", "binary", guarded(onednn::binary));
-  registry.add("onednn", "softmax", guarded(onednn::softmax));
-  registry.add("onednn", "softmax_gradient", guarded(onednn::softmax_gradient));
-  registry.add("onednn", "reorder", guarded(onednn::reorder_values));
-  registry.add("onednn", "cast", guarded(onednn::cast_values));
+  using namespace onednn;
+  registry.add("onednn",
+               {
+                   kernel_row<Conv2dOp>("conv2d", conv2d_forward),
+                   kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", conv2d_backward_data),
+                   kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", conv2d_backward_weights),
+                   kernel_row<LinearOp>("linear", linear_forward),
+                   kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
+                   kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),
+                   kernel_row<MatmulOp>("matmul", onednn::matmul),
+                   kernel_row<Pool2dOp>("average_pool2d", average_pool),
+                   kernel_row<Pool2dGradientOp>("average_pool2d_gradient", average_pool_gradient),
+                   kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
+                   kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),
+                   kernel_row<UnaryOp>("unary", onednn::unary),
+                   kernel_row<UnaryGradientOp>("unary_gradient", onednn::unary_gradient),
+                   kernel_row<BinaryOp>("binary", onednn::binary),
+                   kernel_row<SoftmaxOp>("softmax", onednn::softmax),
+                   kernel_row<SoftmaxGradientOp>("softmax_gradient", onednn::softmax_gradient),
+                   kernel_row<ReorderOp>("reorder", reorder_values),
+                   kernel_row<CastOp>("cast", cast_values),
+               },
+               guarded);
 }
 
 bool has_onednn() { return true; }

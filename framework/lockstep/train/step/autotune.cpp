@@ -10,7 +10,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/kernels/registry.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 #include "lockstep/train/step/autotune_cache.h"
 
 namespace lockstep::train {

@@ -12,7 +12,7 @@
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
 #include "lockstep/kernels/registry.h"
-#include "lockstep/kernels/vector/vector_kernels.h"
+#include "lockstep/kernels/native/vector_kernels.h"
 #include "lockstep/train/step/batch_check.h"
 
 namespace lockstep::train {

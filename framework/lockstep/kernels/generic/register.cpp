@@ -1,0 +1,29 @@
+// The table of the generic kernels.
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "lockstep/kernels/generic/rows.h"
+
+namespace lockstep {
+namespace {
+
+// What only moves values takes bf16 as it is; the others leave it to the plan, which goes through f32.
+constexpr std::array<std::string_view, 4> kTakeBf16{"reorder", "cast", "max_pool2d", "max_pool2d_gradient"};
+
+KernelFactory without_bf16(KernelFactory factory) {
+  return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
+    const bool refuses = request.has_bf16() && std::ranges::find(kTakeBf16, request.op->name()) == kTakeBf16.end();
+    return refuses ? std::vector<KernelOffer>() : factory(request, offered);
+  };
+}
+
+}  // namespace
+
+void register_generic_kernels(KernelRegistry& registry) {
+  using namespace generic;
+  for (const auto part : {elementwise_rows, product_rows, image_rows, loss_rows, synchronised_rows})
+    registry.add("generic", part(), without_bf16);
+}
+
+}  // namespace lockstep

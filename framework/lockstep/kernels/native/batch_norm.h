@@ -1,0 +1,88 @@
+// Batch normalisation (Ioffe and Szegedy 2015) in one go with the residual and ReLU that follow it, over the view of
+// common/geometry.h: [batch][channels / block][spatial][block], block 1, 8 or 16. T is float or Bf16; what is kept
+// per channel is float [channels], gamma, beta, dgamma and dbeta may be null. Padding lanes of outputs are written 0
+// (those of inputs must be finite). Sums are taken in f32 over short runs and in double beyond, in an order that
+// depends on the view alone: not on threads, nor on the level of instructions. Works on OpenMP threads where that pays;
+// nothing allocates or throws but Error for another block or a wrong set of arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lockstep/kernels/common/geometry.h"
+#include "lockstep/kernels/native/vector_kernels.h"
+
+namespace lockstep::vector {
+
+// Bytes of scratch space, aligned to 64, that batch_norm_forward and batch_norm_backward need.
+std::int64_t batch_norm_workspace(const BatchNormView& view);
+
+// y = [relu](gamma * (x - mean) * inv_std + beta [+ residual]) with inv_std = 1 / sqrt(biased variance + eps) of this
+// batch. y may be x or residual.
+template <class T>
+struct BatchNormForward {
+  BatchNormView view;
+  const T* x = nullptr;
+  const T* residual = nullptr;  // null: none
+  const float *gamma = nullptr, *beta = nullptr;
+  double eps = 0;
+  bool relu = false;
+  T* y = nullptr;
+  float *mean = nullptr, *inv_std = nullptr;  // outputs
+  double* sums = nullptr;                     // [2 channels]: of x, then of x^2
+  std::byte* workspace = nullptr;
+};
+template <class T>
+void batch_norm_forward(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
+
+// Its sums alone, of x and the view.
+template <class T>
+void batch_norm_moments(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
+
+// The same y from given statistics: bit for bit forward's from its mean and inv_std (to compute it again in backward),
+// or inference's from a running mean and variance. y may be x or residual.
+template <class T>
+struct BatchNormApply {
+  BatchNormView view;
+  const T* x = nullptr;
+  const T* residual = nullptr;
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr;
+  const float* inv_std = nullptr;   // either this
+  const float* variance = nullptr;  // or this, with eps
+  double eps = 0;
+  bool relu = false;
+  T* y = nullptr;
+};
+template <class T>
+void batch_norm_apply(const BatchNormApply<T>& options, const VectorKernels& kernels = vector_kernels());
+
+// With relu, dy counts where the output is positive: read from y if it is given, else computed again from x, gamma and
+// beta as forward did, which only holds without a residual. dresidual gets the masked dy; it needs relu (else it is dy)
+// and y, and may be dy or addend, which is added to dy as a pass of its own would. dx may be x, dy or y, but not
+// dresidual.
+template <class T>
+struct BatchNormBackward {
+  BatchNormView view;
+  const T *x = nullptr, *dy = nullptr;
+  const T* addend = nullptr;  // null: none; needs dresidual
+  const T* y = nullptr;
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *inv_std = nullptr;
+  bool relu = false;
+  T *dx = nullptr, *dresidual = nullptr;
+  float *dgamma = nullptr, *dbeta = nullptr;
+  std::byte* workspace = nullptr;
+};
+template <class T>
+void batch_norm_backward(const BatchNormBackward<T>& options, const VectorKernels& kernels = vector_kernels());
+
+// Its two passes alone. The first leaves all but dx, and the sums [2 channels] of the masked dy and of that times
+// (x - mean). The second makes dx of sums over `count` elements per channel, which may be more than the view has; it
+// takes no dresidual: dy is the masked one then, without relu.
+template <class T>
+void batch_norm_gradient_sums(const BatchNormBackward<T>& options, double* sums,
+                              const VectorKernels& kernels = vector_kernels());
+template <class T>
+void batch_norm_gradient_apply(const BatchNormBackward<T>& options, const double* sums, double count,
+                               const VectorKernels& kernels = vector_kernels());
+
+}  // namespace lockstep::vector

@@ -1,0 +1,25 @@
+// Functions of n independent elements, f32 or bf16 (T is float or Bf16, arithmetic in f32), on OpenMP threads where
+// that pays; results do not depend on their number. An output may be one of the inputs (not a shifted one). Nothing
+// allocates or throws.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/kernels/native/vector_kernels.h"
+
+namespace lockstep::vector {
+
+// To bf16 rounds to nearest even and keeps NaN; to float is exact.
+void convert(std::int64_t n, const float* x, Bf16* y, const VectorKernels& kernels = vector_kernels());
+void convert(std::int64_t n, const Bf16* x, float* y, const VectorKernels& kernels = vector_kernels());
+
+// A NaN stays one.
+template <class T>
+void relu(std::int64_t n, const T* x, T* y, const VectorKernels& kernels = vector_kernels());
+// dx = dy, but 0 where the output y is not positive.
+template <class T>
+void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const VectorKernels& kernels = vector_kernels());
+template <class T>
+void add(std::int64_t n, const T* a, const T* b, T* y, const VectorKernels& kernels = vector_kernels());
+
+}  // namespace lockstep::vector

@@ -1,0 +1,26 @@
+// One level's functions; compiled once per level with LOCKSTEP_LEVEL as the name of its namespace.
+#include "lockstep/kernels/native/levels/batch_norm.h"
+#include "lockstep/kernels/native/levels/convolution.h"
+#include "lockstep/kernels/native/levels/elementwise.h"
+#include "lockstep/kernels/native/levels/peak.h"
+#include "lockstep/kernels/native/levels/pool.h"
+
+namespace lockstep::vector::LOCKSTEP_LEVEL {
+
+extern const VectorKernels kernels;
+const VectorKernels kernels{
+    .convert = {.to_bf16 = convert<float, Bf16>, .to_f32 = convert<Bf16, float>},
+    .elementwise_f32 = Elementwise<float>::table,
+    .elementwise_bf16 = Elementwise<Bf16>::table,
+    .batch_norm_f32 = BatchNorm<float>::table,
+    .batch_norm_bf16 = BatchNorm<Bf16>::table,
+    .convolution = {.forward = convolution_forward,
+                    .weights = convolution_weights,
+                    .fold = convolution_fold,
+                    .copy = convolution_copy},
+    .max_pool_f32 = MaxPool<float>::table,
+    .max_pool_bf16 = MaxPool<Bf16>::table,
+    .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
+};
+
+}  // namespace lockstep::vector::LOCKSTEP_LEVEL

@@ -1,0 +1,174 @@
+// The table of our own vectorised kernels: batch norm with its epilogues, ReLU, addition, casts, max pooling and small
+// convolutions.
+#include <fmt/format.h>
+
+#include "lockstep/kernels/native/convolution.h"
+#include "lockstep/kernels/native/elementwise.h"
+#include "lockstep/kernels/native/pool.h"
+#include "lockstep/kernels/native/rows.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pool2d.h"
+
+namespace lockstep::vector {
+namespace {
+
+// run(n, arguments, tag) on all elements in the layout that is offered, in place of that input if it may be.
+template <class Run>
+KernelOffer elementwise_kernel(const KernelRequest& r, std::span<const Layout> offered, int in_place_input, Run run) {
+  KernelOffer offer = elementwise_offer(r, offered);
+  offer.in_place_input = in_place_input;
+  offer.build = build_for(r.dtype(), [run, n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T tag) {
+    return make_kernel([=](const Arguments& a) { run(n, a, tag); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> relu_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<UnaryOp>().kind() != Unary::Relu) return std::nullopt;
+  return elementwise_kernel(r, offered, 0,
+                            []<class T>(std::int64_t n, const Arguments& a, T) { relu(n, a.in<T>(0), a.out<T>(0)); });
+}
+
+std::optional<KernelOffer> relu_gradient_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<UnaryGradientOp>().kind() != Unary::Relu) return std::nullopt;
+  return elementwise_kernel(r, offered, 1, []<class T>(std::int64_t n, const Arguments& a, T) {
+    relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
+  });
+}
+
+std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.as<BinaryOp>().kind() != Binary::Add) return std::nullopt;
+  return elementwise_kernel(r, offered, 0, []<class T>(std::int64_t n, const Arguments& a, T) {
+    add(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
+  });
+}
+
+std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
+  PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  g.block = known_block(r.inputs[0].shape, offered[0]);
+  if (!supports_max_pool_forward(g)) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
+  std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_forward(g, a.in<T>(0), a.out<T>(0), a.out<std::uint8_t>(1)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r) || r.inputs[1].dtype != DType::U8) return std::nullopt;
+  PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  g.block = known_block(r.inputs[1].shape, offered[1]);
+  if (!supports_max_pool_backward(g)) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
+  offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
+  offer.build = build_for(r.dtype(), [g]<class T>(T) {
+    return make_kernel(
+        [g](const Arguments& a) { max_pool_backward(g, a.in<T>(0), a.in<std::uint8_t>(1), a.out<T>(0)); });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Conv2dOp>();
+  const auto g = conv2d_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
+  if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g)) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g, relu = op.epilogue().relu, bias = op.has_bias(r.inputs.size())] {
+    auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::Forward);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .w = a.in<float>(1),
+                   .bias = input_if<float>(bias, a, 2),
+                   .relu = relu,
+                   .y = a.out<float>(0),
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
+  const auto g = conv2d_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
+  if (r.dtype() != DType::F32 || !direct_backward_data_wins(g)) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g] {
+    auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::BackwardData);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0), .w = a.in<float>(1), .y = a.out<float>(0), .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<Conv2dBackwardWeightsOp>();
+  const auto g = conv2d_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
+  if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g)) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g, bias = r.outputs.size() > 1] {
+    auto kernel = std::make_shared<const DirectWeightGradient>(g);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .dy = a.in<float>(1),
+                   .dw = a.out<float>(0),
+                   .dbias = bias ? a.out<float>(1) : nullptr,
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  KernelOffer offer = plain_offer(r);
+  offer.inputs[0] = offer.outputs[0] = offered[0];
+  const std::int64_t n = offered[0].storage_elements(r.inputs[0].shape);
+  offer.build = [n, narrows = r.dtype() == DType::BF16] {
+    return narrows ? make_kernel([n](const Arguments& a) { convert(n, a.in<float>(0), a.out<Bf16>(0)); })
+                   : make_kernel([n](const Arguments& a) { convert(n, a.in<Bf16>(0), a.out<float>(0)); });
+  };
+  return offer;
+}
+
+// Offers say which level of instructions they run on.
+KernelFactory named_by_level(KernelFactory factory) {
+  return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
+    std::vector<KernelOffer> offers = factory(request, offered);
+    for (KernelOffer& offer : offers) offer.implementation = fmt::format("vector:{}", vector_level());
+    return offers;
+  };
+}
+
+}  // namespace
+}  // namespace lockstep::vector
+
+namespace lockstep {
+
+void register_vector_kernels(KernelRegistry& registry) {
+  using namespace vector;
+  registry.add("vector", batch_norm_rows(), named_by_level);
+  registry.add("vector",
+               {
+                   kernel_row<UnaryOp>("unary", relu_kernel),
+                   kernel_row<UnaryGradientOp>("unary_gradient", relu_gradient_kernel),
+                   kernel_row<BinaryOp>("binary", add_kernel),
+                   kernel_row<Conv2dOp>("conv2d", convolution),
+                   kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", convolution_data),
+                   kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
+                   kernel_row<Pool2dOp>("max_pool2d", max_pool),
+                   kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<CastOp>("cast", cast_kernel),
+               },
+               named_by_level);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,214 @@
+// Batch norm with its epilogues, and what synchronised batch norm is cut into.
+#include "lockstep/kernels/common/batch_norm_statistics.h"
+#include "lockstep/kernels/native/batch_norm.h"
+#include "lockstep/kernels/native/rows.h"
+#include "lockstep/ops/batch_norm2d_sync.h"
+
+namespace lockstep::vector {
+namespace {
+
+std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const auto& op = r.as<BatchNorm2dOp>();
+  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      batch_norm_forward<T>({.view = view,
+                             .x = a.in<T>(0),
+                             .residual = input_if<T>(epilogue.residual, a, 3),
+                             .gamma = a.in<float>(1),
+                             .beta = a.in<float>(2),
+                             .eps = eps,
+                             .relu = epilogue.relu,
+                             .y = a.out<T>(0),
+                             .mean = a.out<float>(1),
+                             .inv_std = a.out<float>(2),
+                             .sums = a.out<double>(3),
+                             .workspace = a.scratch<std::byte>()});
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const Epilogue epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue();
+  offer.build = build_for(r.dtype(), [view = view, epilogue]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      batch_norm_apply<T>({.view = view,
+                           .x = a.in<T>(0),
+                           .residual = input_if<T>(epilogue.residual, a, 5),
+                           .gamma = a.in<float>(1),
+                           .beta = a.in<float>(2),
+                           .mean = a.in<float>(3),
+                           .inv_std = a.in<float>(4),
+                           .relu = epilogue.relu,
+                           .y = a.out<T>(0)});
+    });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 0;
+  const auto& op = r.as<BatchNorm2dInferenceOp>();
+  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      batch_norm_apply<T>({.view = view,
+                           .x = a.in<T>(0),
+                           .residual = input_if<T>(epilogue.residual, a, 5),
+                           .gamma = a.in<float>(1),
+                           .beta = a.in<float>(2),
+                           .mean = a.in<float>(3),
+                           .variance = a.in<float>(4),
+                           .eps = eps,
+                           .relu = epilogue.relu,
+                           .y = a.out<T>(0)});
+    });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const auto& op = r.as<BatchNorm2dGradientOp>();
+  const bool relu = op.epilogue().relu, masks = op.masks(), adds = op.adds();
+  offer.in_place_input = 1;
+  offer.in_place_output = masks ? 3 : 0;
+  offer.build = build_for(r.dtype(), [view = view, relu, masks, adds]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      batch_norm_backward<T>({.view = view,
+                              .x = a.in<T>(0),
+                              .dy = a.in<T>(1),
+                              .addend = input_if<T>(adds, a, 6),
+                              .y = input_if<T>(masks, a, 5),
+                              .gamma = a.in<float>(2),
+                              .beta = input_if<float>(relu && !masks, a, 5),
+                              .mean = a.in<float>(3),
+                              .inv_std = a.in<float>(4),
+                              .relu = relu,
+                              .dx = a.out<T>(0),
+                              .dresidual = masks ? a.out<T>(3) : nullptr,
+                              .dgamma = a.out<float>(1),
+                              .dbeta = a.out<float>(2),
+                              .workspace = a.scratch<std::byte>()});
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+// What synchronised batch norm is cut into.
+std::optional<KernelOffer> batch_norm_moments_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r.inputs[0].dtype)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  offer.build = build_for(r.inputs[0].dtype, [view = view]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      double* const sums = a.out<double>(0);
+      batch_norm_moments<T>({.view = view, .x = a.in<T>(0), .sums = sums, .workspace = a.scratch<std::byte>()});
+      sums[2 * view.channels] = static_cast<double>(view.batch * view.spatial);
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_sync(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const auto& op = r.as<BatchNorm2dSyncOp>();
+  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      float *mean = a.out<float>(1), *inv_std = a.out<float>(2);
+      batch_norm_statistics(view.channels, a.in<double>(3), eps, mean, inv_std);
+      batch_norm_apply<T>({.view = view,
+                           .x = a.in<T>(0),
+                           .residual = input_if<T>(epilogue.residual, a, 4),
+                           .gamma = a.in<float>(1),
+                           .beta = a.in<float>(2),
+                           .mean = mean,
+                           .inv_std = inv_std,
+                           .relu = epilogue.relu,
+                           .y = a.out<T>(0)});
+    });
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_gradient_sums_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r.inputs[0].dtype)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  const auto& op = r.as<BatchNorm2dGradientSumsOp>();
+  const bool relu = op.relu(), masks = op.masks(), adds = op.adds();
+  if (masks) {
+    offer.in_place_input = 1;
+    offer.in_place_output = 3;
+  }
+  offer.build = build_for(r.inputs[0].dtype, [view = view, relu, masks, adds]<class T>(T) {
+    const auto run = [=](const Arguments& a) {
+      const BatchNormBackward<T> options{.view = view,
+                                         .x = a.in<T>(0),
+                                         .dy = a.in<T>(1),
+                                         .addend = input_if<T>(adds, a, 6),
+                                         .y = input_if<T>(masks, a, 5),
+                                         .gamma = a.in<float>(2),
+                                         .beta = input_if<float>(relu && !masks, a, 5),
+                                         .mean = a.in<float>(3),
+                                         .inv_std = a.in<float>(4),
+                                         .relu = relu,
+                                         .dresidual = masks ? a.out<T>(3) : nullptr,
+                                         .dgamma = a.out<float>(1),
+                                         .dbeta = a.out<float>(2),
+                                         .workspace = a.scratch<std::byte>()};
+      double* const sums = a.out<double>(0);
+      batch_norm_gradient_sums(options, sums);
+      sums[2 * view.channels] = static_cast<double>(view.batch * view.spatial);
+    };
+    return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+  });
+  return offer;
+}
+
+std::optional<KernelOffer> batch_norm_gradient_apply_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  auto [offer, view] = channel_offer(r, offered);
+  offer.in_place_input = 1;
+  offer.build = build_for(r.dtype(), [view = view, relu = r.inputs.size() > 6]<class T>(T) {
+    return make_kernel([=](const Arguments& a) {
+      const BatchNormBackward<T> options{.view = view,
+                                         .x = a.in<T>(0),
+                                         .dy = a.in<T>(1),
+                                         .gamma = a.in<float>(2),
+                                         .beta = input_if<float>(relu, a, 6),
+                                         .mean = a.in<float>(3),
+                                         .inv_std = a.in<float>(4),
+                                         .relu = relu,
+                                         .dx = a.out<T>(0)};
+      const double* const sums = a.in<double>(5);
+      batch_norm_gradient_apply(options, sums, std::max(sums[2 * view.channels], 1.0));
+    });
+  });
+  return offer;
+}
+
+}  // namespace
+
+std::vector<KernelRow> batch_norm_rows() {
+  return {
+      kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
+      kernel_row<BatchNorm2dNormaliseOp>("batch_norm2d_normalise", batch_norm_normalise),
+      kernel_row<BatchNorm2dInferenceOp>("batch_norm2d_inference", batch_norm_inference),
+      kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),
+      kernel_row<BatchNorm2dMomentsOp>("batch_norm2d_moments", batch_norm_moments_kernel),
+      kernel_row<BatchNorm2dSyncOp>("batch_norm2d_sync", batch_norm_sync),
+      kernel_row<BatchNorm2dGradientSumsOp>("batch_norm2d_gradient_sums", batch_norm_gradient_sums_kernel),
+      kernel_row<BatchNorm2dGradientApplyOp>("batch_norm2d_gradient_apply", batch_norm_gradient_apply_kernel),
+  };
+}
+
+}  // namespace lockstep::vector

@@ -1,0 +1,29 @@
+// The parts of the native kernels' table, and what they share. They know f32 and bf16 and keep the layout that is
+// offered.
+#pragma once
+
+#include <vector>
+
+#include "lockstep/kernels/common/offers.h"
+#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/registry.h"
+
+namespace lockstep::vector {
+
+inline bool supported(DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; }
+inline bool supported(const KernelRequest& r) { return supported(r.dtype()); }
+
+// Makes the kernel with make(tag), a float or Bf16.
+template <class Make>
+std::function<std::unique_ptr<Kernel>()> build_for(DType dtype, Make make) {
+  return [dtype, make] { return dtype == DType::BF16 ? make(Bf16{}) : make(float{}); };
+}
+
+template <class T>
+const T* input_if(bool there, const Arguments& a, std::size_t i) {
+  return there ? a.in<T>(i) : nullptr;
+}
+
+std::vector<KernelRow> batch_norm_rows();
+
+}  // namespace lockstep::vector

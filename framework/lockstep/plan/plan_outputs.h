@@ -1,0 +1,39 @@
+// Which values a plan keeps for its caller, as indices into the outputs of its assembly: the loss, its weight, the
+// prediction, counts, observed values and batch sums of running statistics. Immutable.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/plan/trace.h"
+
+namespace lockstep {
+
+class PlanOutputs {
+ public:
+  // Of a traced graph; throws Error for a count that is no f64 scalar.
+  PlanOutputs(const Graph& graph, const Traced& traced);
+
+  const std::vector<Value>& values() const { return values_; }  // by index
+  // -1 where the model function returned none.
+  int loss() const { return loss_; }
+  int weight() const { return weight_; }
+  int prediction() const { return prediction_; }
+  const std::vector<std::string>& count_names() const { return count_names_; }
+  int count(const std::string& name) const { return counts_.at(name); }
+  int observed(const std::string& name) const;  // throws Error where the model function does not observe it
+  std::vector<std::string> observed_names() const;
+  int statistic(std::size_t i) const { return statistics_[i]; }
+
+ private:
+  int keep(Value value);
+
+  std::vector<Value> values_;
+  int loss_, weight_, prediction_;
+  std::vector<std::string> count_names_;
+  std::map<std::string, int> counts_, observed_;
+  std::vector<int> statistics_;
+};
+
+}  // namespace lockstep
