@@ -3,13 +3,14 @@
 #include "data/datasets/cifar.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/mnist.h"
+#include "data/datasets/npy.h"
 #include "data/datasets/synthetic.h"
 
 namespace lockstep::datasets {
 
 data::Catalogue catalogue() {
   static const std::vector<data::DatasetEntry> table{
-      digits_entry(), synthetic_entry(), mnist_entry(), cifar10_entry(), cifar100_entry(),
+      digits_entry(), synthetic_entry(), mnist_entry(), cifar10_entry(), cifar100_entry(), npy_entry(),
   };
   return table;
 }

@@ -1,0 +1,37 @@
+// Images and labels of one's own, as NumPy saves them (format versions 1 to 3 of
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). A split is SPLIT_images.npy and
+// SPLIT_labels.npy, or SPLIT.npz with the arrays "images" and "labels"; SPLIT is train or eval. Images are uint8,
+// (samples, rows, columns) or (samples, channels, rows, columns); labels are integers, (samples).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/catalogue.h"
+#include "lockstep/data/file_source.h"
+#include "lockstep/data/image_dataset.h"
+
+namespace lockstep::datasets {
+
+struct NpyArray {
+  std::string name{};  // of the file, for errors
+  char kind = 'u';     // u: unsigned, i: signed integers, f: floats, b: bool
+  std::int64_t item_bytes = 1;
+  bool big_endian = false;
+  std::vector<std::int64_t> shape{};
+  std::vector<std::uint8_t> bytes{};  // row-major
+};
+
+// One array, to the end of `file`. Throws Error with file, offset and expectation.
+NpyArray read_npy(data::FileSource& file);
+// The array that a .npz calls `name`, without .npy.
+NpyArray read_npz(const std::filesystem::path& path, const std::string& name);
+
+std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& dir, data::Split split);
+
+data::DatasetEntry npy_entry();
+
+}  // namespace lockstep::datasets
