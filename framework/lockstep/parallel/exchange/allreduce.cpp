@@ -13,16 +13,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // elements: slices begin at multiples, of whole cache lines
-// Slots of all local ranks stay in the shared cache; between domains a message must be worth its latency.
-constexpr std::int64_t kStagedChunk = 256 << 10, kExchangedChunk = 2 << 20;
+constexpr std::int64_t kBlock = 1024;    // elements: slices begin at multiples, of whole cache lines
+constexpr std::int64_t kPartBlock = 64;  // and the domains' parts of a slice
 
 }  // namespace
-
-std::string_view name_of(AllreducePath path) {
-  constexpr std::string_view names[] = {"auto", "shared", "hierarchical", "messages", "mpi"};
-  return names[static_cast<std::size_t>(path)];
-}
 
 Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& options)
     : comm_(comm.duplicate()), threads_(options.threads) {
@@ -31,8 +25,7 @@ Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& opt
   choose(options);
   if (path_ == AllreducePath::Mpi || comm_.size() == 1) return;
   local_rank_ = domains_.local_rank();
-  const std::int64_t chosen = domains_.count() == 1 ? kStagedChunk : kExchangedChunk;
-  make_windows(options.chunk_bytes > 0 ? options.chunk_bytes : chosen);
+  make_windows(options.chunk_bytes > 0 ? options.chunk_bytes : choose_chunk_bytes(domains_));
 }
 
 // Ranks that make more calls do not wait for this one.
@@ -42,24 +35,13 @@ Allreduce::~Allreduce() {
 }
 
 void Allreduce::choose(const AllreduceOptions& options) {
-  using enum AllreducePath;
-  const int rank = comm_.rank(), size = comm_.size();
-  domains_ = options.domains ? *options.domains : Domains::nodes(comm_.topology(), rank, size);
-  const int nodes = domains_.count();
-  path_ = options.path;
-  reason_ = fmt::format("{}, as asked for", name_of(path_));
-  check(path_ != Shared || nodes == 1, "allreduce",
-        "the path 'shared' is for one node, these ranks have {}: take hierarchical or auto", nodes);
-  if (path_ == Auto) {
-    const auto wanted = static_cast<std::size_t>(domains_.local_size() * 2 * kSlots * kExchangedChunk);
-    const bool fits = comm_.allreduce(std::int64_t{wanted <= comm::shared_memory_room()}, comm::ReduceOp::Min) == 1;
-    path_ = !fits || nodes == size ? Messages : nodes == 1 ? Shared : Hierarchical;
-    reason_ = !fits           ? "messages: a node's /dev/shm has no room (containers: --shm-size; limits: ulimit -f)"
-              : nodes == size ? "messages: every rank is on a node of its own"
-              : nodes == 1    ? "shared: all ranks are on one node"
-                              : fmt::format("hierarchical: {} ranks on {} nodes", size, nodes);
-  }
-  if (path_ == Messages) domains_ = Domains::single_ranks(rank, size);
+  const Domains nodes =
+      options.domains ? *options.domains : Domains::nodes(comm_.topology(), comm_.rank(), comm_.size());
+  const auto wanted = static_cast<std::size_t>(nodes.local_size() * kSlots * choose_chunk_bytes(nodes));
+  PathChoice choice = choose_path(comm_, {.path = options.path, .domains = nodes, .shared_bytes = wanted});
+  path_ = choice.path;
+  domains_ = std::move(choice.domains);
+  reason_ = std::move(choice.reason);
 }
 
 void Allreduce::make_windows(std::int64_t chunk_bytes) {
@@ -77,11 +59,9 @@ void Allreduce::make_windows(std::int64_t chunk_bytes) {
   }
   if (domains_.count() == 1) return;
   for (int slot = 0; slot < kSlots; ++slot) {
-    std::vector<Lane>& lanes = lanes_.emplace_back();
-    for (const int slice : slices_) {
-      const int tag = ReduceCalls::kTags + (slot * domains_.slices() + slice) * SliceExchange::kTags;
-      lanes.push_back({SliceExchange(*transport_, domains_, *tree_, slice, tag), nullptr});
-    }
+    std::vector<InFlightChunk>& chunks = in_flight_.emplace_back();
+    for (std::size_t i = 0; i < slices_.size(); ++i)
+      chunks.push_back({SliceExchange(*transport_, domains_, *tree_), nullptr});
   }
 }
 
@@ -267,31 +247,32 @@ void Allreduce::reduce_slice(const Pass& pass, std::int64_t index, int slice) {
 void Allreduce::start_exchange(const Pass& pass, std::int64_t index, int slice) {
   const Range chunk = pass.range(index), range = slice_of(chunk, slice);
   const std::int64_t width = size_of(pass.in.element);
-  Lane& lane = lanes_[static_cast<std::size_t>(index % kSlots)]
-                     [static_cast<std::size_t>(std::ranges::find(slices_, slice) - slices_.begin())];
-  std::vector<const void*> open;
-  for (std::size_t i = 0; i < tree_->sums.size(); ++i) {
-    const DomainTree::Sum& sum = tree_->sums[i];
-    operands_.clear();
-    for (const int o : sum.operands) {
-      const int local = tree_->operands[static_cast<std::size_t>(o)].local_rank;
-      operands_.push_back(operand(pass, index, local, range.begin));
-    }
-    if (sum.merges.empty()) {
-      open.push_back(operands_[0]);
-      continue;
-    }
-    if (!lane.open) {
-      lane.open = allocate_aligned(tree_->sums.size() * static_cast<std::size_t>(chunk_bytes_));
-      transport_->keep(lane.open);
-    }
-    outs_.assign(1, lane.open.get() + static_cast<std::int64_t>(i) * chunk_bytes_);
-    tree_reduce({.element = pass.in.element, .op = pass.op, .merges = sum.merges}, operands_, range.size(), outs_);
-    open.push_back(outs_[0]);
+  const std::int64_t slot = index % kSlots;
+  InFlightChunk& in_flight = in_flight_[static_cast<std::size_t>(slot)]
+                                       [static_cast<std::size_t>(std::ranges::find(slices_, slice) - slices_.begin())];
+  SliceWork& work = in_flight.exchange.work();
+  work.element = pass.in.element;
+  work.op = pass.op;
+  work.slice = slice;
+  work.tag = ReduceCalls::kTags + static_cast<int>(slot) * domains_.slices() + slice;
+  work.parts.clear();
+  for (int d = 0; d < domains_.count(); ++d)
+    work.parts.push_back(part_in_blocks({0, range.size()}, domains_.count(), d, kPartBlock));
+  work.operands.clear();
+  for (const DomainTree::Operand& o : tree_->operands)
+    work.operands.push_back(operand(pass, index, o.local_rank, range.begin));
+  const bool sums = std::ranges::any_of(tree_->sums, [](const DomainTree::Sum& s) { return !s.merges.empty(); });
+  if (sums && !in_flight.open) {
+    in_flight.open = allocate_aligned(tree_->sums.size() * static_cast<std::size_t>(chunk_bytes_));
+    transport_->keep(in_flight.open);
   }
+  work.open.clear();
+  for (std::size_t i = 0; sums && i < tree_->sums.size(); ++i)
+    work.open.push_back(in_flight.open.get() + static_cast<std::int64_t>(i) * chunk_bytes_);
   void* result = domains_.local_size() == 1 ? static_cast<std::byte*>(pass.out.data) + range.begin * width
                                             : staging(local_rank_, index) + (range.begin - chunk.begin) * width;
-  lane.exchange.start({.element = pass.in.element, .op = pass.op, .n = range.size(), .open = open, .result = result});
+  work.outs.assign(1, result);
+  in_flight.exchange.start();
 }
 
 bool Allreduce::exchange(Pass& pass) {
@@ -299,7 +280,10 @@ bool Allreduce::exchange(Pass& pass) {
   bool moved = false;
   for (std::int64_t index = pass.reduced; index < pass.begun; ++index) {
     bool done = true;
-    for (Lane& lane : lanes_[static_cast<std::size_t>(index % kSlots)]) done = lane.exchange.done() && done;
+    for (InFlightChunk& chunk : in_flight_[static_cast<std::size_t>(index % kSlots)]) {
+      while (chunk.exchange.advance()) moved = true;
+      done = done && chunk.exchange.idle();
+    }
     if (!done || index != pass.reduced) continue;
     flags_->raise(kReduced, flag_value(++pass.reduced));
     moved = true;

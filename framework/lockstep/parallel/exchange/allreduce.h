@@ -17,14 +17,12 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/parallel/exchange/path_choice.h"
 #include "lockstep/parallel/exchange/reduce_calls.h"
 #include "lockstep/parallel/exchange/slice_exchange.h"
 #include "lockstep/parallel/node_memory.h"
 
 namespace lockstep {
-
-enum class AllreducePath : std::uint8_t { Auto, Shared, Hierarchical, Messages, Mpi };
-std::string_view name_of(AllreducePath path);
 
 struct AllreduceOptions {
   AllreducePath path = AllreducePath::Auto;
@@ -105,12 +103,12 @@ class Allreduce {
   std::uint32_t base_ = 0;    // chunks of earlier calls
   std::uint32_t direct_ = 0;  // calls that were reduced in place
   std::int64_t calls_made_ = 0;
-  struct Lane {  // of one slice that this rank drives, in one slot
+  struct InFlightChunk {  // of one slice that this rank drives, in one slot
     SliceExchange exchange;
     std::shared_ptr<std::byte[]> open;  // the domain's open sums, where they are not operands themselves
   };
-  std::vector<std::vector<Lane>> lanes_;  // by slot
-  std::vector<int> slices_;               // that this rank drives
+  std::vector<std::vector<InFlightChunk>> in_flight_;  // by slot
+  std::vector<int> slices_;                            // that this rank drives
   std::vector<const void*> operands_;
   std::vector<void*> outs_;
 };

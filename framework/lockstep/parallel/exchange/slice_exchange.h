@@ -1,10 +1,13 @@
-// One slice on its way from the open sums of the domains to the root and back: a part of it is summed in each domain,
-// whose driver of the slice gets that part of all open sums and sends the root's part to the others. A state machine
-// over plain messages; one thread.
+// The one way of a slice from all ranks' operands to their reduction, for buckets, the public allreduce and collective
+// nodes alike. The driver of the slice in each domain
+//   1. reduces what its domain can complete by itself, from memory that the domain sees (the open sums);
+//   2. exchanges open sums with the drivers of the other domains and reduces its own part of the slice to the root;
+//   3. sends that part of the root to the other drivers, if the result is to be whole everywhere.
+// Messages are started and asked after, never waited for. One thread at a time. Throws Error where MPI fails.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "lockstep/core/tensor.h"
@@ -14,46 +17,83 @@
 
 namespace lockstep {
 
+struct SliceWork {
+  enum class Result : std::uint8_t {
+    Gathered,    // every driver gets the whole slice: two messages to each other driver, of a part each
+    Scattered,   // every driver gets its own part
+    Replicated,  // every driver reduces the whole slice: one message to each other driver, of all of it
+  };
+  comm::Element element = comm::Element::F32;
+  comm::ReduceOp op = comm::ReduceOp::Sum;
+  Wire wire = Wire::Exact;
+  bool threads = false;  // may use OpenMP
+  Result result = Result::Gathered;
+  int slice = 0, tag = 0;    // tag: of all its messages
+  std::vector<Range> parts;  // by domain: elements, disjoint; Replicated: one, the whole slice
+  // First elements; memory of all stays until the exchange is idle.
+  std::vector<const void*> operands;  // as in DomainTree::operands
+  std::vector<void*> open;            // by open sum of this domain: its memory; none: over the sum's first operand
+  std::vector<void*> outs;            // the first gets the result, which is then copied to the others
+};
+
 class SliceExchange {
  public:
-  static constexpr int kTags = 2;
-  // What it refers to outlives it. Messages of slice `slice` take tags [tag, tag + kTags).
-  SliceExchange(Transport& transport, const Domains& domains, const DomainTree& tree, int slice, int tag);
+  enum class Phase : std::uint8_t { Idle, Reduced, Exchange, Gather };
 
-  // `open`: this domain's open sums, n elements each, alike on all drivers of the slice; `result`: where n elements of
-  // the root go, which may be an open sum. Both are used until done.
-  struct Work {
-    comm::Element element;
-    comm::ReduceOp op;
-    std::int64_t n;
-    std::span<const void* const> open;
-    void* result;
-  };
-  void start(const Work& work);
-  // Drives the messages on; true once the result is there.
-  bool done();
+  // What it refers to outlives it.
+  SliceExchange(Transport& transport, const Domains& domains, const DomainTree& tree)
+      : transport_(transport), domains_(domains), tree_(tree) {}
+
+  // To be filled before start(); unchanged until idle.
+  SliceWork& work() { return work_; }
+  // Reduces in the domain. In one domain the result is there at once.
+  void start();
+  // Drives the messages on; whether something moved.
+  bool advance();
+  bool idle() const { return phase_ == Phase::Idle; }
+  Phase phase() const { return phase_; }
+
+  // Bytes of its own memory that this work takes between domains; reserve() gets them before the first start().
+  std::size_t scratch_bytes(const SliceWork& work) const;
+  void reserve(std::size_t bytes);
+  std::int64_t sent() const { return sent_; }  // bytes to other domains, since it was made
 
  private:
-  enum class Phase { Idle, Exchange, Gather };
-  Range part(int domain) const { return part_in_blocks({0, n_}, domains_.count(), domain, kBlock); }
-  template <class Each>
-  void for_each_peer(const Each& each);
+  struct Incoming {  // an open sum or a part of the root, of another domain
+    int domain;
+    Range range;
+    std::byte* message;  // as it arrives
+    void* values;        // as it is used: `message` itself, unless the wire is narrow
+  };
+  bool narrow() const { return work_.wire != Wire::Exact; }
+  Range part(int domain) const;
+  void reduce_in_domain(Range range);
+  void exchange();
+  void reduce_parts();
   void gather();
+  void finish();
+  void receive(int domain, Range range, void* values);
+  void send(int domain, comm::ConstBuffer message);
+  comm::ConstBuffer message_of(const void* base, Range range);
+  void widen_arrivals();
+  std::byte* take(std::size_t bytes);
+  template <class Each>
+  void for_each_peer(const Each& each) const;
 
-  static constexpr std::int64_t kBlock = 64;  // elements: parts begin at cache lines
   Transport& transport_;
   const Domains& domains_;
   const DomainTree& tree_;
-  int slice_, tag_;
+  SliceWork work_;
   Phase phase_ = Phase::Idle;
-  comm::Element element_ = comm::Element::Byte;
-  comm::ReduceOp op_ = comm::ReduceOp::Sum;
-  std::int64_t n_ = 0;
-  std::byte* result_ = nullptr;
-  std::shared_ptr<std::byte[]> memory_;  // others' open sums of my part
-  std::size_t capacity_ = 0;
-  std::vector<const void*> operands_;  // by open sum of the tree
+  struct Scratch {
+    std::shared_ptr<std::byte[]> memory;
+    std::size_t capacity = 0, used = 0;
+  } scratch_;
+  std::vector<const void*> open_, operands_;  // this domain's open sums; of the reduction at work
+  std::vector<void*> outs_;                   // of the same
+  std::vector<Incoming> incoming_;
   std::vector<Transport::MessageHandle> handles_;
+  std::int64_t sent_ = 0;
 };
 
 }  // namespace lockstep

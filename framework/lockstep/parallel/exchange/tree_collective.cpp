@@ -3,51 +3,54 @@
 #include <algorithm>
 
 #include "lockstep/core/backoff.h"
+#include "lockstep/parallel/exchange/path_choice.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int kTag = 0;
-
-// The ranks below one node of the tree.
-struct Half {
-  int first, count;
-};
-
-Half half(int level, int index, int size) {
-  const int first = index << level;
-  return {first, std::clamp(size - first, 0, 1 << level)};
-}
+constexpr std::int64_t kBlock = 64;  // elements: parts begin at cache lines
 
 }  // namespace
 
+TreeCollective::TreeCollective(const comm::Communicator& comm)
+    : comm_(comm.duplicate()),
+      domains_(Domains::single_ranks(comm_.rank(), comm_.size())),
+      tree_(WorldLayout(comm_.rank(), comm_.size(), 0), domains_),
+      transport_(comm_),
+      exchange_(transport_, domains_, tree_) {}
+
 void TreeCollective::allreduce_sum(std::span<double> values) {
-  auto& [sent, received] = *messages_;
-  if (received.size() < values.size()) {
-    sent.resize(values.size());
-    received.resize(values.size());
+  if (comm_.size() == 1 || values.empty()) return;
+  reserve(2 * whole_lines(values.size_bytes()));
+  auto* const mine = reinterpret_cast<double*>(memory_.get());
+  auto* const sum = reinterpret_cast<double*>(memory_.get() + whole_lines(values.size_bytes()));
+  std::ranges::copy(values, mine);
+  const auto count = std::ssize(values);
+  SliceWork& work = exchange_.work();
+  work.element = comm::Element::F64;
+  const bool replicated = takes_one_round(domains_, static_cast<std::int64_t>(values.size_bytes()));
+  work.result = replicated ? SliceWork::Result::Replicated : SliceWork::Result::Gathered;
+  work.parts.clear();
+  for (int d = 0; d < (replicated ? 1 : domains_.count()); ++d)
+    work.parts.push_back(replicated ? Range{0, count} : part_in_blocks({0, count}, domains_.count(), d, kBlock));
+  work.operands.assign(1, mine);
+  work.outs.assign(1, sum);
+  exchange_.start();
+  for (Backoff wait; !exchange_.idle();) {
+    if (!exchange_.advance()) {
+      work_();
+      wait.pause();
+    }
   }
-  for (int level = 0; 1 << level < comm_.size(); ++level) {
-    if (half(level, (comm_.rank() >> level) ^ 1, comm_.size()).count == 0) continue;
-    std::ranges::copy(values, sent.begin());
-    exchange(level, values.size());
-    // left + right is right + left, bit for bit
-    std::ranges::transform(values, std::span(received).first(values.size()), values.begin(), std::plus<>());
-  }
+  std::copy_n(sum, values.size(), values.begin());
 }
 
-// Each rank has its half's sum; where the other half has fewer ranks, one of them serves several of this one.
-void TreeCollective::exchange(int level, std::size_t count) {
-  const int index = comm_.rank() >> level;
-  const Half here = half(level, index, comm_.size()), there = half(level, index ^ 1, comm_.size());
-  const int place = comm_.rank() - here.first;
-  handles_.clear();
-  handles_.push_back(
-      transport_.receive(std::span(messages_->received).first(count), there.first + place % there.count, kTag));
-  for (int i = place; i < there.count; i += here.count) {
-    handles_.push_back(transport_.send(std::span(messages_->sent).first(count), there.first + i, kTag));
-  }
-  for (Backoff wait; !transport_.all_done(handles_); wait.pause()) work_();
+// What was there stays with the transport: by doubling, all of it together is no more than the last.
+void TreeCollective::reserve(std::size_t bytes) {
+  if (bytes <= capacity_) return;
+  capacity_ = std::max(2 * capacity_, bytes);
+  memory_ = allocate_aligned(capacity_);
+  transport_.keep(memory_);
 }
 
 }  // namespace lockstep

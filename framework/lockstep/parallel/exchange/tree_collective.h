@@ -1,37 +1,37 @@
 // Sums over the ranks of a communicator for collective nodes of a graph, of which every rank gets the same bits: those
-// of the reduction tree with one leaf per rank. At each level of the tree the two halves of a node exchange their sums,
-// so log2(ranks) messages lie on the way and nothing is broadcast. Allocates when a vector is longer than all before.
-// Making it is collective; one thread at a time; throws Error where MPI fails.
+// of the reduction tree with one shard per rank. An adapter of SliceExchange, each rank being a domain of its own.
+// Allocates when a vector is longer than all before. Making it is collective; one thread at a time; throws Error where
+// MPI fails.
 #pragma once
 
 #include <functional>
-#include <vector>
+#include <memory>
 
+#include "lockstep/core/tensor.h"
 #include "lockstep/graph/collective.h"
-#include "lockstep/parallel/exchange/transport.h"
+#include "lockstep/parallel/exchange/slice_exchange.h"
 
 namespace lockstep {
 
 class TreeCollective : public Collective {
  public:
-  explicit TreeCollective(const comm::Communicator& comm) : comm_(comm.duplicate()), transport_(comm_) {
-    transport_.keep(messages_);
-  }
+  explicit TreeCollective(const comm::Communicator& comm);
 
   void allreduce_sum(std::span<double> values) override;
   // Called again and again while a sum waits for other ranks, which may themselves wait for what `work` drives.
   void while_waiting(std::function<void()> work) { work_ = std::move(work); }
 
  private:
-  void exchange(int level, std::size_t count);
+  void reserve(std::size_t bytes);
 
   comm::Communicator comm_;  // for nothing else
-  struct Messages {
-    std::vector<double> sent, received;
-  };
-  std::shared_ptr<Messages> messages_ = std::make_shared<Messages>();
+  Domains domains_;
+  DomainTree tree_;
+  // Messages lie in memory of this class: one that is given up may outlive the caller's.
+  std::shared_ptr<std::byte[]> memory_;
+  std::size_t capacity_ = 0;
   CommTransport transport_;
-  std::vector<Transport::MessageHandle> handles_;
+  SliceExchange exchange_;
   std::function<void()> work_ = [] {};
 };
 

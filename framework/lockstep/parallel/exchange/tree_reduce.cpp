@@ -24,17 +24,27 @@ struct Step {
   }
 };
 
+// The same pointers with their type, kept by the thread so that a reduction allocates nothing.
+template <class T>
+struct Pointers {
+  std::vector<const T*> in;
+  std::vector<T*> out;
+
+  static const Pointers& of(std::span<const void* const> operands, std::span<void* const> outs) {
+    thread_local Pointers pointers;
+    pointers.in.clear();
+    pointers.out.clear();
+    for (const void* o : operands) pointers.in.push_back(static_cast<const T*>(o));
+    for (void* o : outs) pointers.out.push_back(static_cast<T*>(o));
+    return pointers;
+  }
+};
+
 template <class T, ReduceOp op>
 void reduce(const TreeReduction& r, std::span<const void* const> operands, std::int64_t n,
             std::span<void* const> outs) {
-  // Of one representation with T*, kept by the thread so that a reduction allocates nothing.
-  thread_local std::vector<const T*> in;
-  thread_local std::vector<T*> out;
-  in.clear();
-  out.clear();
-  for (const void* o : operands) in.push_back(static_cast<const T*>(o));
-  for (void* o : outs) out.push_back(static_cast<T*>(o));
-  tree_blocks::reduce<Step<op>, T>(in, r.merges, n, out, false, r.threads);
+  const Pointers<T>& p = Pointers<T>::of(operands, outs);
+  tree_blocks::reduce<Step<op>, T>(p.in, r.merges, n, p.out, false, r.threads);
 }
 
 template <class T>
@@ -56,6 +66,12 @@ void reduce_type(const TreeReduction& r, std::span<const void* const> operands, 
 
 void tree_reduce(const TreeReduction& r, std::span<const void* const> operands, std::int64_t n,
                  std::span<void* const> outs) {
+  if (r.wire != Wire::Exact) {
+    check(r.element == Element::F32 && r.op == ReduceOp::Sum, "reduction",
+          "a {} of {} with a narrow wire, expected a sum of f32", name_of(r.op), name_of(r.element));
+    const Pointers<float>& p = Pointers<float>::of(operands, outs);
+    return tree_sum<float>(p.in, r.merges, n, p.out, {.wire = r.wire, .root = r.root, .threads = r.threads});
+  }
   switch (r.element) {
     case Element::Byte:
       fail("reduction", "bytes are opaque: reduce u8 or a wider type");

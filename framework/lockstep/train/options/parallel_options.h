@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lockstep/parallel/exchange/path_choice.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/parallel/tree/reduction_tree.h"
 
@@ -11,9 +12,7 @@ namespace lockstep::train {
 
 // No choice here but `wire` and `hook` changes a bit.
 struct ParallelOptions {
-  // Shared: in a node's memory, for jobs of one node. Hierarchical: that, and messages between nodes. Messages: between
-  // all ranks. Auto: the first of them that can be. With a hook, which is its own path, messages carry what is beside.
-  enum class Path : std::uint8_t { Auto, Shared, Hierarchical, Messages };
+  using Path = AllreducePath;  // with a hook, which is its own path, messages carry what is beside
   Path path = Path::Auto;
   bool share_weights = true;     // weights and optimizer state once per node, each rank updating a part
   bool shard_optimizer = false;  // optimizer state once per job (ZeRO stage 1)

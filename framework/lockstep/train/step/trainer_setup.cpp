@@ -187,7 +187,7 @@ void Trainer::check_batch(std::int64_t samples) const {
 
 // What is to be known before memory is laid out.
 Domains Trainer::domains(const nn::Module& module) {
-  const DomainChoice choice = choose_domains(comm_, module, options_, world_);
+  const PathChoice choice = choose_path(comm_, module, options_, world_);
   path_reason_ = choice.reason;
   if (options_.bucket_bytes == 0) options_.bucket_bytes = choose_bucket_bytes(comm_, choice.domains);
   return choice.domains;
@@ -197,7 +197,7 @@ Domains Trainer::domains(const nn::Module& module) {
 bool Trainer::drives_by_thread() {
   using Overlap = ParallelOptions::Overlap;
   const Overlap wanted = options_.parallel.overlap;
-  const bool able = comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple;
+  const bool able = may_drive_by_thread();
   check(wanted != Overlap::Thread || able, "overlap",
         "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
         comm::name_of(comm::Environment::current_thread_level()));

@@ -1,0 +1,51 @@
+// How buckets are cut: into one slice per rank of the largest domain, a slice into a part per domain, and between
+// domains into pieces that are on their way at the same time. A piece has a share of each domain's part, so that what a
+// domain owns is one range. All in whole blocks, counted from the bucket's begin, alike on all ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/core/partition.h"
+#include "lockstep/parallel/tree/domains.h"
+
+namespace lockstep {
+
+struct BucketPiece {
+  int bucket;
+  Range slice;                // of the bucket
+  std::int64_t index, count;  // one of `count` pieces of the slice
+  int slice_number, tag;      // tag: of its messages, different for all pieces of all buckets
+};
+
+class BucketPieces {
+ public:
+  static constexpr std::int64_t kBlock = 1024;  // elements
+
+  BucketPieces(const Domains& domains, std::int64_t piece_bytes) : domains_(domains), piece_bytes_(piece_bytes) {}
+
+  // Cuts the next bucket: which of the pieces below are of it. Throws Error where there are more pieces than tags.
+  Range add(int bucket, std::int64_t elements, std::int64_t element_bytes);
+  // That this rank drives, of all buckets, in order.
+  const BucketPiece& operator[](std::int64_t i) const { return pieces_[static_cast<std::size_t>(i)]; }
+  // The share of a domain: elements of the bucket.
+  Range part(const BucketPiece& piece, int domain) const;
+
+  // What `rank` owns of a bucket: slices that it drives, or its domain's part of them where an element has one owner in
+  // the whole job.
+  std::vector<Range> owned_by(int rank, std::int64_t elements, bool one_owner) const;
+  // What this rank gets from the owners in other domains, if an element has one owner in the whole job.
+  std::vector<Range> received(std::int64_t elements) const;
+
+ private:
+  bool drives(int slice) const { return domains_.driver(domains_.mine(), slice) == domains_.rank; }
+  Range slice(std::int64_t elements, int slice) const;
+  Range part_of_slice(Range slice, int domain) const;
+
+  Domains domains_;
+  std::int64_t piece_bytes_;
+  std::vector<BucketPiece> pieces_;
+  int tags_ = 0;  // of all pieces of all drivers
+};
+
+}  // namespace lockstep

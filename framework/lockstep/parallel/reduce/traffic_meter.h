@@ -1,0 +1,55 @@
+// What a reducer moves, and for how long it is at it; also as spans of a trace. The thread that drives writes, any
+// thread reads.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "lockstep/core/trace.h"
+
+namespace lockstep {
+
+// Since the reducer was made, on this rank.
+struct ReductionTraffic {
+  std::int64_t sent = 0;        // bytes to other domains
+  std::int64_t network_ns = 0;  // during which some piece was on its way between domains
+  std::int64_t summed = 0;      // bytes read and written by sums in the domain
+  std::int64_t summing_ns = 0;
+};
+
+class TrafficMeter {
+ public:
+  using Time = Trace::Clock::time_point;
+
+  void add_sent(std::int64_t bytes) { sent_ += bytes; }
+  void add_summed(std::int64_t bytes, Time since) {
+    summed_ += bytes;
+    summing_ns_ += nanoseconds_since(since);
+  }
+  // Whether something is on its way between domains from now on.
+  void network(bool busy) {
+    const bool was_busy = network_since_ != Time{};
+    if (busy == was_busy) return;
+    if (was_busy) network_ns_ += nanoseconds_since(network_since_);
+    network_since_ = busy ? Trace::Clock::now() : Time{};
+  }
+  ReductionTraffic traffic() const { return {sent_, network_ns_, summed_, summing_ns_}; }
+
+  void note_in(Trace* trace) { trace_ = trace; }  // null: nowhere
+  void note(Trace::Track track, std::string_view what, int bucket, int piece, Time since) {
+    if (Trace* trace = trace_) trace->add(track, fmt::format("{} bucket {} piece {}", what, bucket, piece), since);
+  }
+
+ private:
+  static std::int64_t nanoseconds_since(Time begin) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Trace::Clock::now() - begin).count();
+  }
+  std::atomic<std::int64_t> sent_{0}, network_ns_{0}, summed_{0}, summing_ns_{0};
+  Time network_since_{};  // zero: nothing is on its way
+  std::atomic<Trace*> trace_{nullptr};
+};
+
+}  // namespace lockstep
