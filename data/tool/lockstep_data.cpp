@@ -1,0 +1,155 @@
+// The `lockstep-data` command: lists the data sets that there are, fetches files, checks and converts them.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "data/datasets/catalogue.h"
+#include "data/tool/convert.h"
+#include "data/tool/download.h"
+#include "data/tool/report.h"
+#include "data/tool/sources.h"
+#include "data/tool/unpack.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
+
+namespace {
+
+using namespace lockstep;
+using datasets::RemoteFile;
+using datasets::Source;
+
+struct Arguments {
+  data::DatasetOptions dataset;
+  std::string dir, mirror, format, output;
+  bool keep_archive = false;
+};
+
+void list() {
+  for (const data::DatasetEntry& entry : datasets::catalogue()) fmt::print("{:12} {}\n", entry.name, entry.description);
+  fmt::print("\nTo be fetched:\n");
+  for (const Source& source : datasets::sources()) {
+    std::int64_t bytes = 0;
+    for (const RemoteFile& file : source.files) bytes += file.bytes;
+    fmt::print("{:16} --dataset {}, {}{}; {}\n", source.name, source.dataset, source.url,
+               bytes > 0 ? fmt::format(" ({:.0f} MB)", static_cast<double>(bytes) / 1e6) : "", source.license);
+  }
+}
+
+bool is_unpacked(const RemoteFile& file, const std::filesystem::path& folder) {
+  for (const std::string& member : file.members)
+    if (!std::filesystem::exists(folder / member)) return false;
+  return !file.members.empty();
+}
+
+// Brings one file to `folder`, unless what is made of it is there.
+void fetch_file(const RemoteFile& file, const std::string& base, const std::filesystem::path& folder) {
+  const std::filesystem::path to = folder / file.name;
+  if (is_unpacked(file, folder)) {
+    fmt::print("{}: is unpacked there\n", file.name);
+  } else if (std::filesystem::exists(to)) {
+    const std::string wrong = datasets::difference(to, file);
+    check(wrong.empty(), "fetch", "{} is there, but not the file that is expected: {}; remove it to fetch it again",
+          to.string(), wrong);
+    fmt::print("{}: is there\n", file.name);
+  } else {
+    fmt::print("{}: from {}\n", file.name, base);
+    std::fflush(stdout);
+    datasets::download(base + (base.ends_with('/') ? "" : "/") + file.name, file, to);
+  }
+}
+
+void fetch(const Arguments& arguments) {
+  const Source& source = datasets::find_source(arguments.dataset.name);
+  const std::filesystem::path folder = std::filesystem::path(arguments.dir) / source.folder;
+  std::filesystem::create_directories(folder);
+  for (const RemoteFile& file : source.files) {
+    fetch_file(file, arguments.mirror.empty() ? source.url : arguments.mirror, folder);
+    if (file.members.empty() || is_unpacked(file, folder)) continue;
+    datasets::unpack(folder / file.name, file.members, folder);
+    if (!arguments.keep_archive) std::filesystem::remove(folder / file.name);
+  }
+  datasets::print_report(datasets::catalogue(), {.name = source.dataset, .dir = arguments.dir});
+}
+
+void convert(const Arguments& arguments) {
+  const datasets::Format& format = datasets::find_format(arguments.format);
+  const data::DatasetPair pair = data::open_datasets(datasets::catalogue(), arguments.dataset);
+  check(!std::filesystem::exists(arguments.output) || std::filesystem::is_empty(arguments.output), "convert",
+        "--output {} is there and not empty, expected a new folder", arguments.output);
+  std::filesystem::create_directories(arguments.output);
+  format.write(pair, arguments.output);
+  fmt::print("{} and {} samples in {}: {}\n", pair.train->size(), pair.eval->size(), arguments.output, format.files);
+}
+
+void add_commands(CLI::App& app, Arguments& arguments) {
+  const auto name = [&](CLI::App* command, const char* text) {
+    command->add_option("NAME", arguments.dataset.name, text)->required();
+  };
+  const auto dir = [&](CLI::App* command, const char* text) {
+    return command->add_option("--data-dir", arguments.dir, text)->type_name("DIR");
+  };
+  app.add_subcommand("list", "The data sets, and what can be fetched")->callback(list);
+
+  CLI::App* fetched =
+      app.add_subcommand("fetch", "Downloads a data set, verifies its checksums, unpacks and checks it");
+  name(fetched, "what `lockstep-data list` shows as to be fetched");
+  dir(fetched, "folder to lay the files in; give it to a training program as its --data-dir")->required();
+  fetched
+      ->add_option("--mirror", arguments.mirror,
+                   "folder or URL (http, https, file) to take the files from, in place of their authors'")
+      ->type_name("WHERE");
+  fetched->add_flag("--keep-archive", arguments.keep_archive, "leave the archive there after unpacking");
+  fetched->footer("A download that broke off goes on where it stopped. Needs the program curl for URLs.");
+  fetched->callback([&] { fetch(arguments); });
+
+  CLI::App* checked =
+      app.add_subcommand("check", "Reads a data set whole, as a training program does, and reports on it");
+  name(checked, "a data set of `lockstep-data list`");
+  dir(checked, "folder of its files");
+  checked->callback([&] {
+    arguments.dataset.dir = arguments.dir;
+    datasets::print_report(datasets::catalogue(), arguments.dataset);
+  });
+
+  CLI::App* converted = app.add_subcommand("convert", "Writes a data set in another format");
+  name(converted, "a data set of `lockstep-data list`");
+  dir(converted, "folder of its files");
+  std::string texts;
+  for (const datasets::Format& format : datasets::formats())
+    texts += fmt::format("{}{} ({})", texts.empty() ? "" : "; ", format.name, format.files);
+  converted->add_option("--to", arguments.format, texts)->type_name("FORMAT")->required();
+  converted->add_option("--output", arguments.output, "new folder for the files")->type_name("DIR")->required();
+  converted->add_option("--limit-train", arguments.dataset.limit_train, "the first N training samples; 0: all")
+      ->type_name("N");
+  converted->add_option("--limit-eval", arguments.dataset.limit_eval, "the first N evaluation samples; 0: all")
+      ->type_name("N");
+  converted->add_option("--seed", arguments.dataset.seed, "of a data set that is made, not read")->type_name("N");
+  converted->callback([&] {
+    arguments.dataset.dir = arguments.dir;
+    convert(arguments);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert", "lockstep-data");
+  Arguments arguments;
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "lockstep-data (Lockstep " LOCKSTEP_VERSION ")");
+  add_commands(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lockstep-data: {}\n", printable(error.what()));
+    return 1;
+  }
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  fmt::print(stderr, "lockstep-data: stdout cannot be written\n");
+  return 1;
+}

@@ -1,0 +1,12 @@
+// What `lockstep-data check` says of a data set.
+#pragma once
+
+#include "lockstep/data/catalogue.h"
+
+namespace lockstep::datasets {
+
+// Reads every sample, and prints sizes, shapes, samples per class, and mean and deviation of the training pixels beside
+// those of the catalogue. Throws Error as data::open_datasets, and for samples that cannot be read.
+void print_report(data::Catalogue catalogue, const data::DatasetOptions& options);
+
+}  // namespace lockstep::datasets

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# The `lockstep-data` command, as a user calls it: test_data_tool.sh LOCKSTEP_DATA CASE
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+tool=$1
+
+case_commands() {
+  run "$tool" --help
+  expect_status 0
+  for command in list fetch check convert; do
+    expect_line "^  $command " 1
+    run "$tool" "$command" --help
+    expect_status 0
+    run "$tool" --help
+  done
+  run "$tool" list
+  expect_status 0
+  for name in digits synthetic mnist cifar10 cifar100 npy cifar10-python; do expect_line "^$name +"; done
+  for wrong in "" "fetch" "check" "convert digits --to npy" "train digits" "list --all"; do
+    # shellcheck disable=SC2086  # words of a command line
+    run "$tool" $wrong
+    expect_status 2
+  done
+  run "$tool" fetch imagenet --data-dir "$scratch/data"
+  expect_status 1
+  expect_line "^lockstep-data: \[fetch\] 'imagenet' cannot be fetched, expected one of mnist, " 1
+  run "$tool" check imagenet
+  expect_status 1
+  expect_line "'imagenet', expected one of digits, " 1
+  run "$tool" check mnist
+  expect_status 1
+  expect_line "data-dir is missing" 1
+}
+
+case_convert() {
+  run "$tool" convert digits --to npy --output "$scratch/npy" --limit-train 100 --limit-eval 20
+  expect_status 0
+  expect_line '^100 and 20 samples in ' 1
+  run "$tool" check npy --data-dir "$scratch/npy"
+  expect_status 0
+  expect_line '^npy: images \(1, 28, 28\) \(channels, rows, columns\), 10 classes$' 1
+  expect_line '^training: 100 samples, ' 1
+  expect_line '^evaluation: 20 samples, ' 1
+  run "$tool" convert npy --data-dir "$scratch/npy" --to idx --output "$scratch/idx"
+  expect_status 0
+  run "$tool" convert mnist --data-dir "$scratch/idx" --to npy --output "$scratch/again"
+  expect_status 0
+  for file in train_images train_labels eval_images eval_labels; do
+    cmp "$scratch/npy/$file.npy" "$scratch/again/$file.npy" || die "$file.npy is not what it was"
+  done
+  run "$tool" convert digits --to npy --output "$scratch/npy" # its files are another run's
+  expect_status 1
+  expect_line 'is there and not empty, expected a new folder' 1
+  run "$tool" convert digits --to png --output "$scratch/png"
+  expect_status 1
+  expect_line "'png', expected one of npy, idx, cifar10" 1
+  truncate -s -1 "$scratch/npy/train_images.npy"
+  run "$tool" check npy --data-dir "$scratch/npy"
+  expect_status 1
+  expect_line 'train_images.npy] truncated: ' 1
+}
+
+case_fetch() {
+  mkdir "$scratch/mirror"
+  echo "no data" >"$scratch/mirror/train-images-idx3-ubyte.gz"
+  run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$scratch/mirror"
+  expect_status 1
+  expect_line 'train-images-idx3-ubyte.gz: not the file that is expected: ' 1
+  [[ -z $(ls -A "$scratch/data/mnist") ]] || die "a file that is not the expected one was left there"
+  run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$scratch/absent"
+  expect_status 1
+  expect_line 'cannot be copied' 1
+
+  local real=${LOCKSTEP_TEST_DATA:-$scratch/none}/mnist
+  [[ -e $real/train-images-idx3-ubyte.gz ]] || { echo "SKIP: no mnist/ with .gz files in LOCKSTEP_TEST_DATA" && exit 77; }
+  run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$real"
+  expect_status 0
+  expect_line '^training: 60000 samples, 5421 to 6742 in a class$' 1
+  expect_line 'mean 0.1307, deviation 0.3081; normalised by mean 0.1307, deviation 0.3081' 1
+  run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$scratch/absent"
+  expect_status 0
+  expect_line ': is there$' 4
+  echo >>"$scratch/data/mnist/t10k-labels-idx1-ubyte.gz"
+  run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$real"
+  expect_status 1
+  expect_line 'remove it to fetch it again' 1
+}
+
+"case_$2"
