@@ -42,10 +42,11 @@ Conv2d::Conv2d(Conv2dConfig c)
                .groups = c.groups},
       weight_(add("weight", Parameter{.shape = {c.out, c.in / c.groups, c.kernel, c.kernel},
                                       .initialize = or_default(c.weight_init, c.in / c.groups * c.kernel * c.kernel)})),
-      bias_(c.bias ? &add("bias", Parameter{.shape = {c.out},
-                                            .initialize = torch_default(c.in / c.groups * c.kernel * c.kernel),
-                                            .role = Role::Bias})
-                   : nullptr) {}
+      bias_(c.bias
+                ? &add("bias", Parameter{.shape = {c.out},
+                                         .initialize = or_default(c.bias_init, c.in / c.groups * c.kernel * c.kernel),
+                                         .role = Role::Bias})
+                : nullptr) {}
 
 Value Conv2d::operator()(Value x) const {
   const auto in_scope = scope(x);

@@ -12,7 +12,7 @@ namespace lockstep::nn {
 struct Conv2dConfig {
   std::int64_t in, out, kernel = 1, stride = 1, padding = 0, dilation = 1, groups = 1;
   bool bias = true;
-  Initializer weight_init = {};  // empty: PyTorch's default
+  Initializer weight_init = {}, bias_init = {};  // empty: PyTorch's default
 };
 
 class Conv2d : public Module {  // weight (out, in / groups, kernel, kernel), bias (out)
