@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -10,6 +11,7 @@
 #include "models/zoo/mlp.h"
 #include "models/zoo/mnist_convnet.h"
 #include "models/zoo/resnet.h"
+#include "models/zoo/vgg.h"
 
 namespace lockstep {
 namespace {
@@ -76,6 +78,7 @@ std::vector<ModelEntry> make_table() {
     table.push_back(resnet(depth, Stem::Cifar, fmt::format("resnet{}", depth),
                            fmt::format("ResNet-{} for CIFAR, 16/32/64 channels (He et al. 2015, section 4.2)", depth)));
   }
+  std::ranges::move(vgg_entries(), std::back_inserter(table));
   return table;
 }
 
