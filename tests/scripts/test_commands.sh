@@ -168,6 +168,32 @@ EOF
   expect_status 0
 }
 
+case_contributing() { # the table of CONTRIBUTING.md, and that each of its checks can fail
+  command -v python3 >/dev/null || { echo "SKIP: there is no python3" && exit 77; }
+  run tests/scripts/check_contributing.py .
+  expect_status 0
+  local file command line
+  while IFS='|' read -r file command line; do
+    rm -rf "$scratch/tree"
+    mkdir -p "$scratch/tree/tests"
+    cp -r CONTRIBUTING.md docs framework models data "$scratch/tree/"
+    cp -r tests/ops tests/optim "$scratch/tree/tests/"
+    (cd "$scratch/tree" && bash -c "$command" -- "$file")
+    run tests/scripts/check_contributing.py "$scratch/tree"
+    expect_status 1
+    expect_line "$line"
+  done <<'EOF'
+models/zoo/registry.cpp|rm "$1"|^CONTRIBUTING.md: model: there is no models/zoo/registry.cpp
+models/zoo/registry.cpp|sed -i /vgg/d "$1"|^models/zoo/vgg.h: models/zoo/registry.cpp has no line for it$
+models/zoo/vgg.cpp|rm "$1"|^models/zoo/registry.cpp: there is no models/zoo/vgg.h with a .cpp$
+data/datasets/catalogue.cpp|sed -i "s/npy_entry(),//" "$1"|^data/datasets/npy.h: npy_entry\(\) is not in data/datasets/catalogue.cpp$
+data/datasets/mnist.h|sed -i /mnist_entry/d "$1"|^data/datasets/catalogue.cpp: no header declares mnist_entry
+docs/data.md|sed -i "/^. .npy. ./d" "$1"|^docs/data.md: no row for the data set npy$
+framework/lockstep/ops/softmax.h|sed -i s/softmax_gradient/softmax_derivative/ "$1"|^framework/lockstep/ops/softmax.h: no generic kernel has a row for softmax_derivative$
+tests/optim/test_rules.cpp|sed -i "s/adam(/adm(/" "$1"|^tests/optim: no test of the rule adam$
+EOF
+}
+
 case_shellcheck() {
   command -v shellcheck >/dev/null || { echo "SKIP: shellcheck is not installed" && exit 77; }
   local file files=()

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Keeps the table "What one touches to add" of CONTRIBUTING.md true: check_contributing.py ROOT.
+
+Every file that the table names must exist, and whatever a registry has must have its files, and the other way round.
+Prints a line for each breach and exits 1 if there is one.
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+library = root / "framework/lockstep"
+breaches = []
+
+
+def breach(text):
+    breaches.append(text)
+
+
+def read(path):
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def headers_and_sources(folder, but=()):
+    """The names of folder's NAME.h with NAME.cpp."""
+    return {p.stem for p in folder.glob("*.cpp") if p.with_suffix(".h").exists() and p.stem not in but}
+
+
+def check_table():
+    """Files in backticks: below the root, below framework/lockstep, or, without a slash, in a folder that the row names before."""
+    text = read(root / "CONTRIBUTING.md")
+    rows = re.findall(r"^\| (?!a … |---)([^|]+) \| (.+) \|$", text, re.M)
+    if len(rows) < 6:
+        breach(f"CONTRIBUTING.md: {len(rows)} rows of the table found, expected at least 6")
+    for subject, files in rows:
+        folders = [root, library]
+        for name in re.findall(r"`([^`]+)`", files):
+            if "/" not in name and "." not in name:
+                continue  # a word of code
+            paths = [name]
+            if name.endswith(".h/.cpp"):
+                paths = [name.removesuffix(".h/.cpp") + ending for ending in (".h", ".cpp")]
+            for path in paths:
+                found = [place for place in folders if list(place.glob(path.replace("NAME", "*").rstrip("/")))]
+                if not found:
+                    breach(f"CONTRIBUTING.md: {subject}: there is no {path}")
+                elif "/" in path:
+                    folders += [place / pathlib.Path(path).parent for place in found] + [place / path for place in found]
+
+
+def check_models():
+    """The registry includes every model of the zoo, and nothing else of it."""
+    zoo = root / "models/zoo"
+    registry = read(zoo / "registry.cpp")
+    included = set(re.findall(r'#include "models/zoo/(\w+)\.h"', registry)) - {"registry"}
+    models = headers_and_sources(zoo, but={"registry"})
+    for name in sorted(models - included):
+        breach(f"models/zoo/{name}.h: models/zoo/registry.cpp has no line for it")
+    for name in sorted(included - models):
+        breach(f"models/zoo/registry.cpp: there is no models/zoo/{name}.h with a .cpp")
+
+
+def check_datasets():
+    """Every NAME_entry() that a header declares is in the catalogue, and every one there is defined beside its header."""
+    folder = root / "data/datasets"
+    listed = set(re.findall(r"\b(\w+)_entry\(\)", read(folder / "catalogue.cpp")))
+    declared = {}
+    for header in folder.glob("*.h"):
+        for name in re.findall(r"^data::DatasetEntry (\w+)_entry\(", read(header), re.M):
+            declared[name] = header
+    for name, header in sorted(declared.items()):
+        if name not in listed:
+            breach(f"{header.relative_to(root)}: {name}_entry() is not in data/datasets/catalogue.cpp")
+        if f"{name}_entry(" not in read(header.with_suffix(".cpp")):
+            breach(f"{header.with_suffix('.cpp').relative_to(root)}: {name}_entry() is not defined here")
+        if f'.name = "{name}"' not in read(header.with_suffix(".cpp")):
+            breach(f"{header.with_suffix('.cpp').relative_to(root)}: no data set is called {name}")
+        if f"| `{name}` |" not in read(root / "docs/data.md"):
+            breach(f"docs/data.md: no row for the data set {name}")
+    for name in sorted(listed - set(declared)):
+        breach(f"data/datasets/catalogue.cpp: no header declares {name}_entry()")
+
+
+def check_optimizers():
+    """Every rule of optim/ is made by name somewhere in the library, and has rows of its tests."""
+    text = "".join(read(p) for p in [*library.glob("optim/*.cpp"), *library.glob("train/**/*.cpp")])
+    tests = "".join(read(p) for p in (root / "tests/optim").glob("*.cpp"))
+    for source in sorted(library.glob("optim/*.cpp")):
+        for name in re.findall(r"^std::unique_ptr<UpdateRule> (\w+)\(\w+Options ", read(source), re.M):
+            others = text.replace(read(source), "")
+            if not re.search(rf"\b{name}\(", others):
+                breach(f"{source.relative_to(root)}: no option makes the rule {name}")
+            if f"{name}(" not in tests:
+                breach(f"tests/optim: no test of the rule {name}")
+
+
+def check_options():
+    """Every option has one row, and the documentation or the program's help is made of these rows."""
+    names = []
+    for source in sorted((library / "train/options").glob("*")):
+        names += re.findall(r'\{\.name = "([a-z0-9-]+)"', read(source))
+    if len(names) < 40:
+        breach(f"train/options: {len(names)} rows of options found, expected at least 40")
+    for name in sorted({n for n in names if names.count(n) > 1}):
+        breach(f"train/options: two rows are called {name}")
+
+
+def check_ops():
+    """Every op's name has a row among the generic kernels, unless the plan runs it without a kernel."""
+    without_kernel = {"reshape"}  # a view
+    kernels = "".join(read(p) for p in (library / "kernels/generic").glob("*.cpp"))
+    count = 0
+    for header in sorted(library.glob("ops/**/*.h")):
+        for body in re.findall(r"std::string_view name\(\) const override \{(.*?)\}", read(header), re.S):
+            for name in re.findall(r'"(\w+)"', body):
+                count += 1
+                if f'"{name}"' not in kernels and name not in without_kernel:
+                    breach(f"{header.relative_to(root)}: no generic kernel has a row for {name}")
+    if count < 20:
+        breach(f"ops/: {count} names of ops found, expected at least 20")
+
+
+for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops):
+    check()
+for line in breaches:
+    print(line)
+if breaches:
+    print(f"check_contributing.py: {len(breaches)} breaches")
+    sys.exit(1)
+print("check_contributing.py: the table is true")
