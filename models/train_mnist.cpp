@@ -10,8 +10,8 @@ int main(int argc, char** argv) {
   train::Program program("train_mnist", "Trains a small network on handwritten digits.",
                          {.dataset = "digits", .epochs = 3, .batch_size = 64, .lr = 0.05}, datasets::catalogue());
   std::string model = "convnet";
-  program.option("model", model, "mlp (784-256-128) or convnet (the one of PyTorch's MNIST example)")
-      ->check(CLI::IsMember({"mlp", "convnet"}).description(""));
+  program.option("model", model, "mlp (784-256-128) or convnet (the one of PyTorch's MNIST example)",
+                 {"mlp", "convnet"});
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
     const auto network = build_model("mnist_" + model, data.classes, data.image_shape);

@@ -29,18 +29,12 @@ int main(int argc, char** argv) {
   std::string stem = "auto";
   program.option("depth", depth,
                  "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
-  program
-      .option("stem", stem,
-              "first layers: imagenet (7x7 stride 2, pool) or cifar (3x3), for depths as torchvision; those for small "
-              "images have cifar's alone; auto: the depth's own, imagenet or cifar")
-      ->check(CLI::IsMember({"auto", "imagenet", "cifar"}).description(""));
-  program.cli().final_callback([&] {
-    try {
-      config_of(depth, stem);
-    } catch (const Error& error) {  // it is the command line that is wrong
-      throw CLI::ValidationError(error.what());
-    }
-  });
+  program.option(
+      "stem", stem,
+      "first layers: imagenet (7x7 stride 2, pool) or cifar (3x3), for depths as torchvision; those for small "
+      "images have cifar's alone; auto: the depth's own, imagenet or cifar",
+      {"auto", "imagenet", "cifar"});
+  program.check([&] { config_of(depth, stem); });
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
     ResNetConfig config = config_of(depth, stem);

@@ -1,4 +1,5 @@
 // Option files (--config), and the checks of what they say.
+#include <CLI/App.hpp>
 #include <sstream>
 
 #include "lockstep/train/options/options.h"

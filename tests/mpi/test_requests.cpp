@@ -1,5 +1,5 @@
 // Requests of one rank that all ranks learn of after the same step, and evaluations that end early for one.
-#include "lockstep/train/run/requests.h"
+#include "lockstep/train/monitor/requests.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 #include "lockstep/train/options/options.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>

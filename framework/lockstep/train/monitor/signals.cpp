@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "lockstep/core/error.h"
-#include "lockstep/train/run/requests.h"
+#include "lockstep/train/monitor/requests.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,9 +1,11 @@
 #include "lockstep/train/options/options.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "lockstep/core/error.h"
@@ -186,6 +188,8 @@ std::string canonical(const Options& options, const nlohmann::json& program) {
   json.update(program);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
 }
+
+std::string canonical(const Options& options) { return canonical(options, nlohmann::json::object()); }
 
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,
                                      std::string_view there, std::string_view here) {

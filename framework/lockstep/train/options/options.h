@@ -3,13 +3,16 @@
 // parses, and validates once it knows its world size. Errors name the option, its value, and what was expected.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <iosfwd>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace lockstep::train {
 
@@ -130,7 +133,8 @@ nlohmann::json to_json(const Options& options);
 // Text that must be the same on all ranks and that checkpoints keep: all options but those a node may set for itself
 // (data-dir, threads, loaders, quiet, profile, time-limit, time-margin) and output, on which ranks agree but which is
 // no part of a run; with the program's own ("depth") added. Keys are sorted.
-std::string canonical(const Options& options, const nlohmann::json& program = nlohmann::json::object());
+std::string canonical(const Options& options, const nlohmann::json& program);
+std::string canonical(const Options& options);
 
 // Each option in which two canonical texts differ, as "--lr: 0.1 there, 0.2 here"; `there` and `here` say whose.
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,

@@ -4,23 +4,24 @@
 //   int main(int argc, char** argv) {
 //     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10},
 //                            datasets::catalogue());
-//     program.cli().add_option(...);
+//     program.option("depth", depth, "layers");
 //     return program.run(argc, argv, [](train::Session& session) { ... });
 //   }
 #pragma once
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
-#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "lockstep/data/catalogue.h"
-#include "lockstep/train/options/option_checks.h"
 #include "lockstep/train/options/options.h"
 #include "lockstep/train/run/session.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lockstep::train {
 
@@ -28,37 +29,45 @@ class Program {
  public:
   // --help shows `defaults`; --dataset takes the names of `catalogue`.
   Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue);
+  ~Program();
 
-  CLI::App& cli() { return app_; }
-  // An option of the program's own, which ranks must agree on and checkpoints remember. `value` outlives run().
-  template <class T>
-  CLI::Option* option(const std::string& name, T& value, const std::string& text) {
-    own_.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
-    CLI::Option* added = app_.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
-                             ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
-                             ->take_last()
-                             ->group("Model");
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) added->check(whole_number<T>);
-    if constexpr (std::is_floating_point_v<T>) added->check(number);
-    return added;
+  // Options of the program's own, which ranks must agree on and checkpoints remember. `value` is the default, and
+  // outlives run(); texts must be one of `choices`, if there are some.
+  void option(const std::string& name, int& value, const std::string& text);
+  void option(const std::string& name, std::int64_t& value, const std::string& text);
+  void option(const std::string& name, double& value, const std::string& text);
+  void option(const std::string& name, bool& value, const std::string& text);
+  void option(const std::string& name, std::string& value, const std::string& text,
+              const std::vector<std::string>& choices = {});
+  // Called when the command line has been parsed; an Error that it throws is told as one of the command line.
+  void check(std::function<void()> accepts);
+  // For what else CLI11 can do; include <CLI/CLI.hpp>.
+  CLI::App& cli();
+
+  // Adds a callback to the session (Session::add()).
+  void add(std::unique_ptr<Callback> callback);
+  template <class C, class... Arguments>
+  void add(Arguments&&... arguments) {
+    add(std::make_unique<C>(std::forward<Arguments>(arguments)...));
   }
 
   // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
   // (host/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that is wrong,
-  // 75 after it was asked to stop (train/run/requests.h).
+  // 75 after it was asked to stop (train/monitor/requests.h).
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
+  struct CommandLine;
+
   bool print(const std::string& out, const std::string& err) const;
   void say(const std::string& text) const;
   void check_same_program(const comm::Communicator& world) const;
   std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;
 
   std::string name_;
-  Options options_;
   data::Catalogue catalogue_;
-  CLI::App app_;
-  std::vector<std::function<void(nlohmann::json&)>> own_;
+  std::unique_ptr<CommandLine> command_line_;
+  std::vector<std::unique_ptr<Callback>> callbacks_;
 };
 
 }  // namespace lockstep::train

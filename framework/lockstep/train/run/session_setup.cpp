@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
@@ -164,12 +165,6 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
       .crop_padding = side / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
   if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
   return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
-}
-
-std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options) {
-  auto output = std::make_unique<checkpoint::OutputFolder>(options.output);
-  output->held()->make("checkpoints");
-  return output;
 }
 
 namespace {

@@ -2,15 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/host/threads.h"
+#include "lockstep/io/folder.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/compiled_model.h"
@@ -48,8 +49,6 @@ CompileOptions compile_options(const comm::Communicator& comm, const Options& op
 // `horizon` is the length of the run in epochs.
 optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
-// Makes the run's folders, and locks out other jobs as long as what it returns lives. On rank 0.
-std::unique_ptr<checkpoint::OutputFolder> prepare_output(const Options& options);
 // Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps and
 // of other runs than `run`; when nothing can hinder the new run any more. On rank 0.
 void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,

@@ -8,6 +8,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 
@@ -40,9 +41,6 @@ struct GuardOptions {
   }
   EngineGuards engine() const;
 };
-
-// What became of a step.
-enum class StepOutcome : std::uint8_t { Applied, Skipped, RolledBack };
 
 // A matrix product whose every partial sum is exact in f32, so that each rank must get the same bits, whatever its
 // BLAS, threads and instructions: a hash of the answer by OpenBLAS, and by integers.

@@ -195,12 +195,15 @@ const Totals& Trainer::run_step(const Local& local, double learning_rate, std::u
   heartbeat_.enter_step(step);
   const auto run = [&] {
     fault_point("step.begin", step);
+    std::vector<double> sums(options_.sums);
+    const std::uint64_t requests = my_requests_() | my_vote_(sums);
     engine_->begin_step({.samples = samples_word,
                          .position = position,
                          .driver = trial_ ? trial_->word() : 0,
-                         .requests = my_requests_(),
+                         .requests = requests,
                          .learning_rate = learning_rate,
                          .update = step});
+    std::ranges::copy(sums, engine_->leaf_sums().subspan(kFirstCount + counts_.size()).begin());
     const Range mine = world_.my_leaves();
     for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) run_leaf(local, rows_of(local, leaf));
     const StepProfile::Timer timer(profile_.get(), Part::Wait);
@@ -235,6 +238,15 @@ void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_eva
   check(mine != nullptr, "trainer", "there is no function to ask for requests");
   my_requests_ = std::move(mine);
   ends_evaluation_ = ends_evaluation;
+}
+
+void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) {
+  check(mine != nullptr, "trainer", "there is no function to ask for a vote");
+  my_vote_ = std::move(mine);
+}
+
+std::span<const double> Trainer::sums() const {
+  return engine_->sums().subspan(kFirstCount + counts_.size(), options_.sums);
 }
 
 void Trainer::before_update(std::function<double()> inspect) {

@@ -31,6 +31,7 @@
 #include "lockstep/train/report/tensor_hash.h"
 #include "lockstep/train/step/guards.h"
 #include "lockstep/train/step/overlap_trial.h"
+#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 
@@ -46,25 +47,12 @@ struct TrainerOptions {
   std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
   ParallelOptions parallel = {};
+  std::size_t sums = 0;      // f64 numbers of the caller's that are added up over ranks with each step, see vote()
   GuardOptions guards = {};  // on, as in the programs; without on_roll_back() what cannot be repaired stops
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/step/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
   Heartbeat* heartbeat = nullptr;             // which a watchdog reads (train/monitor/watchdog.h); outlives the trainer
-};
-
-// Means over all samples of a step, or of an evaluation, on every rank the same.
-struct Totals {
-  double loss = 0, weight = 0;  // sum of weights: samples unless the loss has its own
-  std::int64_t samples = 0;
-  std::map<std::string, double> counts = {};
-  bool whole = true;  // false: a request ended the evaluation early, and these are sums of a part
-  StepOutcome outcome = StepOutcome::Applied;  // RolledBack: nothing else is told, the next batch is an earlier one
-
-  double fraction(const std::string& count) const {
-    const auto found = counts.find(count);
-    return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
-  }
 };
 
 // How a data set is walked by all ranks together.
@@ -99,6 +87,11 @@ class Trainer {
   // ranks in the last step or evaluation, the same on each, so what they ask for can be done by all together.
   void listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation = 0);
   std::uint64_t requests() const { return requests_; }
+  // More that rides in a step's control block: `mine` is called at the begin of every step, adds to this rank's sums
+  // (TrainerOptions::sums of them, zero at first), and returns further bits for requests(). sums() are those of all
+  // ranks in the last step.
+  void vote(std::function<std::uint64_t(std::span<double> sums)> mine);
+  std::span<const double> sums() const;
 
   // This rank's part of a data set, in steps of the global batch: for the loaders that step() and evaluate() are fed
   // from.
@@ -137,6 +130,8 @@ class Trainer {
   const WorldLayout& world() const { return world_; }
   // How gradients travel and who updates what, and why; for the log.
   std::string describe_parallel() const;
+  // Makes updates of the last step that are still due; with late_updates for all ranks together.
+  void settle() { engine_->settle(); }
   // With the last step's weights; with late_updates for all ranks together.
   CompiledModel& model() {
     engine_->settle();
@@ -229,6 +224,7 @@ class Trainer {
   std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
   bool plans_are_collective_ = false;                     // so ranks without samples run them too
   std::function<std::uint64_t()> my_requests_ = [] { return std::uint64_t{0}; };
+  std::function<std::uint64_t(std::span<double>)> my_vote_ = [](std::span<double>) { return std::uint64_t{0}; };
   std::uint64_t ends_evaluation_ = 0, requests_ = 0;
   Heartbeat& heartbeat_;
   Totals totals_;              // of the last step

@@ -68,10 +68,10 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
   std::string text = fmt::format(
       "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
-      "late updates {}\nhook {}\nlocal steps {}\n",
+      "late updates {}\nhook {}\nlocal steps {}\nsums of callbacks {}\n",
       o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
       o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
-      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps);
+      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps, o.sums);
   text +=
       fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
                   g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
@@ -152,7 +152,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
   engine_ = std::make_unique<GradientEngine>(
       comm_, world_, memory_, model_.parameters(), *updater_,
       EngineOptions{.statistics = doubles,
-                    .counts = counts_.size(),
+                    .counts = counts_.size() + options_.sums,
                     .clip_norm = options_.clip_norm,
                     .shard_optimizer = options_.parallel.shard_optimizer,
                     .thread = drives_by_thread(),

@@ -1,4 +1,4 @@
-#include "lockstep/train/run/requests.h"
+#include "lockstep/train/monitor/requests.h"
 
 #include <atomic>
 

@@ -1,0 +1,24 @@
+#include "lockstep/train/callbacks/epoch_meter.h"
+
+namespace lockstep::train {
+
+// A checkpoint in the middle of an epoch has its sums; one of the epoch's begin, to which a run went back in the middle
+// of the epoch, has those of the epoch before.
+void EpochMeter::enter(std::int64_t epoch) {
+  if (record_.epoch.epoch != epoch) record_.epoch = {.epoch = epoch};
+}
+
+void EpochMeter::begin_epoch(const EpochEvent& event) { enter(event.epoch - 1); }
+
+void EpochMeter::after_step(const StepEvent& event, Orders& /*orders*/) {
+  enter(event.epoch - 1);
+  const Totals& step = event.totals;
+  EpochSums& sums = record_.epoch;
+  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
+  sums.loss += applied ? step.loss * step.weight : 0;
+  sums.weight += applied ? step.weight : 0;
+  sums.samples += step.samples;
+  for (const auto& [name, count] : step.counts) sums.counts[name] += count;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,25 @@
+// Has the run evaluated every so many epochs and at its end, keeps what came of it, and logs it. An evaluation that a
+// request ended early stays due, and so does that of a run that stopped before it: the run that goes on from the
+// checkpoint makes it up.
+#pragma once
+
+#include "lockstep/train/callbacks/callback.h"
+#include "lockstep/train/report/run_record.h"
+
+namespace lockstep::train {
+
+class Evaluate : public Callback {
+ public:
+  Evaluate(RunRecord& record, std::int64_t every) : record_(record), every_(every) {}  // epochs; 0: never
+  void make_up(const EpochEvent& event, Orders& orders) override;
+  void after_step(const StepEvent& event, Orders& orders) override;
+  void end_epoch(const EpochEvent& event, Orders& orders) override;
+  void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
+
+ private:
+  bool is_due(std::int64_t epoch, bool whole, bool run_ends) const;
+  RunRecord& record_;
+  std::int64_t every_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,55 @@
+#include "lockstep/train/run/announcement.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/log.h"
+#include "lockstep/host/process_memory.h"
+#include "lockstep/train/run/session_setup.h"
+
+namespace lockstep::train {
+
+MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
+  Trainer& trainer = run.trainer;
+  MemoryForecast memory{.before = before, .model = trainer.bytes(), .plan = trainer.model().arena().bytes()};
+  const std::size_t known = before + trainer.model().bytes(), resident = process_memory().resident;
+  memory.kernels = resident > known ? resident - known : 0;
+  memory.batches = run.course.bytes();
+  const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
+  // The copy of the tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB
+  // with 1.10.8).
+  constexpr std::size_t kHdf5 = 5 << 20;
+  if (saves || !run.facts.options.resume.empty()) memory.checkpoint = 2 * trainer.state_bytes() + kHdf5;
+  return memory;
+}
+
+void announce(const RunParts& run, const MemoryForecast& memory) {
+  const RunFacts& facts = run.facts;
+  const comm::Communicator& comm = facts.comm;
+  const ThreadBudget& threads = facts.threads;
+  std::int64_t elements = 0;
+  for (const NamedParameter& p : run.trainer.model().parameters().parameters()) {
+    if (p.parameter->role != Role::Buffer) elements += p.parameter->shape.elements();
+  }
+  const CpuInfo cpu = cpu_info();
+  const std::string mpi = comm::Environment::library();  // its name and version, then where it was built
+  const auto logger = log();
+  logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", facts.name, comm.size(),
+               comm.size() == 1 ? "rank" : "ranks", comm.node_count(), comm.node_count() == 1 ? "host" : "hosts",
+               threads.compute, threads.compute == 1 ? "" : "s", threads.loaders, threads.loaders == 1 ? "" : "s",
+               cpu.model, cpu.instructions, mpi.substr(0, mpi.find(',')));
+  logger->info("hosts: {}", host_list(comm));
+  const PlacementReport placement = placement_report(comm, threads);
+  logger->info("cores: {}", placement.summary);
+  for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
+  const std::string shards = facts.options.shards > 0 ? fmt::format(" in {} shards", facts.options.shards) : "";
+  logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
+               run.trainer.model().options().bf16 ? "bf16" : name_of(facts.dtype), facts.global_batch(), shards,
+               run.course.steps_per_epoch());
+  logger->info("memory: {}", memory.str());
+  logger->info("gradients: {}", run.trainer.describe_parallel());
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset,
+               facts.data.train->size(), facts.data.eval->size(), facts.data.classes);
+}
+
+}  // namespace lockstep::train

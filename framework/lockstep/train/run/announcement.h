@@ -1,0 +1,14 @@
+// What the log says of a run before its first step: ranks, hosts, cores, model, memory, communication and data.
+#pragma once
+
+#include "lockstep/train/run/run_parts.h"
+#include "lockstep/train/step/memory_forecast.h"
+
+namespace lockstep::train {
+
+// `before` are the bytes that were resident before the model was compiled.
+MemoryForecast forecast_memory(const RunParts& run, std::size_t before);
+// Collective.
+void announce(const RunParts& run, const MemoryForecast& memory);
+
+}  // namespace lockstep::train

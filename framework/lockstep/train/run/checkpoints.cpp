@@ -1,0 +1,76 @@
+#include "lockstep/train/run/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/fault_point.h"
+#include "lockstep/core/log.h"
+
+namespace lockstep::train {
+
+Checkpoints::Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
+                         std::string keep)
+    : comm_(comm), heartbeat_(heartbeat), trainer_(trainer), files_(files), keep_(std::move(keep)) {}
+
+void Checkpoints::start_writer() {
+  snapshot_ = trainer_.make_snapshot();
+  writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
+      .folder = [this] { return files_.folder().folder()->make("checkpoints"); },
+      .keep = checkpoint::parse_retention(keep_, "options"),
+      .report =
+          [this](const checkpoint::Written& w) {
+            files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
+          }});
+}
+
+void Checkpoints::wait_for_writer() {
+  if (!writer_) start_writer();
+  const auto before = std::chrono::steady_clock::now();
+  writer_->claim();
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
+  if (waited.count() > 1)
+    log()->info("waited {:.1f} s for the checkpoint before this one: they are due faster than they are written",
+                waited.count());
+}
+
+double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
+  const std::int64_t step = trainer_.updates();
+  if (comm_.is_root()) wait_for_writer();
+  const double seconds = writer_ ? writer_->seconds() : 0;
+  // Rank 0 may be slow here, and on it the others wait.
+  if (!comm_.is_root()) heartbeat_.wait();
+  trainer_.snapshot(snapshot_.get());
+  heartbeat_.beat();
+  fault_point("checkpoint.snapshot", step);
+  if (writer_) {
+    const nlohmann::json& evaluation = record.evaluation;
+    const bool scored = evaluation.is_object() && evaluation["step"] == step;
+    std::optional<checkpoint::Score> score;
+    if (scored) score = {evaluation["accuracy"], evaluation["loss"]};
+    writer_->write({.tensors = snapshot_->tensors(),
+                    .metadata = metadata,
+                    .note = checkpoint::note_of(files_.run(), score),
+                    .step = step});
+  }
+  saved_step_ = step;
+  outdated_ = false;
+  return seconds;
+}
+
+void Checkpoints::claim() {
+  if (writer_) writer_->claim();
+}
+
+void Checkpoints::finish() {
+  heartbeat_.enter(Heartbeat::Phase::Saving);
+  if (!comm_.is_root()) heartbeat_.wait();
+  comm::collectively(comm_, [&] {
+    if (writer_) writer_->finish();
+  });
+  heartbeat_.enter(Heartbeat::Phase::Ending);
+}
+
+}  // namespace lockstep::train

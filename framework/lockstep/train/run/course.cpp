@@ -1,0 +1,64 @@
+#include "lockstep/train/run/course.h"
+
+#include <algorithm>
+
+#include "lockstep/train/run/session_setup.h"
+
+namespace lockstep::train {
+namespace {
+
+data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
+  const bool drops = facts.options.remainder == "drop";
+  const SamplingOptions sampling{.remainder = drops ? data::Remainder::Drop : data::Remainder::Keep};
+  return {*facts.data.train,
+          trainer.sampler(*facts.data.train, sampling),
+          image_transforms(facts.options, facts.data, facts.dtype, true),
+          {.threads = facts.threads.loaders}};
+}
+
+// Evaluation has no micro-batches: its steps are as large as one of training's.
+data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
+  const std::int64_t batch =
+      std::max(trainer.world().tree.leaves(), trainer.options().global_batch / facts.options.accumulate);
+  return {*facts.data.eval,
+          trainer.sampler(*facts.data.eval, {.shuffle = false, .global_batch = batch}),
+          image_transforms(facts.options, facts.data, facts.dtype, false),
+          {.threads = facts.threads.loaders}};
+}
+
+}  // namespace
+
+Course::Course(const RunFacts& facts, const Trainer& trainer)
+    : facts_(facts),
+      training_(training_loader(facts, trainer)),
+      evaluation_(evaluation_loader(facts, trainer)),
+      schedule_(schedule(facts.options, schedule_epochs(), facts.global_batch())) {}
+
+double Course::epochs_done() const {
+  const data::SamplerPosition at = position();
+  return static_cast<double>(at.epoch) +
+         static_cast<double>(at.offset) / static_cast<double>(facts_.data.train->size());
+}
+
+std::int64_t Course::total_steps() const {
+  const Options& o = facts_.options;
+  if (o.epochs == 0) return o.max_steps;
+  const std::int64_t all = o.epochs * steps_per_epoch();
+  return o.max_steps > 0 ? std::min(all, o.max_steps) : all;
+}
+
+double Course::schedule_epochs() const {
+  return static_cast<double>(total_steps()) / static_cast<double>(steps_per_epoch());
+}
+
+bool Course::is_done(std::int64_t updates) const {
+  const Options& o = facts_.options;
+  return (o.max_steps > 0 && updates >= o.max_steps) || (o.epochs > 0 && position().epoch >= o.epochs);
+}
+
+void Course::check_last_batch(const Trainer& trainer) const {
+  const std::int64_t rest = facts_.data.train->size() % facts_.global_batch();
+  if (rest > 0 && facts_.options.remainder != "drop" && total_steps() >= steps_per_epoch()) trainer.check_batch(rest);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,145 @@
+#include "lockstep/train/run/resume.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/run_identity.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
+#include "lockstep/core/log.h"
+#include "lockstep/train/run/continuation.h"
+#include "lockstep/train/run/run_metadata.h"
+
+namespace lockstep::train {
+namespace {
+
+// The newest whole checkpoint of `run`, of any run if that is empty. Those of other runs, which another job put there,
+// are named.
+std::optional<checkpoint::LoadedFile> newest_of_run(const checkpoint::Folder& checkpoints, const std::string& run,
+                                                    std::string& place) {
+  bool damaged = false;
+  auto newest = checkpoint::newest_whole(
+      checkpoints, {.run = run,
+                    .damaged =
+                        [&](const checkpoint::Entry& entry, const std::string& reason) {
+                          damaged = true;
+                          log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
+                        },
+                    .foreign =
+                        [&](const checkpoint::Entry& entry, const std::string& other) {
+                          log()->warn(
+                              "checkpoint {} is of run {}, and this is run {}: it is left out; --resume {} would begin "
+                              "from it",
+                              entry.path.string(), other, run, entry.path.string());
+                        }});
+  check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
+        checkpoints.path().string());
+  if (!newest) return std::nullopt;
+  place = newest->path.string();
+  return std::move(newest->file);
+}
+
+}  // namespace
+
+nlohmann::json Resumption::metadata_now() const { return metadata(facts_, trainer_, course_, record_, files_.run()); }
+
+// On rank 0: the checkpoint to go on from, read and verified, and where it lies; empty: none, a first start. Settles
+// which run this is: the folder's, unless it begins anew or from a checkpoint of another run.
+std::optional<checkpoint::LoadedFile> Resumption::file_to_resume(const std::string& from, std::string& place) {
+  std::string run = files_.run();
+  const bool running = !run.empty();  // it goes back
+  const std::string before = running ? run : files_.folder().run().value_or("");
+  std::optional<checkpoint::LoadedFile> file;
+  if (from == "auto") {
+    const auto output = running ? files_.folder().folder() : files_.folder().held();
+    file = newest_of_run(output->make("checkpoints"), before, place);
+    run = !before.empty() || !file ? before : checkpoint::run_of(file->note);
+  } else if (!from.empty()) {
+    place = from;
+    file = checkpoint::read_checkpoint(from);
+    const std::string writer = checkpoint::run_of(file->note);
+    if (writer.empty() || writer == before) run = before;
+    if (run.empty()) run = checkpoint::new_run_id();
+    if (!writer.empty() && writer != run)
+      log()->info("resume: {} was written by run {}; this is a new one, {}, which begins from it", place, writer, run);
+  }
+  files_.set_run(run.empty() ? checkpoint::new_run_id() : run);
+  return file;
+}
+
+// Rank 0 reads the file, once; each rank verifies its own copy of the bytes.
+std::optional<std::int64_t> Resumption::resume(const std::string& from) {
+  const comm::Communicator& comm = facts_.comm;
+  std::string place;
+  checkpoint::LoadedFile file;
+  comm::collectively(comm, [&] {
+    if (!comm.is_root()) return;
+    if (auto found = file_to_resume(from, place)) file = std::move(*found);
+  });
+  files_.set_run(comm.broadcast_string(files_.run()));
+  place = comm.broadcast_string(place);
+  if (place.empty()) {
+    const std::filesystem::path folder = std::filesystem::path(files_.output()) / "checkpoints";
+    if (!from.empty()) log()->info("no checkpoint in {} yet: starting at step 0", folder.string());
+    return std::nullopt;
+  }
+  comm.broadcast_vector(file.bytes);
+  comm::collectively(comm, [&] {
+    if (!comm.is_root()) {
+      if (fault_wanted("resume.receive")) file.bytes[file.bytes.size() / 2] ^= std::byte{1};
+      file.contents = checkpoint::parse(file.bytes, fmt::format("{}, as this rank received it", place));
+    }
+    file.bytes = {};
+  });
+  restore(file.contents, from, place);
+  return trainer_.updates();
+}
+
+void Resumption::restore(const checkpoint::Checkpoint& saved, const std::string& from, const std::string& place) {
+  nlohmann::json metadata;
+  Continuation continued;
+  EpochSums sums;
+  comm::collectively(facts_.comm, [&] {
+    metadata = parse_metadata(saved.metadata, place);
+    continued = continuation(metadata, metadata_now(), place);
+    sums = epoch_sums(metadata, place);
+  });
+  try {
+    trainer_.load(saved.tensors, continued.step);
+  } catch (const comm::AgreedError& error) {
+    const std::string difference = model_difference(metadata, metadata_now());
+    throw comm::AgreedError(
+        fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
+  }
+  course_.training().seek({continued.epoch, continued.offset});
+  record_.evaluation = metadata.value("evaluation", nlohmann::json());
+  record_.evaluation_due = metadata.value("evaluation_due", false);
+  record_.epoch = sums;
+  const data::SamplerPosition at = course_.position();
+  if (sums.epoch < 0 && at.offset > 0) record_.epoch = {.epoch = at.epoch, .after = trainer_.updates()};
+  for (const std::string& line : continued.notes) log()->info("resume: {}", line);
+  warn_of_differences(metadata, continued.step, from, place);
+  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_.updates(), at.offset,
+              facts_.data.train->size(), at.epoch + 1);
+}
+
+void Resumption::warn_of_differences(const nlohmann::json& metadata, std::int64_t step, const std::string& from,
+                                     const std::string& place) const {
+  if (!facts_.comm.is_root()) return;
+  if (from == "auto" && std::filesystem::path(place).filename() != checkpoint::name_for(step))
+    log()->warn(
+        "resume: {} holds step {}, as its name does not say: a copy of another file? It is taken for the newest "
+        "checkpoint because of its name; --resume FILE takes another one",
+        place, step);
+  const std::string& schedule = facts_.options.schedule;
+  const bool has_end = schedule == "cosine" || schedule == "one-cycle";
+  const double now = course_.schedule_epochs(), before = metadata.value("schedule_epochs", now);
+  if (has_end && before != now)
+    log()->warn(
+        "resume: the learning-rate schedule ends after {:.4g} epochs, after {:.4g} in the run that wrote the "
+        "checkpoint: the rate is not what that run would have had",
+        now, before);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,40 @@
+#include "lockstep/train/run/run_facts.h"
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/train/options/command_line_error.h"
+#include "lockstep/train/run/session_setup.h"
+
+namespace lockstep::train {
+
+RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+                      data::Catalogue catalogue) {
+  RunFacts facts{.comm = comm,
+                 .options = std::move(options),
+                 .name = std::move(name),
+                 .program = std::move(program),
+                 .dtype = DType::F32};
+  const Options& o = facts.options;
+  facts.dtype = o.precision == "f64" ? DType::F64 : DType::F32;
+  check_together(comm, [&] {
+    validate(o, comm.size());
+    data::check_dataset(catalogue, o.dataset, o.data_dir);
+  });
+  comm::check_same(comm, "the program", facts.name);
+  comm::check_same(comm, "the options", options_by_line(o, facts.program));
+  facts.threads = share_threads(comm, o);
+  apply(facts.threads);
+  // Kernels sum in another order with other threads or instructions; then who holds a shard would show in the bits.
+  if (o.shards > 0) comm::check_same(comm, "with --shards, threads and instructions", arithmetic(facts.threads));
+  comm::collectively(comm, [&] {
+    facts.data = data::open_datasets(catalogue, {.name = o.dataset,
+                                                 .dir = o.data_dir,
+                                                 .limit_train = o.limit_train,
+                                                 .limit_eval = o.limit_eval,
+                                                 .seed = o.seed});
+  });
+  check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  comm::check_same(comm, "the data", fingerprint(*facts.data.train) + "\n" + fingerprint(*facts.data.eval));
+  return facts;
+}
+
+}  // namespace lockstep::train

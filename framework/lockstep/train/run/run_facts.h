@@ -1,0 +1,34 @@
+// What a run is before its model is known: options, threads and data, which all ranks have checked together.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/data/catalogue.h"
+#include "lockstep/host/threads.h"
+#include "lockstep/train/options/options.h"
+
+namespace lockstep::train {
+
+struct RunFacts {
+  const comm::Communicator& comm;
+  Options options;
+  std::string name;        // of the program
+  nlohmann::json program;  // its own options
+  DType dtype;
+  ThreadBudget threads = {};
+  data::DatasetPair data = {};
+
+  std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
+  bool saves_by_itself() const {  // without being asked to
+    return options.checkpoint_every > 0 || options.checkpoint_every_steps > 0 || options.checkpoint_every_minutes > 0;
+  }
+};
+
+// Checks options, name and data on all ranks together, shares the cores out and opens the data set of `catalogue`.
+// Collective; throws CommandLineError or AgreedError on all ranks.
+RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+                      data::Catalogue catalogue);
+
+}  // namespace lockstep::train

@@ -1,0 +1,37 @@
+#include "lockstep/train/run/run_metadata.h"
+
+#include "lockstep/comm/environment.h"
+#include "lockstep/train/run/continuation.h"
+
+namespace lockstep::train {
+
+nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Course& course, const RunRecord& record,
+                        const std::string& run) {
+  const data::SamplerPosition at = course.position();
+  const CpuInfo cpu = cpu_info();
+  return {{"version", kMetadataVersion},
+          {"program", facts.name},
+          {"run", run},
+          {"step", trainer.updates()},
+          {"epoch", at.epoch},
+          {"offset", at.offset},
+          {"evaluation_due", record.evaluation_due},  // of the epoch that ended there
+          {"seed", facts.options.seed},
+          {"train_samples", facts.data.train->size()},
+          {"global_batch", facts.global_batch()},
+          {"schedule_epochs", course.schedule_epochs()},
+          {"options", nlohmann::json::parse(canonical(facts.options, facts.program))},
+          {"ranks", facts.comm.size()},
+          {"threads", facts.threads.compute},
+          {"instructions", cpu.instructions},
+          {"blas", cpu.blas},
+          {"kernels", trainer.kernels()},
+          {"lockstep", LOCKSTEP_VERSION},
+          {"compiler", __VERSION__},
+          {"mpi", comm::Environment::library()},
+          {"optimizer", trainer.options().rule->name()},
+          {"evaluation", record.evaluation},
+          {kEpochSumsKey, to_json(record.epoch)}};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,72 @@
+#include "lockstep/train/run/standard_callbacks.h"
+
+#include <cstdlib>
+
+#include "lockstep/train/callbacks/answer_signals.h"
+#include "lockstep/train/callbacks/beat.h"
+#include "lockstep/train/callbacks/epoch_meter.h"
+#include "lockstep/train/callbacks/evaluate.h"
+#include "lockstep/train/callbacks/log_hashes.h"
+#include "lockstep/train/callbacks/profile_steps.h"
+#include "lockstep/train/callbacks/save_checkpoints.h"
+#include "lockstep/train/callbacks/show_progress.h"
+#include "lockstep/train/callbacks/time_limit.h"
+#include "lockstep/train/callbacks/trace_steps.h"
+#include "lockstep/train/callbacks/write_metrics.h"
+
+namespace lockstep::train {
+namespace {
+
+using Stage = CallbackList::Stage;
+
+// Bytes per second of a file system that is slow: for the first checkpoint, of which no time is known.
+constexpr double kSlowDisk = 100e6;
+
+std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_clock::time_point began) {
+  if (!run.facts.comm.is_root()) return std::make_unique<TimeLimit>();
+  return std::make_unique<TimeLimit>(
+      DeadlineOptions{.limit = run.facts.options.time_limit,
+                      .margin = run.facts.options.time_margin,
+                      .began = began,
+                      .checkpoint_seconds = static_cast<double>(run.trainer.state_bytes()) / kSlowDisk,
+                      .variable = [](const std::string& name) {
+                        const char* value = std::getenv(name.c_str());
+                        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+                      }});
+}
+
+void add_reports(CallbackList& list, const RunParts& run, checkpoint::FileDescriptor trace) {
+  const RunFacts& facts = run.facts;
+  const Options& o = facts.options;
+  const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
+  add(std::make_unique<Beat>(run.heartbeat));
+  add(std::make_unique<EpochMeter>(run.record));
+  if (!o.trace.empty()) {
+    const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace, o.trace_steps};
+    add(std::make_unique<TraceSteps>(settings, std::move(trace)));
+  }
+  add(std::make_unique<ShowProgress>(run.files.log(), ProgressOptions{.epochs = o.epochs,
+                                                                      .steps_per_epoch = run.course.steps_per_epoch(),
+                                                                      .total_steps = run.course.total_steps(),
+                                                                      .log_every = o.log_every}));
+  add(std::make_unique<LogHashes>(facts.comm, run.trainer, run.files, o.hash_every));
+  if (o.profile) add(std::make_unique<ProfileSteps>(run.trainer, facts.comm.is_root()));
+  add(std::make_unique<WriteMetrics>(run.trainer, run.record, run.files, o.log_every));
+}
+
+}  // namespace
+
+void add_standard_callbacks(CallbackList& list, const RunParts& run, checkpoint::FileDescriptor trace,
+                            std::chrono::steady_clock::time_point began) {
+  add_reports(list, run, std::move(trace));
+  const Options& o = run.facts.options;
+  const SaveCheckpoints::Every every{.epochs = o.checkpoint_every,
+                                     .updates = o.checkpoint_every_steps,
+                                     .minutes = run.facts.comm.is_root() ? o.checkpoint_every_minutes : 0};
+  list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, o.eval_every));
+  list.add(Stage::Decide, std::make_unique<AnswerSignals>());
+  list.add(Stage::Decide, time_limit(run, began));
+  list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));
+}
+
+}  // namespace lockstep::train
