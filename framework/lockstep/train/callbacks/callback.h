@@ -88,10 +88,7 @@ class Orders {
   // Unless the checkpoint of this step exists; the log says why.
   void checkpoint(std::string reason) { reasons_.push_back(std::move(reason)); }
   // The same, and the run ends; a start with --resume auto goes on, and the program's status asks for one (75).
-  void stop(std::string reason) {
-    stops_ = true;
-    reasons_.push_back(std::move(reason));
-  }
+  void stop(std::string reason) { reasons_.insert(reasons_.begin() + stops_++, std::move(reason)); }
   // The same with status 0: the run has come to its end, before all epochs are done.
   void finish(std::string reason) {
     finishes_ = true;
@@ -100,12 +97,13 @@ class Orders {
 
   bool evaluates() const { return evaluates_; }
   bool saves() const { return saves_; }
-  bool stops() const { return stops_; }
+  bool stops() const { return stops_ > 0; }
   bool finishes() const { return finishes_; }
-  const std::vector<std::string>& reasons() const { return reasons_; }
+  const std::vector<std::string>& reasons() const { return reasons_; }  // to stop, then for a checkpoint
 
  private:
-  bool evaluates_ = false, saves_ = false, stops_ = false, finishes_ = false;
+  bool evaluates_ = false, saves_ = false, finishes_ = false;
+  int stops_ = 0;  // reasons to stop
   std::vector<std::string> reasons_;
 };
 
