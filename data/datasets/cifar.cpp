@@ -12,7 +12,7 @@ constexpr std::int64_t kSide = 32, kPixels = 3 * kSide * kSide;
 void append_file(const CifarFiles& options, const std::filesystem::path& path, data::Images& images) {
   data::FileSource file(path);
   const std::int64_t record = options.label_bytes + kPixels;
-  const std::string what = fmt::format("{} records of {} bytes", options.records, record);
+  const std::string what = formatted("{} records of {} bytes", options.records, record);
   const auto bytes = file.read(options.records * record, what);
   file.expect_end(what);
   for (std::int64_t i = 0; i < options.records; ++i) {
@@ -42,7 +42,7 @@ std::unique_ptr<data::ImageDataset> read_version(const std::filesystem::path& di
       for (const std::string& file : files) options.files.push_back(place / file);
       return python ? read_cifar_python(options, labels) : read_cifar(options);
     }
-    looked += fmt::format("{}no {} in {} or its {}/", looked.empty() ? "" : ", ", files.front(), dir.string(), folder);
+    looked += formatted("{}no {} in {} or its {}/", looked.empty() ? "" : ", ", files.front(), dir.string(), folder);
   }
   fail("cifar", "{}", looked);
 }
@@ -65,8 +65,8 @@ std::unique_ptr<data::ImageDataset> read_cifar10(const std::filesystem::path& di
   const bool train = split == data::Split::Train;
   Version binary{.folder = "cifar-10-batches-bin"}, python{.python = true, .folder = "cifar-10-batches-py"};
   for (int i = 1; train && i <= 5; ++i) {
-    binary.files.push_back(fmt::format("data_batch_{}.bin", i));
-    python.files.push_back(fmt::format("data_batch_{}", i));
+    binary.files.push_back(formatted("data_batch_{}.bin", i));
+    python.files.push_back(formatted("data_batch_{}", i));
   }
   if (!train) {
     binary.files.push_back("test_batch.bin");

@@ -16,8 +16,8 @@ void append_file(const CifarFiles& options, const std::filesystem::path& path, c
   const PickledArray pixels = dict.array("data");
   const std::vector<std::int64_t> labels = dict.integers(key);
   const std::vector<std::int64_t> expected{options.records, kPixels};
-  check(pixels.shape == expected, file.name(), "'data' is an array ({}), expected ({})", fmt::join(pixels.shape, ", "),
-        fmt::join(expected, ", "));
+  check(pixels.shape == expected, file.name(), "'data' is an array ({}), expected ({})", joined(pixels.shape, ", "),
+        joined(expected, ", "));
   check(std::ssize(labels) == options.records, file.name(), "'{}' has {} labels, expected {}", key, labels.size(),
         options.records);
   for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "data/datasets/mnist.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "lockstep/core/error.h"

@@ -38,7 +38,7 @@ class HeaderText {
         array.shape = shape();
         found |= 4;
       } else {
-        wrong(fmt::format("key '{}', expected descr, fortran_order and shape", key));
+        wrong(formatted("key '{}', expected descr, fortran_order and shape", key));
       }
       if (!accept(',')) {
         expect('}');
@@ -66,7 +66,7 @@ class HeaderText {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) wrong(fmt::format("expected '{}'", c));
+    if (!accept(c)) wrong(formatted("expected '{}'", c));
   }
   std::string_view quoted() {
     const char quote = accept('"') ? '"' : '\'';
@@ -115,7 +115,7 @@ class HeaderText {
     if (text.size() != 3 || std::string_view("<>|=").find(text[0]) == text.npos || kinds.find(text[1]) == text.npos ||
         sizes.find(text[2]) == text.npos) {
       at_ = begin;
-      wrong(fmt::format("dtype '{}', expected numbers such as '|u1' or '<i8'", text));
+      wrong(formatted("dtype '{}', expected numbers such as '|u1' or '<i8'", text));
     }
     array.big_endian = text[0] == '>';
     array.kind = text[1];
@@ -130,12 +130,12 @@ class HeaderText {
 };
 
 std::string dtype_name(const NpyArray& array) {
-  return fmt::format("{}{}",
-                     array.kind == 'u'   ? "uint"
-                     : array.kind == 'i' ? "int"
-                     : array.kind == 'f' ? "float"
-                                         : "bool",
-                     array.kind == 'b' ? "" : fmt::format("{}", 8 * array.item_bytes));
+  return formatted("{}{}",
+                   array.kind == 'u'   ? "uint"
+                   : array.kind == 'i' ? "int"
+                   : array.kind == 'f' ? "float"
+                                       : "bool",
+                   array.kind == 'b' ? "" : formatted("{}", 8 * array.item_bytes));
 }
 
 struct ArchiveEnd {
@@ -162,8 +162,7 @@ std::int64_t label_at(const NpyArray& labels, std::size_t index) {
 std::vector<std::int32_t> labels_of(const NpyArray& array) {
   constexpr std::int64_t kMostClasses = 1 << 24;
   check(array.kind == 'u' || array.kind == 'i', array.name, "labels are {}, expected integers", dtype_name(array));
-  check(array.shape.size() == 1, array.name, "labels have shape ({}), expected (samples)",
-        fmt::join(array.shape, ", "));
+  check(array.shape.size() == 1, array.name, "labels have shape ({}), expected (samples)", joined(array.shape, ", "));
   check(array.shape[0] > 0, array.name, "no labels, expected at least 1");
   std::vector<std::int32_t> labels(static_cast<std::size_t>(array.shape[0]));
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -181,18 +180,18 @@ Shape image_shape(const NpyArray& array) {
   check(array.kind == 'u' && array.item_bytes == 1, array.name, "images are {}, expected uint8", dtype_name(array));
   check(s.size() == 3 || s.size() == 4, array.name,
         "images have shape ({}), expected (samples, rows, columns) or (samples, channels, rows, columns)",
-        fmt::join(s, ", "));
+        joined(s, ", "));
   check(std::ranges::all_of(s, [](std::int64_t size) { return size > 0; }), array.name,
-        "images have shape ({}), expected at least 1 of each", fmt::join(s, ", "));
+        "images have shape ({}), expected at least 1 of each", joined(s, ", "));
   check(s.size() == 3 || s[3] > 4 || s[1] <= 4, array.name,
         "images have shape ({}), which looks like channels last; expected (samples, channels, rows, columns)",
-        fmt::join(s, ", "));
+        joined(s, ", "));
   return s.size() == 3 ? Shape{1, s[1], s[2]} : Shape{s[1], s[2], s[3]};
 }
 
 NpyArray find_array(const std::filesystem::path& dir, const std::string& split, const std::string& name) {
   if (const auto path = dir / (split + ".npz"); std::filesystem::exists(path)) return read_npz(path, name);
-  const auto path = dir / fmt::format("{}_{}.npy", split, name);
+  const auto path = dir / formatted("{}_{}.npy", split, name);
   check(std::filesystem::exists(path), "npy", "no {} and no {}.npz in {}", path.filename().string(), split,
         dir.string());
   data::FileSource file(path);
@@ -221,7 +220,7 @@ NpyArray read_npy(data::FileSource& file) {
   NpyArray array{.name = file.name()};
   HeaderText(array.name, offset, {reinterpret_cast<const char*>(text.data()), text.size()}).read(array);
   std::int64_t bytes = array.item_bytes;
-  const std::string what = fmt::format("an array ({}) of {}", fmt::join(array.shape, ", "), dtype_name(array));
+  const std::string what = formatted("an array ({}) of {}", joined(array.shape, ", "), dtype_name(array));
   for (const std::int64_t size : array.shape) {
     check(size == 0 || bytes <= kMost / size, file.name(), "header: {} is more than a file can hold", what);
     bytes *= size;
@@ -251,7 +250,7 @@ NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
       });
       return read_npy(source);
     }
-    if (members.size() < 200) members += fmt::format("{}{}", members.empty() ? "" : ", ", member ? member : "?");
+    if (members.size() < 200) members += formatted("{}{}", members.empty() ? "" : ", ", member ? member : "?");
   }
   check(code == ARCHIVE_EOF, place, "not a usable .npz (a zip archive): {}", reason(zip.get()));
   fail(place, "no array '{}', there are: {}", name, members.empty() ? "none" : members);

@@ -20,7 +20,7 @@ const PickleValue& PickledDict::find(std::string_view key) const {
     const PickleValue& name = machine_->value(root_->items[i]);
     if (name.kind != PickleValue::Kind::Text) continue;
     if (name.text == key) return machine_->value(root_->items[i + 1]);
-    if (keys.size() < 200) keys += fmt::format("{}'{}'", keys.empty() ? "" : ", ", name.text);
+    if (keys.size() < 200) keys += formatted("{}'{}'", keys.empty() ? "" : ", ", name.text);
   }
   fail(name_, "the dict has no key '{}', its keys are {}", key, keys.empty() ? "none" : keys);
 }

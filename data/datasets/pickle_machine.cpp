@@ -35,9 +35,9 @@ std::size_t PickleMachine::run() {
     const std::uint8_t opcode = number<std::uint8_t>();
     if (opcode == '.') break;
     if (!constant(opcode) && !container(opcode) && !memory(opcode) && !object(opcode))
-      wrong(fmt::format("opcode {:#04x}, expected those of a dict of numbers, texts and arrays", opcode));
+      wrong(formatted("opcode {:#04x}, expected those of a dict of numbers, texts and arrays", opcode));
   }
-  if (at_ != bytes_.size()) wrong(fmt::format("the pickle ends here, but the file has {} bytes", bytes_.size()));
+  if (at_ != bytes_.size()) wrong(formatted("the pickle ends here, but the file has {} bytes", bytes_.size()));
   const std::size_t result = pop();
   if (!stack_.empty()) wrong("the pickle ends with more than one value");
   return result;
@@ -49,7 +49,7 @@ bool PickleMachine::constant(std::uint8_t opcode) {
   switch (opcode) {
     case 0x80: {  // PROTO
       const int protocol = number<std::uint8_t>();
-      if (protocol < 2 || protocol > 4) wrong(fmt::format("protocol {}, expected 2, 3 or 4", protocol));
+      if (protocol < 2 || protocol > 4) wrong(formatted("protocol {}, expected 2, 3 or 4", protocol));
       break;
     }
     case 0x95:
@@ -147,7 +147,7 @@ bool PickleMachine::memory(std::uint8_t opcode) {
   };
   const auto get = [&](std::uint64_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) wrong(fmt::format("recalls value {}, which was not kept", key));
+    if (found == memo_.end()) wrong(formatted("recalls value {}, which was not kept", key));
     stack_.push_back(found->second);
   };
   switch (opcode) {
@@ -176,14 +176,14 @@ bool PickleMachine::object(std::uint8_t opcode) {
   switch (opcode) {
     case 'c': {  // GLOBAL
       const std::string_view module = line(), name = line();
-      push({.kind = Kind::Global, .text = keep(fmt::format("{} {}", module, name))});
+      push({.kind = Kind::Global, .text = keep(formatted("{} {}", module, name))});
       break;
     }
     case 0x93: {  // STACK_GLOBAL
       const std::vector<std::size_t> names = pop_items(2);
       for (const std::size_t n : names)
         if (values_[n].kind != Kind::Text) wrong("a name that is not a text");
-      push({.kind = Kind::Global, .text = keep(fmt::format("{} {}", values_[names[0]].text, values_[names[1]].text))});
+      push({.kind = Kind::Global, .text = keep(formatted("{} {}", values_[names[0]].text, values_[names[1]].text))});
       break;
     }
     case 'R':
@@ -214,7 +214,7 @@ void PickleMachine::call() {
     if (!bytes) wrong("a text that is not latin1");
     push({.kind = Kind::Text, .text = keep(std::move(*bytes))});
   } else {
-    wrong(fmt::format("calls '{}', expected nothing but NumPy's functions that rebuild an array", function));
+    wrong(formatted("calls '{}', expected nothing but NumPy's functions that rebuild an array", function));
   }
 }
 
@@ -228,10 +228,10 @@ void PickleMachine::build() {
   if (array.integer >= 0) wrong("fills an array twice");
   const PickleValue& shape = item(state, 1, Kind::Tuple);
   const std::string_view type = item(state, 2, Kind::Dtype).text;
-  if (type != "u1" && type != "|u1") wrong(fmt::format("an array of dtype '{}', expected u1 (bytes)", type));
+  if (type != "u1" && type != "|u1") wrong(formatted("an array of dtype '{}', expected u1 (bytes)", type));
   if (item(state, 3, Kind::Integer).integer != 0 && shape.items.size() > 1)
     wrong("an array in column-major (Fortran) order, expected row-major");
-  if (shape.items.size() > kMostDimensions) wrong(fmt::format("an array of {} dimensions", shape.items.size()));
+  if (shape.items.size() > kMostDimensions) wrong(formatted("an array of {} dimensions", shape.items.size()));
   array.text = item(state, 4, Kind::Text).text;
   array.items = shape.items;
   array.integer = 1;
@@ -241,7 +241,7 @@ void PickleMachine::build() {
     array.integer *= size;
   }
   if (array.integer != static_cast<std::int64_t>(array.text.size()))
-    wrong(fmt::format("an array of {} elements, with {} bytes", array.integer, array.text.size()));
+    wrong(formatted("an array of {} elements, with {} bytes", array.integer, array.text.size()));
 }
 
 }  // namespace lockstep::datasets

@@ -77,7 +77,7 @@ class PickleMachine {
   }
 
   void push(PickleValue value) {
-    if (values_.size() == kMostValues) wrong(fmt::format("more than {} values", kMostValues));
+    if (values_.size() == kMostValues) wrong(formatted("more than {} values", kMostValues));
     values_.push_back(std::move(value));
     stack_.push_back(values_.size() - 1);
   }
@@ -105,12 +105,12 @@ class PickleMachine {
     const std::size_t number = pop();
     stack_.push_back(number);
     if (values_[number].kind != kind)
-      wrong(fmt::format("{} where {} is expected", values_[number].kind_name(), PickleValue{.kind = kind}.kind_name()));
+      wrong(formatted("{} where {} is expected", values_[number].kind_name(), PickleValue{.kind = kind}.kind_name()));
     return values_[number];
   }
   const PickleValue& item(const PickleValue& of, std::size_t i, Kind kind) const {
     if (i >= of.items.size() || values_[of.items[i]].kind != kind)
-      wrong(fmt::format("item {} of {} is not {}", i, of.kind_name(), PickleValue{.kind = kind}.kind_name()));
+      wrong(formatted("item {} of {} is not {}", i, of.kind_name(), PickleValue{.kind = kind}.kind_name()));
     return values_[of.items[i]];
   }
 

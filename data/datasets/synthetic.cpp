@@ -32,7 +32,7 @@ SyntheticDataset::SyntheticDataset(SyntheticOptions options)
 }
 
 std::string SyntheticDataset::describe() const {
-  return fmt::format("synthetic: {} images {}, {} classes", size(), options_.shape.str(), classes());
+  return formatted("synthetic: {} images {}, {} classes", size(), options_.shape.str(), classes());
 }
 
 void SyntheticDataset::read(std::int64_t index, std::span<std::byte* const> out) const {

@@ -30,7 +30,7 @@ std::string sha256(data::FileSource& file) {
   unsigned int count = 0;
   check(EVP_DigestFinal_ex(digest.get(), bytes.data(), &count) == 1, file.name(), "OpenSSL cannot digest it");
   std::string text;
-  for (unsigned int i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  for (unsigned int i = 0; i < count; ++i) text += formatted("{:02x}", bytes[i]);
   return text;
 }
 

@@ -37,7 +37,7 @@ void put_big_endian(Bytes& bytes, std::int64_t value) {
 // Format version 1 of numpy.lib.format: magic, version, length, a dict that fills up to a multiple of 64 bytes.
 Bytes npy_header(std::string_view dtype, const std::string& shape) {
   constexpr std::string_view kStart("\x93NUMPY\x01\x00", 8);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype, shape);
+  std::string text = formatted("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype, shape);
   text.append(63 - (kStart.size() + 2 + text.size()) % 64, ' ');
   text += '\n';
   Bytes bytes(kStart.begin(), kStart.end());
@@ -50,8 +50,8 @@ Bytes npy_header(std::string_view dtype, const std::string& shape) {
 void write_npy_split(const data::Dataset& set, const Shape& image, const std::filesystem::path& folder,
                      const std::string& split) {
   OutputFile images(folder / (split + "_images.npy")), labels(folder / (split + "_labels.npy"));
-  images.write(npy_header("|u1", fmt::format("{}, {}, {}, {}", set.size(), image[0], image[1], image[2])));
-  labels.write(npy_header("<i4", fmt::format("{},", set.size())));
+  images.write(npy_header("|u1", formatted("{}, {}, {}, {}", set.size(), image[0], image[1], image[2])));
+  labels.write(npy_header("<i4", formatted("{},", set.size())));
   each_sample(set, 0, set.size(), [&](const Bytes& pixels, std::int32_t label) {
     images.write(pixels);
     Bytes little;
@@ -109,7 +109,7 @@ void write_cifar10(const data::DatasetPair& pair, const std::filesystem::path& f
     });
     file.commit();
   };
-  for (std::int64_t i = 0; i < kBatches; ++i) write(*pair.train, i * kRecords, fmt::format("data_batch_{}.bin", i + 1));
+  for (std::int64_t i = 0; i < kBatches; ++i) write(*pair.train, i * kRecords, formatted("data_batch_{}.bin", i + 1));
   write(*pair.eval, 0, "test_batch.bin");
 }
 
@@ -129,7 +129,7 @@ const Format& find_format(std::string_view name) {
   if (found == formats().end()) {
     std::vector<std::string_view> names;
     for (const Format& format : formats()) names.push_back(format.name);
-    fail("convert", "--to is '{}', expected one of {}", name, fmt::join(names, ", "));
+    fail("convert", "--to is '{}', expected one of {}", name, joined(names, ", "));
   }
   return *found;
 }

@@ -124,7 +124,7 @@ void fill(const std::string& from, const Part& part, bool resume) {
 std::string difference(const std::filesystem::path& path, const RemoteFile& expected) {
   const bool packed = expected.of == RemoteFile::Checksum::Content;
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
-  if (expected.bytes > 0 && bytes != expected.bytes) return fmt::format("{} bytes, expected {}", bytes, expected.bytes);
+  if (expected.bytes > 0 && bytes != expected.bytes) return formatted("{} bytes, expected {}", bytes, expected.bytes);
   std::string sum;
   try {
     sum = packed ? sha256_of_content(path) : sha256_of_file(path);
@@ -132,7 +132,7 @@ std::string difference(const std::filesystem::path& path, const RemoteFile& expe
     return error.what();
   }
   if (sum == expected.sha256) return "";
-  return fmt::format("sha256 {}{}, expected {}", sum, packed ? " of the inflated bytes" : "", expected.sha256);
+  return formatted("sha256 {}{}, expected {}", sum, packed ? " of the inflated bytes" : "", expected.sha256);
 }
 
 void download(const std::string& from, const RemoteFile& expected, const std::filesystem::path& to) {

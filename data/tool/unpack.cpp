@@ -60,7 +60,7 @@ void unpack(const std::filesystem::path& path, const std::vector<std::string>& m
     missing.erase(member);
   }
   check(code >= ARCHIVE_WARN, place, "not a usable archive: {}", reason(reader.get()));
-  check(missing.empty(), place, "the archive lacks {}", fmt::join(missing, ", "));
+  check(missing.empty(), place, "the archive lacks {}", joined(missing, ", "));
 }
 
 }  // namespace lockstep::datasets

@@ -1,7 +1,5 @@
 #include "models/zoo/registry.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -68,15 +66,15 @@ std::vector<ModelEntry> make_table() {
                    }});
   for (const int depth : {18, 34, 50, 101, 152}) {
     table.push_back(
-        resnet(depth, Stem::ImageNet, fmt::format("resnet{}", depth), fmt::format("torchvision's ResNet-{}", depth)));
+        resnet(depth, Stem::ImageNet, formatted("resnet{}", depth), formatted("torchvision's ResNet-{}", depth)));
   }
   for (const int depth : {18, 34, 50, 101, 152}) {
-    table.push_back(resnet(depth, Stem::Cifar, fmt::format("resnet{}_cifar", depth),
-                           fmt::format("ResNet-{} with a 3x3 stem and no pool, for 32x32 images", depth)));
+    table.push_back(resnet(depth, Stem::Cifar, formatted("resnet{}_cifar", depth),
+                           formatted("ResNet-{} with a 3x3 stem and no pool, for 32x32 images", depth)));
   }
   for (const int depth : {20, 32, 44, 56, 110}) {
-    table.push_back(resnet(depth, Stem::Cifar, fmt::format("resnet{}", depth),
-                           fmt::format("ResNet-{} for CIFAR, 16/32/64 channels (He et al. 2015, section 4.2)", depth)));
+    table.push_back(resnet(depth, Stem::Cifar, formatted("resnet{}", depth),
+                           formatted("ResNet-{} for CIFAR, 16/32/64 channels (He et al. 2015, section 4.2)", depth)));
   }
   std::ranges::move(vgg_entries(), std::back_inserter(table));
   return table;

@@ -46,12 +46,12 @@ inline Checkpoint sample_checkpoint(std::uint64_t seed = 1) {
   const std::vector<Shape> shapes{{}, {0}, {1}, {7}, {3, 0, 2}, {4, 3, 5, 5}, {2, 1, 3, 1, 2, 1}};
   for (const DType dtype : {DType::F32, DType::F64, DType::I32, DType::I64, DType::U8}) {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const std::string name = fmt::format("model/layer{}.0.{}", i, name_of(dtype));
+      const std::string name = formatted("model/layer{}.0.{}", i, name_of(dtype));
       checkpoint.tensors.push_back({name, random_tensor(shapes[i], dtype, seed + 100 * i)});
     }
   }
   checkpoint.tensors.push_back({"optimizer/momentum/fc.weight", random_tensor({10, 64}, DType::F32, seed)});
-  checkpoint.metadata = fmt::format(R"({{"step": {}, "text": "grüße\n"}})", seed);
+  checkpoint.metadata = formatted(R"({{"step": {}, "text": "grüße\n"}})", seed);
   return checkpoint;
 }
 
@@ -90,7 +90,7 @@ inline std::vector<std::byte> bytes_of(const fs::path& path) {
 // The bytes of the file that save() makes.
 template <class Contents>  // Checkpoint or Draft
 std::vector<std::byte> serialize(const Contents& contents) {
-  const fs::path path = fs::temp_directory_path() / fmt::format("lockstep-test-{}.h5", ::getpid());
+  const fs::path path = fs::temp_directory_path() / formatted("lockstep-test-{}.h5", ::getpid());
   save(path, contents);
   std::vector<std::byte> bytes = bytes_of(path);
   fs::remove(path);

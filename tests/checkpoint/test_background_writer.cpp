@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/background_writer.h"
 
 #include <signal.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -146,7 +147,7 @@ TEST_F(BackgroundWriting, FailuresInARowAreCountedInsteadOfRepeated) {
   EXPECT_NE(lines[0].find("checkpoint of step 1 is not written: "), std::string::npos) << lines[0];
   EXPECT_NE(lines[0].find("training goes on, and it is tried again after 3600 s"), std::string::npos) << lines[0];
   for (const auto& [at, count] : {std::pair{1u, "2nd"}, {2u, "3rd"}, {3u, "4th"}, {10u, "11th"}, {11u, "12th"}}) {
-    EXPECT_TRUE(lines[at].ends_with(fmt::format("; the {} checkpoint in a row that could not be written", count)))
+    EXPECT_TRUE(lines[at].ends_with(formatted("; the {} checkpoint in a row that could not be written", count)))
         << lines[at];
     EXPECT_EQ(lines[at].find("training goes on"), std::string::npos) << lines[at];
   }

@@ -137,7 +137,7 @@ TEST(Retention, IsReadFromText) {
   EXPECT_EQ(read("best:accuracy"), (Retention{.best = Best::Accuracy}));
   for (const char* wrong : {"", ",", "3,", "-1", "last:", "last:x", "3,last:4", "every:0", "every:-2", "best",
                             "best:", "best:f1", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
-    EXPECT_NE(error_of([&] { read(wrong); }).find(fmt::format("[test] --keep is '{}'", wrong)), std::string::npos)
+    EXPECT_NE(error_of([&] { read(wrong); }).find(formatted("[test] --keep is '{}'", wrong)), std::string::npos)
         << wrong;
   }
 }

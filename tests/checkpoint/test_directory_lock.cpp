@@ -23,7 +23,7 @@ TEST_F(Locking, OneAtATimeAndTheOwnerIsNamed) {
     const DirectoryLock lock(dir_, 0ms);
     EXPECT_EQ(lock.warning(), "");
     const std::string message = error();
-    for (const std::string& part : {dir_.string(), fmt::format("process {} on host ", ::getpid()),
+    for (const std::string& part : {dir_.string(), formatted("process {} on host ", ::getpid()),
                                     std::string("since 20"), std::string("--output")}) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
     }
@@ -31,14 +31,14 @@ TEST_F(Locking, OneAtATimeAndTheOwnerIsNamed) {
   EXPECT_EQ(error(), "no error") << "it ends with its owner, and the file that stays locks nobody out";
   EXPECT_TRUE(fs::exists(dir_ / ".lock"));
   EXPECT_EQ(error_of([&] { DirectoryLock(dir_ / "missing"); }),
-            fmt::format("[output] {}: read directory: No such file or directory", (dir_ / "missing").string()));
+            formatted("[output] {}: read directory: No such file or directory", (dir_ / "missing").string()));
 }
 
 TEST_F(Locking, OthersCanAskWhoHoldsIt) {
   EXPECT_EQ(lock_holder(dir_), "") << "there is no file";
   {
     const DirectoryLock lock(dir_, 0ms);
-    EXPECT_TRUE(lock_holder(dir_).starts_with(fmt::format("process {} on host ", ::getpid()))) << lock_holder(dir_);
+    EXPECT_TRUE(lock_holder(dir_).starts_with(formatted("process {} on host ", ::getpid()))) << lock_holder(dir_);
   }
   EXPECT_EQ(lock_holder(dir_), "") << "the file stays, and nobody holds it";
   EXPECT_EQ(lock_holder(dir_ / "missing"), "");
@@ -66,7 +66,7 @@ TEST_F(Locking, AKilledOwnerLocksNobodyOut) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_NE(error().find(fmt::format("process {} on host ", child)), std::string::npos);
+  EXPECT_NE(error().find(formatted("process {} on host ", child)), std::string::npos);
   ::kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

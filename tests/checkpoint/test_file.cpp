@@ -30,7 +30,7 @@ TEST_F(CheckpointFile, KeepsExtremesOfMetadataAndNumberOfTensors) {
     expect_same(parse(serialize(saved), "t"), saved);
   }
   Checkpoint many;
-  for (int i = 0; i < 2000; ++i) many.tensors.push_back({fmt::format("g{}/t{}", i % 3, i), Tensor({2}, DType::F32)});
+  for (int i = 0; i < 2000; ++i) many.tensors.push_back({formatted("g{}/t{}", i % 3, i), Tensor({2}, DType::F32)});
   expect_same(parse(serialize(many), "t"), many);
   Checkpoint big{.tensors = {}, .metadata = "{}"};
   big.tensors.push_back({"a/b/c/d", random_tensor({1'500'000}, DType::F32, 5)});
@@ -44,7 +44,7 @@ TEST_F(CheckpointFile, KeepsAnySizeAndNumber) {
     for (const std::int64_t elements : {0, 1, 100, 511, 512, 1700, 2048, 5000}) {
       Checkpoint saved{.tensors = {}, .metadata = std::string(static_cast<std::size_t>(count * elements), 'm')};
       for (std::int64_t i = 0; i < count; ++i) {
-        saved.tensors.push_back({fmt::format("{}/t{}", i % 4, i), random_tensor({elements}, DType::U8, 1)});
+        saved.tensors.push_back({formatted("{}/t{}", i % 4, i), random_tensor({elements}, DType::U8, 1)});
       }
       const auto bytes = serialize(saved);
       expect_same(parse(bytes, "t"), saved);
@@ -110,19 +110,19 @@ TEST_F(CheckpointFile, NoticesEveryLengthButTheRightOne) {
   RandomStream random(12, 0);
   for (std::size_t length = 0; length < whole.size(); length += length < 600 ? 1 : 1 + random.below(900)) {
     const auto message = error_of([&] { parse(std::span(whole).first(length), "short.h5"); });
-    EXPECT_NE(message.find(fmt::format("cut short: has {} bytes, expects ", length)), std::string::npos) << message;
+    EXPECT_NE(message.find(formatted("cut short: has {} bytes, expects ", length)), std::string::npos) << message;
   }
   for (const std::size_t length :
        {std::size_t{0}, std::size_t{5}, std::size_t{511}, std::size_t{512}, whole.size() - 1}) {
     put(path_, std::span(whole).first(length));
     const std::string message = error_of([&] { load(path_); });
-    EXPECT_NE(message.find(fmt::format("c.h5: cut short: has {} bytes", length)), std::string::npos) << message;
+    EXPECT_NE(message.find(formatted("c.h5: cut short: has {} bytes", length)), std::string::npos) << message;
     EXPECT_EQ(error_of([&] { verify(path_); }), message);
   }
   const std::size_t size = whole.size();
   whole.push_back(std::byte{0});
   EXPECT_EQ(error_of([&] { parse(whole, "t"); }),
-            fmt::format("[checkpoint] t: too long: has {} bytes, expects {}", size + 1, size));
+            formatted("[checkpoint] t: too long: has {} bytes, expects {}", size + 1, size));
 }
 
 TEST_F(CheckpointFile, NamesWhatAFileIsInstead) {
@@ -142,8 +142,8 @@ TEST_F(CheckpointFile, NamesWhatAFileIsInstead) {
 void make_version_1(std::vector<std::byte>& bytes) {
   PayloadHash hash;
   hash.update(std::span(bytes).subspan(kEnvelopeBytes));
-  std::string text = fmt::format("LOCKSTEP CHECKPOINT\nversion 1\npayload {}\nxxh3-128 {}\n",
-                                 bytes.size() - kEnvelopeBytes, hash.digest());
+  std::string text = formatted("LOCKSTEP CHECKPOINT\nversion 1\npayload {}\nxxh3-128 {}\n",
+                               bytes.size() - kEnvelopeBytes, hash.digest());
   text.resize(kEnvelopeBytes - 1, ' ');
   text += '\n';
   std::memcpy(bytes.data(), text.data(), text.size());

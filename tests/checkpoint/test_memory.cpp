@@ -35,7 +35,7 @@ bool fits_in(std::size_t most, const std::function<void()>& action) {
 }
 
 NamedTensor large(int index) {
-  NamedTensor entry{.name = fmt::format("model/t{}", index), .tensor = Tensor({kTensor / 4}, DType::F32)};
+  NamedTensor entry{.name = formatted("model/t{}", index), .tensor = Tensor({kTensor / 4}, DType::F32)};
   std::ranges::fill(entry.tensor.data<float>(), static_cast<float>(index));
   return entry;
 }
@@ -50,7 +50,7 @@ struct Lazy {
       return current = large(static_cast<int>(i));
     }};
     for (int i = 0; i < kTensors; ++i)
-      tensors.infos.push_back({fmt::format("model/t{}", i), Shape{kTensor / 4}, DType::F32});
+      tensors.infos.push_back({formatted("model/t{}", i), Shape{kTensor / 4}, DType::F32});
     return tensors;
   }
 };

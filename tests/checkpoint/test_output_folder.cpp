@@ -40,7 +40,7 @@ TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
                                      {"pipe", "a named pipe"},
                                      {"folder", "a folder"}}) {
       const std::string expected =
-          fmt::format("[test] {} is {}, expected a regular file or none: remove it", (dir_ / name).string(), kind);
+          formatted("[test] {} is {}, expected a regular file or none: remove it", (dir_ / name).string(), kind);
       EXPECT_EQ(error_of([&] { folder.open_file(name, use, "test"); }).substr(0, expected.size()), expected);
       EXPECT_EQ(error_of([&] { open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()), expected);
     }
@@ -61,10 +61,10 @@ TEST_F(OwnFiles, RegularFilesAreOpenedForWhatTheyAreFor) {
   EXPECT_EQ(write(FileUse::ReadWrite, "3"), "3netwo");
   EXPECT_EQ(write(FileUse::Replace, "four"), "four");
   EXPECT_EQ(error_of([&] { folder.open_file("absent", FileUse::Read, "test"); }),
-            fmt::format("[test] cannot read {}: No such file or directory", (dir_ / "absent").string()));
+            formatted("[test] cannot read {}: No such file or directory", (dir_ / "absent").string()));
   EXPECT_EQ(error_of([&] { open_own_file(dir_ / "absent" / "file", FileUse::Append, "test", "a --trace FILE"); }),
-            fmt::format("[test] cannot write {}: No such file or directory; expected a --trace FILE",
-                        (dir_ / "absent" / "file").string()));
+            formatted("[test] cannot write {}: No such file or directory; expected a --trace FILE",
+                      (dir_ / "absent" / "file").string()));
 }
 
 TEST_F(OwnFiles, LockAndIdentityFollowNoLinkAndWaitForNoPipe) {
@@ -74,11 +74,10 @@ TEST_F(OwnFiles, LockAndIdentityFollowNoLinkAndWaitForNoPipe) {
       OutputFolder output(dir_ / "folder", 0ms);
       output.begin(new_run_id());
     };
-    EXPECT_NE(error_of(use).find(fmt::format("folder/{} is a symbolic link", name)), std::string::npos)
-        << error_of(use);
+    EXPECT_NE(error_of(use).find(formatted("folder/{} is a symbolic link", name)), std::string::npos) << error_of(use);
     fs::remove(dir_ / "folder" / name);
     ASSERT_EQ(::mkfifo((dir_ / "folder" / name).c_str(), 0666), 0);
-    EXPECT_NE(error_of(use).find(fmt::format("folder/{} is a named pipe", name)), std::string::npos) << error_of(use);
+    EXPECT_NE(error_of(use).find(formatted("folder/{} is a named pipe", name)), std::string::npos) << error_of(use);
     fs::remove(dir_ / "folder" / name);
   }
   EXPECT_EQ(text_of(dir_ / "precious"), "keep me");

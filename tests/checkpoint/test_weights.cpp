@@ -15,8 +15,8 @@ class Weights : public InDirectory {
     const std::string text = "import h5py, numpy as np\n" + program;
     put(dir_ / "program.py", std::as_bytes(std::span(text)));
     for (const char* python : {"python3", "/usr/bin/python3"}) {
-      if (std::system(fmt::format("{} -c 'import h5py, numpy' 2>/dev/null", python).c_str()) != 0) continue;
-      return std::system(fmt::format("cd '{}' && {} program.py", dir_.string(), python).c_str());
+      if (std::system(formatted("{} -c 'import h5py, numpy' 2>/dev/null", python).c_str()) != 0) continue;
+      return std::system(formatted("cd '{}' && {} program.py", dir_.string(), python).c_str());
     }
     return -1;
   }

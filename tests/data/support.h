@@ -26,7 +26,7 @@ class TempDir {
   TempDir() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     path_ = std::filesystem::temp_directory_path() /
-            fmt::format("lockstep-{}-{}-{}", test->test_suite_name(), test->name(), getpid());
+            formatted("lockstep-{}-{}-{}", test->test_suite_name(), test->name(), getpid());
     std::filesystem::create_directories(path_);
   }
   ~TempDir() { std::filesystem::remove_all(path_); }

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, SamplerLayouts,
                                          Layout{2, 4}, Layout{3, 4}, Layout{4, 4}, Layout{1, 8}, Layout{2, 8},
                                          Layout{3, 8}, Layout{4, 8}, Layout{6, 4}),
                          [](const auto& test) {
-                           return fmt::format("ranks{}shards{}", test.param.ranks, test.param.shards);
+                           return formatted("ranks{}shards{}", test.param.ranks, test.param.shards);
                          });
 
 TEST(Sampler, CutsAStepByLeaves) {

@@ -68,7 +68,7 @@ class Download : public testing::Test {
       server_ = popen(("cd '" + dir_.path().string() + "' && exec " + python + " server.py").c_str(), "r");
       if (server_ == nullptr || std::fscanf(server_, "%d %d", &port_, &server_pid_) != 2) return "";
     }
-    return fmt::format("http://127.0.0.1:{}/{}/file.bin", port_, mode);
+    return formatted("http://127.0.0.1:{}/{}/file.bin", port_, mode);
   }
   std::string requests() const {
     std::ifstream stream(dir_ / "requests.txt");
@@ -117,7 +117,7 @@ TEST_F(Download, ResumesWhatBrokeOff) {
   ASSERT_LT(part.size(), content_.size());
   download(whole, file_, dir_ / "file.bin");
   expect_arrived();
-  EXPECT_NE(requests().find(fmt::format("whole bytes={}-", part.size())), std::string::npos) << requests();
+  EXPECT_NE(requests().find(formatted("whole bytes={}-", part.size())), std::string::npos) << requests();
 }
 
 TEST_F(Download, BeginsAgainWhereItCannotResume) {
@@ -206,7 +206,7 @@ TEST(Sources, AreReadByTheCatalogueAndHaveChecksums) {
 TEST(Unpack, TakesTheMembersThatAreAskedFor) {
   const TempDir dir;
   const auto run = [&](const std::string& command) {
-    return std::system(fmt::format("cd '{}' && {}", dir.path().string(), command).c_str());
+    return std::system(formatted("cd '{}' && {}", dir.path().string(), command).c_str());
   };
   if (run("tar --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no tar";
   ASSERT_EQ(run("mkdir in in/a && printf one >in/a/one && printf two >in/a/two && ln -s /etc/passwd in/a/link && tar "
@@ -218,11 +218,7 @@ TEST(Unpack, TakesTheMembersThatAreAskedFor) {
   expect_error([&] { unpack(dir / "x.tar.gz", {"a/one", "a/three"}, dir / "out"); }, {"x.tar.gz", "lacks a/three"});
   expect_error([&] { unpack(dir / "x.tar.gz", {"a/link"}, dir / "out"); }, {"a/link is no regular file"});
   expect_error([&] { unpack(dir / "absent", {"a"}, dir / "out"); }, {"absent", "cannot be opened"});
-  expect_error(
-      [&] {
-        unpack(dir.write("text", {'h', 'e', 'y'}), {"a"}, dir / "out");
-      },
-      {"text", "archive"});
+  expect_error([&] { unpack(dir.write("text", {'h', 'e', 'y'}), {"a"}, dir / "out"); }, {"text", "archive"});
   ASSERT_EQ(run("head -c 60 x.tar.gz >cut.tar.gz"), 0);
   expect_error([&] { unpack(dir / "cut.tar.gz", {"a/one"}, dir / "cut"); }, {"cut.tar.gz"});
   EXPECT_FALSE(std::filesystem::exists(dir / "cut/a/one"));

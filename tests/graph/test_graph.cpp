@@ -25,7 +25,7 @@ const std::string kDiffer =
 class ShapeErrors : public ::testing::Test {
  protected:
   Value value(Shape shape, DType dtype = DType::F32) {
-    return graph_.input(fmt::format("input{}", count_++), {std::move(shape), dtype});
+    return graph_.input(formatted("input{}", count_++), {std::move(shape), dtype});
   }
 
   template <class F>

@@ -122,8 +122,8 @@ struct Case {
 
 void expect_all_directions(const Case& c) {
   const Conv2dOptions& o = c.options;
-  SCOPED_TRACE(fmt::format("{}x{}x{}x{} -> {} kernel {} stride {} padding {} dilation {} groups {}", c.batch, c.in,
-                           c.height, c.width, c.out, c.kernel, o.stride_h, o.padding_h, o.dilation_h, o.groups));
+  SCOPED_TRACE(formatted("{}x{}x{}x{} -> {} kernel {} stride {} padding {} dilation {} groups {}", c.batch, c.in,
+                         c.height, c.width, c.out, c.kernel, o.stride_h, o.padding_h, o.dilation_h, o.groups));
   const Conv2dOp forward(o);
   std::vector<Tensor> inputs;
   inputs.push_back(random_tensor({c.batch, c.in, c.height, c.width}, 1));

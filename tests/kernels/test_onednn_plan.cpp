@@ -171,7 +171,7 @@ const PlanStep& find_step(const Plan& plan, std::string_view place, std::string_
 
 TEST(OneDnnPlan, GradientsAgreeWithTheF64Plan) {
   for (const auto& [width1, width2] : {std::pair{16, 32}, {20, 17}, {6, 5}}) {
-    SCOPED_TRACE(fmt::format("widths {} {}", width1, width2));
+    SCOPED_TRACE(formatted("widths {} {}", width1, width2));
     const SmallNet net(width1, width2);
     Pair pair(net, {6, 3, 9, 11});
     pair.run();

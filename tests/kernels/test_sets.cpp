@@ -45,7 +45,7 @@ TEST(KernelSets, Linear) {
   };
   for (const auto [n, in, out] : {Size{5, 7, 3}, {1, 17, 16}, {16, 84, 10}, {33, 64, 80}, {4, 1, 1}, {7, 130, 65}}) {
     for (const bool bias : {false, true}) {
-      const std::string name = fmt::format("{}x{} -> {}", n, in, out);
+      const std::string name = formatted("{}x{} -> {}", n, in, out);
       for (const bool relu : {false, true}) {
         Case forward{"linear " + name,
                      std::make_shared<LinearOp>(relu),
@@ -61,7 +61,7 @@ TEST(KernelSets, Linear) {
                            {true, true},
                            {static_cast<double>(n) + 1}});
     }
-    expect_offers_agree({fmt::format("linear_backward_data {}x{} -> {}", n, in, out),
+    expect_offers_agree({formatted("linear_backward_data {}x{} -> {}", n, in, out),
                          std::make_shared<LinearBackwardDataOp>(),
                          list(random_values({n, out}, 4), random_values({out, in}, 2)),
                          {true, false},
@@ -216,8 +216,8 @@ TEST(KernelSets, ReordersAndCasts) {
   const auto expect_same = [&](const Op& op, DType from, DType to, const Layout& lies) {
     const KernelRequest request{&op, {{shape, from}}, {{shape, to}}};
     for (const KernelOffer& offer : kernel_registry().offers(request, std::span(&lies, 1))) {
-      SCOPED_TRACE(fmt::format("{} {} {} to {} {} by {}", op.name(), name_of(from), lies.str(), name_of(to),
-                               offer.outputs[0].str(), offer.implementation));
+      SCOPED_TRACE(formatted("{} {} {} to {} {} by {}", op.name(), name_of(from), lies.str(), name_of(to),
+                             offer.outputs[0].str(), offer.implementation));
       EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);
       const Made made = run_offer(request, offer, list(x.clone()));
       EXPECT_TRUE(std::ranges::equal(made.outputs[0].data<double>(), x.data<double>()));

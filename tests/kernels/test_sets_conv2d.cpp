@@ -26,8 +26,8 @@ struct Convolution {
 
 std::vector<std::string> expect_convolution(const Convolution& c) {
   const Conv2dOptions& o = c.options;
-  const std::string name = fmt::format("{}x{}x{}x{} -> {} kernel {} stride {} dilation {} groups {}", c.batch, c.in,
-                                       c.height, c.width, c.out, c.kernel, o.stride_h, o.dilation_h, o.groups);
+  const std::string name = formatted("{}x{}x{}x{} -> {} kernel {} stride {} dilation {} groups {}", c.batch, c.in,
+                                     c.height, c.width, c.out, c.kernel, o.stride_h, o.dilation_h, o.groups);
   const Shape x{c.batch, c.in, c.height, c.width}, w{c.out, c.in / o.groups, c.kernel, c.kernel};
   const std::vector<Type> types{{x, DType::F64}, {w, DType::F64}};
   const Shape y = Conv2dOp(o).infer("test", types)[0].shape;

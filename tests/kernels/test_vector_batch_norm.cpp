@@ -231,7 +231,7 @@ TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
   using T = TypeParam;
   for_levels([](const VectorKernels& kernels) {
     for (const BatchNormView& v : views()) {
-      SCOPED_TRACE(fmt::format("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
+      SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       for (const bool relu : {false, true}) {
         for (const bool residual : {false, true}) {
           Layer<T> layer(v);
@@ -336,7 +336,7 @@ TYPED_TEST(VectorBatchNorm, AddsAsAPassOfItsOwnWould) {
   using T = TypeParam;
   for_levels([](const VectorKernels& kernels) {
     for (const BatchNormView& v : views()) {
-      SCOPED_TRACE(fmt::format("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
+      SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       auto addend = activations<T>(v, 6, -0.2);
       Layer<T> want(v), got(v), onto_addend(v);
       for (Layer<T>* layer : {&want, &got, &onto_addend}) batch_norm_forward<T>(layer->forward(true, true), kernels);

@@ -64,7 +64,7 @@ class EngineRig {
   }
   static std::vector<NamedParameter> named(std::vector<Parameter>& parameters) {
     std::vector<NamedParameter> all;
-    for (std::size_t p = 0; p < parameters.size(); ++p) all.push_back({fmt::format("p{}", p), &parameters[p]});
+    for (std::size_t p = 0; p < parameters.size(); ++p) all.push_back({formatted("p{}", p), &parameters[p]});
     return all;
   }
 
@@ -139,7 +139,7 @@ class EngineReference {
     ParameterStore initial(EngineRig::named(parameters), {.dtype = c.dtype, .seed = 4});
     initial.allocate({}, {});
     for (std::size_t p = 0; p < parameters.size(); ++p) {
-      const Tensor value = initial.read(fmt::format("p{}", p));
+      const Tensor value = initial.read(formatted("p{}", p));
       values.emplace_back(value.data<T>().begin(), value.data<T>().end());
       states.emplace_back(rule_->states().size(), std::vector<T>(values[p].size()));
     }
@@ -183,22 +183,22 @@ class EngineReference {
   void expect_values(EngineRig& rig, const std::string& what) const {
     rig.engine().settle();
     for (std::size_t p = 0; p < values.size(); ++p) {
-      const Tensor got = rig.store().read(fmt::format("p{}", p));
-      expect_equal<T>(got.data<T>(), values[p], fmt::format("{}, values of p{}", what, p));
+      const Tensor got = rig.store().read(formatted("p{}", p));
+      expect_equal<T>(got.data<T>(), values[p], formatted("{}, values of p{}", what, p));
     }
   }
   void expect_states(EngineRig& rig, const std::string& what) const {
     for (std::size_t p = 0; p < values.size(); ++p) {
       for (std::size_t s = 0; s < states[p].size(); ++s) {
-        const Tensor got = rig.store().read_state(fmt::format("p{}", p), static_cast<int>(s));
-        expect_equal<T>(got.data<T>(), states[p][s], fmt::format("{}, state {} of p{}", what, s, p));
+        const Tensor got = rig.store().read_state(formatted("p{}", p), static_cast<int>(s));
+        expect_equal<T>(got.data<T>(), states[p][s], formatted("{}, state {} of p{}", what, s, p));
       }
     }
   }
   void expect_gradients(EngineRig& rig, const std::string& what) const {
     for (std::size_t p = 0; p < values.size(); ++p) {
-      const Tensor got = rig.store().read_gradient(fmt::format("p{}", p));
-      expect_equal<T>(got.data<T>(), gradients[p], fmt::format("{}, gradient of p{}", what, p));
+      const Tensor got = rig.store().read_gradient(formatted("p{}", p));
+      expect_equal<T>(got.data<T>(), gradients[p], formatted("{}, gradient of p{}", what, p));
     }
   }
   void expect_sums(EngineRig& rig, const std::string& what) const {

@@ -113,8 +113,8 @@ class AllreduceOf : public testing::Test {
     Reference<T> reference(comm, kSizes.back());
     for (const std::int64_t n : kSizes) {
       for (const ReduceOp op : kOps) {
-        SCOPED_TRACE(fmt::format("path {}, {} ranks in {} domains, {} of {}", name_of(engine.path()), comm.size(),
-                                 options.domains ? options.domains->count() : 0, name_of(op), n));
+        SCOPED_TRACE(formatted("path {}, {} ranks in {} domains, {} of {}", name_of(engine.path()), comm.size(),
+                               options.domains ? options.domains->count() : 0, name_of(op), n));
         const auto count = static_cast<std::size_t>(n);
         const auto values = std::span<const T>(reference.values).first(count);
         const auto want = std::span<const T>(reference.of(op)).first(count);
@@ -217,13 +217,12 @@ TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
       const comm::Buffer whole(data);
       const comm::Buffer counted = whole.part(0, odd_one ? n + 1 : n);
       EXPECT_EQ(text(std::pair(counted, counted)),
-                fmt::format("[allreduce] rank {} calls for sum of {} f32, rank 0 for sum of {} f32", last, n + 1, n));
+                formatted("[allreduce] rank {} calls for sum of {} f32, rank 0 for sum of {} f32", last, n + 1, n));
       const comm::Buffer into = comm::Buffer(other).part(0, odd_one ? n - 1 : n);
       EXPECT_EQ(text(std::pair(whole.part(0, n), into)),
-                fmt::format("[allreduce] rank {}: {} f32 do not fit into {} f32", last, n, n - 1));
-      EXPECT_EQ(
-          text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
-          fmt::format("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
+                formatted("[allreduce] rank {}: {} f32 do not fit into {} f32", last, n, n - 1));
+      EXPECT_EQ(text(std::pair(whole.part(0, n), odd_one ? whole.part(1, n) : whole.part(0, n))),
+                formatted("[allreduce] rank {}: input and output of {} bytes overlap by {}", last, 4 * n, 4 * (n - 1)));
     }
   }
 }

@@ -2,6 +2,7 @@
 // offer the first offer, and ranks with different batches train by the same choices.
 #include "lockstep/train/step/autotune.h"
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <chrono>
@@ -161,7 +162,7 @@ Task uneven(const std::filesystem::path& cache) {
 
 void expect_alike(const Rig& rig) {
   for (const double loss : rig.losses) EXPECT_TRUE(std::isfinite(loss));
-  comm::check_same(world(), "weights", fmt::format("{:x}", rig.trainer->weights_hash()));
+  comm::check_same(world(), "weights", formatted("{:x}", rig.trainer->weights_hash()));
   comm::check_same(world(), "kernels", rig.trainer->kernels());
 }
 

@@ -67,10 +67,10 @@ TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
     for (const auto& [name, domains] : groupings()) {
       Rig rig(domains, where);
       for (std::int64_t step = 0; step < 5; ++step)
-        check_step(rig, where, step, fmt::format("{}, {} shards, step {}", name, shards, step));
+        check_step(rig, where, step, formatted("{}, {} shards, step {}", name, shards, step));
     }
     MessageControl messages(world(), where, kSize);
-    check_step(messages, where, 0, fmt::format("messages alone, {} shards", shards));
+    check_step(messages, where, 0, formatted("messages alone, {} shards", shards));
   }
 }
 
@@ -87,7 +87,7 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
     const int other = world().rank() == last ? 0 : last;
     EXPECT_NE(error.find("the answer differs"), std::string::npos) << name << ": " << error;
     for (const int r : {other, world().rank()})
-      EXPECT_NE(error.find(fmt::format("rank {} has {}", r, r == last ? 41 : 40)), std::string::npos) << error;
+      EXPECT_NE(error.find(formatted("rank {} has {}", r, r == last ? 41 : 40)), std::string::npos) << error;
   }
 }
 

@@ -14,7 +14,7 @@ void check_steps(const EngineCase& c, const std::string& what) {
   const std::int64_t leaves = rig.where().tree.leaves();
   for (std::int64_t step = 0; step < 3; ++step) {
     const std::set<std::int64_t> empty = step == 1 && leaves > 1 ? std::set{leaves - 1} : std::set<std::int64_t>{};
-    const std::string in_step = fmt::format("{}, step {}", what, step);
+    const std::string in_step = formatted("{}, step {}", what, step);
     rig.run_step(step, empty);
     reference.run_step(step, empty);
     reference.expect_sums(rig, in_step);
@@ -34,7 +34,7 @@ void check_everywhere(EngineCase c, const std::string& what) {
     for (const std::int64_t shards : shard_counts()) {
       c.domains = domains;
       c.shards = shards;
-      const std::string where = fmt::format("{}: {}, {} shards", what, name, shards);
+      const std::string where = formatted("{}: {}, {} shards", what, name, shards);
       c.dtype == DType::F64 ? check_steps<double>(c, where) : check_steps<float>(c, where);
     }
   }
@@ -100,7 +100,7 @@ void check_clipping(const EngineCase& c, const std::string& what) {
     for (const std::uint64_t bits : world().allgather(std::bit_cast<std::uint64_t>(norm)))
       EXPECT_EQ(bits, std::bit_cast<std::uint64_t>(norm)) << what;
     reference.run_step(step, {}, c.options.clip_norm / (norm + 1e-6));
-    reference.expect_values(rig, fmt::format("{}, step {}", what, step));
+    reference.expect_values(rig, formatted("{}, step {}", what, step));
   }
 }
 
@@ -113,11 +113,11 @@ TEST(GradientEngine, ClipsByTheNormOfTheWholeGradient) {
       for (const bool sharded : {false, true}) {
         c.options.shard_optimizer = sharded;
         c.share = !sharded || domains.slices() > 1;
-        check_clipping<float>(c, fmt::format("{}, {} shards, sharded optimizer {}", name, shards, sharded));
+        check_clipping<float>(c, formatted("{}, {} shards, sharded optimizer {}", name, shards, sharded));
       }
       c.options.shard_optimizer = false;
       c.share = false;
-      check_clipping<float>(c, fmt::format("{}, {} shards, unshared", name, shards));
+      check_clipping<float>(c, formatted("{}, {} shards, unshared", name, shards));
     }
   }
 }
@@ -134,7 +134,7 @@ TEST(GradientEngine, TheNormHasTheSameBitsInEveryGrouping) {
   }
   EXPECT_EQ(norms.size(), 1u);
   EXPECT_EQ(std::bit_cast<double>(*norms.begin()), kNormOfNineLeaves)
-      << fmt::format("{:a}", std::bit_cast<double>(*norms.begin()));
+      << formatted("{:a}", std::bit_cast<double>(*norms.begin()));
 }
 
 TEST(GradientEngine, TheGradientMayBeInspectedBeforeTheUpdate) {
@@ -168,7 +168,7 @@ TEST(GradientEngine, TheGradientMayBeInspectedBeforeTheUpdate) {
       rig.run_step(step);
       reference.run_step(step, {}, 0.25);
       EXPECT_EQ(calls, step + 1);
-      reference.expect_values(rig, fmt::format("{}, step {}", name, step));
+      reference.expect_values(rig, formatted("{}, step {}", name, step));
     }
   }
 }
@@ -206,7 +206,7 @@ TEST(GradientEngine, RanksMayFinishBucketsInDifferentOrders) {
       for (std::int64_t step = 0; step < 3; ++step) {
         rig.run_step(step, {}, order);
         reference.run_step(step);
-        reference.expect_values(rig, fmt::format("{}, thread {}, step {}", name, thread, step));
+        reference.expect_values(rig, formatted("{}, thread {}, step {}", name, thread, step));
       }
     }
   }
@@ -251,7 +251,7 @@ TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
       rig.begin(1);
     } else {
       const std::string error = error_of([&] { rig.run_step(1); });
-      EXPECT_NE(error.find(fmt::format("local rank {} of this node has failed", last)), std::string::npos) << error;
+      EXPECT_NE(error.find(formatted("local rank {} of this node has failed", last)), std::string::npos) << error;
     }
     rig.fail();
     world().barrier();
@@ -296,7 +296,7 @@ TEST(GradientEngine, ARankThatLeavesDoesNotLeaveItsDomainWaiting) {
         rig.engine().leave();
       } else {
         const std::string error = error_of([&] { steps ? rig.run_step(1) : rig.engine().meet(); });
-        EXPECT_NE(error.find(fmt::format("rank {} has left after update 1", last)), std::string::npos) << error;
+        EXPECT_NE(error.find(formatted("rank {} has left after update 1", last)), std::string::npos) << error;
       }
       world().barrier();
       rig.fail();

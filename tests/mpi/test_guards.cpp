@@ -1,5 +1,6 @@
 // Memory that changes by itself, samples that are no numbers, gradients that jump: at a chosen rank, which has to be
 // named, and what remains has to be what an undisturbed run has, bit for bit.
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <limits>
@@ -101,7 +102,7 @@ TEST(Memory, AFlippedWeightIsRepairedFromACopy) {
       expect_same_bits(rig, *undisturbed, "repaired");
     }
     if (!world().is_root()) continue;
-    expect_contains(log.text(), fmt::format("after update 2: rank {} on ", last_rank()));
+    expect_contains(log.text(), formatted("after update 2: rank {} on ", last_rank()));
     expect_contains(log.text(), ".weight [");
     expect_contains(log.text(), "(rank 0 on ");
     expect_contains(log.text(), "repaired from a copy; update 3 is done again");
@@ -116,7 +117,7 @@ TEST(Memory, WithoutACopyItStops) {
   rig.train(2);
   flip(rig);
   const std::string error = error_of([&] { rig.train(1); });
-  expect_contains(error, fmt::format("[memory] after update 2: rank {} on ", owner(rig)));
+  expect_contains(error, formatted("[memory] after update 2: rank {} on ", owner(rig)));
   expect_contains(error, "is not what was written there");
 }
 
@@ -160,7 +161,7 @@ TEST(Memory, AFlipBetweenTheLookAndTheUpdateIsFoundInTheNextStep) {
   });
   rig.train(1);
   const std::string error = error_of([&] { rig.train(1); });
-  expect_contains(error, fmt::format("[memory] after update 3: rank {} on ", owner(rig)));
+  expect_contains(error, formatted("[memory] after update 3: rank {} on ", owner(rig)));
 }
 
 TEST(Memory, DamageIsNotSaved) {
@@ -197,7 +198,7 @@ TEST(Copies, AreComparedAndTheMajorityRepairs) {
       static_cast<float*>(store(rig).value(store(rig).find("bn1.running_mean")))[0] += 1;
     rig.train(3);
     expect_same_bits(rig, *undisturbed, "repaired");
-    if (world().is_root()) expect_contains(log.text(), fmt::format("after update 3: rank {} on ", last_rank()));
+    if (world().is_root()) expect_contains(log.text(), formatted("after update 3: rank {} on ", last_rank()));
     if (world().is_root() && what == 2) expect_contains(log.text(), "bn1.running_mean is not what");
   }
 }
@@ -222,7 +223,7 @@ TEST(Copies, OfTwoNodesRepairEachOther) {
   rig.train(4);
   expect_same_bits(rig, *undisturbed, "repaired");
   if (!world().is_root()) return;
-  expect_contains(log.text(), fmt::format("after update 2: rank {} on ", last_rank()));
+  expect_contains(log.text(), formatted("after update 2: rank {} on ", last_rank()));
   expect_contains(log.text(), "repaired from a copy");
 }
 
@@ -238,7 +239,7 @@ TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
     bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
   }
   const std::string error = error_of([&] { rig.train(1); });
-  expect_contains(error, fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+  expect_contains(error, formatted("[memory] after update 3: rank {} on ", last_rank()));
   expect_contains(error, ": momentum of ");
 }
 
@@ -250,7 +251,7 @@ TEST(Copies, OfLocalStepsDifferOnPurpose) {
   Rig rig(world(), task);
   rig.train(3);
   flip(rig);
-  expect_contains(error_of([&] { rig.train(1); }), fmt::format("[memory] after update 3: rank {} on ", last_rank()));
+  expect_contains(error_of([&] { rig.train(1); }), formatted("[memory] after update 3: rank {} on ", last_rank()));
 }
 
 TEST(Copies, TwoThatDifferStop) {
@@ -288,9 +289,9 @@ TEST(Loss, NotANumberStopsAndNamesRankAndSample) {
   const std::string error = train_with_factor(rig, 3, kNan, &sample);
   sample = world().broadcast_value(sample, last_rank());
   expect_contains(error, "[guard] update 3: the loss is nan");
-  expect_contains(error, fmt::format("rank {} on {}: 'image' of sample {} is not finite", last_rank(),
-                                     world().topology().host(last_rank()), sample));
-  for (int r = 0; r < last_rank(); ++r) EXPECT_EQ(error.find(fmt::format("rank {} on", r)), std::string::npos) << error;
+  expect_contains(error, formatted("rank {} on {}: 'image' of sample {} is not finite", last_rank(),
+                                   world().topology().host(last_rank()), sample));
+  for (int r = 0; r < last_rank(); ++r) EXPECT_EQ(error.find(formatted("rank {} on", r)), std::string::npos) << error;
 }
 
 TEST(Loss, ABadParameterIsNamed) {
@@ -327,7 +328,7 @@ TEST(Skipping, LeavesTheSameBitsOnAnyNumberOfRanks) {
         EXPECT_EQ(train_with_factor(rig, 5, factor), "no error");
         EXPECT_EQ(rig.losses[2], -1) << factor;
         EXPECT_EQ(rig.trainer->skipped(), 1);
-        expect_same_bits(rig, alone, fmt::format("factor {}", factor));
+        expect_same_bits(rig, alone, formatted("factor {}", factor));
         EXPECT_TRUE(std::isfinite(rig.losses[4]));
       }
     }
@@ -373,7 +374,7 @@ TEST(Gradient, ASpikeNamesRankAndParameter) {
     const std::string error = train_with_factor(rig, 3, -3000);
     expect_contains(error, relative ? "update 23: the gradient" : "update 3: the gradient has norm ");
     expect_contains(error, "; most of it is of ");
-    expect_contains(error, fmt::format(".weight and from rank {} on ", last_rank()));
+    expect_contains(error, formatted(".weight and from rank {} on ", last_rank()));
   }
 }
 

@@ -60,11 +60,11 @@ TEST(MpiHook, AnEngineUpdatesByItsSums) {
     for (std::int64_t step = 0; step < 3; ++step) {
       rig.run_step(step);
       reference.run_step(step);
-      const std::string what = fmt::format("thread {}, step {}", thread, step);
+      const std::string what = formatted("thread {}, step {}", thread, step);
       reference.expect_sums(rig, what);
       if (world().size() <= 2) reference.expect_values(rig, what);
       for (std::size_t p = 0; p < kParameters.size(); ++p) {
-        const Tensor mine = rig.store().read(fmt::format("p{}", p));
+        const Tensor mine = rig.store().read(formatted("p{}", p));
         std::vector<float> roots(mine.data<float>().begin(), mine.data<float>().end());
         world().broadcast(roots);
         expect_equal<float>(mine.data<float>(), roots, what);

@@ -132,7 +132,7 @@ class Rig {
   template <class T>
   void check_sums(int b, std::int64_t step, const std::string& what) {
     const std::vector<T> want = expected<T>(b, step);
-    const std::string where = fmt::format("{}, step {}, bucket {} of {}", what, step, b, at(b).elements);
+    const std::string where = formatted("{}, step {}, bucket {} of {}", what, step, b, at(b).elements);
     if (at(b).mode == Mode::Everywhere) return expect_equal<T>(sums<T>(b), want, where);
     for (const Range range : reducer_->owned(b)) {
       const auto begin = static_cast<std::size_t>(range.begin), count = static_cast<std::size_t>(range.size());
@@ -147,7 +147,7 @@ class Rig {
     std::vector<T> want = expected<T>(b, step);
     for (T& v : want) v *= 3;
     const std::span<const T> got(static_cast<const T*>(value(static_cast<std::size_t>(b))), want.size());
-    expect_equal<T>(got, want, fmt::format("{}, step {}, values of bucket {}", what, step, b));
+    expect_equal<T>(got, want, formatted("{}, step {}, values of bucket {}", what, step, b));
   }
 
   comm::Communicator comm_;
@@ -183,7 +183,7 @@ void check_all(const ReducerOptions& options, const std::string& what) {
     for (const std::int64_t shards : shard_counts()) {
       Rig rig(domains, layout(shards), options, all_plans(domains));
       for (std::int64_t step = 0; step < 3; ++step)  // later ones use memory and messages of the first again
-        rig.run_step(step, fmt::format("{}: {}, {} shards", what, name, shards));
+        rig.run_step(step, formatted("{}: {}, {} shards", what, name, shards));
       EXPECT_EQ(rig.reducer().bytes() > 0, domains.count() > 1) << name;
       EXPECT_EQ(world().allreduce(rig.reducer().traffic().sent, comm::ReduceOp::Max) > 0, domains.count() > 1) << name;
     }
@@ -265,7 +265,7 @@ TEST(BucketReducer, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
     rig.flags().fail();
   } else {
     const std::string error = error_of([&] { rig.run_step(0, "a rank fails"); });
-    EXPECT_NE(error.find(fmt::format("local rank {} of this node has failed", last)), std::string::npos) << error;
+    EXPECT_NE(error.find(formatted("local rank {} of this node has failed", last)), std::string::npos) << error;
   }
   world().barrier();
 }

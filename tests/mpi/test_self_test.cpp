@@ -24,8 +24,7 @@ TEST(SelfTest, PassesOnEveryPathAndWire) {
        {Domains::nodes(world().topology(), rank, size), Domains::single_ranks(rank, size), pairs()}) {
     for (const Wire wire : {Wire::Exact, Wire::BF16, Wire::F16}) {
       for (const std::int64_t elements : {1, 5000, 100'003}) {
-        SCOPED_TRACE(
-            fmt::format("{} domains, wire {}, {} elements", domains.count(), static_cast<int>(wire), elements));
+        SCOPED_TRACE(formatted("{} domains, wire {}, {} elements", domains.count(), static_cast<int>(wire), elements));
         EXPECT_NO_THROW(check_paths(
             world(), {.domains = domains, .reduction = {.wire = wire, .piece_bytes = 1 << 16}, .elements = elements}));
       }

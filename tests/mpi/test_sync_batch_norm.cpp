@@ -189,7 +189,7 @@ TEST(SyncBatchNorm, HasTheSameBitsOnEveryPathOfTheGradients) {
     task.options.parallel = options;
     expect_same_bits(
         *run_task(world(), task), *usual,
-        fmt::format("path {}, driver {}", static_cast<int>(options.path), static_cast<int>(options.overlap)));
+        formatted("path {}, driver {}", static_cast<int>(options.path), static_cast<int>(options.overlap)));
   }
 }
 

@@ -17,7 +17,7 @@ Task with_rule(std::shared_ptr<optim::UpdateRule> rule) {
 void expect_bits_at_any_size(const Task& task, const std::string& what) {
   const auto alone = run_task(Communicator::self(), task);
   const auto together = run_task(world(), task);
-  expect_same_bits(*together, *alone, fmt::format("{} on {} ranks", what, world().size()));
+  expect_same_bits(*together, *alone, formatted("{} on {} ranks", what, world().size()));
   EXPECT_TRUE(std::ranges::all_of(alone->losses, [](double loss) { return std::isfinite(loss) && loss > 0; })) << what;
 }
 
@@ -31,7 +31,7 @@ TEST(Shards, AnMlpHasTheSameBits) {
     Task task = with_rule(optim::sgd({.momentum = 0.9}));
     task.options.shards = shards;
     task.options.bucket_bytes = 1000;  // several buckets
-    expect_bits_at_any_size(task, fmt::format("{} shards", shards));
+    expect_bits_at_any_size(task, formatted("{} shards", shards));
   }
 }
 
@@ -130,10 +130,10 @@ TEST(Samples, AreTheSameInEachStepAtEverySize) {
     const auto alone = run_task(Communicator::self(), task), together = run_task(world(), task);
     for (std::size_t step = 0; step < together->samples.size(); ++step) {
       std::string mine;
-      for (const std::int64_t id : together->samples[step]) mine += fmt::format("{} ", id);
+      for (const std::int64_t id : together->samples[step]) mine += formatted("{} ", id);
       std::string all, expected;
       for (const std::string& part : world().allgather_strings(mine)) all += part;
-      for (const std::int64_t id : alone->samples[step]) expected += fmt::format("{} ", id);
+      for (const std::int64_t id : alone->samples[step]) expected += formatted("{} ", id);
       EXPECT_EQ(all, expected) << "step " << step;
     }
     // 43, 43, 42 of 128.
@@ -154,7 +154,7 @@ TEST(Callers, AnMpiOfTheirOwnSplitInTwo) {
     const Communicator comm = comm::duplicate_of(half);
     const auto alone = run_task(Communicator::self(), task);
     const auto together = run_task(comm, task);
-    expect_same_bits(*together, *alone, fmt::format("half {}", colour));
+    expect_same_bits(*together, *alone, formatted("half {}", colour));
     int size = 0;  // the caller's communicator still talks, and reports as it did
     const int one = 1;
     ASSERT_EQ(MPI_Allreduce(&one, &size, 1, MPI_INT, MPI_SUM, half), MPI_SUCCESS);

@@ -29,9 +29,9 @@ TEST(Batch, AWrongLabelIsNamedWithItsSample) {
   const std::string error = error_of([&] { rig.trainer->step(batch, 0.1); });
   if (fails) {
     EXPECT_EQ(error,
-              fmt::format("[cross_entropy] (model): 'label' of sample {} (row {} of this rank's {}) is 9, expected "
-                          "a class from 0 to 4",
-                          batch.step.samples[row], row, batch.samples()));
+              formatted("[cross_entropy] (model): 'label' of sample {} (row {} of this rank's {}) is 9, expected "
+                        "a class from 0 to 4",
+                        batch.step.samples[row], row, batch.samples()));
   } else {
     EXPECT_NE(error, "no error");
   }
@@ -78,8 +78,8 @@ TEST(OneValuePerChannel, IsRefusedByAllRanksAtTheStart) {
   Task shards = narrow_task(2 * size + 1, 64);
   shards.options.shards = 2 * size;  // the first has two samples
   const std::string sharded = error_of([&] { Rig(world(), shards); });
-  expect_in(sharded, fmt::format("a batch of {} samples in {} parts (ranks or shards) leaves one sample to some part",
-                                 2 * size + 1, 2 * size));
+  expect_in(sharded, formatted("a batch of {} samples in {} parts (ranks or shards) leaves one sample to some part",
+                               2 * size + 1, 2 * size));
   expect_shared(sharded);
 }
 

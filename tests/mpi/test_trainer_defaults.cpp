@@ -77,7 +77,7 @@ TEST(Defaults, SoDoesOneOfAStream) {
   trainer.step(stream.next(), 0.1);
   trainer.step(stream.next(), 0.1);
   const std::string error = distrust_of([&] { trainer.step(stream.next(), 0.1); });
-  expect_contains(error, fmt::format("'image' of sample {} is not finite", 10 * world().size() + world().size() - 1));
+  expect_contains(error, formatted("'image' of sample {} is not finite", 10 * world().size() + world().size() - 1));
 }
 
 TEST(Defaults, DamagedMemoryWithoutACopyStopsAsThereIsNoWayBack) {

@@ -201,7 +201,7 @@ TEST(Options, ThatDifferBetweenRanksAreNamed) {
   expect_contains(error([](Options& o) { o.clip_norm = 1; }), "a trainer's options must be the same on all ranks");
   expect_contains(error([](Options& o) { o.global_batch = 64; }), "has 'global batch 64'");
   expect_contains(error([](Options& o) { o.guards.compare_every = 7; }), "has 'compared every 7'");
-  expect_contains(error([](Options& o) { o.accumulate = 0; }), fmt::format("rank {} on host", world().size() - 1));
+  expect_contains(error([](Options& o) { o.accumulate = 0; }), formatted("rank {} on host", world().size() - 1));
 }
 
 TEST(Functions, ThatAreMissingAreNamed) {

@@ -23,7 +23,7 @@ std::vector<Cluster> clusters() {
   const int rank = world().rank(), size = world().size();
   std::vector<Cluster> all;
   const auto add = [&](std::string name, int node) {
-    all.push_back({std::move(name), Communicator::world({.sharing_domain = fmt::format("node {}", node)})});
+    all.push_back({std::move(name), Communicator::world({.sharing_domain = formatted("node {}", node)})});
   };
   add("one node", 0);
   if (size > 1) add("a node each", rank);
@@ -143,7 +143,7 @@ void expect_same_everywhere(const Task& task, const std::string& what, std::size
     const std::vector<Variant> of_cluster = variants(all[c].comm);
     for (std::size_t v = c % stride; v < of_cluster.size(); v += stride) {
       expect_same(train_on(all[c].comm, with(task, of_cluster[v])), expected, all[c].comm.is_root(),
-                  fmt::format("{}: {}, {}", what, all[c].name, of_cluster[v].name));
+                  formatted("{}: {}, {}", what, all[c].name, of_cluster[v].name));
     }
   }
 }
@@ -221,10 +221,10 @@ TEST(Parallel, StateMovesBetweenOptions) {
       second.losses = first.losses;
       second.train(task.steps - 2);
       expect_same(outcome_of(second, evaluated), undisturbed, comm.is_root(),
-                  fmt::format("{}: {} to {}", node_name, from.name, to.name));
+                  formatted("{}: {} to {}", node_name, from.name, to.name));
       first.train(task.steps - 2);  // state() left it as it was
       expect_same(outcome_of(first, evaluated), undisturbed, comm.is_root(),
-                  fmt::format("{}: {} goes on", node_name, from.name));
+                  formatted("{}: {} goes on", node_name, from.name));
     }
   }
 }
@@ -240,7 +240,7 @@ TEST(Parallel, HalvesTrainIndependentModelsAtOnce) {
   for (const Variant& variant : variants(half)) {
     Task mine = with(task, variant);
     if (colour == 1) mine.options.bucket_bytes = 1;
-    expect_same(train_on(half, mine), expected, half.is_root(), fmt::format("half {}: {}", colour, variant.name));
+    expect_same(train_on(half, mine), expected, half.is_root(), formatted("half {}: {}", colour, variant.name));
   }
 }
 

@@ -23,7 +23,7 @@ void expect_close(const Rig& a, const Rig& b, double tolerance, const std::strin
 
 void expect_as_alone(const Task& task, double tolerance, const std::string& what) {
   const auto alone = run_task(Communicator::self(), task), together = run_task(world(), task);
-  expect_close(*together, *alone, tolerance, fmt::format("{} on {} ranks", what, world().size()));
+  expect_close(*together, *alone, tolerance, formatted("{} on {} ranks", what, world().size()));
 }
 
 TEST(F64, FiftyStepsAgree) {
@@ -52,7 +52,7 @@ TEST(F64, MicroBatchesAreOneBigBatch) {
     const auto whole = run_task(Communicator::self(), task);
     for (const std::int64_t micro : {2, 5, 40}) {  // 40: more micro-batches than samples in a part
       task.options.accumulate = micro;
-      expect_close(*run_task(world(), task), *whole, 1e-12, fmt::format("{} micro-batches, {} shards", micro, shards));
+      expect_close(*run_task(world(), task), *whole, 1e-12, formatted("{} micro-batches, {} shards", micro, shards));
     }
   }
 }

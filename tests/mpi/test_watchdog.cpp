@@ -3,6 +3,7 @@
 #include "lockstep/train/monitor/watchdog.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 
 #include <atomic>
@@ -75,7 +76,7 @@ TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
     heartbeat.touch_bucket(2);
     if (!sleeps) heartbeat.wait();
     // The first rank speaks for the node.
-    const std::string expected = fmt::format("rank {} on host {} has not moved for", last, world().host());
+    const std::string expected = formatted("rank {} on host {} has not moved for", last, world().host());
     if (world().is_root()) {
       EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
     }
@@ -86,7 +87,7 @@ TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
     }
     if (world().is_root()) {
       EXPECT_TRUE(
-          comes([&] { return has(logged.text(), fmt::format("rank {} on host {} goes on", last, world().host())); }));
+          comes([&] { return has(logged.text(), formatted("rank {} on host {} goes on", last, world().host())); }));
     }
     world().barrier();
   }

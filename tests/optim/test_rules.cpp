@@ -76,7 +76,7 @@ TEST(Sgd, FollowsItsDefinition) {
   for (const double decay : {0.0, 0.05}) {
     for (const SgdOptions o :
          {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.momentum = 0.8, .nesterov = true}}) {
-      SCOPED_TRACE(fmt::format("momentum {} nesterov {} decay {}", o.momentum, o.nesterov, decay));
+      SCOPED_TRACE(formatted("momentum {} nesterov {} decay {}", o.momentum, o.nesterov, decay));
       expect_follows(*sgd(o), decay, [=] { return sgd_reference(o.momentum, o.nesterov, decay); });
     }
   }
@@ -88,7 +88,7 @@ TEST(Adam, FollowsItsDefinition) {
       for (const AdamOptions o :
            {AdamOptions{.decoupled_decay = decoupled},
             AdamOptions{.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-3, .decoupled_decay = decoupled}}) {
-        SCOPED_TRACE(fmt::format("beta1 {} decoupled {} decay {}", o.beta1, decoupled, decay));
+        SCOPED_TRACE(formatted("beta1 {} decoupled {} decay {}", o.beta1, decoupled, decay));
         expect_follows(*adam(o), decay, [=] { return adam_reference(o, decay); });
       }
     }

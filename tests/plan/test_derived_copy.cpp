@@ -64,7 +64,7 @@ std::vector<Range> random_pieces(std::int64_t n, RandomStream& random) {
 
 template <class T>
 void expect_copies(const Shape& shape, const Layout& from, const Layout& to, DType dtype) {
-  SCOPED_TRACE(fmt::format("{}: {} -> {} {}", shape.str(), from.str(), name_of(dtype), to.str()));
+  SCOPED_TRACE(formatted("{}: {} -> {} {}", shape.str(), from.str(), name_of(dtype), to.str()));
   const std::vector<T> source = stored<T>(shape, from, 7);
   const std::size_t bytes = static_cast<std::size_t>(to.storage_elements(shape)) * size_of(dtype);
   std::vector<std::byte> expected(bytes), whole(bytes), pieces(bytes);

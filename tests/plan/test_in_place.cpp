@@ -19,7 +19,7 @@ const ParameterStoreOptions kOptions{.dtype = DType::F64, .seed = 2};
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t key) : key_(key) {
-    for (int i = 0; i < 3; ++i) parameters_.add(fmt::format("p{}", i), {kRows, kColumns});
+    for (int i = 0; i < 3; ++i) parameters_.add(formatted("p{}", i), {kRows, kColumns});
     parameters_.add("square", {kColumns, kColumns});
   }
 
@@ -46,7 +46,7 @@ class RandomGraph {
     const Value square_matrix = g.parameter(*parameters_.named()[3].parameter);
     for (int i = 0; i < 14; ++i) values.push_back(step(values, square_matrix, random, i));
     if (observe_all) {
-      for (std::size_t i = 0; i < values.size(); ++i) g.observe(fmt::format("v{}", i), values[i]);
+      for (std::size_t i = 0; i < values.size(); ++i) g.observe(formatted("v{}", i), values[i]);
     }
     Value loss = mean(square(matmul(values.back(), square_matrix)));
     for (std::size_t i = 1; i < 4; ++i) loss = loss + mean(tanh(values[i]));  // so that each parameter has a gradient
@@ -83,7 +83,7 @@ class RandomGraph {
       case 9:
         return reshape(relu(reshape(a, {kColumns, kRows})), {kRows, kColumns});
       default:
-        return dropout(a, 0.3, fmt::format("site{}", i));
+        return dropout(a, 0.3, formatted("site{}", i));
     }
   }
 

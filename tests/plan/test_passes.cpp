@@ -366,7 +366,7 @@ TEST(Passes, AResidualThatIsTheConvolutionsInputStaysWhole) {
   for (const char* prefer : kPreferred) {
     for (const std::int64_t kernel : {1, 3}) {
       for (const bool has_stem : {false, true}) {
-        SCOPED_TRACE(fmt::format("prefer '{}', kernel {}, stem {}", prefer, kernel, has_stem));
+        SCOPED_TRACE(formatted("prefer '{}', kernel {}, stem {}", prefer, kernel, has_stem));
         expect_near(shortcut(kernel, has_stem, {.kernels = {.prefer = prefer}}),
                     shortcut(kernel, has_stem, {.fuse = false, .kernels = {.prefer = prefer}}), kF32);
       }

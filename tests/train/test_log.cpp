@@ -39,14 +39,14 @@ TEST_F(LogTest, OnlyWarningsAndErrorsAreSaidUntilAProgramInstallsALog) {
   expect_default();
   {
     Log run(options(0));
-    EXPECT_TRUE(log()->should_log(spdlog::level::info));
+    EXPECT_TRUE(log()->should_log(LogLevel::Info));
   }
   expect_default();
 }
 
 TEST_F(LogTest, AProgramMayAskForSilence) {
   const auto before = install_log(nullptr);
-  EXPECT_FALSE(log()->should_log(spdlog::level::critical));
+  EXPECT_FALSE(log()->should_log(LogLevel::Error));
   install_log(before);
 }
 
@@ -78,7 +78,7 @@ TEST_F(LogTest, EveryLineOfTheFileHasTimeHostAndRank) {
 TEST_F(LogTest, AResumedRunAppends) {
   for (const char* text : {"first", "second"}) {
     Log run(options(0));
-    log()->info(text);
+    log()->info("{}", text);
   }
   EXPECT_EQ(lines_of(read(folder_ / "logs" / "rank-0000.log")).size(), 2u);
 }
@@ -147,7 +147,7 @@ TEST_F(LogTest, LinesFromManyThreadsStayWhole) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([t] {
-        for (int i = 0; i < 100; ++i) log()->info("{0} {0} {0}", t);
+        for (int i = 0; i < 100; ++i) log()->info("{} {} {}", t, t, t);
       });
     }
   }

@@ -1,6 +1,7 @@
 #include "lockstep/train/report/metrics.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <sys/resource.h>
 

@@ -75,7 +75,7 @@ TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
 TEST(Validate, AMarginIsShorterThanItsLimit) {
   for (const char* margin : {"2m", "3m"})
     EXPECT_TRUE(has(validation_error({.time_limit = "2m", .time_margin = margin}),
-                    fmt::format("--time-margin is {} with --time-limit 2m, expected less", margin)));
+                    formatted("--time-margin is {} with --time-limit 2m, expected less", margin)));
   EXPECT_EQ(validation_error({.time_limit = "2m", .time_margin = "119s"}), "");
   for (const char* limit : {"auto", "none"})
     EXPECT_EQ(validation_error({.time_limit = limit, .time_margin = "3m"}), "");

@@ -139,7 +139,7 @@ TEST(LoadWeights, OneNameOfTiedWeightsIsEnough) {
 
 TEST(LoadWeights, LongListsEndAfterTenNames) {
   LoadReport report;
-  for (int i = 0; i < 14; ++i) report.missing.push_back(fmt::format("p{}", i));
+  for (int i = 0; i < 14; ++i) report.missing.push_back(formatted("p{}", i));
   const std::string text = report.str();
   EXPECT_TRUE(has(text, "14 missing: p0, p1")) << text;
   EXPECT_TRUE(has(text, "p9 and 4 more")) << text;

@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/background_writer.h"
 
+#include <fmt/format.h>
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>

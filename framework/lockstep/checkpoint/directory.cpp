@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/directory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>

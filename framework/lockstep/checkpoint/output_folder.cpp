@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/output_folder.h"
 
+#include <fmt/format.h>
+
 #include <system_error>
 
 #include "lockstep/checkpoint/directory.h"

@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/retention.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 #include <vector>

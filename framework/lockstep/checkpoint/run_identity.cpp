@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/run_identity.h"
 
+#include <fmt/format.h>
+
 #include <sys/random.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -1,7 +1,5 @@
 #include "lockstep/comm/agreement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lockstep/core/error.h"
@@ -40,11 +38,11 @@ std::string shown(Line line, std::size_t difference) {
     return "no further line";
   }
   if (line->size() <= kLongestShown) {
-    return fmt::format("'{}'", *line);
+    return formatted("'{}'", *line);
   }
   const std::size_t begin = difference > kLongestShown / 2 ? difference - kLongestShown / 2 : 0;
-  return fmt::format("'{}{}{}' ({} bytes)", begin > 0 ? "..." : "", line->substr(begin, kLongestShown),
-                     begin + kLongestShown < line->size() ? "..." : "", line->size());
+  return formatted("'{}{}{}' ({} bytes)", begin > 0 ? "..." : "", line->substr(begin, kLongestShown),
+                   begin + kLongestShown < line->size() ? "..." : "", line->size());
 }
 
 std::size_t first_difference(Line a, Line b) {
@@ -87,8 +85,8 @@ void agree(const Communicator& comm, const std::optional<std::string>& error, bo
   if (failed == comm.size()) {
     throw AgreedError(message);
   }
-  const std::string others = failed > 1 ? fmt::format(" (and {} of {} ranks failed in all)", failed, comm.size()) : "";
-  throw AgreedError(fmt::format("rank {} on host {}: {}{}", first, comm.topology().host(first), message, others));
+  const std::string others = failed > 1 ? formatted(" (and {} of {} ranks failed in all)", failed, comm.size()) : "";
+  throw AgreedError(formatted("rank {} on host {}: {}{}", first, comm.topology().host(first), message, others));
 }
 
 void check_same(const Communicator& comm, std::string_view name, std::string_view value) {
@@ -98,7 +96,7 @@ void check_same(const Communicator& comm, std::string_view name, std::string_vie
   int count = 0;
   for (int rank = 0; rank < comm.size(); ++rank) {
     if (differs[static_cast<std::size_t>(rank)] != 0) {
-      ranks += fmt::format("{}{}", count++ == 0 ? "" : ", ", rank);
+      ranks += formatted("{}{}", count++ == 0 ? "" : ", ", rank);
     }
   }
   if (count == 0) {
@@ -109,11 +107,11 @@ void check_same(const Communicator& comm, std::string_view name, std::string_vie
   const auto [expected, found] = differing_lines(reference, other);
   const std::size_t difference = first_difference(expected, found);
   throw AgreedError(
-      fmt::format("[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of "
-                  "{} ranks differ "
-                  "from rank 0: {}",
-                  name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
-                  shown(found, difference), count, comm.size(), ranks));
+      formatted("[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of "
+                "{} ranks differ "
+                "from rank 0: {}",
+                name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
+                shown(found, difference), count, comm.size(), ranks));
 }
 
 }  // namespace lockstep::comm

@@ -180,13 +180,13 @@ Communicator Communicator::split(int color, int key) const {
 
 const Communicator* Communicator::add_group(const std::string& name, std::span<const int> ranks) {
   // Before the split, where ranks that disagree would build groups of different members.
-  check_same(*this, fmt::format("group {}", name), fmt::format("{}", fmt::join(ranks, ", ")));
+  check_same(*this, formatted("group {}", name), joined(ranks, ", "));
   state_->require(!name.empty() && !state_->groups.contains(name), "group", "there is a group '{}' already", name);
   state_->require(!ranks.empty(), "group", "group '{}' has no rank", name);
   std::optional<int> key;
   std::vector<bool> seen(static_cast<std::size_t>(size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    state_->require_rank(ranks[i], "group", fmt::format("group '{}': rank", name));
+    state_->require_rank(ranks[i], "group", formatted("group '{}': rank", name));
     state_->require(!seen[static_cast<std::size_t>(ranks[i])], "group", "group '{}' names rank {} twice", name,
                     ranks[i]);
     seen[static_cast<std::size_t>(ranks[i])] = true;

@@ -40,8 +40,8 @@ void CommunicatorState::set_poison(std::string_view reason) {
 }
 
 void CommunicatorState::fail_transfer(std::string_view operation, const std::string& detail) {
-  const std::string message = fmt::format("rank {} of {} on host {}: {}", rank, size, host, detail);
-  set_poison(fmt::format("[{}] {}", operation, message));
+  const std::string message = formatted("rank {} of {} on host {}: {}", rank, size, host, detail);
+  set_poison(formatted("[{}] {}", operation, message));
   fail_with(operation, message);
 }
 
@@ -51,8 +51,8 @@ void CommunicatorState::fail_code(int code, std::string_view operation, const st
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) {
     length = 0;
   }
-  fail_transfer(operation, fmt::format("{}: MPI error {}: {}", detail, code,
-                                       std::string_view(text, static_cast<std::size_t>(length))));
+  fail_transfer(operation, formatted("{}: MPI error {}: {}", detail, code,
+                                     std::string_view(text, static_cast<std::size_t>(length))));
 }
 
 void CommunicatorState::fail_argument(std::string_view operation, const std::string& detail) const {

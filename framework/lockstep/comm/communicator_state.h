@@ -2,8 +2,6 @@
 // place where MPI's codes are checked and counts are narrowed to MPI's int.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include "lockstep/comm/c_mpi.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/topology.h"
+#include "lockstep/core/format.h"
 
 namespace lockstep::comm {
 
@@ -64,16 +63,18 @@ class CommunicatorState {
   void begin(std::string_view operation) const;
   // Throws and poisons unless `code` is success; the detail is formatted only then.
   template <class... Args>
-  void verify(int code, std::string_view operation, fmt::format_string<Args...> format, Args&&... args) {
+  void verify(int code, std::string_view operation, FormatFor<std::type_identity_t<Args>...> format,
+              const Args&... args) {
     if (code != MPI_SUCCESS) [[unlikely]] {
-      fail_code(code, operation, fmt::format(format, std::forward<Args>(args)...));
+      fail_code(code, operation, format_arguments(format.text(), {args...}));
     }
   }
   // For wrong arguments: names rank and host, does not poison, since nothing was sent.
   template <class... Args>
-  void require(bool condition, std::string_view operation, fmt::format_string<Args...> format, Args&&... args) const {
+  void require(bool condition, std::string_view operation, FormatFor<std::type_identity_t<Args>...> format,
+               const Args&... args) const {
     if (!condition) [[unlikely]] {
-      fail_argument(operation, fmt::format(format, std::forward<Args>(args)...));
+      fail_argument(operation, format_arguments(format.text(), {args...}));
     }
   }
   void require_rank(int candidate, std::string_view operation, std::string_view role) const {

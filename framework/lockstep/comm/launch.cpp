@@ -1,12 +1,12 @@
 #include "lockstep/comm/launch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep::comm {
 namespace {
@@ -51,7 +51,7 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
     if (*size <= 1) {
       return std::nullopt;
     }
-    return fmt::format(
+    return formatted(
         "Open MPI's mpirun started {} processes, but this program is linked with {} and each is alone: use "
         "the mpirun of that library {}",
         *size, built, declare);
@@ -60,18 +60,18 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
   const auto step_size = number(facts.variable, "SLURM_STEP_NUM_TASKS");
   const auto pmi_size = number(facts.variable, "PMI_SIZE");
   if (step_size && *step_size > 1 && (!pmi_size || *pmi_size == *step_size)) {
-    return fmt::format("srun started {} tasks, but MPI ({}) sees one rank in each: use srun --mpi={} {}", *step_size,
-                       built, is_open_mpi(facts) ? "pmix" : "pmi2", declare);
+    return formatted("srun started {} tasks, but MPI ({}) sees one rank in each: use srun --mpi={} {}", *step_size,
+                     built, is_open_mpi(facts) ? "pmix" : "pmi2", declare);
   }
   if (pmi_size && *pmi_size > 1) {
-    return fmt::format(
+    return formatted(
         "a launcher speaking PMI (MPICH, Intel MPI) started {} processes, but this program is linked with "
         "{} and each is alone: use the mpirun of that library {}",
         *pmi_size, built, declare);
   }
   for (const char* name : {"PALS_SIZE", "FLUX_JOB_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE"}) {
     if (const auto size = number(facts.variable, name); size && *size > 1) {
-      return fmt::format(
+      return formatted(
           "{}={} but MPI ({}) sees one rank: launcher and library do not match, use the mpirun of that "
           "library {}",
           name, *size, built, declare);

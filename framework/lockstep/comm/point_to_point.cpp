@@ -80,8 +80,8 @@ void exchange(CommunicatorState& state, std::string_view operation, int tag, con
     int count = 0;
     state.verify(MPI_Get_count(&status, to_mpi(into.element), &count), operation, "count from rank {}", in->rank);
     if (count != into.count) {
-      state.fail_transfer(operation, fmt::format("{} {} from rank {}, tag {}: expected {}", count,
-                                                 name_of(into.element), in->rank, tag, into.count));
+      state.fail_transfer(operation, formatted("{} {} from rank {}, tag {}: expected {}", count, name_of(into.element),
+                                               in->rank, tag, into.count));
     }
   }
 }

@@ -66,9 +66,9 @@ void Request::add(Part part) {
 }
 
 std::string Request::describe(const Part& part) const {
-  const std::string what = fmt::format("{} {}", part.count, name_of(what_.element));
+  const std::string what = formatted("{} {}", part.count, name_of(what_.element));
   if (what_.kind == Kind::Collective) return what;
-  return fmt::format("{} {} rank {}, tag {}", what, what_.kind == Kind::Receive ? "from" : "to", what_.peer, what_.tag);
+  return formatted("{} {} rank {}, tag {}", what, what_.kind == Kind::Receive ? "from" : "to", what_.peer, what_.tag);
 }
 
 bool Request::complete_next() {
@@ -90,8 +90,8 @@ bool Request::complete_next() {
     state_->verify(MPI_Get_count(&status, to_mpi(what_.element), &received), what_.operation, "count from rank {}",
                    what_.peer);
     if (received != next.count) {
-      state_->fail_transfer(what_.operation, fmt::format("{} {} from rank {}, tag {}: expected {}", received,
-                                                         name_of(what_.element), what_.peer, what_.tag, next.count));
+      state_->fail_transfer(what_.operation, formatted("{} {} from rank {}, tag {}: expected {}", received,
+                                                       name_of(what_.element), what_.peer, what_.tag, next.count));
     }
   }
   return true;

@@ -1,6 +1,5 @@
 #include "lockstep/comm/topology.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +34,7 @@ std::string namespace_link(const char* path) {
 // The device behind /dev/shm tells two containers of one kernel apart: windows of one are not visible in the other.
 std::string shared_memory_device() {
   struct stat status {};
-  return stat("/dev/shm", &status) == 0 ? fmt::format("{}", status.st_dev) : "none";
+  return stat("/dev/shm", &status) == 0 ? formatted("{}", status.st_dev) : "none";
 }
 
 }  // namespace
@@ -43,8 +42,8 @@ std::string shared_memory_device() {
 NodeIdentity detect_identity(const std::string& sharing_domain) {
   const std::string host = host_name();
   return {.host = host,
-          .key = fmt::format("{}|{}|{}|{}|{}|{}", host, boot_id(), namespace_link("/proc/self/ns/ipc"),
-                             namespace_link("/proc/self/ns/net"), shared_memory_device(), sharing_domain)};
+          .key = formatted("{}|{}|{}|{}|{}|{}", host, boot_id(), namespace_link("/proc/self/ns/ipc"),
+                           namespace_link("/proc/self/ns/net"), shared_memory_device(), sharing_domain)};
 }
 
 Topology::Topology(std::vector<std::string> hosts, const std::vector<int>& node_of) : hosts_(std::move(hosts)) {
@@ -90,9 +89,9 @@ std::vector<std::string> Topology::notes() const {
   for (const auto& [host, nodes] : nodes_by_host) {
     if (nodes.size() > 1) {
       lines.push_back(
-          fmt::format("{} nodes that share no memory (machines, containers or sharing domains) bear the host "
-                      "name {}: they are treated as separate nodes",
-                      nodes.size(), host));
+          formatted("{} nodes that share no memory (machines, containers or sharing domains) bear the host "
+                    "name {}: they are treated as separate nodes",
+                    nodes.size(), host));
     }
   }
   return lines;

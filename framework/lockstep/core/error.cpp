@@ -2,8 +2,6 @@
 
 namespace lockstep {
 
-void fail_with(std::string_view place, std::string_view message) {
-  throw Error(fmt::format("[{}] {}", place, message));
-}
+void fail_with(std::string_view place, std::string_view message) { throw Error(formatted("[{}] {}", place, message)); }
 
 }  // namespace lockstep

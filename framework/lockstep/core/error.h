@@ -1,14 +1,13 @@
 // Errors that name place, value and expectation: `[conv2d] layer1.0.conv1: input has 32 channels, weight expects 64`.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <typeinfo>
-#include <utility>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep {
 
@@ -30,9 +29,9 @@ class SampleError : public Error {
  public:
   // The message is `before`, the row's name, `after`: "[cross_entropy] fc: 'label' of ", 2, " is 10, expected 0 to 9".
   SampleError(const std::string& before, std::int64_t row, const std::string& after)
-      : Error(fmt::format("{}row {} of the batch{}", before, row, after)), before_(before), after_(after), row_(row) {}
+      : Error(formatted("{}row {} of the batch{}", before, row, after)), before_(before), after_(after), row_(row) {}
   std::int64_t row() const { return row_; }
-  Error of(std::string_view sample) const { return Error(fmt::format("{}{}{}", before_, sample, after_)); }
+  Error of(std::string_view sample) const { return Error(formatted("{}{}{}", before_, sample, after_)); }
 
  private:
   std::string before_, after_;
@@ -47,16 +46,17 @@ inline bool has_own_class(const Error& error) { return typeid(error) != typeid(E
 [[noreturn]] void fail_with(std::string_view place, std::string_view message);
 
 template <class... Args>
-[[noreturn]] void fail(std::string_view place, fmt::format_string<Args...> format, Args&&... args) {
-  fail_with(place, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn, gnu::cold]] void fail(std::string_view place, FormatFor<std::type_identity_t<Args>...> format,
+                                  const Args&... args) {
+  fail_with(place, format_arguments(format.text(), {args...}));
 }
 
 // Throws as fail() does unless `condition` holds; the message is formatted only then.
 template <class... Args>
-void check(bool condition, std::string_view place, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) [[unlikely]] {
-    fail_with(place, fmt::format(format, std::forward<Args>(args)...));
-  }
+void check(bool condition, std::string_view place, FormatFor<std::type_identity_t<Args>...> format,
+           const Args&... args) {
+  if (!condition) [[unlikely]]
+    fail(place, format, args...);
 }
 
 }  // namespace lockstep

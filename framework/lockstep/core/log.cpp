@@ -1,5 +1,6 @@
 #include "lockstep/core/log.h"
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/null_sink.h>
 #include <unistd.h>
@@ -47,12 +48,32 @@ Current& current() {
   return *instance;
 }
 
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::Debug:
+      return spdlog::level::debug;
+    case LogLevel::Info:
+      return spdlog::level::info;
+    case LogLevel::Warning:
+      return spdlog::level::warn;
+    case LogLevel::Error:
+      break;
+  }
+  return spdlog::level::err;
+}
+
 }  // namespace
 
-std::shared_ptr<spdlog::logger> log() {
+bool Logger::should_log(LogLevel level) const { return logger_->should_log(spdlog_level(level)); }
+
+void Logger::write(LogLevel level, std::string_view format, std::initializer_list<FormatArgument> arguments) const {
+  if (should_log(level)) logger_->log(spdlog_level(level), format_arguments(format, arguments));
+}
+
+Logger log() {
   Current& c = current();
   const std::lock_guard lock(c.mutex);
-  return c.logger;
+  return Logger(c.logger);
 }
 
 std::shared_ptr<spdlog::logger> install_log(std::shared_ptr<spdlog::logger> logger) {

@@ -1,10 +1,10 @@
 #include "lockstep/core/printable.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep {
 namespace {
@@ -64,7 +64,7 @@ std::string printable(std::string_view text) {
     } else if (bytes == "\n" || bytes == "\r" || bytes == "\t") {
       shown += bytes == "\n" ? "\\n" : bytes == "\r" ? "\\r" : "\\t";
     } else {
-      for (char b : bytes) shown += fmt::format("\\x{:02x}", static_cast<std::uint8_t>(b));
+      for (char b : bytes) shown += formatted("\\x{:02x}", static_cast<std::uint8_t>(b));
     }
     text.remove_prefix(c.bytes);
   }

@@ -1,5 +1,7 @@
 #include "lockstep/data/array_datasets.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <numeric>
 

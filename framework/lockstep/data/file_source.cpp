@@ -1,5 +1,7 @@
 #include "lockstep/data/file_source.h"
 
+#include <fmt/format.h>
+
 #include <zlib.h>
 
 #include <algorithm>

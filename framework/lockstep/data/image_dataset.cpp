@@ -1,5 +1,7 @@
 #include "lockstep/data/image_dataset.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "lockstep/core/error.h"

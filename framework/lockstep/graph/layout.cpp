@@ -1,7 +1,5 @@
 #include "lockstep/graph/layout.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -56,7 +54,7 @@ std::string Layout::str() const {
         std::any_of(blocks.begin(), blocks.end(), [&](Block b) { return b.dim == static_cast<int>(d); });
     text += static_cast<char>((blocked ? 'A' : 'a') + static_cast<int>(d));
   }
-  for (Block b : blocks) text += fmt::format("{}{}", b.size, static_cast<char>('a' + b.dim));
+  for (Block b : blocks) text += formatted("{}{}", b.size, static_cast<char>('a' + b.dim));
   return text;
 }
 

@@ -68,7 +68,7 @@ std::string explain(const std::exception& error) {
                                                  : error.what();
   const AddressSpace space = address_space();
   if (space.left() < kScarce && text.find("ulimit -v") == text.npos)
-    text += fmt::format(
+    text += formatted(
         "; the address space of this process is limited to {} MiB (ulimit -v), of which {} MiB are in "
         "use: expected a higher limit, or none",
         mebibytes(space.limit), mebibytes(space.used));

@@ -1,12 +1,13 @@
 #include "lockstep/host/build_id.h"
 
-#include <fmt/format.h>
 #include <link.h>
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +27,8 @@ std::string id_in(std::span<const std::byte> notes) {
     if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
         std::memcmp(notes.data() + sizeof(header), "GNU", 4) == 0) {
       std::string text;
-      for (const std::byte b : notes.subspan(content, header.n_descsz)) text += fmt::format("{:02x}", b);
+      for (const std::byte b : notes.subspan(content, header.n_descsz))
+        text += formatted("{:02x}", std::to_integer<int>(b));
       return text;
     }
     notes = notes.subspan(end);
@@ -49,7 +51,7 @@ int visit(dl_phdr_info* info, std::size_t, void* argument) {
     const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
     if (part.p_type == PT_LOAD) {
       holds = holds || (search.here >= begin && search.here < begin + part.p_memsz);
-      sizes += fmt::format("{:x}+", part.p_memsz);
+      sizes += formatted("{:x}+", part.p_memsz);
     }
     if (part.p_type == PT_NOTE && id.empty())
       id = id_in({reinterpret_cast<const std::byte*>(begin), static_cast<std::size_t>(part.p_memsz)});

@@ -8,16 +8,18 @@
 #include <numeric>
 #include <set>
 
+#include "lockstep/core/format.h"
+
 namespace lockstep {
 namespace {
 
 std::string counted(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  return formatted("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 std::string counted(int count, const char* noun) { return counted(static_cast<std::size_t>(count), noun); }
 
 std::string range_text(auto lowest, auto highest) {
-  return lowest == highest ? fmt::format("{}", lowest) : fmt::format("{} to {}", lowest, highest);
+  return lowest == highest ? formatted("{}", lowest) : formatted("{} to {}", lowest, highest);
 }
 
 // "rank 3", "ranks 0-3,7".
@@ -25,10 +27,10 @@ std::string names(const std::vector<const RankPlacement*>& ranks) {
   std::vector<std::string> runs;
   for (std::size_t first = 0, last = 0; first < ranks.size(); first = ++last) {
     while (last + 1 < ranks.size() && ranks[last + 1]->rank == ranks[last]->rank + 1) ++last;
-    runs.push_back(first == last ? fmt::format("{}", ranks[first]->rank)
-                                 : fmt::format("{}-{}", ranks[first]->rank, ranks[last]->rank));
+    runs.push_back(first == last ? formatted("{}", ranks[first]->rank)
+                                 : formatted("{}-{}", ranks[first]->rank, ranks[last]->rank));
   }
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(runs, ","));
+  return formatted("rank{} {}", ranks.size() == 1 ? "" : "s", joined(runs, ","));
 }
 
 int total_threads(const std::vector<const RankPlacement*>& ranks) {
@@ -49,8 +51,8 @@ int cores_in_use(const NodePlacement& node) {
 
 std::string threads_each(const std::vector<const RankPlacement*>& ranks) {
   const auto [fewest, most] = std::ranges::minmax_element(ranks, {}, [](const auto* rank) { return rank->threads; });
-  return fmt::format("{} x {} thread{}", counted(ranks.size(), "rank"),
-                     range_text((*fewest)->threads, (*most)->threads), (*most)->threads == 1 ? "" : "s");
+  return formatted("{} x {} thread{}", counted(ranks.size(), "rank"), range_text((*fewest)->threads, (*most)->threads),
+                   (*most)->threads == 1 ? "" : "s");
 }
 
 // By mask, from small to large, the ranks whose masks lie within it: together they have no more than its cores.
@@ -70,14 +72,13 @@ auto ranks_within_masks(const NodePlacement& node) {
 std::string describe(const NodePlacement& node) {
   const auto [fewest, most] =
       std::ranges::minmax_element(node.ranks, {}, [](const RankPlacement& rank) { return rank.cores.size(); });
-  std::string text = fmt::format("{} on {}, ", threads_each(pointers(node)), counted(node.node_cores, "core"));
-  if (node.quota > 0 && node.quota < node.node_cores)
-    text += fmt::format("limited to the time of {:.3g}, ", node.quota);
+  std::string text = formatted("{} on {}, ", threads_each(pointers(node)), counted(node.node_cores, "core"));
+  if (node.quota > 0 && node.quota < node.node_cores) text += formatted("limited to the time of {:.3g}, ", node.quota);
   if (static_cast<int>(fewest->cores.size()) >= node.node_cores) return text + "not bound";
-  text += fmt::format("{}bound to {}", node.ranks.size() == 1 ? "" : "each ",
-                      range_text(fewest->cores.size(), most->cores.size()));
+  text += formatted("{}bound to {}", node.ranks.size() == 1 ? "" : "each ",
+                    range_text(fewest->cores.size(), most->cores.size()));
   const int idle = node.node_cores - cores_in_use(node);
-  return idle > 0 ? text + fmt::format(", {} left idle", idle) : text;
+  return idle > 0 ? text + formatted(", {} left idle", idle) : text;
 }
 
 std::vector<std::string> placement_warnings(const NodePlacement& node) {
@@ -85,10 +86,10 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
   const int total = total_threads(all);
   const bool by_quota = node.quota > 0 && node.quota < node.node_cores;
   if (total > node.node_cores || (by_quota && total > node.quota)) {
-    return {fmt::format("{}: {} ({}) are more than the {} and take turns; use fewer ranks or --threads", node.host,
-                        threads_each(all), names(all),
-                        by_quota ? fmt::format("{:.3g} cores of the container's CPU limit", node.quota)
-                                 : counted(node.node_cores, "core"))};
+    return {formatted("{}: {} ({}) are more than the {} and take turns; use fewer ranks or --threads", node.host,
+                      threads_each(all), names(all),
+                      by_quota ? formatted("{:.3g} cores of the container's CPU limit", node.quota)
+                               : counted(node.node_cores, "core"))};
   }
   std::vector<std::string> warnings;
   std::map<std::pair<int, int>, std::vector<const RankPlacement*>> narrow;  // by cores and threads
@@ -104,16 +105,16 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
     }
     const int idle = node.node_cores - cores_in_use(node);
     warnings.push_back(
-        fmt::format("{}: {} share {} for {} threads{}; mpirun --bind-to none lets them spread", node.host,
-                    names(inside), counted(cores, "core"), wanted,
-                    idle > 0 ? fmt::format(", while {} of the node's {} are left idle", idle, node.node_cores) : ""));
+        formatted("{}: {} share {} for {} threads{}; mpirun --bind-to none lets them spread", node.host, names(inside),
+                  counted(cores, "core"), wanted,
+                  idle > 0 ? formatted(", while {} of the node's {} are left idle", idle, node.node_cores) : ""));
   }
   for (const auto& [shape, ranks] : narrow) {
     const auto [cores, threads] = shape;
-    const char* binding = ranks.size() == 1 ? "{}: {} is bound to {} and has {} threads"
-                                            : "{}: {} are each bound to {} and have {} threads";
-    warnings.push_back(fmt::format(fmt::runtime(binding), node.host, names(ranks), counted(cores, "core"), threads) +
-                       fmt::format("; mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", threads));
+    const bool one = ranks.size() == 1;
+    warnings.push_back(formatted("{}: {} {} bound to {} and {} {} threads", node.host, names(ranks),
+                                 one ? "is" : "are each", counted(cores, "core"), one ? "has" : "have", threads) +
+                       formatted("; mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", threads));
   }
   return warnings;
 }

@@ -1,9 +1,10 @@
 #include "lockstep/host/process_state.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep {
 namespace {
@@ -34,12 +35,12 @@ const char* meaning(char state) {
 
 std::string ProcessState::str() const {
   if (state == 0) return "is gone";
-  return fmt::format("{} (state {}{}{})", meaning(state), state, waits_in.empty() ? "" : ", in ", waits_in);
+  return formatted("{} (state {}{}{})", meaning(state), state, waits_in.empty() ? "" : ", in ", waits_in);
 }
 
 ProcessState process_state(int process) {
   ProcessState found;
-  std::ifstream stat(fmt::format("/proc/{}/stat", process));
+  std::ifstream stat(formatted("/proc/{}/stat", process));
   std::string line;
   if (!std::getline(stat, line, '\0')) return found;
   // The name in parentheses may hold anything, line ends too.
@@ -49,7 +50,7 @@ ProcessState process_state(int process) {
     if (i == 3) found.state = field[0];
     if (i == kStartField) found.start = std::stoll(field);
   }
-  std::ifstream wchan(fmt::format("/proc/{}/wchan", process));
+  std::ifstream wchan(formatted("/proc/{}/wchan", process));
   if (std::getline(wchan, found.waits_in) && found.waits_in == "0") found.waits_in.clear();
   return found;
 }

@@ -1,7 +1,6 @@
 #include "lockstep/host/threads.h"
 
 #include <cblas.h>
-#include <fmt/format.h>
 #include <omp.h>
 #include <sched.h>
 #include <sys/utsname.h>
@@ -53,7 +52,7 @@ std::vector<int> cores_of(const std::vector<int>& cpus) {
   std::set<int> cores;
   for (int cpu : cpus) {
     const std::vector<int> siblings =
-        parse_cpu_list(first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
+        parse_cpu_list(first_line(formatted("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
     cores.insert(siblings.empty() ? cpu : siblings.front());
   }
   return {cores.begin(), cores.end()};
@@ -184,7 +183,7 @@ std::string numa_nodes(std::span<const int> cpus, const fs::path& nodes) {
     const std::vector<int> own = parse_cpu_list(first_line(entry.path() / "cpulist"));
     if (std::ranges::find_first_of(own, cpus) != own.end()) found.insert(std::stoi(name.substr(4)));
   }
-  return fmt::format("{}", fmt::join(found, ","));
+  return joined(found, ",");
 }
 
 int ranks_sharing(std::span<const std::vector<int>> masks, int self) {
@@ -241,7 +240,7 @@ void apply(const ThreadBudget& budget) {
 }
 
 bool has_bf16_instructions() {
-  const std::string flags = fmt::format(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
+  const std::string flags = formatted(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
   return flags.find(" avx512_bf16 ") != std::string::npos || flags.find(" bf16 ") != std::string::npos;
 }
 
@@ -250,8 +249,8 @@ CpuInfo cpu_info() {
   info.model = cpuinfo_value("model name");
   if (utsname name; info.model.empty() && uname(&name) == 0) info.model = name.machine;
   // What the kernel lists it also saves on a context switch, which the processor's own answer does not say.
-  const std::string flags = fmt::format(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
-  const auto has = [&](const char* flag) { return flags.find(fmt::format(" {} ", flag)) != std::string::npos; };
+  const std::string flags = formatted(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
+  const auto has = [&](const char* flag) { return flags.find(formatted(" {} ", flag)) != std::string::npos; };
   info.instructions = has("avx512f") && has("avx512bw") ? "avx512"
                       : has("avx2") && has("fma")       ? "avx2"
                       : has("avx")                      ? "avx"
@@ -261,7 +260,7 @@ CpuInfo cpu_info() {
                                                         : "scalar";
   std::string version = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
   if (const std::size_t end = version.find(' ', version.find(' ') + 1); end != std::string::npos) version.resize(end);
-  info.blas = fmt::format("{} {}", version, openblas_get_corename());
+  info.blas = formatted("{} {}", version, openblas_get_corename());
   return info;
 }
 

@@ -1,5 +1,7 @@
 #include "lockstep/io/child_process.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

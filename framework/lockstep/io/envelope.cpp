@@ -1,5 +1,7 @@
 #include "lockstep/io/envelope.h"
 
+#include <fmt/format.h>
+
 #include <xxhash.h>
 
 #include <algorithm>

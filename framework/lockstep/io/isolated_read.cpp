@@ -1,5 +1,7 @@
 #include "lockstep/io/isolated_read.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -1,10 +1,10 @@
 #include "lockstep/nn/summary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep::nn {
 namespace {
@@ -55,7 +55,7 @@ void add_node(const Graph& graph, const Node& node, std::set<const Parameter*>& 
   }
 }
 
-std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576); }
+std::string mebibytes(std::int64_t bytes) { return formatted("{:.1f} MiB", static_cast<double>(bytes) / 1048576); }
 
 }  // namespace
 
@@ -92,19 +92,18 @@ std::string Summary::str() const {
     shape_width = std::max(shape_width, row.output.shape.str().size());
   }
   const auto line = [&](const std::array<std::string, 6>& c) {
-    return fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>11}  {:>12}  {:>12}\n", c[0], path_width, c[1], ops_width, c[2],
-                       shape_width, c[3], c[4], c[5]);
+    return formatted("{:<{}}  {:<{}}  {:<{}}  {:>11}  {:>12}  {:>12}\n", c[0], path_width, c[1], ops_width, c[2],
+                     shape_width, c[3], c[4], c[5]);
   };
   std::string text = line({"module", "ops", "output", "parameters", "MFLOP", "KiB"});
   for (const SummaryRow& row : rows) {
-    text +=
-        line({row.path, row.ops, row.output.shape.str(), std::to_string(row.parameters),
-              fmt::format("{:.3f}", row.flops * 1e-6), fmt::format("{:.1f}", static_cast<double>(row.bytes) / 1024)});
+    text += line({row.path, row.ops, row.output.shape.str(), std::to_string(row.parameters),
+                  formatted("{:.3f}", row.flops * 1e-6), formatted("{:.1f}", static_cast<double>(row.bytes) / 1024)});
   }
-  text += fmt::format("parameters {} ({} trainable), buffers {}, together {}\n", parameters, trainable, buffers,
-                      mebibytes(state_bytes));
-  return text + fmt::format("batch {}: {:.3f} GFLOP ({:.3f} GFLOP per sample), values {}\n", batch, flops * 1e-9,
-                            flops_per_sample() * 1e-9, mebibytes(activation_bytes));
+  text += formatted("parameters {} ({} trainable), buffers {}, together {}\n", parameters, trainable, buffers,
+                    mebibytes(state_bytes));
+  return text + formatted("batch {}: {:.3f} GFLOP ({:.3f} GFLOP per sample), values {}\n", batch, flops * 1e-9,
+                          flops_per_sample() * 1e-9, mebibytes(activation_bytes));
 }
 
 }  // namespace lockstep::nn

@@ -1,5 +1,7 @@
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

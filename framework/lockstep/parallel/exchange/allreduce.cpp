@@ -1,5 +1,7 @@
 #include "lockstep/parallel/exchange/allreduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/exchange/reduce_calls.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "lockstep/core/backoff.h"

@@ -4,6 +4,8 @@
 // it. Any thread.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/reduce/self_test.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 

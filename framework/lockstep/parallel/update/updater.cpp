@@ -1,5 +1,7 @@
 #include "lockstep/parallel/update/updater.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "lockstep/train/options/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,12 +52,12 @@ struct CheckRanges {
   void operator()(const Field& field, const std::string& member) {
     if (field.choices.empty()) return;
     check(std::find(field.choices.begin(), field.choices.end(), member) != field.choices.end(), kPlace,
-          "--{} is '{}', expected one of {}", field.name, member, fmt::join(field.choices, ", "));
+          "--{} is '{}', expected one of {}", field.name, member, joined(field.choices, ", "));
   }
   void operator()(const Field& field, const std::vector<double>& member) {
     for (double value : member) (*this)(field, value);
     check(std::adjacent_find(member.begin(), member.end(), std::greater_equal<>{}) == member.end(), kPlace,
-          "--{} is {}, expected each to be larger than the one before", field.name, fmt::join(member, ","));
+          "--{} is {}, expected each to be larger than the one before", field.name, joined(member, ","));
   }
   template <class T>
   void operator()(const Field& field, const T& member) {

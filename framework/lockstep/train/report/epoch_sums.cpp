@@ -1,5 +1,7 @@
 #include "lockstep/train/report/epoch_sums.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "lockstep/core/error.h"

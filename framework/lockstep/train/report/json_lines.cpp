@@ -1,5 +1,7 @@
 #include "lockstep/train/report/json_lines.h"
 
+#include <fmt/format.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
 

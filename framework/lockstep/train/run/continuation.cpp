@@ -1,5 +1,7 @@
 #include "lockstep/train/run/continuation.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "lockstep/core/error.h"
