@@ -80,7 +80,7 @@ const Source& find_source(std::string_view name) {
   if (found == sources().end()) {
     std::vector<std::string> names;
     for (const Source& source : sources()) names.push_back(source.name);
-    fail("fetch", "'{}' cannot be fetched, expected one of {}", name, fmt::join(names, ", "));
+    fail("fetch", "'{}' cannot be fetched, expected one of {}", name, joined(names, ", "));
   }
   return *found;
 }
