@@ -298,7 +298,7 @@ void Session::carry_out(const Orders& orders) {
   if (orders.saves() || (asked && checkpoints_->is_unsaved())) save_checkpoint();
   if (!asked) return;
   forget_requests(kCheckpointRequests);
-  log()->info("{}: checkpoint of step {}{}", fmt::join(orders.reasons(), ", "), checkpoints_->saved_step(),
+  log()->info("{}: checkpoint of step {}{}", joined(orders.reasons(), ", "), checkpoints_->saved_step(),
               loop_.finished  ? ", ending"
               : status() != 0 ? ", stopping"
                               : "");
