@@ -45,6 +45,7 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/consumer -
   -D CMAKE_CXX_FLAGS=${flags} -D EXAMPLES=${documentation}/examples)
 run(${CMAKE_COMMAND} --build ${WORK}/consumer --target custom_op infer headers)
 run(${WORK}/consumer/examples/custom_op)
+run(${prefix}/bin/lockstep-data check digits)
 # The installed program trains, started as train.sh starts a rank, and the user's program reads what it left.
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
