@@ -46,7 +46,7 @@ void SliceExchange::reduce_in_domain(Range range) {
     open_.push_back(in_place ? first : work_.open[i]);
     outs_.clear();
     if (root) {
-      for (void* out : work_.outs) outs_.push_back(at(out, work_.element, range.begin));
+      for (void* out : work_.outs) outs_.push_back(at(out, work_.element, range.begin - work_.out_begin));
     } else if (!sum.merges.empty()) {
       outs_.push_back(at(open_.back(), work_.element, range.begin));
     }
@@ -111,7 +111,7 @@ void SliceExchange::reduce_parts() {
   widen_arrivals();
   const Range mine = part(domains_.mine());
   if (mine.size() == 0) return;
-  outs_.assign(1, at(work_.outs[0], work_.element, mine.begin));
+  outs_.assign(1, at(work_.outs[0], work_.element, mine.begin - work_.out_begin));
   tree_reduce(
       {.element = work_.element, .op = work_.op, .merges = tree_.to_root, .threads = work_.threads, .wire = work_.wire},
       operands_, mine.size(), outs_);
@@ -121,9 +121,11 @@ void SliceExchange::reduce_parts() {
 void SliceExchange::gather() {
   phase_ = Phase::Gather;
   for (int domain = 0; domain < domains_.count(); ++domain) {
-    if (domain != domains_.mine()) receive(domain, part(domain), at(work_.outs[0], work_.element, part(domain).begin));
+    if (domain != domains_.mine())
+      receive(domain, part(domain), at(work_.outs[0], work_.element, part(domain).begin - work_.out_begin));
   }
-  const comm::ConstBuffer root = message_of(work_.outs[0], part(domains_.mine()));
+  const void* sums = at(work_.outs[0], work_.element, -work_.out_begin);
+  const comm::ConstBuffer root = message_of(sums, part(domains_.mine()));
   for_each_peer([&](int domain) { send(domain, root); });
 }
 
@@ -134,7 +136,8 @@ void SliceExchange::finish() {
       if (work_.result != Result::Gathered && domain != domains_.mine()) continue;
       const Range range = part(domain);
       if (range.size() == 0) continue;
-      std::memcpy(at(work_.outs[i], work_.element, range.begin), at(work_.outs[0], work_.element, range.begin),
+      const std::int64_t begin = range.begin - work_.out_begin;
+      std::memcpy(at(work_.outs[i], work_.element, begin), at(work_.outs[0], work_.element, begin),
                   bytes_of(range, size_of(work_.element)));
     }
   }

@@ -34,8 +34,12 @@ class Transport {
 class CommTransport : public Transport {
  public:
   explicit CommTransport(const comm::Communicator& comm) : comm_(comm) {}
-  MessageHandle send(comm::ConstBuffer data, int rank, int tag) override { return hold(comm_.isend(data, rank, tag, kept_)); }
-  MessageHandle receive(comm::Buffer data, int rank, int tag) override { return hold(comm_.irecv(data, rank, tag, kept_)); }
+  MessageHandle send(comm::ConstBuffer data, int rank, int tag) override {
+    return hold(comm_.isend(data, rank, tag, kept_));
+  }
+  MessageHandle receive(comm::Buffer data, int rank, int tag) override {
+    return hold(comm_.irecv(data, rank, tag, kept_));
+  }
   bool done(MessageHandle handle) override {
     if (!requests_[static_cast<std::size_t>(handle)].test()) return false;
     free_.push_back(handle);

@@ -1,0 +1,51 @@
+// Memory that a caller reduces where it lies: allocations that every rank of a domain makes together and sees in all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lockstep/parallel/node_memory.h"
+
+namespace lockstep {
+
+class SharedAllocations {
+ public:
+  struct Place {                   // in one of the allocations
+    std::int32_t allocation = -1;  // -1: memory of the caller's own
+    std::int64_t offset = 0;
+  };
+
+  // `memory` outlives this.
+  SharedAllocations(NodeMemory& memory, int local_rank) : memory_(memory), local_rank_(local_rank) {}
+
+  // Zeros; collective. Ranks may ask for different sizes.
+  std::span<std::byte> allocate(std::size_t bytes) {
+    const std::span<std::byte> mine = memory_.own(bytes);
+    by_local_rank_.push_back(memory_.segments(mine));
+    return mine;
+  }
+  // Of this rank's memory.
+  Place place_of(const void* data, std::int64_t bytes) const {
+    const auto* begin = static_cast<const std::byte*>(data);
+    for (std::size_t a = 0; a < by_local_rank_.size(); ++a) {
+      const std::span<std::byte> own = by_local_rank_[a][static_cast<std::size_t>(local_rank_)];
+      if (std::greater_equal<>()(begin, own.data()) && std::less_equal<>()(begin + bytes, own.data() + own.size()))
+        return {static_cast<std::int32_t>(a), begin - own.data()};
+    }
+    return {};
+  }
+  std::byte* address(int local_rank, const Place& place) const {
+    return by_local_rank_[static_cast<std::size_t>(place.allocation)][static_cast<std::size_t>(local_rank)].data() +
+           place.offset;
+  }
+
+ private:
+  NodeMemory& memory_;
+  int local_rank_;
+  std::vector<std::vector<std::span<std::byte>>> by_local_rank_;  // by allocation
+};
+
+}  // namespace lockstep
