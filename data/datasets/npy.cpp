@@ -243,7 +243,7 @@ NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
   for (; code == ARCHIVE_OK || code == ARCHIVE_WARN; code = archive_read_next_header(zip.get(), &entry)) {
     const char* member = archive_entry_pathname(entry);
     if (member != nullptr && member == name + ".npy") {
-      data::FileSource source(place + "/" + name + ".npy", [&](std::span<std::uint8_t> out) {
+      data::FileSource source(fmt::format("{}/{}.npy", place, name), [&](std::span<std::uint8_t> out) {
         const la_ssize_t got = archive_read_data(zip.get(), out.data(), out.size());
         check(got >= 0, place, "{}.npy cannot be unpacked: {}", name, reason(zip.get()));
         return static_cast<std::size_t>(got);
