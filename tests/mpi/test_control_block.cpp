@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/parallel/control/control_block.h"
+#include "lockstep/parallel/control/message_control.h"
 #include "lockstep/parallel/node_memory.h"
 #include "tests/mpi/reduction.h"
 

@@ -265,7 +265,7 @@ TEST(GradientEngine, ARankThatFailsBetweenStepsDoesNotLeaveItsDomainWaiting) {
   const std::vector<std::pair<const char*, Call>> calls = {
       {"fence", [](GradientEngine& e) { e.fence(); }},
       {"gradients", [](GradientEngine& e) { e.collect_gradients(); }},
-      {"seals", [](GradientEngine& e) { (void)e.intact(); }},
+      {"checksums", [](GradientEngine& e) { (void)e.intact(); }},
       {"meet", [](GradientEngine& e) { e.meet(); }},
   };
   for (const auto& [name, call] : calls) {

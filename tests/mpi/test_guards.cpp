@@ -93,10 +93,10 @@ TEST(Memory, AFlippedWeightIsRepairedFromACopy) {
     const auto undisturbed = run_task(world(), task);
     const CapturedLog log;
     Rig rig(world(), task);
-    rig.train(2);  // with 3: the update that is sealed
+    rig.train(2);  // with 3: the update whose checksums are recorded
     flip(rig);
     rig.train(2);
-    flip(rig, true);  // of update 4, which nobody sealed if only every third is
+    flip(rig, true);  // of update 4, not recorded if only every third is
     if (every == 1) {
       rig.train(4);
       expect_same_bits(rig, *undisturbed, "repaired");

@@ -15,7 +15,7 @@ TEST(Ballot, IntactCopiesAreLeftAlone) {
   EXPECT_TRUE(of({{0, 7, 7}, {1, 7, 7}, {2, 7, 7}}).damaged.empty());
 }
 
-TEST(Ballot, MemoryThatDoesNotFitItsSealIsDamaged) {
+TEST(Ballot, MemoryThatDiffersFromItsChecksumIsDamaged) {
   EXPECT_EQ(of({{4, 7, 8}}).damaged, Ranks{4});
   EXPECT_EQ(of({{4, 7, 8}}).source, -1);
   const BallotResult two = of({{0, 7, 8}, {1, 7, 7}});
@@ -44,7 +44,7 @@ TEST(Ballot, ADamagedMajorityStillVotesForWhatItWrote) {
   EXPECT_EQ(of({{0, 7, 1}, {1, 7, 2}}).source, -1);
 }
 
-TEST(Ballot, ADamagedSealIsNoDamage) { EXPECT_TRUE(of({{0, 1, 7}, {1, 7, 7}, {2, 7, 7}}).damaged.empty()); }
+TEST(Ballot, ADamagedChecksumIsNoDamage) { EXPECT_TRUE(of({{0, 1, 7}, {1, 7, 7}, {2, 7, 7}}).damaged.empty()); }
 
 }  // namespace
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What copies of one block should hold, decided by their hashes: each votes for what its owner wrote, and the majority
-// of all that exist wins. A value, pure.
+// Decides by checksums which content is right where copies of one block differ: each copy votes for the checksum that
+// its owner recorded, and a majority of all copies wins. Pure functions on values.
 #pragma once
 
 #include <algorithm>
@@ -10,25 +10,25 @@
 namespace lockstep {
 
 struct BlockCopy {
-  int owner;                      // the rank that writes it
-  std::uint64_t sealed, current;  // hashes of what it wrote, and of what is there
+  int owner;                        // the rank that writes it
+  std::uint64_t recorded, current;  // checksums: when it was written, and now
 };
 
 struct BallotResult {
-  std::vector<int> damaged;  // owners whose memory is not what it should be, or, undecided, of all that differ
-  int source = -1;           // an owner who has what it should be; -1: nobody, or undecided
+  std::vector<int> damaged;  // owners of wrong copies; of all copies that differ where no majority decides
+  int source = -1;           // the owner of a right copy; -1: none, or undecided
 };
 
-// Two copies of which one no longer fits its own seal are decided too: both owners wrote the same.
+// Two copies are decided too if one no longer has its recorded checksum: both owners recorded the same.
 inline BallotResult elect(std::span<const BlockCopy> copies) {
   BallotResult result;
   std::uint64_t elected = 0;
   for (const BlockCopy& c : copies) {
-    if (2 * std::ranges::count(copies, c.sealed, &BlockCopy::sealed) > std::ssize(copies)) elected = c.sealed;
+    if (2 * std::ranges::count(copies, c.recorded, &BlockCopy::recorded) > std::ssize(copies)) elected = c.recorded;
   }
   const bool alike = std::ranges::all_of(copies, [&](const BlockCopy& c) { return c.current == copies[0].current; });
   for (const BlockCopy& c : copies) {
-    const bool wrong = elected != 0 ? c.current != elected : c.current != c.sealed || !alike;
+    const bool wrong = elected != 0 ? c.current != elected : c.current != c.recorded || !alike;
     if (wrong) result.damaged.push_back(c.owner);
     if (elected != 0 && !wrong && result.source < 0) result.source = c.owner;
   }

@@ -22,6 +22,7 @@
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/nn/module.h"
 #include "lockstep/optim/schedule.h"
+#include "lockstep/parallel/control/message_control.h"
 #include "lockstep/parallel/exchange/tree_collective.h"
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/parallel/update/updater.h"

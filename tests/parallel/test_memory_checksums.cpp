@@ -1,4 +1,4 @@
-#include "lockstep/parallel/guard/seals.h"
+#include "lockstep/parallel/guard/memory_checksums.h"
 
 #include <gtest/gtest.h>
 
@@ -18,48 +18,48 @@ struct Model {
   ParameterStore store{{{"a", &a}, {"b", &b}, {"c", &c}, {"frozen", &frozen}},
                        {.optimizer_states = 1, .bucket_bytes = 4 * 3100}};
   Model() { store.allocate({}, {&a, &b, &c}); }
-  std::vector<std::vector<Seals::Part>> all() const { return {{{{0, 3056}, true}}, {{{0, 1504}, true}}}; }
+  std::vector<std::vector<MemoryChecksums::Part>> all() const { return {{{{0, 3056}, true}}, {{{0, 1504}, true}}}; }
   float* value(std::size_t bucket) { return reinterpret_cast<float*>(store.buckets()[bucket].values); }
 };
 
 const std::vector<std::string_view> kStates{"momentum"};
 
-TEST(Seals, FindTheBlockThatChanged) {
+TEST(MemoryChecksums, FindTheBlockThatChanged) {
   Model m;
   ASSERT_EQ(m.store.buckets().size(), 2U);
-  Seals seals(m.store, m.all());
-  seals.seal();
-  EXPECT_EQ(seals.verify(), Seals::kNone);
+  MemoryChecksums checksums(m.store, m.all());
+  checksums.record();
+  EXPECT_EQ(checksums.verify(), MemoryChecksums::kNone);
   m.value(0)[2047] += 1;
-  EXPECT_EQ(seals.describe(seals.verify(), kStates), "a [1024, 2048)");
+  EXPECT_EQ(checksums.describe(checksums.verify(), kStates), "a [1024, 2048)");
   m.value(0)[2047] -= 1;
   m.value(0)[3010] += 1;  // in "b", which shares a block with the end of "a"
-  EXPECT_EQ(seals.describe(seals.verify(), kStates), "a [2048, 3008), b [0, 48)");
-  seals.seal();
+  EXPECT_EQ(checksums.describe(checksums.verify(), kStates), "a [2048, 3008), b [0, 48)");
+  checksums.record();
   reinterpret_cast<float*>(m.store.buckets()[1].states[0])[1499] += 1;
-  EXPECT_EQ(seals.describe(seals.verify(), kStates), "momentum of c [1024, 1504)");
-  EXPECT_EQ(seals.verify(0, {0, 3056}), Seals::kNone);
-  EXPECT_EQ(seals.verify(1, {0, 1024}), Seals::kNone);
-  EXPECT_NE(seals.verify(1, {1024, 1504}), Seals::kNone);
+  EXPECT_EQ(checksums.describe(checksums.verify(), kStates), "momentum of c [1024, 1504)");
+  EXPECT_EQ(checksums.verify(0, {0, 3056}), MemoryChecksums::kNone);
+  EXPECT_EQ(checksums.verify(1, {0, 1024}), MemoryChecksums::kNone);
+  EXPECT_NE(checksums.verify(1, {1024, 1504}), MemoryChecksums::kNone);
 }
 
-TEST(Seals, LookOnlyAtWhatIsTheirs) {
+TEST(MemoryChecksums, LookOnlyAtWhatIsTheirs) {
   Model m;
-  Seals seals(m.store, {{{{1024, 2048}, false}}, {}});
-  seals.seal();
+  MemoryChecksums checksums(m.store, {{{{1024, 2048}, false}}, {}});
+  checksums.record();
   m.value(0)[0] += 1;
   m.value(1)[0] += 1;
   reinterpret_cast<float*>(m.store.buckets()[0].states[0])[1030] += 1;
-  EXPECT_EQ(seals.verify(), Seals::kNone);
+  EXPECT_EQ(checksums.verify(), MemoryChecksums::kNone);
   m.value(0)[1024] += 1;
-  EXPECT_NE(seals.verify(), Seals::kNone);
+  EXPECT_NE(checksums.verify(), MemoryChecksums::kNone);
 }
 
-TEST(Seals, PartsOfACopyAddUpToItsDigest) {
+TEST(MemoryChecksums, PartsOfACopyAddUpToItsDigest) {
   Model m;
-  Seals whole(m.store, m.all()), first(m.store, {{{{0, 1024}, true}}, {{{0, 1504}, true}}}),
+  MemoryChecksums whole(m.store, m.all()), first(m.store, {{{{0, 1024}, true}}, {{{0, 1504}, true}}}),
       second(m.store, {{{{1024, 3056}, true}}, {}});
-  for (Seals* s : {&whole, &first, &second}) s->verify();
+  for (MemoryChecksums* s : {&whole, &first, &second}) s->verify();
   for (const bool states : {false, true}) EXPECT_EQ(whole.digest(states), first.digest(states) + second.digest(states));
   const std::uint64_t before = whole.digest(true), own = whole.own_digest();
   std::swap_ranges(m.value(0), m.value(0) + 1024, m.value(0) + 1024);
@@ -72,18 +72,18 @@ TEST(Seals, PartsOfACopyAddUpToItsDigest) {
   EXPECT_EQ(whole.describe(whole.first_own(), kStates), "frozen");
 }
 
-TEST(Seals, WriteBringsABlockBack) {
+TEST(MemoryChecksums, WriteBringsABlockBack) {
   Model m;
-  Seals seals(m.store, m.all());
-  seals.seal();
-  const std::span<std::byte> block = seals.bytes(2);
+  MemoryChecksums checksums(m.store, m.all());
+  checksums.record();
+  const std::span<std::byte> block = checksums.bytes(2);
   const std::vector<std::byte> content(block.begin(), block.end());
-  seals.flip(0);
-  EXPECT_EQ(seals.verify(), 0);
+  checksums.flip(0);
+  EXPECT_EQ(checksums.verify(), 0);
   m.value(0)[2050] = 9;
-  seals.write(2, content);
-  EXPECT_EQ(seals.verify(), 0) << "the first is still damaged";
-  EXPECT_TRUE(std::ranges::equal(seals.bytes(2), content));
+  checksums.write(2, content);
+  EXPECT_EQ(checksums.verify(), 0) << "the first is still damaged";
+  EXPECT_TRUE(std::ranges::equal(checksums.bytes(2), content));
 }
 
 std::vector<double> squares(double first, double second) { return {first, 0, 0, second, 0}; }  // blocks 0 and 3

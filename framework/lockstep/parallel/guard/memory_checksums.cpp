@@ -1,4 +1,4 @@
-#include "lockstep/parallel/guard/seals.h"
+#include "lockstep/parallel/guard/memory_checksums.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -28,7 +28,7 @@ std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
 
 }  // namespace
 
-Seals::Seals(ParameterStore& store, std::vector<std::vector<Part>> parts) : store_(store), parts_(std::move(parts)) {
+MemoryChecksums::MemoryChecksums(ParameterStore& store, std::vector<std::vector<Part>> parts) : store_(store), parts_(std::move(parts)) {
   first_.push_back(0);
   for (const Bucket& b : store_.buckets()) first_.push_back(first_.back() + blocks_of(b.elements));
   first_own_ = first_.back() * (1 + store_.options().optimizer_states);
@@ -36,12 +36,12 @@ Seals::Seals(ParameterStore& store, std::vector<std::vector<Part>> parts) : stor
     if (!store_.has_gradient(p.parameter) && store_.name(p.parameter) == p.name) own_.push_back(p.parameter);
   }
   const auto total = static_cast<std::size_t>(first_own_) + own_.size();
-  sealed_.resize(total);
+  recorded_.resize(total);
   current_.resize(total);
   collected_.reserve(total);
 }
 
-Seals::Place Seals::place(std::int64_t block) const {
+MemoryChecksums::Location MemoryChecksums::locate(std::int64_t block) const {
   const std::int64_t of_memory = first_.back();
   const std::int64_t at = block % of_memory;
   const auto bucket = static_cast<std::size_t>(std::ranges::upper_bound(first_, at) - first_.begin()) - 1;
@@ -51,29 +51,29 @@ Seals::Place Seals::place(std::int64_t block) const {
           {begin, std::min(begin + kBlock, store_.buckets()[bucket].elements)}};
 }
 
-std::int64_t Seals::block_at(int memory, std::size_t bucket, std::int64_t element) const {
+std::int64_t MemoryChecksums::block_at(int memory, std::size_t bucket, std::int64_t element) const {
   return memory * first_.back() + first_[bucket] + element / kBlock;
 }
 
-std::span<std::byte> Seals::bytes(std::int64_t block) const {
+std::span<std::byte> MemoryChecksums::bytes(std::int64_t block) const {
   if (block >= first_own_) {
     const Parameter* p = own_[static_cast<std::size_t>(block - first_own_)];
     const auto elements = static_cast<std::size_t>(store_.layout(p).storage_elements(p->shape));
     return {static_cast<std::byte*>(store_.value(p)), elements * size_of(store_.dtype(p))};
   }
-  const Place at = place(block);
+  const Location at = locate(block);
   const Bucket& bucket = store_.buckets()[at.bucket];
   std::byte* memory = at.memory == 0 ? bucket.values : bucket.states[static_cast<std::size_t>(at.memory - 1)];
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
   return {memory + at.range.begin * size, static_cast<std::size_t>(at.range.size() * size)};
 }
 
-std::uint64_t Seals::hash(std::int64_t block) const {
+std::uint64_t MemoryChecksums::hash(std::int64_t block) const {
   const std::span<const std::byte> content = bytes(block);
   return std::max<std::uint64_t>(1, XXH3_64bits(content.data(), content.size()));  // 0 stands for none
 }
 
-void Seals::collect(std::size_t bucket, Range range) {
+void MemoryChecksums::collect(std::size_t bucket, Range range) {
   for (const Part& part : parts_[bucket]) {
     const Range both = intersection(part.range, range);
     for (int memory = 0; memory <= (part.states ? store_.options().optimizer_states : 0); ++memory) {
@@ -82,12 +82,12 @@ void Seals::collect(std::size_t bucket, Range range) {
   }
 }
 
-void Seals::collect_all() {
+void MemoryChecksums::collect_all() {
   collected_.clear();
   for (std::size_t b = 0; b < parts_.size(); ++b) collect(b, {0, store_.buckets()[b].elements});
 }
 
-void Seals::hash_collected() {
+void MemoryChecksums::hash_collected() {
   parallel_for(std::ssize(collected_), kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t block = collected_[static_cast<std::size_t>(i)];
@@ -96,69 +96,71 @@ void Seals::hash_collected() {
   });
 }
 
-void Seals::seal() {
-  collect_all();
+void MemoryChecksums::record_collected() {
   hash_collected();
   for (std::int64_t block : collected_)
-    sealed_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)];
+    recorded_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)];
 }
 
-void Seals::seal(std::size_t bucket, Range range) {
+void MemoryChecksums::record() {
+  collect_all();
+  record_collected();
+}
+
+void MemoryChecksums::record(std::size_t bucket, Range range) {
   collected_.clear();
   collect(bucket, range);
-  hash_collected();
-  for (std::int64_t block : collected_)
-    sealed_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)];
+  record_collected();
 }
 
-std::int64_t Seals::verify(std::size_t bucket, Range range) {
+std::int64_t MemoryChecksums::verify(std::size_t bucket, Range range) {
   collected_.clear();
   collect(bucket, range);
   hash_collected();
   const auto differs = [&](std::int64_t block) {
-    return sealed_[static_cast<std::size_t>(block)] != current_[static_cast<std::size_t>(block)];
+    return recorded_[static_cast<std::size_t>(block)] != current_[static_cast<std::size_t>(block)];
   };
   const auto found = std::ranges::find_if(collected_, differs);
   return found == collected_.end() ? kNone : *found;
 }
 
-std::int64_t Seals::verify() {
+std::int64_t MemoryChecksums::verify() {
   collect_all();
   hash_collected();
   for (std::int64_t block = first_own_; block < blocks(); ++block)
-    sealed_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)] = hash(block);
-  const auto [sealed, current] = std::ranges::mismatch(sealed_, current_);
-  return sealed == sealed_.end() ? kNone : sealed - sealed_.begin();
+    recorded_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)] = hash(block);
+  const auto [recorded, current] = std::ranges::mismatch(recorded_, current_);
+  return recorded == recorded_.end() ? kNone : recorded - recorded_.begin();
 }
 
-std::uint64_t Seals::digest(bool with_states) const {
+std::uint64_t MemoryChecksums::digest(bool with_states) const {
   std::uint64_t sum = 0;
   const std::int64_t end = with_states ? first_own_ : first_.back();
   for (std::int64_t block = 0; block < end; ++block) sum += weighted(current_[static_cast<std::size_t>(block)], block);
   return sum;
 }
 
-std::uint64_t Seals::own_digest() const {
+std::uint64_t MemoryChecksums::own_digest() const {
   std::uint64_t sum = 0;
   for (std::int64_t block = first_own_; block < blocks(); ++block)
     sum += weighted(current_[static_cast<std::size_t>(block)], block);
   return sum;
 }
 
-void Seals::write(std::int64_t block, std::span<const std::byte> content) {
+void MemoryChecksums::write(std::int64_t block, std::span<const std::byte> content) {
   const std::span<std::byte> into = bytes(block);
-  check(into.size() == content.size(), "seals", "block {} has {} bytes, given {}", block, into.size(), content.size());
+  check(into.size() == content.size(), "memory checksums", "block {} has {} bytes, given {}", block, into.size(), content.size());
   std::ranges::copy(content, into.begin());
-  sealed_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)] = hash(block);
+  recorded_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)] = hash(block);
   if (block >= first_own_) {
     store_.refresh(own_[static_cast<std::size_t>(block - first_own_)]);
-  } else if (const Place at = place(block); at.memory == 0) {
+  } else if (const Location at = locate(block); at.memory == 0) {
     store_.values_changed();
     store_.refresh(store_.buckets()[at.bucket], at.range);
   }
 }
 
-void Seals::flip(int memory) const {
+void MemoryChecksums::flip(int memory) const {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     for (const Part& part : parts_[b]) {
       if (part.range.size() == 0 || (memory > 0 && !part.states)) continue;
@@ -168,9 +170,9 @@ void Seals::flip(int memory) const {
   }
 }
 
-std::string Seals::describe(std::int64_t block, std::span<const std::string_view> state_names) const {
+std::string MemoryChecksums::describe(std::int64_t block, std::span<const std::string_view> state_names) const {
   if (block >= first_own_) return store_.name(own_[static_cast<std::size_t>(block - first_own_)]);
-  const Place at = place(block);
+  const Location at = locate(block);
   std::string text = at.memory == 0 ? "" : fmt::format("{} of ", state_names[static_cast<std::size_t>(at.memory - 1)]);
   bool first = true;
   for (const BucketEntry& e : store_.buckets()[at.bucket].entries) {

@@ -1,0 +1,34 @@
+#include "lockstep/parallel/guard/gradient_decision.h"
+
+#include <cmath>
+
+namespace lockstep {
+
+GradientDecision::GradientDecision(const ParameterStore& store, std::span<const double> squares, const Options& options)
+    : options_(options), squares_(squares) {
+  if (options.guard) guard_ = std::make_unique<GradientGuard>(store, options.limits);
+}
+
+void GradientDecision::decide(StepState& step) {
+  if (options_.needs_squares()) {
+    double total = 0;
+    for (double square : squares_) total += square;
+    norm_ = std::sqrt(total) * step.update.gradient_scale;
+    if (guard_ && step.applies()) judge(step);
+    // As torch.nn.utils.clip_grad_norm_.
+    const double factor = options_.clip_norm / (norm_ + 1e-6);
+    if (options_.clip_norm > 0 && factor < 1) step.update.gradient_scale *= factor;
+  }
+  if (inspect_ && step.applies()) step.update.gradient_scale *= inspect_();
+}
+
+void GradientDecision::judge(StepState& step) {
+  finding_ = guard_->look(squares_, step.update.gradient_scale);
+  if (options_.hold && finding_.level == GradientFinding::Level::Act) {
+    step.verdict = StepVerdict::BadGradient;
+  } else if (finding_.finite) {
+    guard_->accept();
+  }
+}
+
+}  // namespace lockstep

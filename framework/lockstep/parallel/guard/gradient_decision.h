@@ -1,0 +1,47 @@
+// Decides by the whole gradient of a step whether the step is applied and with which factor: clipping by the global
+// norm, the GradientGuard, and a function of the caller's. Alike on all ranks. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "lockstep/parallel/guard/gradient_guard.h"
+#include "lockstep/parallel/update/step_state.h"
+
+namespace lockstep {
+
+class GradientDecision {
+ public:
+  struct Options {
+    double clip_norm = 0;  // largest norm of the mean gradient; 0: any
+    bool guard = false;    // look at norms as `limits` says
+    bool hold = false;     // hold back a step whose gradient is not finite or past a limit
+    GradientGuardOptions limits = {};
+    bool needs_squares() const { return clip_norm > 0 || guard; }
+  };
+  // `squares` by block of all buckets, of the sums; empty unless needs_squares().
+  GradientDecision(const ParameterStore& store, std::span<const double> squares, const Options& options);
+
+  // Whether updates wait for the whole gradient; else decide() is not called.
+  bool waits_for_gradient() const { return options_.needs_squares() || inspect_; }
+  // Called between reduction and update; returns a factor for the gradient.
+  void inspect_by(std::function<double()> inspect) { inspect_ = std::move(inspect); }
+  // Once the whole gradient and its squares are there: changes the step's verdict and its update's gradient_scale.
+  void decide(StepState& step);
+
+  double norm() const { return norm_; }  // of the last step, before clipping; 0 without squares
+  const GradientFinding& finding() const { return finding_; }
+  GradientGuard* guard() { return guard_.get(); }  // null unless Options::guard
+
+ private:
+  void judge(StepState& step);
+  Options options_;
+  std::span<const double> squares_;
+  std::unique_ptr<GradientGuard> guard_;
+  std::function<double()> inspect_;
+  GradientFinding finding_;
+  double norm_ = 0;
+};
+
+}  // namespace lockstep

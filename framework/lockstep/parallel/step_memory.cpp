@@ -1,0 +1,128 @@
+#include "lockstep/parallel/step_memory.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::size_t blocks_of(const Bucket& bucket) {
+  return static_cast<std::size_t>((bucket.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
+}
+
+std::size_t blocks_of(std::span<const Bucket> buckets) {
+  std::size_t blocks = 0;
+  for (const Bucket& b : buckets) blocks += blocks_of(b);
+  return blocks;
+}
+
+}  // namespace
+
+StepMemory::StepMemory(NodeMemory& memory, const ParameterStore& store, const WorldLayout& world, const Size& size)
+    : domains_(memory.domains()),
+      store_(store),
+      world_(world),
+      size_(size),
+      squares_(size.squares ? blocks_of(store.buckets()) : 0) {
+  for (int rank : domains_.local()) offsets_.push_back(offsets_of(rank));
+  windows_ = memory.segments(memory.own(mine().bytes));
+  gradients_.resize(windows_.size());
+  if (!store.buckets().empty()) {
+    gradients_ = memory.segments({store.buckets()[0].gradients[0], slots_of(world_.rank) * store.bucket_bytes()});
+  }
+}
+
+std::size_t StepMemory::slots_of(int rank) const {
+  return static_cast<std::size_t>(world_.tree.slots_needed(world_.leaves_of(rank)));
+}
+
+StepMemory::Offsets StepMemory::offsets_of(int rank) const {
+  const int reductions = static_cast<int>(store_.buckets().size()) + 2;  // statistics and squares are two
+  const std::size_t slots = slots_of(rank);
+  Offsets at{};
+  at.control_flags = whole_lines(SharedFlags::bytes(BucketReducer::flags_for(reductions)));
+  at.control_blocks = at.control_flags + whole_lines(SharedFlags::bytes(ControlBlock::kFlags));
+  at.statistics = at.control_blocks + whole_lines(ControlBlock::bytes(world_, size_.control));
+  at.squares = at.statistics + slots * whole_lines(size_.statistics * sizeof(double));
+  at.bytes = at.squares + slots * whole_lines(squares_ * sizeof(double));
+  return at;
+}
+
+const StepMemory::Offsets& StepMemory::mine() const {
+  return offsets_[static_cast<std::size_t>(domains_.local_rank())];
+}
+
+std::vector<std::span<std::byte>> StepMemory::rows(std::size_t offset) const {
+  std::vector<std::span<std::byte>> all;
+  for (std::span<std::byte> window : windows_) all.push_back(window.subspan(offset));
+  return all;
+}
+
+std::vector<std::span<std::byte>> StepMemory::reduction_flags() const { return rows(0); }
+
+std::vector<std::span<std::byte>> StepMemory::control_flags() const { return rows(mine().control_flags); }
+
+std::span<std::byte> StepMemory::control_blocks() const {
+  return windows_[0].subspan(mine().control_blocks, ControlBlock::bytes(world_, size_.control));
+}
+
+// A bucket of the f64 slots that every rank of the domain has at `part` of its window.
+BucketMemory StepMemory::doubles(std::size_t Offsets::*part, std::size_t count) const {
+  BucketMemory bucket{.dtype = DType::F64, .elements = static_cast<std::int64_t>(count), .slots = {}};
+  for (std::size_t l = 0; l < windows_.size(); ++l) {
+    auto& slots = bucket.slots.emplace_back();
+    for (std::size_t s = 0; s < slots_of(domains_.local()[l]); ++s)
+      slots.push_back(windows_[l].data() + offsets_[l].*part + s * whole_lines(count * sizeof(double)));
+  }
+  return bucket;
+}
+
+std::vector<std::span<double>> StepMemory::statistics() const {
+  const BucketMemory memory = statistics_memory();
+  std::vector<std::span<double>> slots;
+  for (void* slot : memory.slots[static_cast<std::size_t>(domains_.local_rank())])
+    slots.emplace_back(static_cast<double*>(slot), size_.statistics);
+  return slots;
+}
+
+std::span<double> StepMemory::squares() const {
+  std::byte* window = windows_[static_cast<std::size_t>(domains_.local_rank())].data();
+  return {reinterpret_cast<double*>(window + mine().squares), squares_};
+}
+
+void StepMemory::clear_squares() const {
+  const std::span<std::byte> window = windows_[static_cast<std::size_t>(domains_.local_rank())];
+  std::ranges::fill(window.subspan(mine().squares), std::byte{0});
+}
+
+BucketMemory StepMemory::gradient_memory(std::size_t number) const {
+  const std::span<const Bucket> buckets = store_.buckets();
+  const Bucket& b = buckets[number];
+  BucketMemory bucket{.dtype = store_.options().dtype, .elements = b.elements, .slots = {}};
+  for (std::size_t l = 0; l < gradients_.size(); ++l) {
+    auto& slots = bucket.slots.emplace_back();
+    for (std::size_t s = 0; s < slots_of(domains_.local()[l]); ++s)
+      slots.push_back(gradient(number, static_cast<int>(l)) + s * store_.bucket_bytes());
+  }
+  if (squares_ > 0) bucket.squares = squares().subspan(blocks_of(buckets.first(number)), blocks_of(b));
+  return bucket;
+}
+
+std::byte* StepMemory::gradient(std::size_t bucket, int local_rank) const {
+  const std::vector<Bucket>& buckets = store_.buckets();
+  return gradients_[static_cast<std::size_t>(local_rank)].data() +
+         (buckets[bucket].gradients[0] - buckets[0].gradients[0]);
+}
+
+// Pages of another rank's window become this rank's too when it sums its slice of the gradients in them.
+std::size_t StepMemory::bytes() const {
+  std::size_t read = 0;
+  const auto partials = world_.partials();
+  for (int rank : domains_.local()) {
+    if (rank == world_.rank) continue;
+    read += partials[static_cast<std::size_t>(rank)].size() * store_.bucket_bytes() /
+            static_cast<std::size_t>(domains_.local_size());
+  }
+  return mine().bytes + read;
+}
+
+}  // namespace lockstep

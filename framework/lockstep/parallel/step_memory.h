@@ -1,0 +1,67 @@
+// Memory of a training step: one window of this rank, which all ranks of its domain see, with the shared flags, the
+// control block, batch statistics and sums of squares; and the gradients' slots of the store as all ranks of the domain
+// see them. What all ranks have alike comes first in the window, so each finds the parts of the others. Construction is
+// collective; the memory lives as long as the NodeMemory. One thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "lockstep/parallel/control/control_block.h"
+#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/plan/parameter_store.h"
+
+namespace lockstep {
+
+class StepMemory {
+ public:
+  struct Size {
+    ControlSize control = {};
+    std::size_t statistics = 0;  // doubles for each shard
+    bool squares = false;        // sums of squares, one for each block of BucketReducer::kBlock gradients
+  };
+  // `memory`, in which the store's buckets lie, and `store` outlive this.
+  StepMemory(NodeMemory& memory, const ParameterStore& store, const WorldLayout& world, const Size& size);
+
+  // By local rank, for SharedFlags of the gradients' reduction and of the control block.
+  std::vector<std::span<std::byte>> reduction_flags() const;
+  std::vector<std::span<std::byte>> control_flags() const;
+  std::span<std::byte> control_blocks() const;  // of the domain's first rank
+
+  std::vector<std::span<double>> statistics() const;  // of this rank, by slot
+  std::span<double> squares() const;                  // of this rank, by block of all buckets; empty without squares
+  // Slots that hold squares of the last step are zero again; the reducer writes the squares of the owned blocks.
+  void clear_squares() const;
+
+  // As BucketReducer takes them; gradients with the squares of their blocks.
+  BucketMemory statistics_memory() const { return doubles(&Offsets::statistics, size_.statistics); }
+  BucketMemory squares_memory() const { return doubles(&Offsets::squares, squares_); }
+  BucketMemory gradient_memory(std::size_t bucket) const;
+  std::byte* gradient(std::size_t bucket, int local_rank) const;  // slot 0
+
+  std::size_t bytes() const;  // of the window, and of the other ranks' gradients that this rank reads
+
+ private:
+  // In a rank's window.
+  struct Offsets {
+    std::size_t control_flags, control_blocks, statistics, squares, bytes;
+  };
+  Offsets offsets_of(int rank) const;
+  std::size_t slots_of(int rank) const;
+  const Offsets& mine() const;
+  BucketMemory doubles(std::size_t Offsets::*part, std::size_t count) const;
+  std::vector<std::span<std::byte>> rows(std::size_t offset) const;
+
+  const Domains& domains_;
+  const ParameterStore& store_;
+  WorldLayout world_;
+  Size size_;
+  std::size_t squares_;                          // blocks of all buckets; 0 without squares
+  std::vector<Offsets> offsets_;                 // by local rank
+  std::vector<std::span<std::byte>> windows_;    // by local rank
+  std::vector<std::span<std::byte>> gradients_;  // by local rank: all slots of all buckets
+};
+
+}  // namespace lockstep

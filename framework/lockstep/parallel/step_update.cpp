@@ -1,0 +1,69 @@
+#include "lockstep/parallel/step_update.h"
+
+#include <cmath>
+
+namespace lockstep {
+
+StepUpdate::StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, std::span<const double> squares,
+                       const Options& options)
+    : parts_(parts),
+      options_(options),
+      store_(update.store),
+      buckets_(update),
+      decision_(update.store, squares, options.gradient) {}
+
+void StepUpdate::begin(const StepStart& start) {
+  next_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
+}
+
+void StepUpdate::open() {
+  state_ = {.update = next_, .posted = true};
+  buckets_.open();
+  parts_.reductions.open();
+}
+
+bool StepUpdate::advance() {
+  bool moved = false;
+  try {
+    moved = parts_.driver.advance();
+  } catch (const Error&) {
+    if (!state_.sums_known) take_sums();  // ranks in different steps: each rank says so, rather than that a peer failed
+    throw;
+  }
+  if (!state_.sums_known && !take_sums()) return moved;
+  if (!state_.decided && !decide()) return moved;
+  return buckets_.advance(parts_.reductions.started(), state_) || moved;
+}
+
+bool StepUpdate::take_sums() {
+  if (!state_.posted || !parts_.sums.complete()) return false;
+  parts_.sums.add_up();
+  const std::span<const double> sums = parts_.sums.sums();
+  state_.has_samples = sums[kSampleSum] > 0;
+  const double weight = options_.local_weight ? parts_.sums.local_weight() : sums[kWeightSum];
+  const bool has_weight = options_.local_weight ? weight > 0 : state_.has_samples;
+  state_.update.gradient_scale = has_weight ? 1 / weight : 0;
+  if (parts_.guard.is_damaged(parts_.sums)) {
+    state_.verdict = StepVerdict::Damaged;
+  } else if (options_.hold_loss && state_.has_samples && !std::isfinite(sums[kLossSum])) {
+    state_.verdict = StepVerdict::BadLoss;
+  }
+  return state_.sums_known = true;
+}
+
+// At once, or after the last bucket has come if the whole gradient decides.
+bool StepUpdate::decide() {
+  if (decision_.waits_for_gradient()) {
+    if (!parts_.reductions.is_gradient_reduced()) return false;
+    decision_.decide(state_);
+  }
+  return state_.decided = true;
+}
+
+void StepUpdate::end() {
+  state_.posted = false;
+  ended_ = state_.update.count;
+  store_.values_changed();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// What becomes of a step once its gradients leave: the sums of all ranks come and are checked, the step is judged, by
+// the whole gradient where that is asked for, and bucket after bucket is updated. A state machine without waits: each
+// call of advance() drives communication and goes as far as it can. One thread, the one that computes.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/parallel/control/step_sums.h"
+#include "lockstep/parallel/guard/gradient_decision.h"
+#include "lockstep/parallel/guard/memory_guard.h"
+#include "lockstep/parallel/reduce/progress_driver.h"
+#include "lockstep/parallel/reduce/reduction_scheduler.h"
+#include "lockstep/parallel/update/step_state.h"
+#include "lockstep/parallel/update/update_scheduler.h"
+
+namespace lockstep {
+
+class StepUpdate {
+ public:
+  struct Options {
+    bool hold_loss = false;     // a step whose loss is not finite is not applied
+    bool local_weight = false;  // each rank updates by its own samples
+    GradientDecision::Options gradient = {};
+  };
+  // All outlive this.
+  struct Parts {
+    ProgressDriver& driver;
+    StepSums& sums;
+    MemoryGuard& guard;
+    ReductionScheduler& reductions;
+  };
+  StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, std::span<const double> squares,
+             const Options& options);
+
+  void begin(const StepStart& start);
+  // Before the last shard's control block leaves, and with no update of the last step left.
+  void open();
+  bool advance();  // whether anything moved; throws Error of communication, or where ranks are not in the same step
+  void end();      // values have changed; updates may be left if they are late
+
+  const StepState& state() const { return state_; }  // of the last step that was opened
+  std::int64_t ended() const { return ended_; }      // number of the last update that was ended here; 0: none
+  bool moves() const { return state_.posted || buckets_.late(); }  // whether advance() has anything to do
+  UpdateScheduler& buckets() { return buckets_; }
+  const UpdateScheduler& buckets() const { return buckets_; }
+  GradientDecision& decision() { return decision_; }
+  const GradientDecision& decision() const { return decision_; }
+
+ private:
+  bool take_sums();
+  bool decide();
+
+  Parts parts_;
+  Options options_;
+  ParameterStore& store_;
+  UpdateScheduler buckets_;
+  GradientDecision decision_;
+  UpdateStep next_;  // of the step that has begun
+  StepState state_;
+  std::int64_t ended_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#include "lockstep/parallel/update/owned_parts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/parallel/reduce/reduction_scheduler.h"
+
+namespace lockstep {
+
+OwnedParts::OwnedParts(ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
+                       const Ownership& ownership)
+    : store_(store), reducer_(reducer), domains_(domains), ownership_(ownership) {
+  for (const Bucket& b : store.buckets()) whole_.push_back({0, b.elements});
+}
+
+std::span<const Range> OwnedParts::updated(std::size_t bucket) const {
+  return ownership_.by_owner ? reducer_.owned(reduction_of(bucket)) : std::span(whole_).subspan(bucket, 1);
+}
+
+std::span<const Range> OwnedParts::received(std::size_t bucket) const {
+  return reducer_.received(reduction_of(bucket));
+}
+
+void OwnedParts::collect_gradients(const comm::Communicator& comm, const StepMemory& memory) {
+  if (!ownership_.by_owner) return;  // they are whole everywhere
+  const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
+  for (std::size_t b = 0; b < whole_.size(); ++b) {
+    std::byte* mine = store_.buckets()[b].gradients[0];
+    for (int r = 0; r < domains_.size(); ++r) {
+      const bool near = domains_.domain_of[static_cast<std::size_t>(r)] == domains_.mine();
+      for (Range range : reducer_.owned_by(reduction_of(b), r)) {
+        const std::span<std::byte> into(mine + range.begin * size, static_cast<std::size_t>(range.size() * size));
+        if (ownership_.across_domains) {
+          comm.broadcast(into, r);
+        } else if (near && r != domains_.rank) {
+          const auto local = static_cast<int>(std::ranges::find(domains_.local(), r) - domains_.local().begin());
+          std::memcpy(into.data(), memory.gradient(b, local) + range.begin * size, into.size());
+        }
+      }
+    }
+  }
+}
+
+template <class Visit>
+void OwnedParts::visit_states(const Visit& visit) {
+  const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
+  for (std::size_t b = 0; b < whole_.size(); ++b) {
+    for (std::byte* state : store_.buckets()[b].states) {
+      for (int r = 0; r < domains_.size(); ++r) {
+        for (Range range : reducer_.owned_by(reduction_of(b), r))
+          visit(r, std::span(state + range.begin * size, static_cast<std::size_t>(range.size() * size)));
+      }
+    }
+  }
+}
+
+void OwnedParts::collect_states(const comm::Communicator& comm) {
+  if (!ownership_.across_domains) return;
+  visit_states([&](int owner, std::span<std::byte> part) {
+    if (owner == 0) return;
+    if (domains_.rank == owner) comm.send(part, 0, comm::Communicator::kMaxTag);
+    if (domains_.rank == 0) comm.recv(part, owner, comm::Communicator::kMaxTag);
+  });
+}
+
+void OwnedParts::drop_foreign_states() {
+  if (!ownership_.across_domains) return;
+  const std::byte* base = store_.owned_states().data();
+  visit_states([&](int owner, std::span<std::byte> part) {
+    if (owner == domains_.rank) return;
+    const auto begin = static_cast<std::size_t>(part.data() - base);
+    store_.owned_states().drop(begin, begin + part.size());
+  });
+}
+
+}  // namespace lockstep
