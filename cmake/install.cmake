@@ -11,10 +11,22 @@ install(TARGETS lockstep lockstep_models lockstep_data EXPORT lockstep)
 install(TARGETS lockstep_tool lockstep_data_tool train_toy train_mnist train_resnet)
 install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockstepTargets.cmake)
 
-# Headers that only the library's own sources include stay at home: they need oneDNN's, or HDF5's.
-install(DIRECTORY framework/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN "kernels/generic" EXCLUDE PATTERN "kernels/onednn" EXCLUDE PATTERN "kernels/native" EXCLUDE
-  PATTERN "hdf5_handle.h" EXCLUDE PATTERN "image_types.h" EXCLUDE)
+# The headers for users, and the internal ones that they include; those of the zoo and of the data sets are their own.
+include(cmake/public_headers.cmake)
+file(GLOB zoo_and_data RELATIVE ${PROJECT_SOURCE_DIR} models/zoo/*.h data/datasets/*.h)
+set(headers ${LOCKSTEP_PUBLIC_HEADERS})
+foreach(header ${zoo_and_data})
+  file(STRINGS ${PROJECT_SOURCE_DIR}/${header} lines REGEX "^#include \"lockstep/")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    list(APPEND headers ${included})
+  endforeach()
+endforeach()
+lockstep_with_included("${headers}" headers)
+foreach(header ${headers})
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES framework/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_models/models FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY data/datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_data/data FILES_MATCHING PATTERN "*.h")
 

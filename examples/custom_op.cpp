@@ -49,11 +49,8 @@ void add_kernel(const char* op, F function) {
 Loss pseudo_huber(Value y, Value target) { return mean(lockstep::sqrt(square(y - target) + 1.0) - 1.0); }
 
 struct Network : nn::Module {
-  nn::Linear hidden{{.in = 2, .out = 32}}, out{{.in = 32, .out = 1}};
-  Network() {
-    add("hidden", hidden);
-    add("out", out);
-  }
+  nn::Child<nn::Linear> hidden{this, "hidden", {.in = 2, .out = 32}};
+  nn::Child<nn::Linear> out{this, "out", {.in = 32, .out = 1}};
   Value operator()(Value x) const { return out(observe("activation", softsign(hidden(x)))); }
 };
 

@@ -19,8 +19,14 @@ class LeNet : public Classifier {
   Value operator()(Value images) const override;
 
  private:
-  nn::Conv2d conv1_, conv2_;
-  nn::Linear fc1_, fc2_, fc3_;
+  LeNetConfig c_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", {.in = c_.image[0], .out = 6, .kernel = 5}};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", {.in = 6, .out = 16, .kernel = 5}};
+  nn::Child<nn::Linear> fc1_{this, "fc1", {.in = features(c_.image), .out = 120}};
+  nn::Child<nn::Linear> fc2_{this, "fc2", {.in = 120, .out = 84}};
+  nn::Child<nn::Linear> fc3_{this, "fc3", {.in = 84, .out = c_.classes}};
+
+  static std::int64_t features(const Shape& image);  // inputs of the first linear layer
 };
 
 }  // namespace lockstep

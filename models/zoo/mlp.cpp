@@ -12,13 +12,12 @@ Mlp::Mlp(const std::vector<std::int64_t>& sizes) {
   check(sizes.size() >= 2, "mlp", "{} sizes, expected at least those of input and output", sizes.size());
   for (const std::int64_t size : sizes) check(size > 0, "mlp", "a layer of size {}, expected at least 1", size);
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
-    layers_.push_back(std::make_unique<nn::Linear>(nn::LinearConfig{.in = sizes[i], .out = sizes[i + 1]}));
-    add(std::to_string(2 * i), *layers_.back());
+    const nn::LinearConfig layer{.in = sizes[i], .out = sizes[i + 1]};
+    layers_.push_back(std::make_unique<nn::Child<nn::Linear>>(this, std::to_string(2 * i), layer));
   }
 }
 
 Value Mlp::operator()(Value x) const {
-  const auto in_scope = scope(x);
   if (x.shape().rank() > 2) x = flatten(x);  // (N, C, H, W) -> (N, C H W)
   x = (*layers_.front())(x);
   for (std::size_t i = 1; i < layers_.size(); ++i) x = (*layers_[i])(relu(x));

@@ -16,7 +16,7 @@ class Mlp : public Classifier {
   Value operator()(Value x) const override;
 
  private:
-  std::vector<std::unique_ptr<nn::Linear>> layers_;
+  std::vector<std::unique_ptr<nn::Child<nn::Linear>>> layers_;
 };
 
 }  // namespace lockstep

@@ -18,9 +18,15 @@ class MnistConvNet : public Classifier {
   Value operator()(Value images) const override;
 
  private:
-  nn::Conv2d conv1_, conv2_;
-  nn::Dropout dropout1_, dropout2_;
-  nn::Linear fc1_, fc2_;
+  MnistConvNetConfig c_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", {.in = c_.image[0], .out = 32, .kernel = 3}};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", {.in = 32, .out = 64, .kernel = 3}};
+  nn::Child<nn::Dropout> dropout1_{this, "dropout1", 0.25};
+  nn::Child<nn::Dropout> dropout2_{this, "dropout2", 0.5};
+  nn::Child<nn::Linear> fc1_{this, "fc1", {.in = features(c_.image), .out = 128}};
+  nn::Child<nn::Linear> fc2_{this, "fc2", {.in = 128, .out = c_.classes}};
+
+  static std::int64_t features(const Shape& image);  // inputs of the first linear layer
 };
 
 }  // namespace lockstep

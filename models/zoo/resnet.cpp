@@ -39,22 +39,11 @@ class BasicBlock : public nn::Module {
  public:
   static constexpr std::int64_t kExpansion = 1;
 
-  explicit BasicBlock(const BlockConfig& c)
-      : conv1_(conv(c.in, c.channels, 3, c.stride)),
-        bn1_(norm(c.channels)),
-        conv2_(conv(c.channels, c.channels, 3)),
-        bn2_(norm(c.channels, c.zero_residual)) {
-    add("conv1", conv1_);
-    add("bn1", bn1_);
-    add("conv2", conv2_);
-    add("bn2", bn2_);
-    if (c.stride == 1 && c.in == c.channels) return;
-    add("downsample", downsample_);
-    project(downsample_, c.in, c.channels, c.stride);
+  explicit BasicBlock(const BlockConfig& config) : c_(config) {
+    if (c_.stride != 1 || c_.in != c_.channels) project(downsample_, c_.in, c_.channels, c_.stride);
   }
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, channels, H/stride, W/stride)
-    const auto in_scope = scope(x);
     const auto in_block = block(x);
     Value y = relu(bn1_(conv1_(x)));
     y = bn2_(conv2_(y));
@@ -62,37 +51,23 @@ class BasicBlock : public nn::Module {
   }
 
  private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  nn::Conv2d conv2_;
-  nn::BatchNorm2d bn2_;
-  nn::Sequential downsample_;
+  BlockConfig c_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, c_.channels, 3, c_.stride)};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(c_.channels)};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(c_.channels, c_.channels, 3)};
+  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(c_.channels, c_.zero_residual)};
+  nn::Child<nn::Sequential> downsample_{this, "downsample"};
 };
 
 class Bottleneck : public nn::Module {
  public:
   static constexpr std::int64_t kExpansion = 4;
 
-  explicit Bottleneck(const BlockConfig& c)
-      : conv1_(conv(c.in, c.channels, 1)),
-        bn1_(norm(c.channels)),
-        conv2_(conv(c.channels, c.channels, 3, c.stride)),
-        bn2_(norm(c.channels)),
-        conv3_(conv(c.channels, kExpansion * c.channels, 1)),
-        bn3_(norm(kExpansion * c.channels, c.zero_residual)) {
-    add("conv1", conv1_);
-    add("bn1", bn1_);
-    add("conv2", conv2_);
-    add("bn2", bn2_);
-    add("conv3", conv3_);
-    add("bn3", bn3_);
-    if (c.stride == 1 && c.in == kExpansion * c.channels) return;
-    add("downsample", downsample_);
-    project(downsample_, c.in, kExpansion * c.channels, c.stride);
+  explicit Bottleneck(const BlockConfig& config) : c_(config) {
+    if (c_.stride != 1 || c_.in != out_) project(downsample_, c_.in, out_, c_.stride);
   }
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, 4 channels, H/stride, W/stride)
-    const auto in_scope = scope(x);
     const auto in_block = block(x);
     Value y = relu(bn1_(conv1_(x)));
     y = relu(bn2_(conv2_(y)));
@@ -101,22 +76,22 @@ class Bottleneck : public nn::Module {
   }
 
  private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  nn::Conv2d conv2_;
-  nn::BatchNorm2d bn2_;
-  nn::Conv2d conv3_;
-  nn::BatchNorm2d bn3_;
-  nn::Sequential downsample_;
+  BlockConfig c_;
+  std::int64_t out_ = kExpansion * c_.channels;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, c_.channels, 1)};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(c_.channels)};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(c_.channels, c_.channels, 3, c_.stride)};
+  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(c_.channels)};
+  nn::Child<nn::Conv2d> conv3_{this, "conv3", conv(c_.channels, out_, 1)};
+  nn::Child<nn::BatchNorm2d> bn3_{this, "bn3", norm(out_, c_.zero_residual)};
+  nn::Child<nn::Sequential> downsample_{this, "downsample"};
 };
 
 template <class Block>
-std::unique_ptr<nn::Sequential> make_stage(std::int64_t blocks, BlockConfig first) {
-  auto stage = std::make_unique<nn::Sequential>();
-  stage->append<Block>(first);
+void append_blocks(nn::Sequential& stage, std::int64_t blocks, BlockConfig first) {
+  stage.append<Block>(first);
   const BlockConfig next{Block::kExpansion * first.channels, first.channels, 1, first.zero_residual};
-  for (std::int64_t i = 1; i < blocks; ++i) stage->append<Block>(next);
-  return stage;
+  for (std::int64_t i = 1; i < blocks; ++i) stage.append<Block>(next);
 }
 
 std::int64_t expansion(Config::Block block) {
@@ -135,28 +110,33 @@ const Config& checked(const Config& c) {
 
 }  // namespace
 
-ResNet::ResNet(const Config& c)
-    : pool_(checked(c).stem == Config::Stem::ImageNet),
-      conv1_(pool_ ? conv(c.in_channels, c.width, 7, 2) : conv(c.in_channels, c.width, 3)),
-      bn1_(norm(c.width)),
-      fc_({.in = expansion(c.block) * stage_channels(c, c.blocks.size() - 1), .out = c.classes}) {
-  add("conv1", conv1_);
-  add("bn1", bn1_);
-  std::int64_t in = c.width;
-  for (std::size_t i = 0; i < c.blocks.size(); ++i) {
-    const BlockConfig first{in, stage_channels(c, i), i == 0 ? 1 : 2, c.zero_residual};
-    stages_.push_back(c.block == Config::Block::Basic ? make_stage<BasicBlock>(c.blocks[i], first)
-                                                      : make_stage<Bottleneck>(c.blocks[i], first));
-    add("layer" + std::to_string(i + 1), *stages_.back());
-    in = expansion(c.block) * first.channels;
+ResNet::ResNet(const Config& config) : c_(checked(config)) {}
+
+nn::Conv2dConfig ResNet::stem() const {
+  return c_.stem == Config::Stem::ImageNet ? conv(c_.in_channels, c_.width, 7, 2) : conv(c_.in_channels, c_.width, 3);
+}
+
+std::int64_t ResNet::features() const { return expansion(c_.block) * stage_channels(c_, c_.blocks.size() - 1); }
+
+std::vector<std::unique_ptr<ResNet::Stage>> ResNet::stages() {
+  std::vector<std::unique_ptr<Stage>> all;
+  std::int64_t in = c_.width;
+  for (std::size_t i = 0; i < c_.blocks.size(); ++i) {
+    Stage& stage = *all.emplace_back(std::make_unique<Stage>(this, "layer" + std::to_string(i + 1)));
+    const BlockConfig first{in, stage_channels(c_, i), i == 0 ? 1 : 2, c_.zero_residual};
+    if (c_.block == Config::Block::Basic) {
+      append_blocks<BasicBlock>(stage, c_.blocks[i], first);
+    } else {
+      append_blocks<Bottleneck>(stage, c_.blocks[i], first);
+    }
+    in = expansion(c_.block) * first.channels;
   }
-  add("fc", fc_);
+  return all;
 }
 
 Value ResNet::operator()(Value images) const {
-  const auto in_scope = scope(images);
   Value x = relu(bn1_(conv1_(images)));
-  if (pool_) x = nn::max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
+  if (c_.stem == Config::Stem::ImageNet) x = nn::max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
   for (const auto& stage : stages_) x = (*stage)(x);
   return fc_(flatten(global_average_pool2d(x)));  // (N, C, H, W) -> (N, C) -> (N, classes)
 }

@@ -40,11 +40,16 @@ class ResNet : public Classifier {
   Value operator()(Value images) const override;
 
  private:
-  bool pool_;
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  std::vector<std::unique_ptr<nn::Sequential>> stages_;
-  nn::Linear fc_;
+  using Stage = nn::Child<nn::Sequential>;
+  nn::Conv2dConfig stem() const;
+  std::vector<std::unique_ptr<Stage>> stages();  // "layer1", "layer2", ...
+  std::int64_t features() const;                 // channels of the last stage
+
+  ResNetConfig c_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", stem()};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", {.channels = c_.width}};
+  std::vector<std::unique_ptr<Stage>> stages_ = stages();
+  nn::Child<nn::Linear> fc_{this, "fc", {.in = features(), .out = c_.classes}};
 };
 
 }  // namespace lockstep

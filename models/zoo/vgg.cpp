@@ -1,7 +1,5 @@
 #include "models/zoo/vgg.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lockstep/core/error.h"
@@ -70,21 +68,16 @@ Vgg::Vgg(const VggConfig& c) {
   linear(kHidden, kHidden);
   classifier_.append(relu).append<nn::Dropout>(c.dropout);
   linear(kHidden, c.classes);
-  add("features", features_);
-  add("classifier", classifier_);
 }
 
-Value Vgg::operator()(Value images) const {
-  const auto in_scope = scope(images);
-  return classifier_(flatten(features_(images)));
-}
+Value Vgg::operator()(Value images) const { return classifier_(flatten(features_(images))); }
 
 std::vector<ModelEntry> vgg_entries() {
   std::vector<ModelEntry> entries;
   for (const int depth : {11, 13, 16, 19}) {
     for (const bool norms : {false, true}) {
-      entries.push_back({.name = fmt::format("vgg{}{}", depth, norms ? "_bn" : ""),
-                         .description = fmt::format("torchvision's VGG-{}{}", depth, norms ? " with batch norm" : ""),
+      entries.push_back({.name = formatted("vgg{}{}", depth, norms ? "_bn" : ""),
+                         .description = formatted("torchvision's VGG-{}{}", depth, norms ? " with batch norm" : ""),
                          .image = {3, 224, 224},
                          .classes = 1000,
                          .build = [depth, norms](std::int64_t classes, const Shape& image) {

@@ -30,7 +30,8 @@ class Vgg : public Classifier {
   Value operator()(Value images) const override;
 
  private:
-  nn::Sequential features_, classifier_;
+  nn::Child<nn::Sequential> features_{this, "features"};
+  nn::Child<nn::Sequential> classifier_{this, "classifier"};
 };
 
 std::vector<ModelEntry> vgg_entries();  // vgg11, vgg11_bn, ..., as torchvision calls them

@@ -174,9 +174,8 @@ TEST_F(ShapeErrors, OfLosses) {
 
 TEST(ShapeErrorsInModules, NameTheirPath) {
   struct Model : nn::Module {
-    nn::Sequential blocks;
+    nn::Child<nn::Sequential> blocks{this, "layer1"};
     Model() {
-      add("layer1", blocks);
       blocks.append<nn::Conv2d>(nn::Conv2dConfig{.in = 3, .out = 8})
           .append<nn::Conv2d>(nn::Conv2dConfig{.in = 16, .out = 8});
     }

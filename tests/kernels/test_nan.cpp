@@ -66,15 +66,11 @@ TEST(Nan, PassesThroughFusedLinearLayers) {
 
 class ConvNet : public nn::Module {
  public:
-  ConvNet() : conv_({.in = 3, .out = 20, .kernel = 3, .padding = 1}), fc_({.in = 20 * 36, .out = 9}) {
-    add("conv", conv_);
-    add("fc", fc_);
-  }
   Traced operator()(const Inputs& in) const { return {.prediction = relu(fc_(flatten(relu(conv_(in["image"])))))}; }
 
  private:
-  nn::Conv2d conv_;
-  nn::Linear fc_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = 20, .kernel = 3, .padding = 1}};
+  nn::Child<nn::Linear> fc_{this, "fc", {.in = 20 * 36, .out = 9}};
 };
 
 // What fusion makes of convolution, bias and ReLU, and of a linear layer and ReLU.

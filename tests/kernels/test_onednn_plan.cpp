@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/registry.h"
@@ -20,16 +21,7 @@ namespace {
 // Two convolutions with what usually lies between them; the widths make padded blocks.
 class SmallNet : public nn::Module {
  public:
-  SmallNet(std::int64_t width1, std::int64_t width2)
-      : conv1_({.in = 3, .out = width1, .kernel = 3, .padding = 1, .bias = false}),
-        bn1_({.channels = width1}),
-        conv2_({.in = width1, .out = width2, .kernel = 3, .stride = 2, .padding = 1}),
-        fc_({.in = width2, .out = 4}) {
-    add("conv1", conv1_);
-    add("bn1", bn1_);
-    add("conv2", conv2_);
-    add("fc", fc_);
-  }
+  SmallNet(std::int64_t width1, std::int64_t width2) : width1_(width1), width2_(width2) {}
   Traced operator()(const Inputs& in) const {
     const Value x = relu(conv2_(relu(bn1_(conv1_(in["image"])))));
     const Value logits = fc_(flatten(global_average_pool2d(x)));
@@ -37,29 +29,19 @@ class SmallNet : public nn::Module {
   }
 
  private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  nn::Conv2d conv2_;
-  nn::Linear fc_;
+  std::int64_t width1_, width2_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", {.in = 3, .out = width1_, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", {.channels = width1_}};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", {.in = width1_, .out = width2_, .kernel = 3, .stride = 2, .padding = 1}};
+  nn::Child<nn::Linear> fc_{this, "fc", {.in = width2_, .out = 4}};
 };
 
 class Block : public nn::Module {
  public:
-  Block(std::int64_t in, std::int64_t out, std::int64_t stride)
-      : conv1_({.in = in, .out = out, .kernel = 3, .stride = stride, .padding = 1, .bias = false}),
-        bn1_({.channels = out}),
-        conv2_({.in = out, .out = out, .kernel = 3, .padding = 1, .bias = false}),
-        bn2_({.channels = out}) {
-    add("conv1", conv1_);
-    add("bn1", bn1_);
-    add("conv2", conv2_);
-    add("bn2", bn2_);
-    if (in != out) {
-      shortcut_ = std::make_unique<nn::Conv2d>(nn::Conv2dConfig{.in = in, .out = out, .stride = stride, .bias = false});
-      shortcut_bn_ = std::make_unique<nn::BatchNorm2d>(nn::BatchNorm2dConfig{.channels = out});
-      add("shortcut", *shortcut_);
-      add("shortcut_bn", *shortcut_bn_);
-    }
+  Block(std::int64_t in, std::int64_t out, std::int64_t stride) : in_(in), out_(out), stride_(stride) {
+    if (in == out) return;
+    shortcut_.emplace(this, "shortcut", nn::Conv2dConfig{.in = in, .out = out, .stride = stride, .bias = false});
+    shortcut_bn_.emplace(this, "shortcut_bn", nn::BatchNorm2dConfig{.channels = out});
   }
   Value operator()(Value x) const {
     const Value y = bn2_(conv2_(relu(bn1_(conv1_(x)))));
@@ -67,41 +49,31 @@ class Block : public nn::Module {
   }
 
  private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  nn::Conv2d conv2_;
-  nn::BatchNorm2d bn2_;
-  std::unique_ptr<nn::Conv2d> shortcut_;
-  std::unique_ptr<nn::BatchNorm2d> shortcut_bn_;
+  std::int64_t in_, out_, stride_;
+  nn::Child<nn::Conv2d> conv1_{
+      this, "conv1", {.in = in_, .out = out_, .kernel = 3, .stride = stride_, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", {.channels = out_}};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", {.in = out_, .out = out_, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", {.channels = out_}};
+  std::optional<nn::Child<nn::Conv2d>> shortcut_;
+  std::optional<nn::Child<nn::BatchNorm2d>> shortcut_bn_;
 };
 
 // ResNet-20's shapes (He et al. 2015, section 4.2) with one block per stage.
 class ResidualNet : public nn::Module {
  public:
-  ResidualNet()
-      : conv_({.in = 3, .out = 16, .kernel = 3, .padding = 1, .bias = false}),
-        bn_({.channels = 16}),
-        stage1_(16, 16, 1),
-        stage2_(16, 32, 2),
-        stage3_(32, 64, 2),
-        fc_({.in = 64, .out = 10}) {
-    add("conv", conv_);
-    add("bn", bn_);
-    add("stage1", stage1_);
-    add("stage2", stage2_);
-    add("stage3", stage3_);
-    add("fc", fc_);
-  }
   Traced operator()(const Inputs& in) const {
     const Value x = stage3_(stage2_(stage1_(relu(bn_(conv_(in["image"]))))));
     return {.loss = cross_entropy(fc_(flatten(global_average_pool2d(x))), in["label"])};
   }
 
  private:
-  nn::Conv2d conv_;
-  nn::BatchNorm2d bn_;
-  Block stage1_, stage2_, stage3_;
-  nn::Linear fc_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = 16, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn_{this, "bn", {.channels = 16}};
+  nn::Child<Block> stage1_{this, "stage1", 16, 16, 1};
+  nn::Child<Block> stage2_{this, "stage2", 16, 32, 2};
+  nn::Child<Block> stage3_{this, "stage3", 32, 64, 2};
+  nn::Child<nn::Linear> fc_{this, "fc", {.in = 64, .out = 10}};
 };
 
 std::map<std::string, Type> batch_of(const Shape& images, DType dtype) {

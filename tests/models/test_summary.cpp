@@ -18,21 +18,13 @@ using nn::Summary;
 
 class Small : public nn::Module {
  public:
-  Small() {
-    add("conv", conv_);
-    add("norm", norm_);
-    add("fc", fc_);
-  }
-  Value operator()(Value x) const {
-    const auto in_scope = scope(x);
-    return fc_(flatten(relu(norm_(conv_(x)))));
-  }
+  Value operator()(Value x) const { return fc_(flatten(relu(norm_(conv_(x))))); }
   nn::Linear& fc() { return fc_; }
 
  private:
-  nn::Conv2d conv_{{.in = 3, .out = 4, .kernel = 3, .bias = false}};
-  nn::BatchNorm2d norm_{{.channels = 4}};
-  nn::Linear fc_{{.in = 4 * 6 * 6, .out = 5}};
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = 4, .kernel = 3, .bias = false}};
+  nn::Child<nn::BatchNorm2d> norm_{this, "norm", {.channels = 4}};
+  nn::Child<nn::Linear> fc_{this, "fc", {.in = 4 * 6 * 6, .out = 5}};
 };
 
 TEST(Summary, HasARowPerModuleInOrderOfExecution) {

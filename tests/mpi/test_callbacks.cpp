@@ -51,7 +51,7 @@ struct Result {
 // `add` adds callbacks to the session before it is built.
 template <class Add>
 Result run(const train::Options& options, const Add& add) {
-  train::Session session(world(), options, "test_callbacks", nlohmann::json::object(), datasets::catalogue());
+  train::Session session(world(), options, "test_callbacks", "{}", datasets::catalogue());
   add(session);
   const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   train::Trainer& trainer = session.build(*network, classify(*network));
@@ -220,8 +220,7 @@ TEST(Callbacks, AreCalledInTheDocumentedOrder) {
 
 TEST(Callbacks, OfAProgramAreRefusedAfterBuild) {
   const SharedDirectory shared;
-  train::Session session(world(), options_for(shared.path() / "run", 1), "test_callbacks", nlohmann::json::object(),
-                         datasets::catalogue());
+  train::Session session(world(), options_for(shared.path() / "run", 1), "test_callbacks", "{}", datasets::catalogue());
   const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   session.build(*network, classify(*network));
   EXPECT_NE(error_of([&] { session.add(std::make_unique<Callback>()); }).find("add() after build()"),

@@ -78,7 +78,7 @@ Start run(const fs::path& output, std::int64_t steps, const std::string& resume)
   options.quiet = true;
   options.stall_timeout = 0;
   options.verify_every = options.compare_every = 0;
-  train::Session session(world(), options, "test_resume", nlohmann::json::object(), datasets::catalogue());
+  train::Session session(world(), options, "test_resume", "{}", datasets::catalogue());
   const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   bytes_hashed = bytes_read = 0;
   train::Trainer& trainer = session.build(*network, classify(*network));

@@ -137,20 +137,14 @@ TEST(SyncBatchNorm, OnOneRankIsBatchNormBitForBit) {
 
 class NormNet : public Classifier {
  public:
-  explicit NormNet(bool sync)
-      : conv_({.in = 3, .out = 6, .kernel = 3, .padding = 1, .bias = false}),
-        norm_({.channels = 6, .sync = sync}),
-        out_({.in = 6, .out = 5}) {
-    add("conv", conv_);
-    add("norm", norm_);
-    add("out", out_);
-  }
+  explicit NormNet(bool sync) : sync_(sync) {}
   Value operator()(Value x) const override { return out_(flatten(global_average_pool2d(relu(norm_(conv_(x)))))); }
 
  private:
-  nn::Conv2d conv_;
-  nn::BatchNorm2d norm_;
-  nn::Linear out_;
+  bool sync_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = 6, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> norm_{this, "norm", {.channels = 6, .sync = sync_}};
+  nn::Child<nn::Linear> out_{this, "out", {.in = 6, .out = 5}};
 };
 
 TEST(SyncBatchNorm, IsAnOptionOfAModuleToo) {

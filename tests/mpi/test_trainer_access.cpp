@@ -24,26 +24,18 @@ constexpr std::int64_t kSamples = 12;
 
 class Network : public nn::Module {
  public:
-  explicit Network(std::int64_t outputs = 2)
-      : conv_({.in = 1, .out = 2, .kernel = 1}),
-        norm_({.channels = 2}),
-        hidden_({.in = 2, .out = 3}),
-        head_({.in = 3, .out = outputs}) {
-    add("conv", conv_);
-    add("norm", norm_);
-    add("hidden", hidden_);
-    add("head", head_);
-  }
+  explicit Network(std::int64_t outputs = 2) : outputs_(outputs) {}
   Value operator()(Value x) const {
-    const auto in_scope = scope(x);
     const Value pooled = flatten(global_average_pool2d(norm_(conv_(x))));
     return head_(observe("activation", lockstep::tanh(hidden_(pooled))));
   }
 
  private:
-  nn::Conv2d conv_;
-  nn::BatchNorm2d norm_;
-  nn::Linear hidden_, head_;
+  std::int64_t outputs_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 1, .out = 2, .kernel = 1}};
+  nn::Child<nn::BatchNorm2d> norm_{this, "norm", {.channels = 2}};
+  nn::Child<nn::Linear> hidden_{this, "hidden", {.in = 2, .out = 3}};
+  nn::Child<nn::Linear> head_{this, "head", {.in = 3, .out = outputs_}};
 };
 
 ModelFunction regression(const Network& network) {

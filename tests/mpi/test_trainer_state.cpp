@@ -299,14 +299,11 @@ class FailingOp : public Op {
 
 class FailingNet : public Classifier {
  public:
-  FailingNet() {
-    add("in", in_);
-    add("out", out_);
-  }
   Value operator()(Value x) const override { return out_(apply_op(std::make_shared<FailingOp>(), {in_(flatten(x))})); }
 
  private:
-  nn::Linear in_{{.in = 36, .out = 2000}}, out_{{.in = 2000, .out = 5}};
+  nn::Child<nn::Linear> in_{this, "in", {.in = 36, .out = 2000}};
+  nn::Child<nn::Linear> out_{this, "out", {.in = 2000, .out = 5}};
 };
 
 TEST(Input, AnErrorWithMessagesUnderWayNeedsNoOtherRankToEnd) {

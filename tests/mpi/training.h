@@ -48,17 +48,14 @@ inline std::unique_ptr<data::TensorDataset> make_images(std::int64_t count, std:
 
 class DropoutNet : public Classifier {
  public:
-  explicit DropoutNet(double probability) : in_({.in = 36, .out = 24}), drop_(probability), out_({.in = 24, .out = 5}) {
-    add("in", in_);
-    add("drop", drop_);
-    add("out", out_);
-  }
+  explicit DropoutNet(double probability) : probability_(probability) {}
   Value operator()(Value x) const override { return out_(drop_(relu(in_(flatten(x))))); }
 
  private:
-  nn::Linear in_;
-  nn::Dropout drop_;
-  nn::Linear out_;
+  double probability_;
+  nn::Child<nn::Linear> in_{this, "in", {.in = 36, .out = 24}};
+  nn::Child<nn::Dropout> drop_{this, "drop", probability_};
+  nn::Child<nn::Linear> out_{this, "out", {.in = 24, .out = 5}};
 };
 
 inline std::unique_ptr<Classifier> make_mlp() {

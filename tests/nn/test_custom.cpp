@@ -53,12 +53,9 @@ Value softplus(Value x, double beta) {
 }
 
 struct Network : nn::Module {
-  nn::Linear first{{.in = 3, .out = 8}}, second{{.in = 8, .out = 1}};
-  Parameter& scale;
-  Network() : scale(add("scale", Parameter{.shape = {}, .initialize = nn::constant(1)})) {
-    add("first", first);
-    add("second", second);
-  }
+  nn::Child<nn::Linear> first{this, "first", {.in = 3, .out = 8}};
+  nn::Child<nn::Linear> second{this, "second", {.in = 8, .out = 1}};
+  Parameter& scale = add("scale", {.shape = {}, .initialize = nn::constant(1)});
   Value operator()(Value x) const {
     const Value y = second(softplus(first(x), 2));
     return y * apply_op(std::make_shared<ExpandOp>(y.shape(), 1), {x.graph().parameter(scale)});
@@ -256,13 +253,9 @@ void run_variance(const KernelRequest& request, const Arguments& a) {
 
 // Between the norm and its ReLU an op reads the sums: they have to be there by then, so the two stay apart.
 struct TappedNorm : nn::Module {
-  nn::Conv2d conv{{.in = 2, .out = 3, .kernel = 3}};
-  Parameter &gamma, &beta;
-  TappedNorm()
-      : gamma(add("gamma", Parameter{.shape = {3}, .initialize = nn::constant(1)})),
-        beta(add("beta", Parameter{.shape = {3}, .initialize = nn::constant(0.5)})) {
-    add("conv", conv);
-  }
+  nn::Child<nn::Conv2d> conv{this, "conv", {.in = 2, .out = 3, .kernel = 3}};
+  Parameter& gamma = add("gamma", {.shape = {3}, .initialize = nn::constant(1)});
+  Parameter& beta = add("beta", {.shape = {3}, .initialize = nn::constant(0.5)});
   Traced operator()(const Inputs& in) const {
     Graph& graph = in.graph();
     const Value x = observe("x", conv(in["x"]));

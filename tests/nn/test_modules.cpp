@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
@@ -15,13 +19,10 @@ namespace lockstep::nn {
 namespace {
 
 struct Block : Module {
-  Conv2d conv1{{.in = 4, .out = 6, .kernel = 3, .stride = 2, .padding = 1, .bias = false}};
-  BatchNorm2d bn1{{.channels = 6}};
-  Sequential downsample;
+  Child<Conv2d> conv1{this, "conv1", {.in = 4, .out = 6, .kernel = 3, .stride = 2, .padding = 1, .bias = false}};
+  Child<BatchNorm2d> bn1{this, "bn1", {.channels = 6}};
+  Child<Sequential> downsample{this, "downsample"};
   Block() {
-    add("conv1", conv1);
-    add("bn1", bn1);
-    add("downsample", downsample);
     downsample.append<Conv2d>(Conv2dConfig{.in = 4, .out = 6, .stride = 2, .bias = false})
         .append<BatchNorm2d>(BatchNorm2dConfig{.channels = 6});
   }
@@ -29,16 +30,13 @@ struct Block : Module {
 };
 
 struct Model : Module {
-  Conv2d stem{{.in = 3, .out = 4, .kernel = 3, .groups = 1}};
-  Sequential layer1;
-  Linear fc{{.in = 6, .out = 10}};
+  Child<Conv2d> stem{this, "stem", {.in = 3, .out = 4, .kernel = 3, .groups = 1}};
+  Child<Sequential> layer1{this, "layer1"};
+  Child<Linear> fc{this, "fc", {.in = 6, .out = 10}};
   Model() {
-    add("stem", stem);
-    add("layer1", layer1);
     layer1.append<Block>()
         .append([](Value x) { return relu(x); })
         .append<Conv2d>(Conv2dConfig{.in = 6, .out = 6, .kernel = 1, .groups = 3});
-    add("fc", fc);
   }
 };
 
@@ -87,29 +85,86 @@ TEST(Modules, KnowTheRolesOfTheirParameters) {
 }
 
 TEST(Modules, RefuseNamesTwiceAndNamesWithDots) {
-  struct Twice : Module {
-    Linear a{{.in = 1, .out = 1}}, b{{.in = 1, .out = 1}};
+  struct Same : Module {
+    Child<Linear> a{this, "fc", {.in = 1, .out = 1}}, b{this, "fc", {.in = 1, .out = 1}};
   };
-  struct Same : Twice {
-    Same() { add("fc", a), add("fc", b); }
+  struct ParameterAndChild : Module {
+    Child<Linear> a{this, "fc", {.in = 1, .out = 1}};
+    Parameter& b = add("fc", {.shape = {1}});
   };
-  struct ParameterAndChild : Twice {
-    ParameterAndChild() { add("fc", a), add("fc", Parameter{.shape = {1}}); }
+  struct ChildAndParameter : Module {
+    Parameter& a = add("fc", {.shape = {1}});
+    Child<Linear> b{this, "fc", {.in = 1, .out = 1}};
   };
-  struct Dotted : Twice {
-    Dotted() { add("layer.fc", a); }
+  struct Dotted : Module {
+    Child<Linear> a{this, "layer.fc", {.in = 1, .out = 1}};
   };
-  struct Empty : Twice {
-    Empty() { add("", a); }
-  };
-  struct TwoParents : Twice {
-    TwoParents() { add("one", a), add("two", a); }
+  struct Empty : Module {
+    Child<Linear> a{this, "", {.in = 1, .out = 1}};
   };
   EXPECT_THROW(Same(), Error);
   EXPECT_THROW(ParameterAndChild(), Error);
   EXPECT_THROW(Dotted(), Error);
   EXPECT_THROW(Empty(), Error);
-  EXPECT_THROW(TwoParents(), Error);
+  EXPECT_THROW(ChildAndParameter(), Error);
+}
+
+// A child has one parent, from its construction to its end.
+static_assert(!std::is_copy_constructible_v<Child<Linear>> && !std::is_move_constructible_v<Child<Linear>>);
+static_assert(!std::is_copy_assignable_v<Child<Linear>> && !std::is_move_assignable_v<Child<Linear>>);
+
+TEST(Children, AreInTheOrderOfTheirDeclaration) {
+  struct Ordered : Module {
+    Child<Linear> z{this, "z", {.in = 1, .out = 1, .bias = false}};
+    Child<Sequential> empty{this, "empty"};
+    Child<Linear> a{this, "a", {.in = 1, .out = 1, .bias = false}};
+  } const model;
+  const auto named = model.named_parameters();
+  ASSERT_EQ(named.size(), 2u);
+  EXPECT_EQ(named[0].name, "z.weight");
+  EXPECT_EQ(named[1].name, "a.weight");
+  EXPECT_EQ(model.z.path(), "z");
+}
+
+TEST(Children, LeaveTheirParentWhenTheyEndFirst) {
+  struct Optional : Module {
+    std::optional<Child<Linear>> head;
+  } model;
+  model.head.emplace(&model, "head", LinearConfig{.in = 1, .out = 1});
+  EXPECT_EQ(model.named_parameters().size(), 2u);
+  model.head.reset();
+  EXPECT_TRUE(model.named_parameters().empty());
+  model.head.emplace(&model, "head", LinearConfig{.in = 1, .out = 2, .bias = false});
+  EXPECT_EQ(model.named_parameters().size(), 1u);
+}
+
+TEST(Children, MayOutliveTheirParent) {
+  auto parent = std::make_unique<Module>();
+  const Child<Linear> child(parent.get(), "child", {.in = 1, .out = 1});
+  EXPECT_EQ(child.path(), "child");
+  parent.reset();
+  EXPECT_EQ(child.named_parameters().size(), 2u);
+}
+
+TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
+  struct Twice : Module {
+    Value operator()(const std::vector<Value>& x) { return x[0] + x[1]; }
+  };
+  struct Root : Module {
+    Child<Linear> fc{this, "fc", {.in = 3, .out = 3}};
+    Child<Sequential> layer{this, "layer"};
+    Child<Twice> twice{this, "twice"};
+    Root() {
+      layer.append([](Value x) { return relu(x); }).append<Linear>(LinearConfig{.in = 3, .out = 3});
+    }
+  } root;
+  Graph graph(Mode::Train, DType::F32);
+  const auto place_of = [&](Value value) { return graph.node(value).place; };
+  const Value x = graph.input("x", {{2, 3}, DType::F32});
+  EXPECT_EQ(place_of(root.fc(x)), "fc");
+  EXPECT_EQ(place_of(root.layer(x)), "layer.1");
+  EXPECT_EQ(place_of(root.twice(std::vector<Value>{x, x})), "twice");
+  EXPECT_EQ(place_of(relu(x)), "");
 }
 
 TEST(Modules, FreezeAllBelow) {
@@ -125,11 +180,8 @@ TEST(Modules, FreezeAllBelow) {
 
 TEST(Modules, ShareTiedParameters) {
   struct Tied : Module {
-    Linear encoder{{.in = 3, .out = 3, .bias = false}};
-    Tied() {
-      add("encoder", encoder);
-      tie("decoder_weight", encoder.weight());
-    }
+    Child<Linear> encoder{this, "encoder", {.in = 3, .out = 3, .bias = false}};
+    Tied() { tie("decoder_weight", encoder.weight()); }
   } const model;
   const auto named = model.named_parameters();
   ASSERT_EQ(named.size(), 2u);

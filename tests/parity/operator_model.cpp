@@ -34,12 +34,12 @@ OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const chec
     operands_[t.name] = &add(t.name, Parameter{.shape = t.tensor.shape(), .initialize = nn::constant(0)});
   }
   if (request_.at("op") != "batch_norm2d") return;
-  auto norm =
-      std::make_unique<nn::BatchNorm2d>(nn::BatchNorm2dConfig{.channels = operands_.at("x")->shape[1],
-                                                              .epsilon = request_.value("epsilon", 1e-5),
-                                                              .momentum = request_.value("norm_momentum", 0.1)});
+  auto norm = std::make_unique<nn::Child<nn::BatchNorm2d>>(
+      this, "bn",
+      nn::BatchNorm2dConfig{.channels = operands_.at("x")->shape[1],
+                            .epsilon = request_.value("epsilon", 1e-5),
+                            .momentum = request_.value("norm_momentum", 0.1)});
   norm->freeze_statistics(request_.value("frozen", false));
-  add("bn", *norm);
   norm_ = std::move(norm);
 }
 

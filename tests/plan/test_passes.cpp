@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -26,60 +27,31 @@ struct Channels {
 // A residual block whose shortcut is x, or a normalised projection; the latter with dropout inside.
 class Residual : public nn::Module {
  public:
-  Residual(std::int64_t in, std::int64_t out)
-      : conv1_({.in = in, .out = out, .kernel = 3, .padding = 1, .bias = false}),
-        bn1_({.channels = out}),
-        drop_(in == out ? 0 : 0.25),
-        conv2_({.in = out, .out = out, .kernel = 3, .padding = 1, .bias = false}),
-        bn2_({.channels = out}),
-        project_({.in = in, .out = out, .kernel = 1}),
-        bn3_({.channels = out}),
-        projects_(in != out) {
-    add("conv1", conv1_);
-    add("bn1", bn1_);
-    add("drop", drop_);
-    add("conv2", conv2_);
-    add("bn2", bn2_);
-    if (projects_) {
-      add("project", project_);
-      add("bn3", bn3_);
-    }
+  Residual(std::int64_t in, std::int64_t out) : in_(in), out_(out) {
+    if (in == out) return;
+    project_.emplace(this, "project", nn::Conv2dConfig{.in = in, .out = out, .kernel = 1});
+    bn3_.emplace(this, "bn3", nn::BatchNorm2dConfig{.channels = out});
   }
   Value operator()(Value x) const {
-    const auto in_scope = scope(x);
     const auto in_block = block(x);
     const Value y = bn2_(conv2_(drop_(relu(bn1_(conv1_(x))))));
-    return relu((projects_ ? bn3_(project_(x)) : x) + y);  // the sum's operands either way round
+    return relu((project_ ? (*bn3_)((*project_)(x)) : x) + y);  // the sum's operands either way round
   }
 
  private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d bn1_;
-  nn::Dropout drop_;
-  nn::Conv2d conv2_;
-  nn::BatchNorm2d bn2_;
-  nn::Conv2d project_;
-  nn::BatchNorm2d bn3_;
-  bool projects_;
+  std::int64_t in_, out_;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", {.in = in_, .out = out_, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", {.channels = out_}};
+  nn::Child<nn::Dropout> drop_{this, "drop", in_ == out_ ? 0 : 0.25};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", {.in = out_, .out = out_, .kernel = 3, .padding = 1, .bias = false}};
+  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", {.channels = out_}};
+  std::optional<nn::Child<nn::Conv2d>> project_;
+  std::optional<nn::Child<nn::BatchNorm2d>> bn3_;
 };
 
 class Network : public nn::Module {
  public:
-  explicit Network(Channels c)
-      : conv_({.in = 3, .out = c.narrow, .kernel = 3, .padding = 1}),
-        first_(c.narrow, c.narrow),
-        second_(c.narrow, c.wide),
-        frozen_({.channels = c.wide}),
-        hidden_({.in = c.wide, .out = 9}),
-        out_({.in = 9, .out = 4}) {
-    add("conv", conv_);
-    add("first", first_);
-    add("second", second_);
-    add("frozen", frozen_);
-    add("hidden", hidden_);
-    add("out", out_);
-    frozen_.freeze_statistics(true);
-  }
+  explicit Network(Channels channels) : c_(channels) { frozen_.freeze_statistics(true); }
   Traced operator()(const Inputs& in) const {
     Value x = second_(first_(relu(conv_(in["image"]))));
     x = relu(frozen_(x));
@@ -90,10 +62,13 @@ class Network : public nn::Module {
   }
 
  private:
-  nn::Conv2d conv_;
-  Residual first_, second_;
-  nn::BatchNorm2d frozen_;
-  nn::Linear hidden_, out_;
+  Channels c_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = c_.narrow, .kernel = 3, .padding = 1}};
+  nn::Child<Residual> first_{this, "first", c_.narrow, c_.narrow};
+  nn::Child<Residual> second_{this, "second", c_.narrow, c_.wide};
+  nn::Child<nn::BatchNorm2d> frozen_{this, "frozen", {.channels = c_.wide}};
+  nn::Child<nn::Linear> hidden_{this, "hidden", {.in = c_.wide, .out = 9}};
+  nn::Child<nn::Linear> out_{this, "out", {.in = 9, .out = 4}};
 };
 
 std::map<std::string, Type> batch_types(DType dtype) {
@@ -337,22 +312,19 @@ TEST(Passes, FoldedWeightsFollowTheParameters) {
 
 // The convolution's input is added to its result, so the sum must not be written over it.
 struct Shortcut : nn::Module {
-  nn::Conv2d stem, conv;
-  nn::BatchNorm2d bn;
+  std::optional<nn::Child<nn::Conv2d>> stem;
+  nn::Child<nn::Conv2d> conv;
+  nn::Child<nn::BatchNorm2d> bn{this, "bn", {.channels = 16}};
   Shortcut(std::int64_t kernel, bool has_stem)
-      : stem({.in = 16, .out = 16}),
-        conv({.in = 16, .out = 16, .kernel = kernel, .padding = kernel / 2}),
-        bn({.channels = 16}) {
-    if (has_stem) add("stem", stem);
-    add("conv", conv);
-    add("bn", bn);
+      : conv(this, "conv", {.in = 16, .out = 16, .kernel = kernel, .padding = kernel / 2}) {
+    if (has_stem) stem.emplace(this, "stem", nn::Conv2dConfig{.in = 16, .out = 16});
   }
 };
 
 std::vector<double> shortcut(std::int64_t kernel, bool has_stem, CompileOptions options) {
   const Shortcut net(kernel, has_stem);
   const auto function = [&](const Inputs& in) {
-    const Value x = has_stem ? net.stem(in["image"]) : in["image"];
+    const Value x = has_stem ? (*net.stem)(in["image"]) : in["image"];
     return Traced{.prediction = square(relu(net.bn(net.conv(x)) + x))};  // squared: what is kept has its own memory
   };
   CompiledModel model(net.named_parameters(), function, {.seed = 4}, std::move(options));

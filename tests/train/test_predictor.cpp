@@ -48,23 +48,13 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 // Convolution, normalisation, dropout and a head on 2 x 6 x 6 images.
 class Network : public nn::Module {
  public:
-  Network()
-      : conv_({.in = 2, .out = 3, .kernel = 3}), norm_({.channels = 3}), dropout_(0.5), head_({.in = 48, .out = 4}) {
-    add("conv", conv_);
-    add("norm", norm_);
-    add("dropout", dropout_);
-    add("head", head_);
-  }
-  Value operator()(Value x) const {
-    const auto in_scope = scope(x);
-    return head_(dropout_(flatten(observe("features", relu(norm_(conv_(x)))))));
-  }
+  Value operator()(Value x) const { return head_(dropout_(flatten(observe("features", relu(norm_(conv_(x))))))); }
 
  private:
-  nn::Conv2d conv_;
-  nn::BatchNorm2d norm_;
-  nn::Dropout dropout_;
-  nn::Linear head_;
+  nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 2, .out = 3, .kernel = 3}};
+  nn::Child<nn::BatchNorm2d> norm_{this, "norm", {.channels = 3}};
+  nn::Child<nn::Dropout> dropout_{this, "dropout", 0.5};
+  nn::Child<nn::Linear> head_{this, "head", {.in = 48, .out = 4}};
 };
 
 Predictor make(const Network& network, PredictorOptions options = {}) {
@@ -195,14 +185,11 @@ TEST(Predictor, WeightsWrittenBetweenPredictionsCount) {
 }
 
 TEST(Predictor, TakesInputsByName) {
-  nn::Linear left({.in = 3, .out = 2}), right({.in = 5, .out = 2});
   struct Pair : nn::Module {
-    Pair(nn::Linear& l, nn::Linear& r) {
-      add("left", l);
-      add("right", r);
-    }
-  } pair(left, right);
-  Predictor predict(pair, [&](const Inputs& in) { return left(in["l"]) - right(in["r"]); }, {.batch = 2});
+    nn::Child<nn::Linear> left{this, "left", {.in = 3, .out = 2}};
+    nn::Child<nn::Linear> right{this, "right", {.in = 5, .out = 2}};
+  } const pair;
+  Predictor predict(pair, [&](const Inputs& in) { return pair.left(in["l"]) - pair.right(in["r"]); }, {.batch = 2});
   const Tensor a = random_tensor({3, 3}, 1), b = random_tensor({3, 5}, 2);
   const Tensor difference = predict({{"l", a}, {"r", b}});
   const Tensor wl = predict.parameters().read("left.weight"), wr = predict.parameters().read("right.weight");
@@ -231,15 +218,11 @@ TEST(Predictor, ObservedValuesAreReadableUnderTheirModulesName) {
 
 TEST(Observe, NamesValuesByTheModuleThatTracesThem) {
   struct Inner : nn::Module {
-    Value operator()(Value x) const {
-      const auto in_scope = scope(x);
-      return observe("twice", 2.0 * x);
-    }
+    Value operator()(Value x) const { return observe("twice", 2.0 * x); }
   };
   struct Outer : nn::Module {
-    Inner inner;
-    Outer() { add("inner", inner); }
-  } outer;
+    nn::Child<Inner> inner{this, "inner"};
+  } const outer;
   Predictor predict(outer, [&](const Inputs& in) { return outer.inner(in["image"]) + 1.0; });
   const Tensor y = predict(Tensor::from<float>({1, 2}, std::vector<float>{3, 4}));
   const Tensor twice = predict.observed("inner.twice");

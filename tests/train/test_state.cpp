@@ -17,17 +17,15 @@ using checkpoint::NamedTensor;
 
 class Network : public nn::Module {
  public:
-  explicit Network(std::int64_t classes = 3, bool tied = false)
-      : body_({.in = 4, .out = 4}), head_({.in = 4, .out = classes}), norm_({.channels = 2}) {
-    add("body", body_);
-    add("head", head_);
-    add("norm", norm_);
+  explicit Network(std::int64_t classes = 3, bool tied = false) : classes_(classes) {
     if (tied) tie("again", body_.weight());
   }
 
  private:
-  nn::Linear body_, head_;
-  nn::BatchNorm2d norm_;
+  std::int64_t classes_;
+  nn::Child<nn::Linear> body_{this, "body", {.in = 4, .out = 4}};
+  nn::Child<nn::Linear> head_{this, "head", {.in = 4, .out = classes_}};
+  nn::Child<nn::BatchNorm2d> norm_{this, "norm", {.channels = 2}};
 };
 
 struct Model {

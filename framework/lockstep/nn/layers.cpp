@@ -49,7 +49,6 @@ Conv2d::Conv2d(Conv2dConfig c)
                 : nullptr) {}
 
 Value Conv2d::operator()(Value x) const {
-  const auto in_scope = scope(x);
   Graph& g = x.graph();
   return conv2d(x, g.parameter(weight_), bias_ != nullptr ? g.parameter(*bias_) : Value(), options_);
 }
@@ -61,7 +60,6 @@ Linear::Linear(LinearConfig c)
                    : nullptr) {}
 
 Value Linear::operator()(Value x) const {
-  const auto in_scope = scope(x);
   Graph& g = x.graph();
   return linear(x, g.parameter(weight_), bias_ != nullptr ? g.parameter(*bias_) : Value());
 }
@@ -77,7 +75,6 @@ BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config)
       batches_(add("num_batches_tracked", buffer({}, 0, true))) {}
 
 Value BatchNorm2d::operator()(Value x) const {
-  const auto in_scope = scope(x);
   Graph& g = x.graph();
   const Value gamma = g.parameter(weight_), beta = g.parameter(bias_);
   if (!g.training() || frozen_) {
@@ -98,10 +95,7 @@ Value BatchNorm2d::operator()(Value x) const {
   return out.y;
 }
 
-Value Dropout::operator()(Value x) const {
-  const auto in_scope = scope(x);
-  return dropout(x, probability_, path());
-}
+Value Dropout::operator()(Value x) const { return dropout(x, probability_, path()); }
 
 Value max_pool(Value x, PoolConfig config) { return max_pool2d(x, pool_options(config)); }
 Value average_pool(Value x, PoolConfig config) { return average_pool2d(x, pool_options(config)); }

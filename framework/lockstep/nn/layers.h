@@ -2,8 +2,8 @@
 // without options worth naming are the free functions of ops/.
 #pragma once
 
+#include "lockstep/nn/child.h"
 #include "lockstep/nn/init.h"
-#include "lockstep/nn/module.h"
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/pool2d.h"
 
@@ -17,7 +17,8 @@ struct Conv2dConfig {
 
 class Conv2d : public Module {  // weight (out, in / groups, kernel, kernel), bias (out)
  public:
-  explicit Conv2d(Conv2dConfig config);
+  using Config = Conv2dConfig;
+  explicit Conv2d(Config config);
   Value operator()(Value x) const;
 
  private:
@@ -34,7 +35,8 @@ struct LinearConfig {
 
 class Linear : public Module {  // weight (out, in), bias (out); x (N, in) -> (N, out)
  public:
-  explicit Linear(LinearConfig config);
+  using Config = LinearConfig;
+  explicit Linear(Config config);
   Value operator()(Value x) const;
   Parameter& weight() const { return weight_; }
 
@@ -55,7 +57,8 @@ struct BatchNorm2dConfig {
 // statistics, by the running ones.
 class BatchNorm2d : public Module {
  public:
-  explicit BatchNorm2d(BatchNorm2dConfig config);
+  using Config = BatchNorm2dConfig;
+  explicit BatchNorm2d(Config config);
   Value operator()(Value x) const;
   void freeze_statistics(bool freeze) override { frozen_ = freeze; }
 

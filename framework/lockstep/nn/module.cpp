@@ -11,9 +11,13 @@ void Module::check_name(const std::string& name) const {
   for (const auto& [n, child] : children_) check(n != name, "module", "'{}' has a child '{}' already", path(), name);
 }
 
-void Module::add(std::string name, Module& child) {
+Module::~Module() {
+  for (const auto& [name, child] : children_) child->parent_ = nullptr;
+  if (parent_ != nullptr) std::erase_if(parent_->children_, [this](const auto& entry) { return entry.second == this; });
+}
+
+void Module::add_child(std::string name, Module& child) {
   check_name(name);
-  check(child.parent_ == nullptr, "module", "'{}' belongs to '{}' already", name, child.path());
   child.parent_ = this;
   child.name_ = name;
   children_.emplace_back(std::move(name), &child);

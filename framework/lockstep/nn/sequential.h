@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/nn/module.h"
+#include "lockstep/nn/child.h"
 
 namespace lockstep::nn {
 
@@ -15,8 +15,7 @@ class Sequential : public Module {
   // Builds a module in place and appends it.
   template <class M, class... Args>
   Sequential& append(Args&&... args) {
-    auto module = std::make_unique<M>(std::forward<Args>(args)...);
-    add(std::to_string(steps_.size()), *module);
+    auto module = std::make_unique<Child<M>>(this, std::to_string(steps_.size()), std::forward<Args>(args)...);
     steps_.push_back([m = module.get()](Value x) { return (*m)(x); });
     modules_.push_back(std::move(module));
     return *this;

@@ -4,8 +4,6 @@
 // it. Any thread.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -103,15 +101,15 @@ class SharedFlags {
     if (end_of(rank) == End::Failed && !reached(rank, flag, value)) throw_failed(rank);
   }
   [[noreturn]] static void throw_failed(int rank) {
-    throw PeerError(fmt::format("[reduction] local rank {} of this node has failed", rank));
+    throw PeerError(formatted("[reduction] local rank {} of this node has failed", rank));
   }
   [[noreturn]] void throw_left(int local_rank, End end) const {
     const Flag& row = rows_[static_cast<std::size_t>(local_rank)][kEnd];
     const std::string who =
-        fmt::format("[reduction] rank {} has left after {} {}", row.rank.load(std::memory_order_relaxed), unit_,
-                    row.count.load(std::memory_order_relaxed));
+        formatted("[reduction] rank {} has left after {} {}", row.rank.load(std::memory_order_relaxed), unit_,
+                  row.count.load(std::memory_order_relaxed));
     if (end == End::LeftFailing) throw PeerError(who + ", with an error of its own");
-    throw Error(fmt::format(
+    throw Error(formatted(
         "{}, and this rank waits for it: expected the same number of calls, in the same order, on all ranks{}", who,
         unit_ == "update" ? " (a rank whose stream has ended goes on with Trainer::step(std::nullopt, rate))" : ""));
   }

@@ -2,12 +2,11 @@
 // thread reads.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string_view>
 
+#include "lockstep/core/format.h"
 #include "lockstep/core/trace.h"
 
 namespace lockstep {
@@ -40,7 +39,7 @@ class TrafficMeter {
 
   void note_in(Trace* trace) { trace_ = trace; }  // null: nowhere
   void note(Trace::Track track, std::string_view what, int bucket, int piece, Time since) {
-    if (Trace* trace = trace_) trace->add(track, fmt::format("{} bucket {} piece {}", what, bucket, piece), since);
+    if (Trace* trace = trace_) trace->add(track, formatted("{} bucket {} piece {}", what, bucket, piece), since);
   }
 
  private:

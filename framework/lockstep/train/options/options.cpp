@@ -178,20 +178,23 @@ ParseResult parse(CLI::App& app, Options& options, int argc, const char* const* 
   return result;
 }
 
-nlohmann::json to_json(const Options& options) {
+// Paths need not be UTF-8.
+static std::string text_of(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string to_json(const Options& options) {
   nlohmann::json json = nlohmann::json::object();
   visit_options(options, WriteJson{json, false});
-  return json;
+  return text_of(json);
 }
 
-std::string canonical(const Options& options, const nlohmann::json& program) {
+std::string canonical(const Options& options, std::string_view program) {
   nlohmann::json json = nlohmann::json::object();
   visit_options(options, WriteJson{json, true});
-  json.update(program);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
+  json.update(nlohmann::json::parse(program));
+  return text_of(json);
 }
-
-std::string canonical(const Options& options) { return canonical(options, nlohmann::json::object()); }
 
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,
                                      std::string_view there, std::string_view here) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <iosfwd>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,14 +126,14 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
 // Samples per update over all ranks.
 std::int64_t global_batch(const Options& options, int ranks);
 
-// Options by the names of the command line, without the dashes.
-nlohmann::json to_json(const Options& options);
+// Options by the names of the command line, without the dashes: the text of a JSON object.
+std::string to_json(const Options& options);
 
 // Text that must be the same on all ranks and that checkpoints keep: all options but those a node may set for itself
 // (data-dir, threads, loaders, quiet, profile, time-limit, time-margin) and output, on which ranks agree but which is
-// no part of a run; with the program's own ("depth") added. Keys are sorted.
-std::string canonical(const Options& options, const nlohmann::json& program);
-std::string canonical(const Options& options);
+// no part of a run; with the program's own added, which `program` holds as a JSON object ({"depth": 20}). Keys are
+// sorted.
+std::string canonical(const Options& options, std::string_view program = "{}");
 
 // Each option in which two canonical texts differ, as "--lr: 0.1 there, 0.2 here"; `there` and `here` say whose.
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,

@@ -141,7 +141,8 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     nlohmann::json own = nlohmann::json::object();
     for (const auto& write : command_line_->own) write(own);
     answer_with_stack();
-    session.emplace(*world, options, name_, own, catalogue_);
+    session.emplace(*world, options, name_, own.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                    catalogue_);
     for (auto& callback : callbacks_) session->add(std::move(callback));
     callbacks_.clear();
     body(*session);

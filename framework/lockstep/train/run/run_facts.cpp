@@ -6,7 +6,7 @@
 
 namespace lockstep::train {
 
-RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
                       data::Catalogue catalogue) {
   RunFacts facts{.comm = comm,
                  .options = std::move(options),

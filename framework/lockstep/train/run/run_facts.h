@@ -1,7 +1,6 @@
 // What a run is before its model is known: options, threads and data, which all ranks have checked together.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "lockstep/comm/communicator.h"
@@ -14,8 +13,8 @@ namespace lockstep::train {
 struct RunFacts {
   const comm::Communicator& comm;
   Options options;
-  std::string name;        // of the program
-  nlohmann::json program;  // its own options
+  std::string name;     // of the program
+  std::string program;  // its own options, the text of a JSON object
   DType dtype;
   ThreadBudget threads = {};
   data::DatasetPair data = {};
@@ -28,7 +27,7 @@ struct RunFacts {
 
 // Checks options, name and data on all ranks together, shares the cores out and opens the data set of `catalogue`.
 // Collective; throws CommandLineError or AgreedError on all ranks.
-RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, nlohmann::json program,
+RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
                       data::Catalogue catalogue);
 
 }  // namespace lockstep::train

@@ -105,7 +105,7 @@ checkpoint::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, C
 
 }  // namespace
 
-Session::Session(const comm::Communicator& comm, Options options, std::string name, const nlohmann::json& program,
+Session::Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
                  data::Catalogue catalogue)
     : comm_(comm), record_(std::make_unique<RunRecord>()), callbacks_(std::make_unique<CallbackList>()) {
   set_fault_rank(comm_.rank());

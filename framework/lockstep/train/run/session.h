@@ -17,7 +17,6 @@
 
 #include <chrono>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,9 +39,10 @@ struct RunRecord;
 
 class Session {
  public:
-  // `program` are the program's own options ("depth"), which ranks must agree on and checkpoints remember: an object.
+  // `program` are the program's own options ("depth"), which ranks must agree on and checkpoints remember: the
+  // text of a JSON object ({"depth": 20}).
   // The data set is that of `catalogue` which the options name.
-  Session(const comm::Communicator& comm, Options options, std::string name, const nlohmann::json& program,
+  Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
           data::Catalogue catalogue);
   ~Session();
 

@@ -19,7 +19,7 @@
 
 namespace lockstep::train {
 
-std::string options_by_line(const Options& options, const nlohmann::json& program) {
+std::string options_by_line(const Options& options, std::string_view program) {
   nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
   agreed["output"] = printable(options.output);  // any bytes; JSON takes UTF-8 alone
   return agreed.dump(1);

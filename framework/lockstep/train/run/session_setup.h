@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
@@ -23,7 +23,7 @@ namespace lockstep::train {
 
 // What ranks agree on, one option a line, so that ranks which differ are told which: --output too, as a rank with
 // another one would log, and look for checkpoints, in a folder of its own.
-std::string options_by_line(const Options& options, const nlohmann::json& program);
+std::string options_by_line(const Options& options, std::string_view program);
 // What decides in which order kernels sum: threads, instructions, BLAS; one a line.
 std::string arithmetic(const ThreadBudget& threads);
 // A data set's description, size and a hash of samples spread over it: two copies that differ are told apart.

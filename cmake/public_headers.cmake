@@ -1,0 +1,100 @@
+# The headers for users, by subject. cmake --install lays down exactly these and what they include; everything else of
+# framework/lockstep is internal and may change. tests/headers compiles each by itself, and refuses one that brings
+# CLI11, JSON, fmt or spdlog. The headers of models/zoo and data/datasets are all for users.
+set(LOCKSTEP_PUBLIC_HEADERS
+  lockstep/lockstep.h
+  # numbers, memory, errors
+  lockstep/core/bfloat16.h
+  lockstep/core/dtype.h
+  lockstep/core/error.h
+  lockstep/core/format.h
+  lockstep/core/log.h
+  lockstep/core/random.h
+  lockstep/core/shape.h
+  lockstep/core/tensor.h
+  # models: values, ops, modules
+  lockstep/graph/graph.h
+  lockstep/graph/loss.h
+  lockstep/graph/op.h
+  lockstep/graph/parameter.h
+  lockstep/graph/type.h
+  lockstep/graph/value.h
+  lockstep/ops/batch_norm2d.h
+  lockstep/ops/cast.h
+  lockstep/ops/conv2d.h
+  lockstep/ops/cross_entropy.h
+  lockstep/ops/dropout.h
+  lockstep/ops/elementwise.h
+  lockstep/ops/linear.h
+  lockstep/ops/pool2d.h
+  lockstep/ops/reduce.h
+  lockstep/ops/reshape.h
+  lockstep/ops/softmax.h
+  lockstep/nn/child.h
+  lockstep/nn/init.h
+  lockstep/nn/layers.h
+  lockstep/nn/module.h
+  lockstep/nn/sequential.h
+  lockstep/nn/summary.h
+  lockstep/kernels/kernel.h    # kernels of users' own ops
+  lockstep/kernels/registry.h
+  lockstep/plan/compiled_model.h
+  lockstep/plan/plan.h
+  # data
+  lockstep/data/array_datasets.h
+  lockstep/data/batch.h
+  lockstep/data/catalogue.h
+  lockstep/data/dataset.h
+  lockstep/data/file_source.h
+  lockstep/data/image_dataset.h
+  lockstep/data/loader.h
+  lockstep/data/pipeline.h
+  lockstep/data/sampler.h
+  lockstep/data/stream.h
+  lockstep/data/transforms.h
+  # training
+  lockstep/optim/groups.h
+  lockstep/optim/rules.h
+  lockstep/optim/schedule.h
+  lockstep/optim/update_rule.h
+  lockstep/train/callbacks/callback.h
+  lockstep/train/options/options.h
+  lockstep/train/run/guard_main.h
+  lockstep/train/run/program.h
+  lockstep/train/run/session.h
+  lockstep/train/step/trainer.h
+  # ranks
+  lockstep/comm/agreement.h
+  lockstep/comm/communicator.h
+  lockstep/comm/environment.h
+  lockstep/comm/launch.h
+  lockstep/comm/mpi_interop.h
+  lockstep/comm/request.h
+  lockstep/host/process_settings.h
+  lockstep/host/threads.h
+  lockstep/parallel/exchange/allreduce.h
+  lockstep/parallel/reduce/bucket_hook.h
+  # states, weights, prediction
+  lockstep/checkpoint/directory.h
+  lockstep/checkpoint/state.h
+  lockstep/checkpoint/weights.h
+  lockstep/infer/predictor.h)
+
+# Sets `result` to `headers` and all headers of the library that they include, by way of others too.
+function(lockstep_with_included headers result)
+  set(all "")
+  set(open ${headers})
+  while(open)
+    list(POP_FRONT open header)
+    if(header IN_LIST all)
+      continue()
+    endif()
+    list(APPEND all ${header})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/framework/${header} lines REGEX "^#include \"lockstep/")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+      list(APPEND open ${included})
+    endforeach()
+  endwhile()
+  set(${result} ${all} PARENT_SCOPE)
+endfunction()

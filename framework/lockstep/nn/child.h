@@ -1,0 +1,74 @@
+// A member that is a child of the module whose member it is. The line of its declaration says type, name and
+// configuration:
+//
+//   nn::Child<nn::Conv2d> conv1{this, "conv1", {.in = 3, .out = 6, .kernel = 5}};
+//
+// It registers itself with the parent, so children are registered in the order of their declaration, and when it is
+// called, the nodes that it traces carry its path. It stays where it is built (no copy, no move); one that ends before
+// its parent leaves the parent's list.
+#pragma once
+
+#include <concepts>
+#include <iterator>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "lockstep/nn/module.h"
+
+namespace lockstep::nn {
+
+// The type that braces stand for where a child is declared: the module's Config, for a module that names one.
+template <class M>
+struct ConfigOf {
+  struct None {
+    None() = delete;
+  };
+  using type = None;
+};
+template <class M>
+requires requires { typename M::Config; }
+struct ConfigOf<M> {
+  using type = typename M::Config;
+};
+
+template <class M>
+class Child final : public M {
+  static_assert(std::derived_from<M, Module>, "a child is a module");
+
+ public:
+  // Throws Error where `name` is empty, has a dot, or is the name of another parameter or child of `parent`.
+  Child(Module* parent, std::string name, typename ConfigOf<M>::type config) : M(std::move(config)) {
+    parent->add_child(std::move(name), *this);
+  }
+  template <class... Args>
+  requires std::constructible_from<M, Args...> Child(Module* parent, std::string name, Args&&... args)
+      : M(std::forward<Args>(args)...) {
+    parent->add_child(std::move(name), *this);
+  }
+
+  // The module's own call, within the scope of its path.
+  template <class... Args>
+  requires std::invocable<const M&, Args...>
+  auto operator()(Args&&... args) const {
+    const auto in_scope = scope_of(args...);
+    return M::operator()(std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  requires(std::invocable<M&, Args...> && !std::invocable<const M&, Args...>) auto operator()(Args&&... args) {
+    const auto in_scope = scope_of(args...);
+    return M::operator()(std::forward<Args>(args)...);
+  }
+
+ private:
+  template <class First, class... Rest>
+  Graph::Scope scope_of(const First& first, const Rest&...) const {
+    if constexpr (std::convertible_to<const First&, const Value&>) {
+      return this->scope(first);
+    } else {
+      return this->scope(*std::begin(first));  // a range of values
+    }
+  }
+};
+
+}  // namespace lockstep::nn
