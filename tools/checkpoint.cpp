@@ -8,9 +8,7 @@
 
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/printable.h"
-#include "lockstep/io/envelope.h"
-#include "lockstep/io/image.h"
-#include "lockstep/io/read_file.h"
+#include "lockstep/io/verified_file.h"
 #include "lockstep/train/report/json_text.h"
 #include "tools/commands.h"
 
@@ -23,31 +21,27 @@ std::string indented(const std::string& metadata) {
   return json.is_discarded() ? metadata : json.dump(2);
 }
 
-void print_tensors(const std::vector<checkpoint::NamedTensor>& tensors) {
+void print_tensors(const std::vector<checkpoint::TensorInfo>& tensors) {
   std::int64_t elements = 0;
-  for (const auto& [name, tensor] : tensors) {
-    fmt::print("{:<56} {:<4} {:<20} {:>10}\n", printable(name), name_of(tensor.dtype()), tensor.shape().str(),
-               tensor.elements());
-    elements += tensor.elements();
+  for (const auto& [name, shape, dtype] : tensors) {
+    fmt::print("{:<56} {:<4} {:<20} {:>10}\n", printable(name), name_of(dtype), shape.str(), shape.elements());
+    elements += shape.elements();
   }
   fmt::print("{} tensors, {} elements\n", tensors.size(), elements);
 }
 
 void show_file(const std::filesystem::path& path) {
   checkpoint::FileReader reader(path);
-  std::vector<std::byte> bytes = checkpoint::allocate_for(reader.size(), reader.path());
-  reader.read(bytes);
-  if (!checkpoint::begins_like_checkpoint(bytes)) {
-    print_tensors(checkpoint::load_weights(path));
+  if (!checkpoint::begins_like_checkpoint(reader.peek(0, checkpoint::kEnvelopeBytes))) {
+    print_tensors(checkpoint::source_of(checkpoint::load_weights(path)).infos);
     fmt::print("not written by Lockstep: no hash to verify\n");
     return;
   }
-  checkpoint::verify_bytes(bytes, reader.path());
-  const checkpoint::Envelope envelope = checkpoint::open_envelope(bytes, bytes.size(), reader.path());
-  const checkpoint::Image image = checkpoint::read_image(bytes, reader.path());
-  print_tensors(image.tensors);
-  if (image.metadata) fmt::print("metadata {}\n", printable_lines(indented(*image.metadata)));
-  fmt::print("{} bytes, XXH3-128 {}: verified\n", bytes.size(), envelope.hash);
+  const checkpoint::VerifiedFile file(reader, checkpoint::read_envelope(reader));
+  file.verify_tensors();
+  print_tensors(file.image().tensors());
+  if (file.image().metadata()) fmt::print("metadata {}\n", printable_lines(indented(*file.image().metadata())));
+  fmt::print("{} bytes, XXH3-128 {}: verified\n", file.bytes(), file.envelope().hash);
 }
 
 }  // namespace

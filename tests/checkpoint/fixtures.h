@@ -97,6 +97,27 @@ std::vector<std::byte> serialize(const Contents& contents) {
   return bytes;
 }
 
+// From the bytes of a file of this name, whose folder messages leave out.
+inline Checkpoint parse(std::span<const std::byte> bytes, const std::string& name) {
+  const fs::path directory = fs::temp_directory_path() / formatted("lockstep-test-{}", ::getpid());
+  fs::create_directory(directory);
+  struct Remove {
+    const fs::path& path;
+    ~Remove() { fs::remove_all(path); }
+  } const remove{directory};
+  std::ofstream out(directory / name, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  try {
+    return load(directory / name);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    const std::string folder = directory.string() + "/";
+    if (const std::size_t at = message.find(folder); at != message.npos) message.erase(at, folder.size());
+    throw Error(message);
+  }
+}
+
 // Gives a file whose bytes were changed, and that has no note, the header that fits them.
 inline void seal(std::span<std::byte> file) {
   PayloadHash hash;

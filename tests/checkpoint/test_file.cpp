@@ -19,7 +19,17 @@ TEST_F(CheckpointFile, KeepsEveryBitOfEveryDTypeAndShape) {
   const Checkpoint saved = sample_checkpoint();
   save(path_, saved);
   expect_same(load(path_), saved);
-  expect_same(parse(read_checkpoint(path_).bytes, "received"), saved);
+  StoredCheckpoint stored = open_checkpoint(path_);
+  expect_same(stored.read(), saved);
+  EXPECT_EQ(stored.path(), path_.string());
+  const TensorSource source = stored.tensors();
+  ASSERT_EQ(source.count(), saved.tensors.size());
+  for (std::size_t i = source.count(); i-- > 0;) {  // in any order
+    const auto& [name, tensor] = source.tensor(i);
+    EXPECT_EQ(source.infos[i].name, name);
+    EXPECT_EQ(source.infos[i].shape, tensor.shape());
+    EXPECT_EQ(source.infos[i].dtype, tensor.dtype());
+  }
   EXPECT_NO_THROW(verify(path_));
   EXPECT_EQ(names_in(dir_), std::vector<std::string>{"c.h5"});
 }

@@ -31,7 +31,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::input_file("checkpoint.h5", {data, size});
   fuzz::expect_answer([&] { checkpoint::verify(file); });
   fuzz::expect_answer([&] { checkpoint::load(file); });
-  const auto bytes = std::as_bytes(std::span(data, size));
-  fuzz::expect_answer([&] { checkpoint::parse(bytes, "memory"); });
+  fuzz::expect_answer([&] { checkpoint::read_note(file); });
   return 0;
 }

@@ -235,6 +235,69 @@ TEST(State, ThatDoesNotFitNamesTheTensor) {
   EXPECT_EQ(error_of([&] { rig->trainer->load(weights, 0, true); }), "no error");
 }
 
+// Rank 0 alone has the state; ranks that share weights, and ranks that do not, go on as if there had been no stop.
+TEST(State, OfRankZeroIsSentToTheRanksThatWriteIt) {
+  for (const bool share : {true, false}) {
+    for (const bool shard_optimizer : {false, true}) {
+      if (shard_optimizer && !share) continue;  // which is refused
+      Task task = small(4);
+      task.options.precision = DType::F32;
+      task.options.rule = optim::adam({});
+      task.options.parallel = {.share_weights = share, .shard_optimizer = shard_optimizer};
+      task.channels = 3;
+      task.network = make_resnet;
+      Rig first(world(), task);
+      first.train(3);
+      const auto state = first.trainer->state(world().is_root());
+      task.options.seed = 99;  // weights that load() must replace
+      Rig second(world(), task);
+      const auto place = second.loader->position();
+      second.train(1);
+      second.loader->seek(place);
+      second.trainer->load(checkpoint::source_of(state), "here", first.trainer->updates());
+      EXPECT_EQ(second.trainer->updates(), 3);
+      EXPECT_EQ(second.trainer->weights_hash(), first.trainer->weights_hash()) << share << shard_optimizer;
+      const auto again = second.trainer->state(world().is_root());
+      ASSERT_EQ(again.size(), state.size());
+      for (std::size_t i = 0; i < state.size(); ++i) {
+        EXPECT_EQ(again[i].name, state[i].name);
+        EXPECT_EQ(std::memcmp(again[i].tensor.raw(), state[i].tensor.raw(), state[i].tensor.bytes()), 0)
+            << state[i].name << " " << share << shard_optimizer;
+      }
+      const data::Batch batch = second.loader->next();
+      const double loss = first.trainer->step(batch, 0.01).loss;
+      EXPECT_EQ(second.trainer->step(batch, 0.01).loss, loss);
+    }
+  }
+}
+
+TEST(State, ThatRankZeroCannotReadIsAnErrorOfAllRanks) {
+  const auto rig = run_task(world(), small(0));
+  const auto state = rig->trainer->state(world().is_root());
+  checkpoint::TensorSource source = checkpoint::source_of(state);
+  source.tensor = [&](std::size_t i) -> const checkpoint::NamedTensor& {
+    if (i == 2) fail("test", "the disk is gone");
+    return state[i];
+  };
+  const std::string error = error_of([&] { rig->trainer->load(source, "here", 3); });
+  EXPECT_NE(error.find("the disk is gone"), std::string::npos) << error;
+  EXPECT_EQ(world().broadcast_string(error), error);
+  EXPECT_EQ(error_of([&] { rig->trainer->load(checkpoint::source_of(state), "here", 3); }), "no error");
+}
+
+TEST(State, OfRankZeroThatDoesNotFitChangesNothing) {
+  const auto rig = run_task(world(), small(0));
+  const std::uint64_t before = rig->trainer->weights_hash();
+  auto state = rig->trainer->state(world().is_root());
+  for (auto& entry : state) {
+    if (entry.tensor.dtype() == DType::F64) std::ranges::fill(entry.tensor.data<double>(), 1.0);
+    if (entry.name == "optimizer/momentum/4.bias") entry.tensor = Tensor(Shape{1}, DType::F64);
+  }
+  const std::string error = error_of([&] { rig->trainer->load(checkpoint::source_of(state), "here", 3); });
+  EXPECT_NE(error.find("momentum/4.bias (1) instead of "), std::string::npos) << error;
+  EXPECT_EQ(rig->trainer->weights_hash(), before);
+}
+
 // A state that is refused must leave the weights as they were, whichever tensor was wrong.
 TEST(State, ThatDoesNotFitChangesNothing) {
   const auto rig = run_task(world(), small(0));

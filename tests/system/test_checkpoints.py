@@ -91,7 +91,7 @@ class Trouble(CheckpointTest):
     def test_the_end_without_its_checkpoint_is_an_error(self):
         result = self.run_command(self.command("run", "--checkpoint-every-steps", 8), environment=self.faults("checkpoint.write:throw:at=16"))
         self.assertEqual(result.status, 1, result)
-        self.assertEqual(result.output.count("[checkpoint] of the last step, 16, is not written: [fault point] checkpoint.write at 16"), 1, result)
+        self.assertEqual(result.output.count("[checkpoint] the final checkpoint (step 16) could not be written: [fault point] checkpoint.write at 16"), 1, result)
         self.assertEqual(self.steps("run"), [8])
         self.expect_no_process()
 
@@ -184,7 +184,7 @@ class Trouble(CheckpointTest):
         self.assertEqual(result.output.count("training goes on, and it is tried again"), 1, result)
         self.assertEqual(result.output.count("checkpoint in a row that could not be written"), 10, result)
         self.assertIn("; the 11th checkpoint in a row that could not be written", result.output)
-        self.assertIn("[checkpoint] of the last step, 16, is not written: ", result.output)
+        self.assertIn("[checkpoint] the final checkpoint (step 16) could not be written: ", result.output)
 
     def test_a_limit_on_the_size_of_files_is_named_and_leaves_older_checkpoints(self):
         go = self.scratch / "go"
@@ -201,7 +201,7 @@ class Trouble(CheckpointTest):
         self.assertEqual(result.status, 1, result)
         self.assertEqual(result.output.count("checkpoint of step 8 is not written: "), 1, result)
         self.assertIn("File too large", result.output)
-        self.assertEqual(result.output.count("[checkpoint] of the last step, 16, is not written: "), 1, result)
+        self.assertEqual(result.output.count("[checkpoint] the final checkpoint (step 16) could not be written: "), 1, result)
         self.assertEqual(self.steps("run"), [4])
         self.assertEqual(saved.read_bytes(), before)
         self.assertEqual([p.name for p in saved.parent.iterdir()], [saved.name])

@@ -142,11 +142,17 @@ class DamagedCheckpoint(support.SystemTest):
 
     def test_on_its_way_to_a_rank(self):
         environment = support.clean_environment(LOCKSTEP_FAULT="resume.receive:corrupt:rank=1")
+        resume = [*self.command, "--resume", str(self.newest)]
         for size in (2, 3):
-            result = self.run_command(ranks(size, [*self.command, "--resume", str(self.newest)]), environment=environment)
+            result = self.run_command(ranks(size, [*resume, "--no-share-weights"]), environment=environment)
             self.assertEqual(result.status, 1, result)
-            self.assertRegex(result.stderr, rf"rank 1 on host \S+: .*{re.escape(str(self.newest))}, as this rank received it: damaged: XXH3-128", result)
+            self.assertRegex(result.stderr, rf"rank 1 on host \S+: .*{re.escape(str(self.newest))}, as this rank received it: damaged: XXH3-64 of the values of "
+                                            r'"\S+" is \w+, expects \w+', result)
             self.expect_no_process()
+        # Of a node that shares its memory one rank alone receives tensors.
+        result = self.run_command(ranks(2, [*resume, "--max-steps", "12"]), environment=environment)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(self.state(self.newest)["tensors"], self.tensors)
 
     def test_a_copy_under_a_later_name_is_told(self):
         copy = self.newest.with_name("step-0000000020.h5")

@@ -6,8 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
-#include <bit>
 #include <utility>
 
 #include "lockstep/checkpoint/directory.h"
@@ -30,14 +28,6 @@ void become_background() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
-// "1st", "2nd", "3rd", "4th", "11th"
-std::string ordinal(std::int64_t n) {
-  constexpr std::array<const char*, 4> kEnds{"th", "st", "nd", "rd"};
-  const auto last = static_cast<std::size_t>(n % 10);
-  const bool regular = n / 10 % 10 == 1 || last >= kEnds.size();
-  return fmt::format("{}{}", n, regular ? "th" : kEnds[last]);
 }
 
 }  // namespace
@@ -65,9 +55,8 @@ void BackgroundWriter::write(Draft draft) {
     const std::scoped_lock lock(mutex_);
     check(state_ == State::Idle, "checkpoint", "a draft for step {} while another is written, expected claim() before",
           draft.step);
-    draft_ = std::move(draft);
-    tries_ = 0;
-    asked_ = Clock::now();
+    request_ = {std::move(draft), Clock::now()};
+    failures_.begin();
     state_ = State::Due;
   }
   changed_.notify_all();
@@ -82,7 +71,8 @@ void BackgroundWriter::finish() {
   changed_.notify_all();
   changed_.wait(lock, [&] { return !at_work(); });
   last_try_ = false;
-  check(state_ != State::Failed, "checkpoint", "of the last step, {}, is not written: {}", draft_.step, failure_);
+  check(state_ != State::Failed, "checkpoint", "the final checkpoint (step {}) could not be written: {}",
+        request_.draft.step, failure_);
 }
 
 double BackgroundWriter::seconds() {
@@ -104,13 +94,14 @@ void BackgroundWriter::run() {
     if (state_ == State::Due) {
       state_ = State::Writing;
       lock.unlock();
-      std::string failure = attempt(draft_);
+      std::string failure = attempt();
       lock.lock();
       failure_ = std::move(failure);
       state_ = failure_.empty() ? State::Idle : State::Failed;
       retry_at_ = Clock::now() + options_.retry;
-      if (state_ == State::Idle) seconds_ = std::chrono::duration<double>(Clock::now() - asked_).count();
-      state_ == State::Failed ? report_failure() : report_success();
+      if (state_ == State::Idle) seconds_ = std::chrono::duration<double>(Clock::now() - request_.asked).count();
+      const std::int64_t step = request_.draft.step;
+      state_ == State::Failed ? failures_.failed(step, failure_, options_.retry, last_try_) : failures_.succeeded(step);
       changed_.notify_all();
     } else if (stop_) {
       return;
@@ -118,31 +109,9 @@ void BackgroundWriter::run() {
   }
 }
 
-// In full the first time. A draft that is tried again is mentioned ever more rarely.
-void BackgroundWriter::report_failure() {
-  if (++tries_ == 1) ++failed_;
-  if (last_try_) return;  // finish() tells
-  if (tries_ > 1) {
-    if (std::has_single_bit(static_cast<std::uint64_t>(tries_)))
-      log()->warn("checkpoint of step {} is not written after {} tries: {}", draft_.step, tries_, failure_);
-  } else if (failed_ == 1) {
-    log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
-                draft_.step, failure_, std::chrono::duration<double>(options_.retry).count());
-  } else {
-    log()->warn("checkpoint of step {} is not written: {}; the {} checkpoint in a row that could not be written",
-                draft_.step, failure_, ordinal(failed_));
-  }
-}
-
-void BackgroundWriter::report_success() {
-  const std::int64_t failed = std::exchange(failed_, 0) - (tries_ > 0 ? 1 : 0);
-  if (failed > 0)
-    log()->warn("checkpoint of step {} is written; before it, {}could not be written", draft_.step,
-                failed > 1 ? fmt::format("{} in a row ", failed) : "one ");
-}
-
 // What went wrong; empty: nothing.
-std::string BackgroundWriter::attempt(const Draft& draft) const {
+std::string BackgroundWriter::attempt() const {
+  const Draft& draft = request_.draft;
   try {
     const std::string name = name_for(draft.step);
     const SealedFile file = seal(draft, name);
@@ -150,7 +119,7 @@ std::string BackgroundWriter::attempt(const Draft& draft) const {
     AtomicFile out(folder, name, {.bytes = file.bytes(), .step = draft.step});
     file.write(out);
     out.commit();
-    const double seconds = std::chrono::duration<double>(Clock::now() - asked_).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - request_.asked).count();
     if (options_.report) options_.report({.path = folder.path() / name, .seconds = seconds});
     prune_older(folder, draft.step);
   } catch (const std::exception& error) {

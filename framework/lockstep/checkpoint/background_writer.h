@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "lockstep/checkpoint/failure_log.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/retention.h"
 #include "lockstep/io/folder.h"
@@ -47,10 +48,13 @@ class BackgroundWriter {
  private:
   enum class State : std::uint8_t { Idle, Due, Writing, Failed };
 
+  struct Request {
+    Draft draft = {};
+    std::chrono::steady_clock::time_point asked = {};
+  };
+
   void run();
-  std::string attempt(const Draft& draft) const;
-  void report_failure();
-  void report_success();
+  std::string attempt() const;
   Folder open_folder(const std::string& name) const;
   void prune_older(const Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
@@ -60,11 +64,10 @@ class BackgroundWriter {
   std::condition_variable changed_;
   State state_ = State::Idle;
   bool stop_ = false, last_try_ = false;
-  Draft draft_;
-  std::chrono::steady_clock::time_point asked_, retry_at_;
-  std::string failure_;
-  std::int64_t failed_ = 0;  // drafts in a row that could not be written, counted from the first try of each
-  std::int64_t tries_ = 0;   // of this draft
+  Request request_;
+  std::chrono::steady_clock::time_point retry_at_;
+  std::string failure_;  // of the last try; empty: none
+  FailureLog failures_;
   double seconds_ = 0;
   std::thread thread_;
 };

@@ -105,7 +105,7 @@ std::optional<Found> newest_whole(const Folder& directory, const Search& search)
     };
     try {
       FileReader reader(directory, name_for(entry->step));
-      if (auto file = read_checkpoint(reader, wanted)) return Found{*entry, std::move(*file)};
+      if (auto file = open_checkpoint(reader, wanted)) return Found{*entry, std::move(*file)};
       if (search.foreign) search.foreign(*entry, run);
     } catch (const Error& error) {
       if (search.damaged) search.damaged(*entry, error.what());

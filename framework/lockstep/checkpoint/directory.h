@@ -39,7 +39,7 @@ struct Search {
 };
 
 struct Found : Entry {
-  LoadedFile file;  // read and verified; no second look is needed
+  StoredCheckpoint file;  // verified; no second look is needed
 };
 
 // The checkpoint of the highest step that loads: file hash and every tensor's checksum hold. Empty without any; tell a

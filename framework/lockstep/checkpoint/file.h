@@ -1,24 +1,21 @@
 // A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
-// checked before HDF5 sees a byte. No MPI: rank 0 may read_checkpoint() and broadcast the bytes, and the other ranks
-// parse() them. Failures are Errors that name the file and what was expected; functions may be called from any
-// thread.
+// checked before HDF5 sees a byte. Tensors are written and read one at a time. Failures are Errors that name the file
+// and what was expected; functions may be called from any thread.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/io/sealed_file.h"
 #include "lockstep/io/tensor_source.h"
+#include "lockstep/io/verified_file.h"
 
 namespace lockstep::checkpoint {
-
-class FileReader;
 
 struct Checkpoint {
   std::vector<NamedTensor> tensors;  // load() gives them sorted by name
@@ -33,21 +30,6 @@ struct Draft {
   std::int64_t step = 0;  // what fault points count it as
 };
 
-// From the bytes of a file; `place` names it in messages. Verifies as load() does.
-Checkpoint parse(std::span<const std::byte> bytes, const std::string& place);
-
-// A file that was read and verified once: what is in it, and its bytes for ranks that did not read it.
-struct LoadedFile {
-  Checkpoint contents;
-  std::string note;  // of its header
-  std::vector<std::byte> bytes;
-};
-
-// Reads the file from one end to the other, once, and hashes it as it comes: magic, version, length, hash and each
-// tensor's checksum hold. `wanted` is asked with the note before anything else is read; empty: it said no.
-std::optional<LoadedFile> read_checkpoint(FileReader& reader, const std::function<bool(const std::string&)>& wanted);
-LoadedFile read_checkpoint(const std::filesystem::path& path);
-
 // A checkpoint that is laid out and waits to be written; refers to the draft's tensors, and asks for each of them once
 // now and once in write(). `place` is for messages.
 SealedFile seal(const Draft& draft, const std::string& place);
@@ -58,6 +40,30 @@ SealedFile seal(const Draft& draft, const std::string& place);
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
 void save(const std::filesystem::path& path, const Draft& draft);
 
+// A checkpoint that is open to be read: file hash and every tensor's checksum hold. One thread at a time.
+class StoredCheckpoint {
+ public:
+  // The rest of a file of which read_envelope() gave the envelope: read from one end to the other, once, and hashed as
+  // it comes; then each tensor is looked at.
+  StoredCheckpoint(FileReader& reader, Envelope envelope);
+
+  const std::string& path() const { return file_->path(); }
+  const std::string& note() const { return file_->envelope().note; }
+  const std::string& metadata() const { return *file_->image().metadata(); }
+  // Sorted by name, each in memory from when it is asked for until the next; refers to this.
+  TensorSource tensors() { return file_->tensors(); }
+  Checkpoint read() const;  // all of it
+
+ private:
+  std::unique_ptr<VerifiedFile> file_;
+};
+
+// `wanted` is asked with the note before anything else is read; empty: it said no.
+std::optional<StoredCheckpoint> open_checkpoint(FileReader& reader,
+                                                const std::function<bool(const std::string&)>& wanted);
+StoredCheckpoint open_checkpoint(const std::filesystem::path& path);
+
+// All of it in memory.
 Checkpoint load(const std::filesystem::path& path);
 
 // Magic, version, length and hash hold; in constant memory. load() looks at each tensor's checksum beside.

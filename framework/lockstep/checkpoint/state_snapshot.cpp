@@ -4,18 +4,13 @@
 #include <cstring>
 #include <map>
 
-#include "lockstep/checkpoint/state.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 
 namespace lockstep::train {
 
-StateSnapshot::StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
-                             const std::string& optimizer) {
+StateSnapshot::StateSnapshot(ParameterStore& store, const TrainingState& state) {
   const std::size_t element = size_of(store.options().dtype);
-  const auto add_entry = [&](std::string name, const Parameter* p, std::size_t offset) {
-    entries_.push_back({std::move(name), p->shape, store.dtype(p), store.layout(p), offset});
-  };
   std::map<const Parameter*, std::vector<std::size_t>> places;  // of the value, then of the states
   for (const Bucket& bucket : store.buckets()) {
     std::vector<const std::byte*> sources{bucket.values};
@@ -26,16 +21,15 @@ StateSnapshot::StateSnapshot(ParameterStore& store, const optim::UpdateRule& rul
         places[e.parameter].push_back(begin + static_cast<std::size_t>(e.offset) * element);
     }
   }
-  for (const NamedParameter& p : store.parameters()) {
-    if (!places.contains(p.parameter)) {
-      const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
-      const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));
-      places[p.parameter].push_back(add_region(static_cast<const std::byte*>(store.value(p.parameter)), bytes));
+  for (const TrainingState::Entry& e : state.entries()) {
+    std::vector<std::size_t>& offsets = places[e.parameter];
+    const Layout& layout = store.layout(e.parameter);
+    if (offsets.empty()) {  // in no bucket
+      const std::size_t bytes = static_cast<std::size_t>(layout.storage_elements(e.info.shape)) * size_of(e.info.dtype);
+      offsets.push_back(add_region(static_cast<const std::byte*>(store.value(e.parameter)), bytes));
     }
-    add_entry(weights + p.name, p.parameter, places[p.parameter].front());
+    entries_.push_back({e.info, layout, offsets[static_cast<std::size_t>(e.state + 1)]});
   }
-  for (const StateName& s : state_names(store, rule))
-    add_entry(optimizer + s.name, s.parameter, places[s.parameter][1 + static_cast<std::size_t>(s.state)]);
   memory_ = allocate_aligned(bytes_);
 }
 
@@ -64,7 +58,7 @@ void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
 checkpoint::TensorSource StateSnapshot::tensors() {
   checkpoint::TensorSource source{
       .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
-  for (const Entry& e : entries_) source.infos.push_back({e.name, e.shape, e.dtype});
+  for (const Entry& e : entries_) source.infos.push_back(e.info);
   for (const auto& [name, tensor] : more_) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
   return source;
 }
@@ -73,9 +67,9 @@ const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
   if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
   current_ = {};  // its memory first
-  current_ = {e.name, Tensor(e.shape, e.dtype)};
+  current_ = {e.info.name, Tensor(e.info.shape, e.info.dtype)};
   if (current_.tensor.elements() > 0)
-    reorder(e.shape, e.dtype, e.layout, memory_.get() + e.offset, {}, current_.tensor.raw());
+    reorder(e.info.shape, e.info.dtype, e.layout, memory_.get() + e.offset, {}, current_.tensor.raw());
   return current_;
 }
 

@@ -5,23 +5,21 @@
 
 #include <vector>
 
+#include "lockstep/checkpoint/training_state.h"
 #include "lockstep/io/tensor_source.h"
-#include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::train {
 
 class StateSnapshot {
  public:
-  // Of a store that is allocated and outlives take(); takes the memory. `weights` and `optimizer` begin the tensors'
-  // names.
-  StateSnapshot(ParameterStore& store, const optim::UpdateRule& rule, const std::string& weights,
-                const std::string& optimizer);
+  // Of a store that is allocated and outlives take(), and the state in it; takes the memory.
+  StateSnapshot(ParameterStore& store, const TrainingState& state);
 
   // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
   void take(std::vector<checkpoint::NamedTensor> more = {});
-  // The tensors of train::weights() and train::optimizer_state(), as of the last take(); refers to this, and to nothing
-  // else: the model may be gone. Any one thread.
+  // The tensors of the state and `more`, as of the last take(); refers to this, and to nothing else: the model may be
+  // gone. Any one thread.
   checkpoint::TensorSource tensors();
   std::size_t bytes() const { return bytes_; }
 
@@ -31,9 +29,7 @@ class StateSnapshot {
     std::size_t bytes, offset;  // offset: in memory_
   };
   struct Entry {
-    std::string name;
-    Shape shape;
-    DType dtype;
+    checkpoint::TensorInfo info;
     Layout layout;
     std::size_t offset;
   };

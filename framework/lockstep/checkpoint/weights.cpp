@@ -2,31 +2,52 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "lockstep/io/envelope.h"
-#include "lockstep/io/image.h"
 #include "lockstep/io/isolated_read.h"
-#include "lockstep/io/read_file.h"
 #include "lockstep/io/sealed_file.h"
+#include "lockstep/io/verified_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 // HDF5's signature stands at 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
-bool has_hdf5_signature(std::span<const std::byte> file) {
-  constexpr std::array<unsigned char, 8> signature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  for (std::size_t at = 0; at + signature.size() <= file.size(); at = std::max<std::size_t>(512, at * 2)) {
-    if (std::memcmp(file.data() + at, signature.data(), signature.size()) == 0) return true;
+bool has_hdf5_signature(const FileReader& reader) {
+  constexpr std::array<unsigned char, 8> kSignature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  for (std::uint64_t at = 0; at + kSignature.size() <= reader.size(); at = std::max<std::uint64_t>(512, at * 2)) {
+    if (std::ranges::equal(reader.peek(at, kSignature.size()), std::as_bytes(std::span(kSignature)))) return true;
   }
   return false;
 }
 
-std::vector<NamedTensor> model_part(std::vector<NamedTensor> tensors, const std::string& file) {
-  std::erase_if(tensors, [](const NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
-  check(!tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", file, kModelPrefix);
-  for (NamedTensor& entry : tensors) entry.name.erase(0, kModelPrefix.size());
+// Weights, or the model's part of a checkpoint, which alone is read.
+std::vector<NamedTensor> read_ours(FileReader& reader) {
+  const VerifiedFile file(reader, read_envelope(reader));
+  const ImageReader& image = file.image();
+  const bool is_checkpoint = image.metadata().has_value();
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < image.tensors().size(); ++i) {
+    const std::string& name = image.tensors()[i].name;
+    if (!is_checkpoint) {
+      tensors.push_back({name, image.read(i)});
+    } else if (name.starts_with(kModelPrefix)) {
+      tensors.push_back({name.substr(kModelPrefix.size()), image.read(i)});
+    }
+  }
+  check(!is_checkpoint || !tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", file.path(),
+        kModelPrefix);
   return tensors;
+}
+
+std::vector<NamedTensor> read_foreign(const FileReader& reader) {
+  check(has_hdf5_signature(reader), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
+  const MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
+  Image image = read_image_isolated(mapping.bytes(), reader.path());
+  if (!image.metadata) return std::move(image.tensors);
+  std::erase_if(image.tensors, [](const NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
+  check(!image.tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", reader.path(),
+        kModelPrefix);
+  for (NamedTensor& entry : image.tensors) entry.name.erase(0, kModelPrefix.size());
+  return std::move(image.tensors);
 }
 
 }  // namespace
@@ -41,16 +62,7 @@ void save_weights(const std::filesystem::path& path, std::span<const NamedTensor
 
 std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {
   FileReader reader(path);
-  std::vector<std::byte> bytes = allocate_for(reader.size(), reader.path());
-  reader.read(bytes);
-  const bool ours = begins_like_checkpoint(bytes);
-  if (ours) {
-    verify_bytes(bytes, reader.path());
-  } else {
-    check(has_hdf5_signature(bytes), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
-  }
-  Image image = ours ? read_image(bytes, reader.path()) : read_image_isolated(bytes, reader.path());
-  return image.metadata ? model_part(std::move(image.tensors), reader.path()) : std::move(image.tensors);
+  return begins_like_checkpoint(reader.peek(0, kEnvelopeBytes)) ? read_ours(reader) : read_foreign(reader);
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,10 +1,13 @@
+#include "lockstep/io/image_read.h"
+
 #include <hdf5.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
-#include "lockstep/io/hdf5_handle.h"
-#include "lockstep/io/image.h"
+#include "lockstep/core/error.h"
 #include "lockstep/io/image_types.h"
 
 namespace lockstep::checkpoint {
@@ -32,7 +35,10 @@ Hdf5Handle open_image(std::span<const std::byte> image, const std::string& file)
   auto calls = lend(image);
   check_hdf5(H5Pset_file_image_callbacks(access.get(), &calls), file, "H5Pset_file_image_callbacks");
   check_hdf5(H5Pset_file_image(access.get(), calls.udata, image.size()), file, "H5Pset_file_image");
-  return {H5Fopen("lockstep-image", H5F_ACC_RDONLY, access.get()), H5Fclose, file, "not readable as HDF5"};
+  // HDF5 tells open images apart by name; this one is never a file.
+  static std::atomic<std::int64_t> count{0};
+  const std::string name = formatted("lockstep-image-{}", count++);
+  return {H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, file, "not readable as HDF5"};
 }
 
 struct Link {
@@ -54,9 +60,10 @@ std::vector<Link> links_of(Hdf5Id group, const std::string& file, const std::str
   return links;
 }
 
-class Reader {
+// Walks through the groups of a file.
+class Lister {
  public:
-  Reader(std::size_t image_bytes, const std::string& file) : image_bytes_(image_bytes), file_(file) {}
+  Lister(std::size_t image_bytes, const std::string& file) : image_bytes_(image_bytes), file_(file) {}
 
   void group(Hdf5Id id, const std::string& path, int depth) {
     check(depth <= kMaxDepth, "checkpoint", "{}: group \"{}\" lies deeper than {} groups", file_, path, kMaxDepth);
@@ -77,10 +84,11 @@ class Reader {
     }
   }
 
-  Image take() {
-    std::ranges::sort(image_.tensors, {}, &NamedTensor::name);
-    return std::move(image_);
+  std::vector<TensorInfo> take_tensors() {
+    std::ranges::sort(tensors_, {}, &TensorInfo::name);
+    return std::move(tensors_);
   }
+  std::optional<std::string> take_metadata() { return std::move(metadata_); }
 
  private:
   void dataset(Hdf5Id set, const std::string& name) {
@@ -91,27 +99,7 @@ class Reader {
           name);
     Shape shape = shape_of(set, name);
     check_size(set, name, shape, size_of(*dtype));
-    Tensor tensor(std::move(shape), *dtype);
-    if (tensor.bytes() > 0) {
-      check_hdf5(H5Dread(set, hdf5_memory_type(*dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.raw()), file_, name);
-    }
-    check_sum(set, name, tensor);
-    image_.tensors.push_back({name, std::move(tensor)});
-  }
-
-  // Files of other programs and of format version 1 have none.
-  void check_sum(Hdf5Id set, const std::string& name, const Tensor& tensor) const {
-    if (check_hdf5(H5Aexists(set, kChecksum), file_, name) == 0) return;
-    const Hdf5Handle attribute(H5Aopen(set, kChecksum, H5P_DEFAULT), H5Aclose, file_, name);
-    const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose, file_, name);
-    const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose, file_, name);
-    check(H5Tequal(type.get(), H5T_STD_U64LE) > 0 && H5Sget_simple_extent_npoints(space.get()) == 1, "checkpoint",
-          "{}: \"{}\" has an attribute \"{}\" that is not one unsigned integer of 64 bits", file_, name, kChecksum);
-    std::uint64_t expected = 0;
-    check_hdf5(H5Aread(attribute.get(), H5T_NATIVE_UINT64, &expected), file_, name);
-    const std::uint64_t hash = XXH3_64bits(tensor.raw(), tensor.bytes());
-    check(hash == expected, "checkpoint", "{}: damaged: XXH3-64 of the values of \"{}\" is {:016x}, expects {:016x}",
-          file_, name, hash, expected);
+    tensors_.push_back({name, std::move(shape), *dtype});
   }
 
   void metadata(Hdf5Id set, Hdf5Id type) {
@@ -122,7 +110,7 @@ class Reader {
     std::string text(bytes, '\0');
     check_hdf5(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), file_, "metadata");
     text.resize(text.find_last_not_of('\0') + 1);
-    image_.metadata = std::move(text);
+    metadata_ = std::move(text);
   }
 
   Shape shape_of(Hdf5Id set, const std::string& name) const {
@@ -158,19 +146,55 @@ class Reader {
   std::size_t image_bytes_;
   const std::string& file_;
   std::size_t visited_ = 0;
-  Image image_;
+  std::vector<TensorInfo> tensors_;
+  std::optional<std::string> metadata_;
 };
+
+// Files of other programs and of format version 1 have none.
+void check_sum(Hdf5Id set, const std::string& name, const Tensor& tensor, const std::string& file) {
+  if (check_hdf5(H5Aexists(set, kChecksum), file, name) == 0) return;
+  const Hdf5Handle attribute(H5Aopen(set, kChecksum, H5P_DEFAULT), H5Aclose, file, name);
+  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose, file, name);
+  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose, file, name);
+  check(H5Tequal(type.get(), H5T_STD_U64LE) > 0 && H5Sget_simple_extent_npoints(space.get()) == 1, "checkpoint",
+        "{}: \"{}\" has an attribute \"{}\" that is not one unsigned integer of 64 bits", file, name, kChecksum);
+  std::uint64_t expected = 0;
+  check_hdf5(H5Aread(attribute.get(), H5T_NATIVE_UINT64, &expected), file, name);
+  const std::uint64_t hash = XXH3_64bits(tensor.raw(), tensor.bytes());
+  check(hash == expected, "checkpoint", "{}: damaged: XXH3-64 of the values of \"{}\" is {:016x}, expects {:016x}",
+        file, name, hash, expected);
+}
 
 }  // namespace
 
-Image read_image(std::span<const std::byte> image, const std::string& file) {
-  check(!image.empty(), "checkpoint", "{}: empty", file);
+ImageReader::ImageReader(std::span<const std::byte> image, std::string file) : file_(std::move(file)) {
+  check(!image.empty(), "checkpoint", "{}: empty", file_);
   const Hdf5Session session;
-  const Hdf5Handle in = open_image(image, file);
-  const Hdf5Handle root(H5Gopen2(in.get(), "/", H5P_DEFAULT), H5Gclose, file, "root group");
-  Reader reader(image.size(), file);
-  reader.group(root.get(), "", 0);
-  return reader.take();
+  Hdf5Handle opened = open_image(image, file_);
+  const Hdf5Handle root(H5Gopen2(opened.get(), "/", H5P_DEFAULT), H5Gclose, file_, "root group");
+  Lister lister(image.size(), file_);
+  lister.group(root.get(), "", 0);
+  tensors_ = lister.take_tensors();
+  metadata_ = lister.take_metadata();
+  image_ = std::move(opened);
+}
+
+ImageReader::~ImageReader() {
+  const Hdf5Session session;
+  image_ = {};
+}
+
+Tensor ImageReader::read(std::size_t index) const {
+  const TensorInfo& info = tensors_[index];
+  const Hdf5Session session;
+  const Hdf5Handle set(H5Dopen2(image_.get(), info.name.c_str(), H5P_DEFAULT), H5Dclose, file_, info.name);
+  Tensor tensor(info.shape, info.dtype);
+  if (tensor.bytes() > 0) {
+    check_hdf5(H5Dread(set.get(), hdf5_memory_type(info.dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.raw()), file_,
+               info.name);
+  }
+  check_sum(set.get(), info.name, tensor, file_);
+  return tensor;
 }
 
 }  // namespace lockstep::checkpoint

@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/io/child_process.h"
 #include "lockstep/io/hdf5_handle.h"
+#include "lockstep/io/image_read.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -39,8 +40,10 @@ void send_text(int pipe, Kind kind, const std::string& text) {
 // In the child.
 void read_and_send(std::span<const std::byte> image, const std::string& file, int pipe) {
   try {
-    const Image read = read_image(image, file);
-    for (const auto& [name, tensor] : read.tensors) {
+    const ImageReader reader(image, file);
+    for (std::size_t i = 0; i < reader.tensors().size(); ++i) {
+      const std::string& name = reader.tensors()[i].name;
+      const Tensor tensor = reader.read(i);
       const auto& dims = tensor.shape().dims();
       write_or_exit(pipe, bytes_of(Head{.kind = Kind::Tensor,
                                         .dtype = tensor.dtype(),
@@ -51,7 +54,7 @@ void read_and_send(std::span<const std::byte> image, const std::string& file, in
       write_or_exit(pipe, std::as_bytes(std::span(dims)));
       write_or_exit(pipe, {tensor.raw(), tensor.bytes()});
     }
-    if (read.metadata) send_text(pipe, Kind::Metadata, *read.metadata);
+    if (reader.metadata()) send_text(pipe, Kind::Metadata, *reader.metadata());
   } catch (const Error& error) {
     return send_text(pipe, Kind::Failure, error.what());
   } catch (const std::exception& error) {
@@ -90,7 +93,7 @@ class Receiver {
   }
 
   void expect(bool sane) {
-    check(sane, "checkpoint", "{}: damaged: the process that read it sent what is no tensor", file_);
+    check(sane, "checkpoint", "{}: damaged: the reader process returned a malformed record", file_);
   }
 
   void take(std::uint64_t bytes) {

@@ -5,14 +5,22 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "lockstep/io/image.h"
+#include "lockstep/io/named_tensor.h"
 
 namespace lockstep::checkpoint {
 
-// What read_image() gives and throws; also throws Error naming `file` where the child crashed or met its bounds.
+struct Image {
+  std::vector<NamedTensor> tensors;     // sorted by name
+  std::optional<std::string> metadata;  // of a file that has the string dataset "metadata"
+};
+
+// All that an ImageReader gives, and throws what it throws; also throws Error naming `file` where the child crashed or
+// met its bounds.
 Image read_image_isolated(std::span<const std::byte> image, const std::string& file);
 
 }  // namespace lockstep::checkpoint

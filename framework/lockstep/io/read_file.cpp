@@ -53,12 +53,18 @@ void FileReader::read(std::span<std::byte> out) {
   }
 }
 
-std::vector<std::byte> allocate_for(std::uint64_t bytes, const std::string& path) {
-  try {
-    return std::vector<std::byte>(bytes);
-  } catch (const std::exception&) {
-    fail("checkpoint", "{}: no memory for its {} bytes", path, bytes);
+std::vector<std::byte> FileReader::peek(std::uint64_t offset, std::size_t bytes) const {
+  std::vector<std::byte> out(bytes);
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t n = ::pread(file_.get(), out.data() + have, bytes - have, static_cast<off_t>(offset + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_system(path_, errno, "read");
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
   }
+  out.resize(have);
+  return out;
 }
 
 }  // namespace lockstep::checkpoint

@@ -21,8 +21,11 @@ class FileReader {
 
   std::uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
+  int descriptor() const { return file_.get(); }
   // Fills `out` with the next bytes; an Error if the file ends before.
   void read(std::span<std::byte> out);
+  // The `bytes` bytes at `offset`, or what the file has of them; read() goes on where it was.
+  std::vector<std::byte> peek(std::uint64_t offset, std::size_t bytes) const;
 
  private:
   void open_in(int folder, const std::string& name);
@@ -31,8 +34,5 @@ class FileReader {
   FileDescriptor file_;
   std::uint64_t size_ = 0;
 };
-
-// A buffer for `bytes` of the file's contents; an Error where memory does not suffice.
-std::vector<std::byte> allocate_for(std::uint64_t bytes, const std::string& path);
 
 }  // namespace lockstep::checkpoint

@@ -16,10 +16,9 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   memory.kernels = resident > known ? resident - known : 0;
   memory.batches = run.course.bytes();
   const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
-  // The copy of the tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB
-  // with 1.10.8).
+  // The copy of the tensors, and what the HDF5 library takes when it is used first (5 MiB with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
-  if (saves || !run.facts.options.resume.empty()) memory.checkpoint = 2 * trainer.state_bytes() + kHdf5;
+  if (saves) memory.checkpoint = trainer.state_bytes() + kHdf5;
   return memory;
 }
 

@@ -6,7 +6,6 @@
 #include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
 #include "lockstep/train/run/continuation.h"
 #include "lockstep/train/run/run_metadata.h"
@@ -16,8 +15,8 @@ namespace {
 
 // The newest whole checkpoint of `run`, of any run if that is empty. Those of other runs, which another job put there,
 // are named.
-std::optional<checkpoint::LoadedFile> newest_of_run(const checkpoint::Folder& checkpoints, const std::string& run,
-                                                    std::string& place) {
+std::optional<checkpoint::StoredCheckpoint> newest_of_run(const checkpoint::Folder& checkpoints, const std::string& run,
+                                                          std::string& place) {
   bool damaged = false;
   auto newest = checkpoint::newest_whole(
       checkpoints, {.run = run,
@@ -46,19 +45,19 @@ nlohmann::json Resumption::metadata_now() const { return metadata(facts_, traine
 
 // On rank 0: the checkpoint to go on from, read and verified, and where it lies; empty: none, a first start. Settles
 // which run this is: the folder's, unless it begins anew or from a checkpoint of another run.
-std::optional<checkpoint::LoadedFile> Resumption::file_to_resume(const std::string& from, std::string& place) {
+std::optional<checkpoint::StoredCheckpoint> Resumption::file_to_resume(const std::string& from, std::string& place) {
   std::string run = files_.run();
   const bool running = !run.empty();  // it goes back
   const std::string before = running ? run : files_.folder().run().value_or("");
-  std::optional<checkpoint::LoadedFile> file;
+  std::optional<checkpoint::StoredCheckpoint> file;
   if (from == "auto") {
     const auto output = running ? files_.folder().folder() : files_.folder().held();
     file = newest_of_run(output->make("checkpoints"), before, place);
-    run = !before.empty() || !file ? before : checkpoint::run_of(file->note);
+    run = !before.empty() || !file ? before : checkpoint::run_of(file->note());
   } else if (!from.empty()) {
     place = from;
-    file = checkpoint::read_checkpoint(from);
-    const std::string writer = checkpoint::run_of(file->note);
+    file = checkpoint::open_checkpoint(from);
+    const std::string writer = checkpoint::run_of(file->note());
     if (writer.empty() || writer == before) run = before;
     if (run.empty()) run = checkpoint::new_run_id();
     if (!writer.empty() && writer != run)
@@ -68,14 +67,13 @@ std::optional<checkpoint::LoadedFile> Resumption::file_to_resume(const std::stri
   return file;
 }
 
-// Rank 0 reads the file, once; each rank verifies its own copy of the bytes.
+// Rank 0 reads the file, once, and verifies it; the others get metadata, and the tensors that they write.
 std::optional<std::int64_t> Resumption::resume(const std::string& from) {
   const comm::Communicator& comm = facts_.comm;
   std::string place;
-  checkpoint::LoadedFile file;
+  std::optional<checkpoint::StoredCheckpoint> file;  // on rank 0
   comm::collectively(comm, [&] {
-    if (!comm.is_root()) return;
-    if (auto found = file_to_resume(from, place)) file = std::move(*found);
+    if (comm.is_root()) file = file_to_resume(from, place);
   });
   files_.set_run(comm.broadcast_string(files_.run()));
   place = comm.broadcast_string(place);
@@ -84,29 +82,23 @@ std::optional<std::int64_t> Resumption::resume(const std::string& from) {
     if (!from.empty()) log()->info("no checkpoint in {} yet: starting at step 0", folder.string());
     return std::nullopt;
   }
-  comm.broadcast_vector(file.bytes);
-  comm::collectively(comm, [&] {
-    if (!comm.is_root()) {
-      if (fault_wanted("resume.receive")) file.bytes[file.bytes.size() / 2] ^= std::byte{1};
-      file.contents = checkpoint::parse(file.bytes, fmt::format("{}, as this rank received it", place));
-    }
-    file.bytes = {};
-  });
-  restore(file.contents, from, place);
+  const std::string saved_metadata = comm.broadcast_string(file ? file->metadata() : "");
+  restore(saved_metadata, file ? file->tensors() : checkpoint::TensorSource(), from, place);
   return trainer_.updates();
 }
 
-void Resumption::restore(const checkpoint::Checkpoint& saved, const std::string& from, const std::string& place) {
+void Resumption::restore(const std::string& saved_metadata, const checkpoint::TensorSource& of_root,
+                         const std::string& from, const std::string& place) {
   nlohmann::json metadata;
   Continuation continued;
   EpochSums sums;
   comm::collectively(facts_.comm, [&] {
-    metadata = parse_metadata(saved.metadata, place);
+    metadata = parse_metadata(saved_metadata, place);
     continued = continuation(metadata, metadata_now(), place);
     sums = epoch_sums(metadata, place);
   });
   try {
-    trainer_.load(saved.tensors, continued.step);
+    trainer_.load(of_root, place, continued.step);
   } catch (const comm::AgreedError& error) {
     const std::string difference = model_difference(metadata, metadata_now());
     throw comm::AgreedError(

@@ -26,8 +26,9 @@ class Resumption {
   std::optional<std::int64_t> resume(const std::string& from);
 
  private:
-  std::optional<checkpoint::LoadedFile> file_to_resume(const std::string& from, std::string& place);
-  void restore(const checkpoint::Checkpoint& saved, const std::string& from, const std::string& place);
+  std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& place);
+  void restore(const std::string& saved_metadata, const checkpoint::TensorSource& of_root, const std::string& from,
+               const std::string& place);
   void warn_of_differences(const nlohmann::json& metadata, std::int64_t step, const std::string& from,
                            const std::string& place) const;
   nlohmann::json metadata_now() const;

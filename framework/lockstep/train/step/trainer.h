@@ -151,13 +151,18 @@ class Trainer {
   LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
 
   // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
-  // load() is strict (see state.h) and broadcasts nothing; it leaves the optimizer's state alone if `weights_only`.
+  // load() is strict (see checkpoint/training_state.h) and broadcasts nothing; it leaves the optimizer's state alone if
+  // `weights_only`.
   std::vector<checkpoint::NamedTensor> state(bool wanted = true);
   // The same in two parts: memory for a copy, and making it, which all ranks do together and those that want none with
   // null. Training may go on while tensors() of the copy are read.
   std::unique_ptr<StateSnapshot> make_snapshot();
   void snapshot(StateSnapshot* into);
   void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
+  // The same of rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h);
+  // `place` names them in errors. Where a tensor arrives damaged all ranks throw AgreedError at the end, and the state
+  // is not to be used.
+  void load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates);
   std::uint64_t weights_hash();  // of values in logical order
   // Of each tensor that state() gives, in its order. Collective: ranks share the work, and all get the result.
   std::vector<TensorHash> state_hashes();
@@ -206,6 +211,9 @@ class Trainer {
   void set_totals(std::span<const double> sums, Totals& totals) const;
   void move_statistics();
   void broadcast_weights();
+  void begin_load();
+  void load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+                 const std::function<void()>& check_received);
 
   comm::Communicator comm_;
   WorldLayout world_;

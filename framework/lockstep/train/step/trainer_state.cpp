@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
-#include "lockstep/checkpoint/weights.h"
+#include "lockstep/checkpoint/training_state.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/step/tensor_broadcast.h"
 #include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 namespace {
 
-const std::string kModel(checkpoint::kModelPrefix), kOptimizer = "optimizer/", kGuard = "guard/norms";
+const std::string kGuard = "guard/norms";
 
 // The root's texts on every rank.
 void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
@@ -65,8 +67,7 @@ std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   engine_->collect_states();
   std::vector<checkpoint::NamedTensor> tensors;
   if (wanted) {
-    tensors = weights(model_.parameters(), kModel);
-    std::ranges::move(optimizer_state(model_.parameters(), updater_->rule(), kOptimizer), std::back_inserter(tensors));
+    tensors = TrainingState(model_.parameters(), updater_->rule()).read();
     std::ranges::move(guard_state(), std::back_inserter(tensors));
   }
   engine_->drop_foreign_states();
@@ -74,7 +75,7 @@ std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
 }
 
 std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
-  return std::make_unique<StateSnapshot>(model_.parameters(), updater_->rule(), kModel, kOptimizer);
+  return std::make_unique<StateSnapshot>(model_.parameters(), TrainingState(model_.parameters(), updater_->rule()));
 }
 
 void Trainer::snapshot(StateSnapshot* into) {
@@ -86,18 +87,44 @@ void Trainer::snapshot(StateSnapshot* into) {
   engine_->drop_foreign_states();
 }
 
-void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+void Trainer::begin_load() {
   engine_->fence();
   engine_->meet();
+}
+
+void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+  begin_load();
+  load_from(checkpoint::source_of(tensors), updates, weights_only, [] {});
+}
+
+void Trainer::load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates) {
+  begin_load();
+  std::set<std::string> shared;
+  const TrainingState state(model_.parameters(), updater_->rule());
+  for (const TrainingState::Entry& entry : state.entries()) {
+    if (entry.shared) shared.insert(entry.info.name);
+  }
+  TensorBroadcast broadcast(comm_, memory_, of_root, [&](const std::string& name) { return shared.contains(name); });
+  load_from(broadcast.tensors(), updates, false, [&] { broadcast.check_received(place); });
+}
+
+void Trainer::load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+                        const std::function<void()>& check_received) {
+  Tensor norms(Shape{0}, DType::F64);
   comm::collectively(comm_, [&] {
-    train::load_weights(model_.parameters(), tensors, {.prefix = kModel});
-    if (!weights_only) load_optimizer_state(model_.parameters(), updater_->rule(), tensors, kOptimizer);
+    TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
+    const auto found = std::ranges::find(source.infos, kGuard, &checkpoint::TensorInfo::name);
+    if (found != source.infos.end()) {
+      const auto index = static_cast<std::size_t>(found - source.infos.begin());
+      norms = source.tensor(index).tensor.clone();
+    }
+    check_received();
   });
   engine_->drop_foreign_states();
   engine_->fence();
-  const auto norms = std::ranges::find(tensors, kGuard, &checkpoint::NamedTensor::name);
-  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && norms != tensors.end()) {
-    const std::span<const double> saved = norms->tensor.data<double>();
+  model_.parameters().refresh_own_copies();  // of values that another rank of the node wrote
+  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) {
+    const std::span<const double> saved = norms.data<double>();
     if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
   }
   updates_ = updates;
@@ -128,19 +155,20 @@ std::uint64_t Trainer::weights_hash() {
 std::vector<TensorHash> Trainer::state_hashes() {
   engine_->fence();
   engine_->collect_states();
-  const std::vector<StateEntry> entries = state_entries(model_.parameters(), updater_->rule(), kModel, kOptimizer);
+  const TrainingState state(model_.parameters(), updater_->rule());
+  const std::vector<TrainingState::Entry>& entries = state.entries();
   std::vector<TensorHash> hashes;
   std::vector<std::uint64_t> values(entries.size());
   std::vector<std::size_t> load(static_cast<std::size_t>(world_.size));  // bytes that each rank hashes
   // Ranks that train by themselves for some steps differ, and a collected state is complete on rank 0: it speaks then.
   const bool alike = options_.parallel.local_steps == 1, collected = model_.parameters().options().states_by_owner;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const bool dealt = alike && !(collected && entries[i].is_optimizer);
+    const bool dealt = alike && !(collected && entries[i].is_optimizer());
     const auto least = dealt ? std::ranges::min_element(load) : load.begin();
-    *least += entries[i].bytes;
-    hashes.push_back({.name = entries[i].name});
+    *least += entries[i].info.bytes();
+    hashes.push_back({.name = entries[i].info.name});
     if (least - load.begin() != world_.rank) continue;
-    const Tensor tensor = entries[i].read();
+    const Tensor tensor = state.read(entries[i]);
     values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
   }
   engine_->meet();

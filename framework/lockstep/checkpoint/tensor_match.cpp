@@ -1,0 +1,89 @@
+#include "lockstep/checkpoint/tensor_match.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr std::size_t kNamesInMessage = 10;
+
+// What keeps the tensor from its destination; empty: nothing.
+std::string mismatch(const Destination& to, const checkpoint::TensorInfo& tensor) {
+  if (tensor.shape != to.owner->shape) {
+    return formatted("{} {} instead of {}", to.name, tensor.shape.str(), to.owner->shape.str());
+  }
+  const bool fits = to.owner->is_integer ? tensor.dtype == DType::I64 : is_floating(tensor.dtype);
+  if (fits) return "";
+  return formatted("{} of {} instead of {}", to.name, name_of(tensor.dtype),
+                     to.owner->is_integer ? "i64" : "f32 or f64");
+}
+
+void append(std::string& text, const char* kind, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  text += formatted("; {} {}: ", names.size(), kind);
+  const std::size_t shown = std::min(names.size(), kNamesInMessage);
+  for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? ", " : "") + names[i];
+  if (shown < names.size()) text += formatted(" and {} more", names.size() - shown);
+}
+
+}  // namespace
+
+std::string LoadReport::str() const {
+  std::string text =
+      formatted("{} tensor{} fit{}", loaded.size(), loaded.size() == 1 ? "" : "s", loaded.size() == 1 ? "s" : "");
+  append(text, "missing", missing);
+  append(text, "unexpected", unexpected);
+  append(text, "of another shape or type", mismatched);
+  return text;
+}
+
+void LoadReport::require_complete(std::string_view site, const std::string& file) const {
+  check(complete(), site, "{}{}{}", file, file.empty() ? "" : ": ", str());
+}
+
+TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const checkpoint::TensorInfo> tensors,
+                          const std::string& prefix) {
+  TensorMatch result;
+  LoadReport& report = result.report;
+  std::map<std::string, std::size_t> given;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].name.starts_with(prefix)) given[tensors[i].name.substr(prefix.size())] = i;
+  }
+  std::set<std::pair<const Parameter*, int>> filled;
+  std::set<std::string> known;
+  for (const Destination& to : destinations) {
+    known.insert(to.name);
+    const auto found = given.find(to.name);
+    if (found == given.end()) continue;
+    if (std::string why = mismatch(to, tensors[found->second]); !why.empty()) {
+      report.mismatched.push_back(std::move(why));
+      continue;
+    }
+    result.pairs.emplace_back(to, found->second);
+    filled.emplace(to.owner, to.state);
+    report.loaded.push_back(to.name);
+  }
+  for (const Destination& to : destinations) {
+    if (!given.contains(to.name) && !filled.contains({to.owner, to.state})) report.missing.push_back(to.name);
+  }
+  for (const checkpoint::TensorInfo& tensor : tensors) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    if (std::string rest = tensor.name.substr(prefix.size()); !known.contains(rest))
+      report.unexpected.push_back(std::move(rest));
+  }
+  return result;
+}
+
+void write_tensors(ParameterStore& store, const TensorMatch& match, const checkpoint::TensorSource& source) {
+  for (const auto& [to, index] : match.pairs) {
+    const Tensor& tensor = source.tensor(index).tensor;
+    const bool elsewhere = tensor.empty() && tensor.bytes() > 0;
+    elsewhere ? store.values_changed() : to.write(tensor);
+  }
+}
+
+}  // namespace lockstep::train

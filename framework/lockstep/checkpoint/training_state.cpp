@@ -1,0 +1,67 @@
+#include "lockstep/checkpoint/training_state.h"
+
+#include "lockstep/checkpoint/state.h"
+#include "lockstep/checkpoint/weights.h"
+
+namespace lockstep::train {
+
+TrainingState::TrainingState(ParameterStore& store, const optim::UpdateRule& rule) : store_(store) {
+  const bool shares = store.memory().shares();
+  const auto add = [&](std::string name, const NamedParameter& p, int state, bool shared) {
+    entries_.push_back({.info = {std::move(name), p.parameter->shape, store.dtype(p.parameter)},
+                        .parameter = p.parameter,
+                        .parameter_name = p.name,
+                        .state = state,
+                        .shared = shared});
+  };
+  for (const NamedParameter& p : store.parameters())
+    add(std::string(checkpoint::kModelPrefix) + p.name, p, -1, shares && store.has_gradient(p.parameter));
+  const auto states = rule.states();
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    const std::string prefix = formatted("{}{}/", kOptimizerPrefix, states[s]);
+    for (const NamedParameter& p : store.parameters()) {
+      if (!store.has_gradient(p.parameter) || store.name(p.parameter) != p.name) continue;  // tied weights
+      add(prefix + p.name, p, static_cast<int>(s), shares && !store.options().states_by_owner);
+    }
+  }
+}
+
+std::size_t TrainingState::bytes() const {
+  std::size_t total = 0;
+  for (const Entry& entry : entries_) total += entry.info.bytes();
+  return total;
+}
+
+Tensor TrainingState::read(const Entry& entry) const {
+  return entry.is_optimizer() ? store_.read_state(entry.parameter_name, entry.state)
+                              : store_.read(entry.parameter_name);
+}
+
+std::vector<checkpoint::NamedTensor> TrainingState::read() const {
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (const Entry& entry : entries_) tensors.push_back({entry.info.name, read(entry)});
+  return tensors;
+}
+
+void TrainingState::load(const checkpoint::TensorSource& source, bool weights_only) {
+  const std::string model(checkpoint::kModelPrefix), optimizer(kOptimizerPrefix);
+  const TensorMatch weights = match_tensors(weight_destinations(store_), source.infos, model);
+  weights.report.require_complete("weights");
+  TensorMatch states;
+  if (!weights_only) {
+    std::vector<Destination> destinations;
+    for (const Entry& entry : entries_) {
+      if (!entry.is_optimizer()) continue;
+      destinations.push_back(
+          {entry.info.name.substr(optimizer.size()), entry.parameter, entry.state,
+           [this, &entry](const Tensor& tensor) { store_.write_state(entry.parameter_name, entry.state, tensor); }});
+    }
+    states = match_tensors(std::move(destinations), source.infos, optimizer);
+    states.report.require_complete("optimizer");
+  }
+  write_tensors(store_, weights, source);
+  write_tensors(store_, states, source);
+  store_.refresh();
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,24 @@
+#include "lockstep/io/mapped_file.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::checkpoint {
+
+MappedFile::MappedFile(int file, std::size_t bytes, const std::string& path) {
+  if (bytes == 0) return;  // which cannot be mapped
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  if (memory == MAP_FAILED)
+    fail("checkpoint", "{}: map its {} bytes: {}", path, bytes, std::generic_category().message(errno));
+  bytes_ = {static_cast<std::byte*>(memory), bytes};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace lockstep::checkpoint
