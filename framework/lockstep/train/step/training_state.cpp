@@ -1,4 +1,5 @@
-// What a Trainer hands out and takes in between steps: gradients, weights, optimizer state.
+#include "lockstep/train/step/training_state.h"
+
 #include <xxhash.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 namespace {
@@ -22,7 +22,7 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 
 }  // namespace
 
-std::size_t Trainer::state_bytes() const {
+std::size_t TrainingState::state_bytes() const {
   const ParameterStore& store = model_.parameters();
   std::size_t total = 0;
   for (const NamedParameter& p : store.parameters()) {
@@ -32,24 +32,18 @@ std::size_t Trainer::state_bytes() const {
   return total;
 }
 
-Tensor Trainer::gradient(const std::string& parameter) {
+Tensor TrainingState::gradient(const std::string& parameter, double weight) {
   model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw
   engine_->collect_gradients();
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {
-    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / last_weight_);
+    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / weight);
   };
   tensor.dtype() == DType::F64 ? scale(double{}) : scale(float{});
   return tensor;
 }
 
-Tensor Trainer::observed(const std::string& name) const {
-  check(last_plan_ != nullptr, "trainer",
-        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
-  return last_plan_->observed(name);
-}
-
-std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
+std::vector<checkpoint::NamedTensor> TrainingState::guard_state() {
   std::vector<checkpoint::NamedTensor> tensors;
   if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && options_.guards.gradient.spike > 0) {
     const std::span<const double> means = guard->state();
@@ -58,8 +52,7 @@ std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
   return tensors;
 }
 
-std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
-  require_intact();
+std::vector<checkpoint::NamedTensor> TrainingState::state(bool wanted) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
@@ -73,12 +66,11 @@ std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   return tensors;
 }
 
-std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
+std::unique_ptr<StateSnapshot> TrainingState::make_snapshot() {
   return std::make_unique<StateSnapshot>(model_.parameters(), updater_->rule(), kModel, kOptimizer);
 }
 
-void Trainer::snapshot(StateSnapshot* into) {
-  require_intact();
+void TrainingState::snapshot(StateSnapshot* into) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
@@ -86,7 +78,7 @@ void Trainer::snapshot(StateSnapshot* into) {
   engine_->drop_foreign_states();
 }
 
-void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+void TrainingState::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   engine_->fence();
   engine_->meet();
   comm::collectively(comm_, [&] {
@@ -103,7 +95,7 @@ void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int
   updates_ = updates;
 }
 
-LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
+LoadReport TrainingState::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
   LoadReport report;
   engine_->fence();
   comm::collectively(comm_, [&] {
@@ -115,7 +107,7 @@ LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOp
   return report;
 }
 
-std::uint64_t Trainer::weights_hash() {
+std::uint64_t TrainingState::weights_hash() {
   engine_->fence();
   std::uint64_t hash = 0;
   for (const NamedParameter& p : model_.parameters().parameters()) {
@@ -125,7 +117,7 @@ std::uint64_t Trainer::weights_hash() {
   return hash;
 }
 
-std::vector<TensorHash> Trainer::state_hashes() {
+std::vector<TensorHash> TrainingState::state_hashes() {
   engine_->fence();
   engine_->collect_states();
   const std::vector<StateEntry> entries = state_entries(model_.parameters(), updater_->rule(), kModel, kOptimizer);
@@ -150,7 +142,7 @@ std::vector<TensorHash> Trainer::state_hashes() {
   return hashes;
 }
 
-void Trainer::broadcast_weights() {
+void TrainingState::broadcast_weights() {
   ParameterStore& store = model_.parameters();
   for (const NamedParameter& p : store.parameters()) {
     const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
