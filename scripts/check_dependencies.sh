@@ -25,6 +25,24 @@ infer:      core graph plan nn io checkpoint
 train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer
 '
 
+# A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the
+# folder itself. A folder without rows has no rooms that are checked.
+rooms='
+train/monitor:
+train/report:     monitor
+train/step:       options report monitor
+train/options:    step monitor
+train/callbacks:  options step report monitor
+train/run:        callbacks options step report monitor
+parallel/tree:
+parallel/exchange: tree .
+parallel/control: tree exchange
+parallel/reduce:  tree exchange .
+parallel/guard:   tree control reduce update .
+parallel/update:  tree exchange control reduce guard .
+parallel/.:       tree exchange control reduce guard update
+'
+
 # A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
 outside='
 mpi\.h            framework/lockstep/comm/
@@ -38,7 +56,7 @@ if ((${#sources[@]} == 0)); then
   exit 1
 fi
 # ENVIRON and not -v: awk would read the backslashes of an assignment as escapes.
-TABLE=$table OUTSIDE=$outside awk '
+TABLE=$table ROOMS=$rooms OUTSIDE=$outside awk '
   BEGIN {
     n = split(ENVIRON["TABLE"], rows, "\n")
     for (i = 1; i <= n; i++) {
@@ -47,6 +65,16 @@ TABLE=$table OUTSIDE=$outside awk '
       known[words[1]] = 1
       allowed[words[1], words[1]] = 1
       for (j = 2; j <= m; j++) allowed[words[1], words[j]] = 1
+    }
+    n = split(ENVIRON["ROOMS"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+      if (rows[i] == "") continue
+      m = split(rows[i], words, /[: ]+/)
+      known_room[words[1]] = 1
+      split(words[1], parts, "/")
+      has_rooms[parts[1]] = 1
+      allowed_room[words[1], parts[2]] = 1
+      for (j = 2; j <= m; j++) allowed_room[words[1], words[j]] = 1
     }
     n = split(ENVIRON["OUTSIDE"], rows, "\n")
     for (i = 1; i <= n; i++) {
@@ -59,12 +87,20 @@ TABLE=$table OUTSIDE=$outside awk '
     printf "%s:%d: %s\n", FILENAME, FNR, text
     breaches++
   }
+  # "train/step" of "train/step/trainer.h", "parallel/." of "parallel/node_memory.h"; "": its folder has no rooms.
+  function room_of(path,    parts, m) {
+    m = split(path, parts, "/")
+    if (!(parts[1] in has_rooms)) return ""
+    return parts[1] "/" (m > 2 ? parts[2] : ".")
+  }
   FNR == 1 {
-    folder = ""
+    folder = room = ""
     if (match(FILENAME, "^framework/lockstep/[^/]+/")) {
       split(FILENAME, parts, "/")
       folder = parts[3]
       if (!(folder in known)) breach("folder \"" folder "\" has no row in the table of check_dependencies.sh")
+      room = room_of(substr(FILENAME, length("framework/lockstep/") + 1))
+      if (room != "" && !(room in known_room)) breach("room \"" room "\" has no row in check_dependencies.sh")
     }
   }
   /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
@@ -83,6 +119,11 @@ TABLE=$table OUTSIDE=$outside awk '
     if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)
+      there = room_of(substr(name, length("lockstep/") + 1))
+      if (parts[2] == folder && (room in known_room) && there != "") {
+        split(there, parts, "/")
+        if (!((room, parts[2]) in allowed_room)) breach(room " may not include " name)
+      }
     }
   }
   END {

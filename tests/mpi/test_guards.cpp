@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lockstep/core/log.h"
+#include "lockstep/train/step/known_product.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

@@ -133,19 +133,27 @@ framework/lockstep/checkpoint/a.cpp "lockstep/nn/module.h"
 framework/lockstep/checkpoint/a.cpp <hdf5.h>
 framework/lockstep/infer/a.cpp "lockstep/train/run/session.h"
 framework/lockstep/io/a.cpp "lockstep/checkpoint/file.h"
-framework/lockstep/train/a.cpp "models/zoo/resnet.h"
+framework/lockstep/train/run/a.cpp "models/zoo/resnet.h"
+framework/lockstep/train/a.cpp "lockstep/core/tensor.h"
+framework/lockstep/train/cellar/a.cpp "lockstep/core/tensor.h"
+framework/lockstep/train/monitor/a.cpp "lockstep/train/report/log.h"
+framework/lockstep/train/report/a.cpp "lockstep/train/step/trainer.h"
+framework/lockstep/train/step/a.h "lockstep/train/callbacks/callback.h"
+framework/lockstep/train/callbacks/a.cpp "lockstep/train/run/session.h"
+framework/lockstep/parallel/tree/a.h "lockstep/parallel/exchange/transport.h"
+framework/lockstep/parallel/exchange/a.h "lockstep/parallel/reduce/bucket_reducer.h"
 framework/lockstep/extra/a.cpp "lockstep/core/tensor.h"
 framework/lockstep/core/a.cpp "tensor.h"
 framework/lockstep/data/b.cpp "../core/tensor.h"
 framework/lockstep/parallel/b.h <mpi.h>
-framework/lockstep/train/b.h <hdf5.h>
+framework/lockstep/train/run/b.h <hdf5.h>
 framework/lockstep/data/idx.cpp <hdf5_hl.h>
 framework/lockstep/kernels/generic/a.cpp <dnnl.hpp>
 framework/lockstep/kernels/b.cpp <oneapi/dnnl/dnnl.hpp>
 models/train_a.cpp <mpi.h>
 models/zoo/a.h "tools/tool.h"
 models/zoo/a.h "data/datasets/digits.h"
-framework/lockstep/train/a.cpp "data/datasets/digits.h"
+framework/lockstep/train/run/a.cpp "data/datasets/digits.h"
 data/datasets/a.cpp "models/zoo/resnet.h"
 EOF
   # And what the table allows passes.
@@ -158,7 +166,9 @@ framework/lockstep/io/good.cpp <hdf5.h>
 framework/lockstep/kernels/onednn/good.cpp <dnnl.hpp>
 framework/lockstep/kernels/good.cpp "lockstep/ops/op.h"
 framework/lockstep/parallel/good.cpp "lockstep/comm/communicator.h"
-framework/lockstep/train/good.cpp "lockstep/parallel/engine.h"
+framework/lockstep/train/run/good.cpp "lockstep/parallel/engine.h"
+framework/lockstep/train/callbacks/good.cpp "lockstep/train/step/trainer.h"
+framework/lockstep/parallel/good.h "lockstep/parallel/reduce/bucket_reducer.h"
 models/good.cpp "lockstep/train/run/session.h"
 models/train_good.cpp "data/datasets/catalogue.h"
 data/datasets/good.cpp "lockstep/data/dataset.h"

@@ -12,14 +12,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "lockstep/comm/communicator.h"
-#include "lockstep/comm/shared_window.h"
 #include "lockstep/core/heartbeat.h"
-#include "lockstep/train/monitor/node_news.h"
+#include "lockstep/train/monitor/heartbeat_table.h"
+#include "lockstep/train/monitor/node_watch.h"
 #include "lockstep/train/monitor/watch_verdict.h"
 
 namespace lockstep::train {
@@ -40,43 +40,27 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  bool watches_nodes() const { return news_ != nullptr; }
+  bool watches_nodes() const { return nodes_ != nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Seen {  // of a local rank
-    std::uint64_t beats = 0, watches = 0;
-    Clock::time_point beat_at, watch_at;
-    std::uint64_t told_beats = 0;  // what it had when it was reported; 0: it was not
-    Clock::time_point told_since;
-  };
 
   void run();
   void look(Clock::time_point now);
-  void read_table(Clock::time_point now);
-  bool speaks(Clock::time_point now) const;
   void judge_node(Clock::time_point now);
-  void judge_nodes(Clock::time_point now);
-  void tell(std::size_t local, const ProcessState& process);
+  void report(const Verdict& verdict, std::span<const ProcessState> processes);
+  void judge_all_wait(bool node_waits);
   void tell_who_goes_on(Clock::time_point now);
   void give_up(const std::string& why);
   std::string name_of(int rank) const;
-  std::string names_of_node(int node) const;
 
-  comm::Communicator comm_, node_;
-  Heartbeat& heartbeat_;
+  comm::Communicator comm_;
   WatchdogOptions options_;
-  comm::SharedWindow table_;
-  std::vector<Heartbeat::Row*> rows_;  // by local rank
-  std::vector<int> ranks_;             // by local rank
-  std::vector<std::string> stack_files_;
+  HeartbeatTable table_;
+  std::unique_ptr<NodeWatch> nodes_;  // of the first rank of each node; null where nodes do not talk
   Clock::duration interval_;
-  std::unique_ptr<NodeNews> news_;  // of the first rank of each node; null where nodes do not talk
-  std::vector<Seen> seen_;
-  std::vector<RankView> views_;
-  std::vector<bool> silence_told_;  // by node
-  bool told_all_wait_ = false;
   Clock::time_point last_look_;
+  bool told_all_wait_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

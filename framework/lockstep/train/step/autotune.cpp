@@ -9,8 +9,8 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/host/threads.h"
-#include "lockstep/kernels/registry.h"
 #include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/registry.h"
 #include "lockstep/train/step/autotune_cache.h"
 
 namespace lockstep::train {

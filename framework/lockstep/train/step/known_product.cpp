@@ -1,3 +1,5 @@
+#include "lockstep/train/step/known_product.h"
+
 #include <xxhash.h>
 
 #include <vector>
@@ -5,7 +7,6 @@
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/generic/gemm.h"
-#include "lockstep/train/step/guards.h"
 
 namespace lockstep::train {
 namespace {

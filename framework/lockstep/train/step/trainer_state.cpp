@@ -1,4 +1,5 @@
-// What a Trainer hands out and takes in between steps: gradients, weights, optimizer state.
+#include "lockstep/train/step/trainer_state.h"
+
 #include <xxhash.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/step/tensor_broadcast.h"
-#include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,7 +24,7 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 
 }  // namespace
 
-std::size_t Trainer::state_bytes() const {
+std::size_t TrainerState::state_bytes() const {
   const ParameterStore& store = model_.parameters();
   std::size_t total = 0;
   for (const NamedParameter& p : store.parameters()) {
@@ -34,24 +34,18 @@ std::size_t Trainer::state_bytes() const {
   return total;
 }
 
-Tensor Trainer::gradient(const std::string& parameter) {
+Tensor TrainerState::gradient(const std::string& parameter, double weight) {
   model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw
   engine_->collect_gradients();
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {
-    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / last_weight_);
+    for (T& v : tensor.data<T>()) v = static_cast<T>(static_cast<double>(v) / weight);
   };
   tensor.dtype() == DType::F64 ? scale(double{}) : scale(float{});
   return tensor;
 }
 
-Tensor Trainer::observed(const std::string& name) const {
-  check(last_plan_ != nullptr, "trainer",
-        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
-  return last_plan_->observed(name);
-}
-
-std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
+std::vector<checkpoint::NamedTensor> TrainerState::guard_state() {
   std::vector<checkpoint::NamedTensor> tensors;
   if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && options_.guards.gradient.spike > 0) {
     const std::span<const double> means = guard->state();
@@ -60,8 +54,7 @@ std::vector<checkpoint::NamedTensor> Trainer::guard_state() {
   return tensors;
 }
 
-std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
-  require_intact();
+std::vector<checkpoint::NamedTensor> TrainerState::state(bool wanted) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
@@ -74,12 +67,11 @@ std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
   return tensors;
 }
 
-std::unique_ptr<StateSnapshot> Trainer::make_snapshot() {
+std::unique_ptr<StateSnapshot> TrainerState::make_snapshot() {
   return std::make_unique<StateSnapshot>(model_.parameters(), TrainingState(model_.parameters(), updater_->rule()));
 }
 
-void Trainer::snapshot(StateSnapshot* into) {
-  require_intact();
+void TrainerState::snapshot(StateSnapshot* into) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
@@ -87,17 +79,17 @@ void Trainer::snapshot(StateSnapshot* into) {
   engine_->drop_foreign_states();
 }
 
-void Trainer::begin_load() {
+void TrainerState::begin_load() {
   engine_->fence();
   engine_->meet();
 }
 
-void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+void TrainerState::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   begin_load();
   load_from(checkpoint::source_of(tensors), updates, weights_only, [] {});
 }
 
-void Trainer::load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates) {
+void TrainerState::load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates) {
   begin_load();
   std::set<std::string> shared;
   const TrainingState state(model_.parameters(), updater_->rule());
@@ -108,7 +100,7 @@ void Trainer::load(const checkpoint::TensorSource& of_root, const std::string& p
   load_from(broadcast.tensors(), updates, false, [&] { broadcast.check_received(place); });
 }
 
-void Trainer::load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+void TrainerState::load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
                         const std::function<void()>& check_received) {
   Tensor norms(Shape{0}, DType::F64);
   comm::collectively(comm_, [&] {
@@ -130,7 +122,7 @@ void Trainer::load_from(const checkpoint::TensorSource& source, std::int64_t upd
   updates_ = updates;
 }
 
-LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
+LoadReport TrainerState::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
   LoadReport report;
   engine_->fence();
   comm::collectively(comm_, [&] {
@@ -142,7 +134,7 @@ LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOp
   return report;
 }
 
-std::uint64_t Trainer::weights_hash() {
+std::uint64_t TrainerState::weights_hash() {
   engine_->fence();
   std::uint64_t hash = 0;
   for (const NamedParameter& p : model_.parameters().parameters()) {
@@ -152,7 +144,7 @@ std::uint64_t Trainer::weights_hash() {
   return hash;
 }
 
-std::vector<TensorHash> Trainer::state_hashes() {
+std::vector<TensorHash> TrainerState::state_hashes() {
   engine_->fence();
   engine_->collect_states();
   const TrainingState state(model_.parameters(), updater_->rule());
@@ -178,7 +170,7 @@ std::vector<TensorHash> Trainer::state_hashes() {
   return hashes;
 }
 
-void Trainer::broadcast_weights() {
+void TrainerState::broadcast_weights() {
   ParameterStore& store = model_.parameters();
   for (const NamedParameter& p : store.parameters()) {
     const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);

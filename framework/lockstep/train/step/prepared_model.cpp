@@ -1,18 +1,17 @@
-// The part of Trainer that decides how ranks work together, compiles the model and makes the engine.
+#include "lockstep/train/step/prepared_model.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "lockstep/comm/agreement.h"
-#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/log.h"
-#include "lockstep/parallel/reduce/self_test.h"
+#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/registry.h"
 #include "lockstep/train/step/autotune.h"
 #include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/parallel_choice.h"
-#include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 namespace {
@@ -118,94 +117,69 @@ std::string form_of(ParameterStore& store) {
 
 }  // namespace
 
-Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
-                 std::vector<data::Field> fields, TrainerOptions options)
+std::size_t NominalPlan::statistic_doubles() const {
+  std::size_t doubles = 0;
+  for (const RunningStatistics& s : statistics) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
+  return doubles;
+}
+
+PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+                             std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
       options_(agreed(comm_, std::move(options), fields_, model)),
       memory_(comm_, domains(module), options_.parallel.share_weights),
       collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
-      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)),
-      heartbeat_(options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_) {
+      model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
   comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
-  std::size_t doubles = 0;
   std::string operations;
-  comm::collectively(comm_, [&] {
-    Plan& nominal = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
-    operations = nominal.operations();
-    counts_ = nominal.counts();
-    statistics_ = nominal.statistics();
-    plans_are_collective_ = nominal.is_collective();
-    check(
-        !plans_are_collective_ || world_.tree.leaves() == world_.size, kPlace,
-        "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
-        "run one after the other: expected as many shards as ranks, or none",
-        options_.shards, world_.size);
-    check_batch(options_.global_batch);
-    for (const RunningStatistics& s : statistics_) doubles += 2 * static_cast<std::size_t>(s.mean->shape.elements());
-    updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
-  });
+  comm::collectively(comm_, [&] { plan_nominal_batch(operations); });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   comm::check_same(comm_, "the model's operations", operations);
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
-  engine_ = std::make_unique<GradientEngine>(
-      comm_, world_, memory_, model_.parameters(), *updater_,
-      EngineOptions{.statistics = doubles,
-                    .counts = counts_.size() + options_.sums,
-                    .clip_norm = options_.clip_norm,
-                    .shard_optimizer = options_.parallel.shard_optimizer,
-                    .thread = drives_by_thread(),
-                    .late_updates = options_.parallel.late_updates,
-                    .local_steps = options_.parallel.local_steps,
-                    .reduction = {.wire = options_.parallel.wire, .hook = options_.parallel.hook.get()},
-                    .heartbeat = &heartbeat_,
-                    .guards = options_.guards.engine()});
-  if (world_.size > 1 && !options_.parallel.hook)
-    check_paths(comm_, {.domains = memory_.domains(), .reduction = {.wire = options_.parallel.wire}});
-  const auto meanwhile = [this] {
-    heartbeat_.wait();
-    engine_->progress();
-  };
-  if (collective_) collective_->while_waiting(meanwhile);
-  const std::size_t width = kFirstCount + counts_.size();
-  evaluation_ = std::make_unique<MessageControl>(comm_, world_, ControlSize{width, kControlWords});
-  evaluation_->while_waiting(meanwhile);
-  // Once now: MPI takes memory at the first messages, which then is seen before a forecast is made.
-  add_up(std::vector(static_cast<std::size_t>(world_.my_leaves().size()), std::vector<double>(width)));
-  broadcast_weights();
 }
 
-// Other ranks may be in a step: they learn that this one makes none before it waits for them.
-Trainer::~Trainer() { engine_->leave(); }
+void PreparedModel::plan_nominal_batch(std::string& operations) {
+  Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
+  operations = plan.operations();
+  nominal_ = {.counts = plan.counts(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
+  check(!nominal_.is_collective || world_.tree.leaves() == world_.size, kPlace,
+        "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
+        "run one after the other: expected as many shards as ranks, or none",
+        options_.shards, world_.size);
+  check_batch(options_.global_batch);
+  updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
+}
 
-void Trainer::check_batch(std::int64_t samples) const {
+std::map<std::string, Type> PreparedModel::types_of(std::int64_t samples) const {
+  std::map<std::string, Type> types;
+  for (const data::Field& f : fields_) types[f.name] = {f.shape.batched(samples), f.dtype};
+  return types;
+}
+
+void PreparedModel::check_batch(std::int64_t samples) const {
   const BatchParts parts{.leaves = world_.tree.leaves(), .accumulate = options_.accumulate};
-  if (const std::string wrong = single_value_norm(statistics_, parts, samples); !wrong.empty())
+  if (const std::string wrong = single_value_norm(nominal_.statistics, parts, samples); !wrong.empty())
     throw comm::AgreedError(wrong);
 }
 
 // What is to be known before memory is laid out.
-Domains Trainer::domains(const nn::Module& module) {
+Domains PreparedModel::domains(const nn::Module& module) {
   const PathChoice choice = choose_path(comm_, module, options_, world_);
   path_reason_ = choice.reason;
   if (options_.bucket_bytes == 0) options_.bucket_bytes = choose_bucket_bytes(comm_, choice.domains);
   return choice.domains;
 }
 
-// Auto begins without, and tries the thread where there are messages to move.
-bool Trainer::drives_by_thread() {
-  using Overlap = ParallelOptions::Overlap;
-  const Overlap wanted = options_.parallel.overlap;
-  const bool able = may_drive_by_thread();
-  check(wanted != Overlap::Thread || able, "overlap",
-        "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
-        comm::name_of(comm::Environment::current_thread_level()));
-  if (wanted == Overlap::Auto && able && memory_.domains().count() > 1) trial_ = std::make_unique<OverlapTrial>();
-  return wanted == Overlap::Thread && world_.size > 1;
+std::string PreparedModel::kernels() const {
+  const CompileOptions& compile = model_.options();
+  return fmt::format("{} {} {} {} choices {:016x}", vector_level(), onednn_version(),
+                     compile.bf16 ? "bf16" : name_of(options_.precision),
+                     compile.kernels.conv_math == KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
 }
 
-std::string Trainer::describe_parallel() const {
+std::string PreparedModel::describe_parallel(const std::string& driver) const {
   std::int64_t largest = 0;
   const auto& buckets = model_.parameters().buckets();
   for (const Bucket& b : buckets) largest = std::max(largest, b.elements);
@@ -218,15 +192,11 @@ std::string Trainer::describe_parallel() const {
   if (options_.parallel.shard_optimizer && memory_.domains().count() > 1) text += "; optimizer state once per job";
   if (options_.parallel.wire != Wire::Exact)
     text += options_.parallel.wire == Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
-  if (memory_.domains().count() > 1) {
-    text += trial_                           ? "; driven as the first steps show"
-            : engine_->is_driven_by_thread() ? "; driven by a thread"
-                                             : "; driven between the plan's steps";
-  }
+  if (memory_.domains().count() > 1) text += "; driven " + driver;
   return text;
 }
 
-CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& model) {
+CompileOptions PreparedModel::tuned(const nn::Module& module, const ModelFunction& model) {
   CompileOptions compile = options_.compile;
   compile.fold = false;
   compile.synchronisation.collective = collective_;
@@ -241,17 +211,6 @@ CompileOptions Trainer::tuned(const nn::Module& module, const ModelFunction& mod
   compile.choose = tuned.choose;
   choices_ = tuned.hash;
   return compile;
-}
-
-data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
-  return data::DistributedSampler(
-      {.size = dataset.size(),
-       .global_batch = options.global_batch > 0 ? options.global_batch : options_.global_batch,
-       .leaves = world_.tree.leaves(),
-       .my_leaves = world_.my_leaves(),
-       .seed = options_.seed,
-       .shuffle = options.shuffle,
-       .remainder = options.remainder});
 }
 
 }  // namespace lockstep::train

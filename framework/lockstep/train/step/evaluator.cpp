@@ -1,0 +1,95 @@
+#include "lockstep/train/step/evaluator.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/step/step_sums.h"
+
+namespace lockstep::train {
+namespace {
+
+// In the requests of an evaluation: a rank did not see all of its samples.
+constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
+
+std::size_t width(const PreparedModel& prepared) { return kFirstCount + prepared.nominal().counts.size(); }
+
+}  // namespace
+
+Evaluator::Evaluator(PreparedModel& prepared, GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
+                     const std::function<void()>& meanwhile)
+    : prepared_(prepared),
+      engine_(&engine),
+      feed_(feed),
+      votes_(votes),
+      control_(prepared.comm(), prepared.world(), ControlSize{width(prepared), kControlWords}) {
+  control_.while_waiting(meanwhile);
+  add_up(no_sums(), 0);
+}
+
+Evaluator::Sums Evaluator::no_sums() const {
+  const auto shards = static_cast<std::size_t>(prepared_.world().my_leaves().size());
+  return Sums(shards, std::vector<double>(width(prepared_)));
+}
+
+Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
+  Heartbeat& heartbeat = prepared_.heartbeat();
+  Sums sums = no_sums();
+  std::uint64_t requests = votes_.ask();
+  heartbeat.wait();
+  engine_->average_replicas();
+  engine_->fence();
+  heartbeat.beat();
+  for (const data::Batch& batch : loader.epoch()) {
+    heartbeat.beat();
+    requests |= votes_.ask();
+    if (votes_.ends_evaluation(requests)) {
+      requests |= kLeftEvaluation;
+      break;
+    }
+    BatchFeed::check_batch(batch);
+    add_batch(batch, sums);
+    if (progress) progress(batch.step.offset + batch.step.global_size);
+  }
+  heartbeat.wait();
+  add_up(sums, requests);
+  Totals result;
+  set_totals(control_.block().sums(), prepared_.nominal(), result);
+  const std::uint64_t all = control_.block().any(kRequestWord);
+  result.whole = (all & kLeftEvaluation) == 0;
+  votes_.agreed(all & ~kLeftEvaluation);
+  return result;
+}
+
+void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
+  const WorldLayout& world = prepared_.world();
+  const Range shards = world.my_leaves();
+  const std::int64_t first = batch.step.local.begin;
+  for (std::int64_t shard = shards.begin; shard < shards.end; ++shard) {
+    const Range part = part_of(batch.step.global_size, world.tree.leaves(), shard);
+    if (part.size() == 0) continue;
+    check(part.begin >= first && part.end - first <= batch.samples(), "trainer",
+          "the batch to evaluate holds [{}, {}) of {} samples, this rank's part is [{}, {}): give its loader "
+          "Trainer::sampler()",
+          first, first + batch.samples(), batch.step.global_size, part.begin, part.end);
+    const Range rows{part.begin - first, part.end - first};
+    Plan& plan = feed_.plan(Mode::Eval, rows.size());
+    feed_.fill(plan, batch, rows, 0);
+    run_on_rows(batch, rows, [&] { plan.run(); });
+    add_sums(plan, prepared_.nominal(), part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
+  }
+}
+
+// Over all ranks' shards, through messages: evaluations are rare.
+void Evaluator::add_up(const Sums& sums, std::uint64_t requests) {
+  ControlBlock& block = control_.block();
+  block.words()[kRequestWord] = requests;
+  block.begin();
+  for (const auto& shard : sums) {
+    std::ranges::copy(shard, block.leaf().begin());
+    block.end_leaf();
+  }
+  control_.finish();
+}
+
+}  // namespace lockstep::train

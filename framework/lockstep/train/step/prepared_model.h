@@ -1,0 +1,77 @@
+// A model as a trainer needs it: compiled in its nominal shape, in memory that the ranks of a node share, with all that
+// ranks must have alike agreed on. Made by all ranks together; what differs or cannot be is thrown on all of them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/nn/module.h"
+#include "lockstep/parallel/exchange/tree_collective.h"
+#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/update/updater.h"
+#include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/step/trainer_options.h"
+
+namespace lockstep::train {
+
+// The facts of the nominal training plan, which are those of all training plans.
+struct NominalPlan {
+  std::vector<std::string> counts;
+  std::vector<RunningStatistics> statistics;
+  bool is_collective = false;  // its nodes sum over ranks, so ranks without samples run plans too
+
+  std::size_t statistic_doubles() const;  // sums of moments per shard
+};
+
+class PreparedModel {
+ public:
+  PreparedModel(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+                std::vector<data::Field> fields, TrainerOptions options);
+  PreparedModel(const PreparedModel&) = delete;
+  PreparedModel& operator=(const PreparedModel&) = delete;
+
+  const comm::Communicator& comm() const { return comm_; }
+  const WorldLayout& world() const { return world_; }
+  const std::vector<data::Field>& fields() const { return fields_; }
+  const TrainerOptions& options() const { return options_; }
+  Heartbeat& heartbeat() { return options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_; }
+  NodeMemory& memory() { return memory_; }
+  TreeCollective* collective() { return collective_.get(); }  // null for one rank
+  CompiledModel& model() { return model_; }
+  const CompiledModel& model() const { return model_; }
+  ParameterStore& store() { return model_.parameters(); }
+  const NominalPlan& nominal() const { return nominal_; }
+  Updater& updater() { return *updater_; }
+
+  std::map<std::string, Type> types_of(std::int64_t samples) const;
+  // Throws AgreedError unless a batch of so many samples over all ranks can be trained. No communication.
+  void check_batch(std::int64_t samples) const;
+  // What beside threads and BLAS decides in which order kernels sum: instruction sets, oneDNN, precision, choices.
+  std::string kernels() const;
+  // How gradients travel and which rank updates what, and why; `driver` is what drives communication.
+  std::string describe_parallel(const std::string& driver) const;
+
+ private:
+  Domains domains(const nn::Module& module);
+  CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
+  void plan_nominal_batch(std::string& operations);
+
+  comm::Communicator comm_;
+  WorldLayout world_;
+  std::vector<data::Field> fields_;
+  TrainerOptions options_;
+  std::string path_reason_;
+  NodeMemory memory_;
+  std::shared_ptr<TreeCollective> collective_;  // that nodes of plans sum with
+  std::uint64_t choices_ = 0;                   // of autotuning, hashed; before the model that is compiled by them
+  CompiledModel model_;
+  NominalPlan nominal_;
+  std::unique_ptr<Updater> updater_;
+  Heartbeat own_heartbeat_;  // for a caller without a watchdog
+};
+
+}  // namespace lockstep::train

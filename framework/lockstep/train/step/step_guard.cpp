@@ -1,0 +1,34 @@
+#include "lockstep/train/step/step_guard.h"
+
+namespace lockstep::train {
+
+EngineGuards GuardOptions::engine() const {
+  const bool limits = gradient.norm > 0 || gradient.spike > 0;
+  return {.verify_every = verify_every,
+          .compare_every = compare_every,
+          .hold_loss = action != GuardAction::Log,
+          .hold_gradient = action == GuardAction::Skip || (action == GuardAction::Stop && limits),
+          .gradient = gradient};
+}
+
+bool StepGuard::run_again(const LocalBatch& local, std::int64_t update, int attempts) {
+  outcome_ = StepOutcome::Applied;
+  bool again = false;
+  switch (engine_->verdict()) {
+    case StepVerdict::Apply:
+      gradient_.accept(update);
+      break;
+    case StepVerdict::Damaged:
+      again = memory_.recover(attempts);
+      if (!again) outcome_ = StepOutcome::RolledBack;
+      break;
+    case StepVerdict::BadLoss:
+    case StepVerdict::BadGradient:
+      again = gradient_.refuse(local, update, attempts);
+      if (!again) outcome_ = StepOutcome::Skipped;
+      break;
+  }
+  return again;
+}
+
+}  // namespace lockstep::train

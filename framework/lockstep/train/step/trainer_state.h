@@ -1,0 +1,69 @@
+// What training has come to: weights, the optimizer's state, and the number of updates; handed out and taken in between
+// steps, by name and in logical order. Functions are collective unless they say otherwise; one thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/state_snapshot.h"
+#include "lockstep/io/named_tensor.h"
+#include "lockstep/io/tensor_source.h"
+#include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/train/report/tensor_hash.h"
+#include "lockstep/train/step/prepared_model.h"
+
+namespace lockstep::train {
+
+class TrainerState {
+ public:
+  // Both outlive this.
+  TrainerState(PreparedModel& prepared, GradientEngine& engine)
+      : comm_(prepared.comm()),
+        world_(prepared.world()),
+        options_(prepared.options()),
+        memory_(prepared.memory()),
+        model_(prepared.model()),
+        updater_(&prepared.updater()),
+        engine_(&engine) {}
+
+  std::int64_t updates() const { return updates_; }
+  void applied(std::int64_t updates) { updates_ = updates; }
+
+  // Of the mean loss, whose samples weighed `weight`, in the last step.
+  Tensor gradient(const std::string& parameter, double weight);
+  std::vector<checkpoint::NamedTensor> state(bool wanted);
+  std::size_t state_bytes() const;                 // of the tensors that state() makes; no communication
+  std::unique_ptr<StateSnapshot> make_snapshot();  // memory for a copy; no communication
+  void snapshot(StateSnapshot* into);
+  void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only);
+  // Rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h); `place` names
+  // them in errors. Where a tensor arrives damaged all ranks throw AgreedError at the end, and the state is not to be
+  // used.
+  void load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates);
+  LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options);
+  std::uint64_t weights_hash();
+  std::vector<TensorHash> state_hashes();
+  void broadcast_weights();  // rank 0's
+
+ private:
+  std::vector<checkpoint::NamedTensor> guard_state();
+  void begin_load();
+  void load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+                 const std::function<void()>& check_received);
+
+  const comm::Communicator& comm_;
+  const WorldLayout& world_;
+  const TrainerOptions& options_;
+  NodeMemory& memory_;
+  CompiledModel& model_;
+  Updater* updater_;
+  GradientEngine* engine_;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,195 @@
+// The parts of a trainer, each by itself; what they do together is tested by the other test_trainer_*.
+#include <gtest/gtest.h>
+
+#include "lockstep/train/step/batch_feed.h"
+#include "lockstep/train/step/driver_trial.h"
+#include "lockstep/train/step/evaluator.h"
+#include "lockstep/train/step/memory_recovery.h"
+#include "lockstep/train/step/step_guard.h"
+#include "lockstep/train/step/step_runner.h"
+#include "lockstep/train/step/step_votes.h"
+#include "lockstep/train/step/suspects.h"
+#include "lockstep/train/step/trainer_state.h"
+#include "tests/mpi/training.h"
+
+namespace lockstep::test {
+namespace {
+
+using namespace train;
+
+// What all parts are made of, as a trainer makes it.
+struct Parts {
+  Task task;
+  std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);
+  std::unique_ptr<Classifier> network = task.network();
+  PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
+  GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
+                        prepared.store(), prepared.updater(), {.counts = prepared.nominal().counts.size()}};
+  BatchFeed feed{prepared};
+  StepRunner runner{prepared, engine, feed};
+  TrainerState state{prepared, engine};
+
+  data::Batch next_batch() {
+    const WorldLayout& where = prepared.world();
+    data::Loader loader(*dataset,
+                        data::DistributedSampler({.size = dataset->size(),
+                                                  .global_batch = task.options.global_batch,
+                                                  .leaves = where.tree.leaves(),
+                                                  .my_leaves = where.my_leaves(),
+                                                  .seed = task.options.seed}),
+                        {}, {.threads = 0});
+    return loader.next();
+  }
+};
+
+TEST(StepVotes, AsksForRequestsAndSumsOfEachStepAnew) {
+  StepVotes votes(2);
+  votes.listen([] { return std::uint64_t{1}; }, 4);
+  votes.vote([](std::span<double> sums) {
+    sums[1] += 3;
+    return std::uint64_t{16};
+  });
+  EXPECT_EQ(votes.ask(), 1U) << "an evaluation asks for requests alone";
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(votes.ask_for_step(), 17U);
+    EXPECT_EQ(votes.sums()[0], 0);
+    EXPECT_EQ(votes.sums()[1], 3) << "zero at first in each step";
+  }
+  EXPECT_TRUE(votes.ends_evaluation(4 | 1));
+  EXPECT_FALSE(votes.ends_evaluation(1));
+  EXPECT_THROW(votes.listen(nullptr, 0), Error);
+  EXPECT_THROW(votes.vote(nullptr), Error);
+}
+
+TEST(PreparedModel, IsAlikeOnAllRanksAndKnowsItsNominalPlan) {
+  Parts parts;
+  EXPECT_EQ(parts.prepared.nominal().counts, std::vector<std::string>{"correct"});
+  EXPECT_FALSE(parts.prepared.nominal().is_collective);
+  EXPECT_EQ(parts.prepared.nominal().statistic_doubles(), 0U) << "a perceptron has no batch norm";
+  EXPECT_EQ(parts.prepared.types_of(7).at("image").shape[0], 7);
+  for (const std::string& kernels : world().allgather_strings(parts.prepared.kernels()))
+    EXPECT_EQ(kernels, parts.prepared.kernels());
+}
+
+TEST(BatchFeed, FillsTheInputsOfAPlanThatItFindsAgain) {
+  Parts parts;
+  const data::Batch batch = parts.next_batch();
+  const std::int64_t rows = batch.samples() - 1;
+  Plan& plan = parts.feed.plan(Mode::Train, rows);
+  EXPECT_EQ(&parts.feed.plan(Mode::Train, rows), &plan);
+  EXPECT_NE(&parts.feed.plan(Mode::Eval, rows), &plan);
+  parts.feed.fill(plan, batch, {1, rows + 1}, 0);
+  const auto* image = static_cast<const float*>(plan.input("image"));
+  ASSERT_NE(image, nullptr);
+  EXPECT_EQ(image[0], batch.at("image").data<float>()[36]) << "row 1 of images of 36 pixels";
+}
+
+TEST(BatchFeed, NamesWhatIsWrongWithABatch) {
+  Parts parts;
+  data::Batch batch = parts.next_batch();
+  batch.fields[0] = batch.fields[0].to(DType::F64);
+  Plan& plan = parts.feed.plan(Mode::Train, batch.samples());
+  EXPECT_NE(error_of([&] {
+              parts.feed.fill(plan, batch, {0, batch.samples()}, 0);
+            }).find("field 'image' of the batch"),
+            std::string::npos);
+  batch.names.pop_back();
+  EXPECT_NE(error_of([&] { BatchFeed::check_batch(batch); }).find("2 fields and 1 names"), std::string::npos);
+}
+
+TEST(StepRunner, MakesTheGradientThatARepetitionMakesAgain) {
+  Parts parts;
+  const data::Batch batch = parts.next_batch();
+  const LocalBatch local{&batch, batch.step.local.begin, batch.step.global_size};
+  EXPECT_THROW(parts.runner.observed("anything"), Error) << "no step was run";
+  parts.engine.begin_step(
+      {.samples = static_cast<std::uint64_t>(batch.step.global_size), .learning_rate = 0, .update = 1});
+  parts.runner.run(local, 0);
+  parts.engine.finish_step();
+  EXPECT_EQ(parts.engine.sums()[kSampleSum], batch.step.global_size);
+  double loss = 0, again = 0;
+  std::int64_t rows = 0;
+  for (double* sum : {&loss, &again}) {
+    rows = 0;
+    parts.runner.repeat(local, 0, [&](Plan& plan, Range part, bool first) {
+      plan.run({0, !first});
+      *sum += plan.loss() * plan.weight();
+      rows += part.size();
+    });
+  }
+  EXPECT_EQ(rows, batch.samples());
+  EXPECT_EQ(loss, again);
+  world().barrier();
+}
+
+TEST(TrainerState, IsLoadedAsItWasHandedOut) {
+  Parts parts;
+  parts.state.broadcast_weights();
+  parts.state.applied(5);
+  const std::uint64_t hash = parts.state.weights_hash();
+  const auto tensors = parts.state.state(true);
+  ParameterStore& store = parts.prepared.store();
+  const std::string name = store.parameters().front().name;
+  Tensor other = store.read(name);
+  other.data<float>()[0] += 1;
+  parts.engine.fence();
+  if (world().is_root() || !store.memory().shares()) store.write(name, other);
+  parts.engine.fence();
+  EXPECT_NE(parts.state.weights_hash(), hash);
+  world().barrier();
+  parts.state.load(tensors, 3, false);
+  EXPECT_EQ(parts.state.updates(), 3);
+  EXPECT_EQ(parts.state.weights_hash(), hash);
+  world().barrier();
+}
+
+TEST(Suspects, ARankThatIsSuspectedAgainGetsTheKnownProductRight) {
+  Suspects suspects(world());
+  EXPECT_NO_THROW(suspects.suspect(0, 1));
+  EXPECT_NO_THROW(suspects.suspect(0, 1));
+  EXPECT_EQ(name_of(world(), 0), "rank 0 on " + world().topology().host(0));
+}
+
+TEST(MemoryRecovery, LeavesIntactMemoryAlone) {
+  Parts parts;
+  parts.state.broadcast_weights();
+  Suspects suspects(world());
+  MemoryRecovery recovery(parts.prepared.comm(), OnMismatch::RollBack, parts.engine, parts.state, suspects);
+  int rolled_back = 0;
+  recovery.on_roll_back([&] { return ++rolled_back > 0; });
+  EXPECT_TRUE(recovery.verify());
+  recovery.require_intact();
+  EXPECT_EQ(rolled_back, 0);
+}
+
+TEST(DriverTrial, BeginsWithoutAThread) {
+  Parts parts;
+  DriverTrial trial(parts.prepared);
+  EXPECT_FALSE(trial.begins_with_thread());
+  EXPECT_EQ(trial.word(), OverlapTrial::kUndecided);
+  trial.begin_step(parts.engine);
+  EXPECT_FALSE(parts.engine.is_driven_by_thread());
+}
+
+TEST(Evaluator, CountsEverySampleOnce) {
+  Parts parts;
+  parts.state.broadcast_weights();
+  StepVotes votes(0);
+  Evaluator evaluator(parts.prepared, parts.engine, parts.feed, votes, [&] { parts.engine.progress(); });
+  const WorldLayout& where = parts.prepared.world();
+  data::Loader loader(*parts.dataset,
+                      data::DistributedSampler({.size = parts.dataset->size(),
+                                                .global_batch = 64,
+                                                .leaves = where.tree.leaves(),
+                                                .my_leaves = where.my_leaves(),
+                                                .shuffle = false}),
+                      {}, {.threads = 0});
+  std::int64_t reached = 0;
+  const Totals totals = evaluator.run(loader, [&](std::int64_t samples) { reached = samples; });
+  EXPECT_EQ(totals.samples, parts.dataset->size());
+  EXPECT_EQ(reached, parts.dataset->size());
+  EXPECT_TRUE(totals.whole);
+}
+
+}  // namespace
+}  // namespace lockstep::test
