@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/train/option_support.h"
 
@@ -140,10 +141,10 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
 }
 
 TEST(Options, DefaultsAreTheProgramsAndValid) {
-  const Outcome o = parse_line({}, {.epochs = 3, .lr = 0.5});
+  const Outcome o = parse_line({}, {.epochs = 3, .rate = {.peak = 0.5}});
   EXPECT_TRUE(o.result.proceed);
   EXPECT_EQ(o.options.epochs, 3);
-  EXPECT_EQ(o.options.lr, 0.5);
+  EXPECT_EQ(o.options.rate.peak, 0.5);
   EXPECT_EQ(validation_error(o.options, 1), "");
   EXPECT_EQ(validation_error(o.options, 64), "");
 }
@@ -154,7 +155,8 @@ TEST(Options, AugmentCanBeTurnedOff) {
 }
 
 TEST(Options, HelpListsGroupsAndDefaults) {
-  const Outcome o = parse_line({"--help"}, {.dataset = "digits", .lr = 0.0625, .milestones = {3, 4}});
+  const Outcome o =
+      parse_line({"--help"}, {.dataset = {.name = "digits"}, .rate = {.peak = 0.0625, .milestones = {3, 4}}});
   EXPECT_FALSE(o.result.proceed);
   EXPECT_EQ(o.result.exit_code, 0);
   for (const char* group : {"Data:", "Training:", "Optimiser:", "Learning rate:", "Ranks:", "Run:", "Model:"}) {
@@ -208,10 +210,10 @@ TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
   const Outcome o = parse_line({"--config", path.c_str(), "--lr", "0.3"}, {.augment = true});
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.epochs, 4);
-  EXPECT_EQ(o.options.lr, 0.3);
-  EXPECT_TRUE(o.options.nesterov);
+  EXPECT_EQ(o.options.rate.peak, 0.3);
+  EXPECT_TRUE(o.options.optimizer.sgd.nesterov);
   EXPECT_FALSE(o.options.augment);
-  EXPECT_EQ(o.options.milestones, (std::vector<double>{2, 3}));
+  EXPECT_EQ(o.options.rate.milestones, (std::vector<double>{2, 3}));
   EXPECT_EQ(o.depth, 44);
 }
 
@@ -240,7 +242,7 @@ TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
     EXPECT_TRUE(has(o.err, path) && has(o.err, key)) << o.err;
   }
   const Outcome quoted = parse_line({"--config", write_config("keep = \"last:3,every:10\"\noutput = 'a b'\n").c_str()});
-  EXPECT_EQ(quoted.options.keep, "last:3,every:10") << quoted.err;
+  EXPECT_EQ(quoted.options.checkpoints.keep, "last:3,every:10") << quoted.err;
   EXPECT_EQ(quoted.options.output, "a b");
 }
 
@@ -299,9 +301,9 @@ TEST(Options, AConfigFileIsToml) {
   const Outcome o = parse_line({"--config", path.c_str()});
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.output, "a#b, \"c\" \u00e9");
-  EXPECT_EQ(o.options.keep, "last:3,every:10");
-  EXPECT_EQ(o.options.milestones, (std::vector<double>{1, 2.5}));
-  EXPECT_EQ(o.options.schedule, "step");
+  EXPECT_EQ(o.options.checkpoints.keep, "last:3,every:10");
+  EXPECT_EQ(o.options.rate.milestones, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(o.options.rate.kind, optim::ScheduleOptions::Kind::Step);
   EXPECT_TRUE(o.options.quiet);
 }
 
@@ -389,10 +391,14 @@ TEST(Options, TheGivenBatchReplacesTheProgramsOther) {
 }
 
 TEST(Options, AnotherOptimizerBringsItsRate) {
-  EXPECT_EQ(parse_line({"--optimizer", "adamw"}).options.lr, 0.001);
-  EXPECT_EQ(parse_line({"--optimizer", "adam", "--lr", "0.01"}).options.lr, 0.01);
-  EXPECT_EQ(parse_line({"--optimizer", "adamw"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 3e-4);
-  EXPECT_EQ(parse_line({"--optimizer", "sgd"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 0.1);
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}).options.rate.peak, 0.001);
+  EXPECT_EQ(parse_line({"--optimizer", "adam", "--lr", "0.01"}).options.rate.peak, 0.01);
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}, {.optimizer = {.rule = optim::Rule::Adam}, .rate = {.peak = 3e-4}})
+                .options.rate.peak,
+            3e-4);
+  EXPECT_EQ(parse_line({"--optimizer", "sgd"}, {.optimizer = {.rule = optim::Rule::Adam}, .rate = {.peak = 3e-4}})
+                .options.rate.peak,
+            0.1);
 }
 
 TEST(Options, WhatWouldHaveNoEffectIsAnError) {
@@ -414,16 +420,16 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
 
 TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
   const std::string text =
-      canonical({.data_dir = "a", .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});
-  EXPECT_EQ(text, canonical({.data_dir = "b", .threads = 2, .loaders = 0, .output = "y"}));
+      canonical({.dataset = {.dir = "a"}, .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});
+  EXPECT_EQ(text, canonical({.dataset = {.dir = "b"}, .threads = 2, .loaders = 0, .output = "y"}));
   EXPECT_NE(text, canonical({.seed = 2}));
   EXPECT_NE(text, canonical({}, {{"depth", 20}}));
 }
 
 TEST(Canonical, DifferencesNameTheOption) {
-  const auto lines =
-      differences(canonical({.lr = 0.1}, {{"depth", 20}}),
-                  canonical({.lr = 0.30000000000000004}, {{"depth", 32}, {"stem", "cifar"}}), "on rank 0", "on rank 1");
+  const auto lines = differences(canonical({.rate = {.peak = 0.1}}, {{"depth", 20}}),
+                                 canonical({.rate = {.peak = 0.30000000000000004}}, {{"depth", 32}, {"stem", "cifar"}}),
+                                 "on rank 0", "on rank 1");
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "--depth: 20 on rank 0, 32 on rank 1");
   EXPECT_EQ(lines[1], "--lr: 0.1 on rank 0, 0.30000000000000004 on rank 1");

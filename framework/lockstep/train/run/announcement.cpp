@@ -19,7 +19,7 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   // The copy of the tensors, the file's image, and what the HDF5 library takes when it is used first (5 MiB
   // with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
-  if (saves || !run.facts.options.resume.empty()) memory.checkpoint = 2 * trainer.state_bytes() + kHdf5;
+  if (saves || !run.facts.options.checkpoints.resume.empty()) memory.checkpoint = 2 * trainer.state_bytes() + kHdf5;
   return memory;
 }
 
@@ -42,13 +42,14 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   const PlacementReport placement = placement_report(comm, threads);
   logger->info("cores: {}", placement.summary);
   for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
-  const std::string shards = facts.options.shards > 0 ? fmt::format(" in {} shards", facts.options.shards) : "";
+  const std::string shards =
+      facts.options.trainer.shards > 0 ? fmt::format(" in {} shards", facts.options.trainer.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
                run.trainer.model().options().bf16 ? "bf16" : name_of(facts.dtype), facts.global_batch(), shards,
                run.course.steps_per_epoch());
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
-  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset,
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset.name,
                facts.data.train->size(), facts.data.eval->size(), facts.data.classes);
 }
 

@@ -26,34 +26,13 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/options/parallel_options.h"
 #include "lockstep/train/report/step_profile.h"
 #include "lockstep/train/report/tensor_hash.h"
-#include "lockstep/train/step/guards.h"
 #include "lockstep/train/step/overlap_trial.h"
 #include "lockstep/train/step/totals.h"
+#include "lockstep/train/step/trainer_options.h"
 
 namespace lockstep::train {
-
-struct TrainerOptions {
-  std::int64_t global_batch =
-      0;  // samples per step over all ranks: the nominal one, for which plans and layouts are made first
-  std::int64_t shards = 0;      // leaves of the reduction tree; 0: one per rank
-  std::int64_t accumulate = 1;  // micro-batches per leaf
-  DType precision = DType::F32;
-  std::uint64_t seed = 0;
-  std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
-  UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
-  double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
-  ParallelOptions parallel = {};
-  std::size_t sums = 0;      // f64 numbers of the caller's that are added up over ranks with each step, see vote()
-  GuardOptions guards = {};  // on, as in the programs; without on_roll_back() what cannot be repaired stops
-  CompileOptions compile = {};
-  bool autotune = false;                      // measure which kernels are fastest, see train/step/autotune.h
-  std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
-  Heartbeat* heartbeat = nullptr;             // which a watchdog reads (train/monitor/watchdog.h); outlives the trainer
-};
 
 // How a data set is walked by all ranks together.
 struct SamplingOptions {
