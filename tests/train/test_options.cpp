@@ -54,6 +54,8 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                 "3,5.5",
                                 "--warmup-epochs",
                                 "0.5",
+                                "--warmup-start",
+                                "0.25",
                                 "--scale-lr",
                                 "--scale-lr-batch",
                                 "128",
@@ -113,6 +115,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"step-gamma", 0.2},
                                    {"milestones", {3.0, 5.5}},
                                    {"warmup-epochs", 0.5},
+                                   {"warmup-start", 0.25},
                                    {"scale-lr", true},
                                    {"scale-lr-batch", 128},
                                    {"no-decay-norm-bias", true},
@@ -329,6 +332,7 @@ TEST(Options, UnknownOptionsAreNamedInTheirOrderWithWhatWasMeant) {
             "unknown option --checkpoint, did you mean --checkpoint-every, --checkpoint-every-steps, "
             "--checkpoint-every-minutes?");
   EXPECT_EQ(said({"--learning-rate", "1"}), "unknown option --learning-rate, did you mean --lr?");
+  EXPECT_EQ(said({"--lr-warmup-decay", "1"}), "unknown option --lr-warmup-decay, did you mean --warmup-start?");
   EXPECT_EQ(said({"--dpeth", "20"}), "unknown option --dpeth, did you mean --depth?");  // of the program itself
   EXPECT_EQ(said({"train", "--quiet", "now"}), "unexpected argument 'train'; unexpected argument 'now'");
 }
@@ -410,6 +414,7 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
       {"--min-lr", "0.1", "--schedule", "constant"},
       {"--cycle-rise", "0.2"},
       {"--step-epochs", "2", "--milestones", "3", "--schedule", "step"},
+      {"--warmup-start", "0.2"},
       {"--scale-lr-batch", "64"}};
   for (const auto& line : lines) {
     const Outcome o = parse_line(line);

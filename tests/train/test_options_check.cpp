@@ -137,6 +137,8 @@ TEST(Validate, Contradictions) {
   EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));
   EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 5}), "");
   EXPECT_TRUE(has(validation_error({.epochs = 2, .rate = {.warmup_epochs = 3}}), "--warmup-epochs is 3"));
+  EXPECT_TRUE(
+      has(validation_error({.rate = {.warmup_epochs = 1, .warmup_start = 0}}), "--warmup-start is 0, expected a"));
   EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::OneCycle, .warmup_epochs = 1}}),
                   "one-cycle"));
   EXPECT_TRUE(has(validation_error({.rate = {.peak = 0.1, .minimum = 0.2}}), "--min-lr is 0.2"));

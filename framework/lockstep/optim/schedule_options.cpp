@@ -34,7 +34,7 @@ Schedule without_warm_up(const ScheduleOptions& o, double rate, double epochs) {
 Schedule make_schedule(const ScheduleOptions& o, double epochs, std::int64_t global_batch) {
   const double rate =
       o.scaled ? o.peak * static_cast<double>(global_batch) / static_cast<double>(o.scale_batch) : o.peak;
-  return warm_up(without_warm_up(o, rate, epochs), o.warmup_epochs);
+  return warm_up(without_warm_up(o, rate, epochs), o.warmup_epochs, o.warmup_start);
 }
 
 }  // namespace lockstep::optim

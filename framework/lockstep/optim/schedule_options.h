@@ -13,6 +13,7 @@ struct ScheduleOptions {
   Kind kind = Kind::Cosine;
   double peak = 0.1;                                           // learning rate per update, before scaling
   double warmup_epochs = 0;                                    // of linear rise
+  double warmup_start = 0.1;                                   // part of the rate at which the rise begins
   double minimum = 0;                                          // cosine: the rate it ends at
   double step_epochs = 30;                                     // step: epochs between two steps, ...
   double step_gamma = 0.1;                                     // ... each a multiplication by this

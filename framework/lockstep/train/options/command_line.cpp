@@ -157,6 +157,7 @@ void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   with_schedule(Kind::Step, {"step-epochs", "step-gamma", "milestones"});
   with_schedule(Kind::OneCycle, {"cycle-rise", "cycle-start", "cycle-end"});
   require_effect(app, !given(app, "milestones"), {"step-epochs"}, "contradicts --milestones, expected one of the two");
+  require_effect(app, options.rate.warmup_epochs > 0, {"warmup-start"}, "has no effect without --warmup-epochs");
   require_effect(app, options.rate.scaled, {"scale-lr-batch"}, "has no effect without --scale-lr");
 }
 

@@ -18,8 +18,12 @@ namespace {
 struct Alias {
   std::string_view name, ours;
 };
-constexpr std::array kAliases{Alias{"learning-rate", "lr"}, Alias{"workers", "loaders"},
-                              Alias{"num-workers", "loaders"}, Alias{"wd", "weight-decay"}};
+constexpr std::array kAliases{Alias{"learning-rate", "lr"},
+                              Alias{"workers", "loaders"},
+                              Alias{"num-workers", "loaders"},
+                              Alias{"wd", "weight-decay"},
+                              Alias{"lr-warmup-epochs", "warmup-epochs"},
+                              Alias{"lr-warmup-decay", "warmup-start"}};
 
 // "Batch_Size" as "batch-size".
 std::string normal_form(std::string_view name) {
