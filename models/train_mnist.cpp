@@ -8,7 +8,8 @@ using namespace lockstep;
 
 int main(int argc, char** argv) {
   train::Program program("train_mnist", "Trains a small network on handwritten digits.",
-                         {.dataset = "digits", .epochs = 3, .batch_size = 64, .lr = 0.05}, datasets::catalogue());
+                         {.dataset = {.name = "digits"}, .epochs = 3, .batch_size = 64, .rate = {.peak = 0.05}},
+                         datasets::catalogue());
   std::string model = "convnet";
   program.option("model", model, "mlp (784-256-128) or convnet (the one of PyTorch's MNIST example)",
                  {"mlp", "convnet"});

@@ -8,32 +8,38 @@ using namespace lockstep;
 
 namespace {
 
-ResNetConfig config_of(int depth, const std::string& stem) {
+enum class StemOption : std::uint8_t { Auto, ImageNet, Cifar };
+
+ResNetConfig config_of(int depth, StemOption stem) {
   using Stem = ResNetConfig::Stem;
-  if (stem == "auto") return resnet_config(depth);
-  return resnet_config(depth, stem == "cifar" ? Stem::Cifar : Stem::ImageNet);
+  if (stem == StemOption::Auto) return resnet_config(depth);
+  return resnet_config(depth, stem == StemOption::Cifar ? Stem::Cifar : Stem::ImageNet);
 }
 
 }  // namespace
 
+template <>
+struct lockstep::train::Choices<StemOption> {
+  static constexpr std::array kAll{NamedValue{StemOption::Auto, "auto"}, NamedValue{StemOption::ImageNet, "imagenet"},
+                                   NamedValue{StemOption::Cifar, "cifar"}};
+};
+
 int main(int argc, char** argv) {
   train::Program program("train_resnet", "Trains residual networks (He et al. 2015).",
-                         {.dataset = "cifar10",
+                         {.dataset = {.name = "cifar10"},
                           .augment = true,
                           .epochs = 30,
                           .batch_size = 128,
-                          .weight_decay = 5e-4,
-                          .warmup_epochs = 1},
+                          .rate = {.warmup_epochs = 1},
+                          .trainer = {.update = {.weight_decay = 5e-4}}},
                          datasets::catalogue());
   int depth = 20;
-  std::string stem = "auto";
+  StemOption stem = StemOption::Auto;
   program.option("depth", depth,
                  "18, 34, 50, 101, 152 as torchvision; 20, 32, 44, 56, 110 for small images (16, 32, 64 channels)");
-  program.option(
-      "stem", stem,
-      "first layers: imagenet (7x7 stride 2, pool) or cifar (3x3), for depths as torchvision; those for small "
-      "images have cifar's alone; auto: the depth's own, imagenet or cifar",
-      {"auto", "imagenet", "cifar"});
+  program.option("stem", stem,
+                 "first layers: imagenet (7x7 stride 2, pool) or cifar (3x3), for depths as torchvision; those for "
+                 "small images have cifar's alone; auto: the depth's own, imagenet or cifar");
   program.check([&] { config_of(depth, stem); });
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();

@@ -7,9 +7,9 @@
 using namespace lockstep;
 
 int main(int argc, char** argv) {
-  train::Program program("train_toy",
-                         "Trains a small convolutional network (conv 3-6-5, conv 6-16-5, 400-120-84-classes).",
-                         {.dataset = "cifar10", .epochs = 10, .batch_size = 16, .lr = 0.01}, datasets::catalogue());
+  train::Program program(
+      "train_toy", "Trains a small convolutional network (conv 3-6-5, conv 6-16-5, 400-120-84-classes).",
+      {.dataset = {.name = "cifar10"}, .epochs = 10, .batch_size = 16, .rate = {.peak = 0.01}}, datasets::catalogue());
   return program.run(argc, argv, [](train::Session& session) {
     const data::DatasetPair& data = session.data();
     LeNet network({.image = data.image_shape, .classes = data.classes});

@@ -12,7 +12,7 @@
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/hash_log.h"
 #include "lockstep/train/report/json_text.h"
 
@@ -80,29 +80,11 @@ Contents load(const RunFiles& run, const fs::path& path, RunDifference& result) 
   }
 }
 
-// What says where a run is written, how it is watched, or how it came out, and is no cause of that.
-// Options that a node may set for itself are not in the metadata.
-constexpr std::array kNeverOptions{"resume",
-                                   "checkpoint-every",
-                                   "checkpoint-every-steps",
-                                   "checkpoint-every-minutes",
-                                   "keep",
-                                   "log-every",
-                                   "trace",
-                                   "trace-steps",
-                                   "hash-every",
-                                   "verify-every",
-                                   "compare-every",
-                                   "on-mismatch",
-                                   "stall-timeout",
-                                   "abort-timeout"};
 // What of a run's metadata can change bits; all else tells which run it was, where it stood and how it came out.
 constexpr std::array kCauseKeys{"program",  "seed",         "train_samples", "global_batch", "ranks",
                                 "threads",  "instructions", "blas",          "kernels",      "lockstep",
                                 "compiler", "mpi",          "optimizer"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
-constexpr std::array kFreeOptions{"allreduce",       "overlap",        "bucket-mb",  "no-share-weights",
-                                  "shard-optimizer", "sharing-domain", "eval-every", "limit-eval"};
 constexpr std::array kFreeKeys{"ranks"};
 
 bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
@@ -117,6 +99,15 @@ void erase(nlohmann::json& json, std::span<const char* const> keys) {
   for (const char* key : keys) json.erase(key);
 }
 
+// Options of both runs that can be no cause: files, logs and checks; with the same shards also how sums are computed.
+void erase_options(nlohmann::json& options, bool same_shards) {
+  train::Options all;
+  for (const train::OptionRow& row : train::option_rows(all)) {
+    const bool free = same_shards && row.effect == train::Effect::Order;
+    if (free || row.effect == train::Effect::None) options.erase(row.name);
+  }
+}
+
 // Lines that tell what is not alike beside the tensors and could be why they differ.
 std::vector<std::string> causes(const std::string& left, const std::string& right) {
   nlohmann::json a = train::parse_json(left), b = train::parse_json(right);
@@ -125,10 +116,7 @@ std::vector<std::string> causes(const std::string& left, const std::string& righ
   nlohmann::json mine = a.value("options", nlohmann::json()), theirs = b.value("options", nlohmann::json());
   if (mine.is_object() && theirs.is_object()) {
     const bool free = have_same_shards(mine, theirs);
-    for (nlohmann::json* options : {&mine, &theirs}) {
-      erase(*options, kNeverOptions);
-      if (free) erase(*options, kFreeOptions);
-    }
+    for (nlohmann::json* options : {&mine, &theirs}) erase_options(*options, free);
     for (nlohmann::json* metadata : {&a, &b}) {
       if (free) erase(*metadata, kFreeKeys);
     }

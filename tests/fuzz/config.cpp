@@ -2,7 +2,7 @@
 #include <CLI/App.hpp>
 #include <sstream>
 
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/command_line.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
@@ -20,12 +20,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
   const std::string file = fuzz::input_file("options.toml", {data, size}).string();
   train::Options options;
-  CLI::App app;
-  train::add_options(app, options);
+  train::CommandLine line(options, "fuzz", "reads an option file", "");
   const char* arguments[] = {"fuzz", "--config", file.c_str()};
   std::ostringstream out, err;
   fuzz::expect_answer([&] {
-    if (train::parse(app, options, 3, arguments, true, out, err).proceed) train::validate(options, 2);
+    if (line.parse(3, arguments, true, out, err).proceed) train::validate(options, 2);
   });
   return 0;
 }

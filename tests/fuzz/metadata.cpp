@@ -1,7 +1,7 @@
 // A checkpoint's metadata, as a run that wants to go on from it reads it.
 #include "lockstep/train/run/continuation.h"
 
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/epoch_sums.h"
 #include "tests/fuzz/harness.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 nlohmann::json run(std::int64_t shards) {
   train::Options options;
-  options.shards = shards;
+  options.trainer.shards = shards;
   return {{"version", train::kMetadataVersion},
           {"program", "train"},
           {"step", 7},

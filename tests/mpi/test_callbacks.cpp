@@ -28,18 +28,19 @@ using train::Callback;
 using train::Orders;
 
 train::Options options_for(const fs::path& output, std::int64_t steps) {
-  train::Options options{.dataset = "digits", .limit_train = 128, .limit_eval = 32, .epochs = 0, .max_steps = steps};
+  train::Options options{
+      .dataset = {.name = "digits", .limit_train = 128, .limit_eval = 32}, .epochs = 0, .max_steps = steps};
   options.global_batch = 32;
   options.batch_size = 0;
   options.threads = 1;
   options.loaders = 0;
   options.output = output.string();
-  options.checkpoint_every = 0;
+  options.checkpoints.every_epochs = 0;
   options.eval_every = 0;
-  options.schedule = "constant";
-  options.overlap = "steps";  // no thread beside each rank
+  options.rate.kind = optim::ScheduleOptions::Kind::Constant;
+  options.trainer.parallel.overlap = train::ParallelOptions::Overlap::Steps;  // no thread beside each rank
   options.quiet = true;
-  options.stall_timeout = 0;
+  options.stall.report = 0;
   return options;
 }
 
@@ -93,7 +94,7 @@ TEST(Callbacks, SumsOverRanksRideInTheControlBlockAndAreExact) {
   for (const std::int64_t shards : {0, 4}) {
     const SharedDirectory shared;
     train::Options options = options_for(shared.path() / "run", 6);
-    options.shards = shards;
+    options.trainer.shards = shards;
     int first = 0, second = 0;
     const Result result = run(options, [&](train::Session& session) {
       session.add<Adds>(std::ldexp(1.0, 50), first);
@@ -203,7 +204,7 @@ TEST(Callbacks, AreCalledInTheDocumentedOrder) {
   options.epochs = 1;
   options.global_batch = 64;
   options.log_every = 1;
-  options.eval_every = options.checkpoint_every = 1;
+  options.eval_every = options.checkpoints.every_epochs = 1;
   std::vector<std::string> calls;
   run(options, [&](train::Session& session) {
     session.add<Notes>("a", calls, shared.path() / "run");
@@ -247,8 +248,8 @@ TEST(Callbacks, FindSettledWeightsIfTheyAskForThem) {
   for (std::size_t i = 0; i < 2; ++i) {
     const SharedDirectory shared;
     train::Options options = options_for(shared.path() / "run", 3);
-    options.allreduce = i == 0 ? "auto" : "messages";
-    options.shards = 4;
+    options.trainer.parallel.path = i == 0 ? AllreducePath::Auto : AllreducePath::Messages;
+    options.trainer.shards = 4;
     run(options, [&](train::Session& session) { session.add<ReadsWeights>(session, found[i]); });
     ASSERT_EQ(found[i].size(), 3U);
   }

@@ -71,23 +71,24 @@ struct Start {
   std::int64_t begun_at = 0;
 };
 Start run(const fs::path& output, std::int64_t steps, const std::string& resume, bool share_weights = true) {
-  train::Options options{.dataset = "digits", .limit_train = 128, .limit_eval = 32, .epochs = 0, .max_steps = steps};
+  train::Options options{
+      .dataset = {.name = "digits", .limit_train = 128, .limit_eval = 32}, .epochs = 0, .max_steps = steps};
   options.global_batch = 32;
   options.batch_size = 0;
   options.threads = 1;
   options.loaders = 0;
   options.output = output.string();
-  options.resume = resume;
-  options.no_share_weights = !share_weights;
-  options.checkpoint_every = 0;
-  options.checkpoint_every_steps = 2;
-  options.keep = "0";
+  options.checkpoints.resume = resume;
+  NOSHARE
+  options.checkpoints.every_epochs = 0;
+  options.checkpoints.every_steps = 2;
+  options.checkpoints.keep = "0";
   options.eval_every = 0;
-  options.schedule = "constant";
-  options.overlap = "steps";  // no thread beside each rank
+  options.rate.kind = optim::ScheduleOptions::Kind::Constant;
+  options.trainer.parallel.overlap = train::ParallelOptions::Overlap::Steps;  // no thread beside each rank
   options.quiet = true;
-  options.stall_timeout = 0;
-  options.verify_every = options.compare_every = 0;
+  options.stall.report = 0;
+  options.trainer.guards.verify_every = options.trainer.guards.compare_every = 0;
   train::Session session(world(), options, "test_resume", "{}", datasets::catalogue());
   const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   bytes_hashed = bytes_read = tensor_bytes = 0;

@@ -36,7 +36,7 @@ std::string distrust_of(Work&& work) {
 }
 
 TEST(Defaults, AreThoseOfThePrograms) {
-  const train::GuardOptions programs = train::guard_options(train::Options{}), mine = train::TrainerOptions{}.guards;
+  const train::GuardOptions programs = train::Options{}.trainer.guards, mine = train::TrainerOptions{}.guards;
   EXPECT_EQ(mine.verify_every, programs.verify_every);
   EXPECT_EQ(mine.compare_every, programs.compare_every);
   EXPECT_EQ(mine.on_mismatch, programs.on_mismatch);

@@ -1,9 +1,6 @@
 // What tests of options share: a command line parsed, and what validate() says of it.
 #pragma once
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -11,7 +8,8 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/command_line.h"
+#include "lockstep/train/options/options_json.h"
 
 namespace lockstep::train {
 
@@ -25,13 +23,11 @@ struct Outcome {
 inline Outcome parse_line(std::vector<const char*> arguments, Options defaults = {}, bool is_rank_zero = true) {
   Outcome o;
   o.options = std::move(defaults);
-  CLI::App app("trains");
-  add_options(app, o.options);
-  app.add_option("--depth", o.depth, "layers")->group("Model");
-  app.set_version_flag("--version", "lockstep 1.2.3");
+  CommandLine line(o.options, "train_test", "trains", "lockstep 1.2.3");
+  line.add({.name = "depth", .value = option_value(o.depth), .argument = "N", .text = "layers"});
   arguments.insert(arguments.begin(), "train_test");
   std::ostringstream out, err;
-  o.result = parse(app, o.options, static_cast<int>(arguments.size()), arguments.data(), is_rank_zero, out, err);
+  o.result = line.parse(static_cast<int>(arguments.size()), arguments.data(), is_rank_zero, out, err);
   o.out = out.str();
   o.err = err.str();
   return o;

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "lockstep/core/error.h"
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/epoch_sums.h"
 
 namespace lockstep::train {
@@ -88,10 +90,10 @@ TEST(EpochSums, ThatAreNoneAreNamed) {
 
 TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {
   Options before, now;
-  now.wire = "bf16";
+  now.trainer.parallel.wire = Wire::BF16;
   EXPECT_EQ(continuation(run(before), run(now), "FILE").notes,
             std::vector<std::string>{"--wire: \"f32\" in the checkpoint, \"bf16\" now"});
-  before.shards = now.shards = 4;
+  before.trainer.shards = now.trainer.shards = 4;
   EXPECT_NE(refusal(run(before), run(now)).find("FILE: with --shards, --wire was f32, this run has bf16"),
             std::string::npos);
 
@@ -110,7 +112,7 @@ TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {
 
 TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
   Options now;
-  now.limit_train = 320;
+  now.dataset.limit_train = 320;
   nlohmann::json fewer = run(now);
   fewer["train_samples"] = 320;
   EXPECT_EQ(refusal(run(), fewer),
@@ -120,7 +122,7 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
   fewer = run();  // other files
   fewer["train_samples"] = 320;
   EXPECT_NE(refusal(run(), fewer).find("'train_samples' is 400, this run has 320; "), std::string::npos);
-  now = {.shards = 4};
+  now = {.trainer = {.shards = 4}};
   EXPECT_EQ(
       refusal(run(), run(now)),
       "[resume] FILE: with --shards, --shards was 0, this run has 4: other shards give other bits; pass --shards 0 "

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/train/option_support.h"
 
@@ -53,6 +54,8 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                 "3,5.5",
                                 "--warmup-epochs",
                                 "0.5",
+                                "--warmup-start",
+                                "0.25",
                                 "--scale-lr",
                                 "--scale-lr-batch",
                                 "128",
@@ -112,6 +115,7 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"step-gamma", 0.2},
                                    {"milestones", {3.0, 5.5}},
                                    {"warmup-epochs", 0.5},
+                                   {"warmup-start", 0.25},
                                    {"scale-lr", true},
                                    {"scale-lr-batch", 128},
                                    {"no-decay-norm-bias", true},
@@ -133,17 +137,17 @@ TEST(Options, EveryOptionIsReadFromTheCommandLine) {
                                    {"precision", "f64"},
                                    {"quiet", true},
                                    {"profile", true}};
-  const auto json = nlohmann::json::parse(to_json(o.options));
+  const auto json = to_json(o.options);
   for (const auto& item : expected.items()) EXPECT_EQ(json.at(item.key()), item.value()) << item.key();
   EXPECT_EQ(o.depth, 32);
   EXPECT_EQ(validation_error(o.options), "");
 }
 
 TEST(Options, DefaultsAreTheProgramsAndValid) {
-  const Outcome o = parse_line({}, {.epochs = 3, .lr = 0.5});
+  const Outcome o = parse_line({}, {.epochs = 3, .rate = {.peak = 0.5}});
   EXPECT_TRUE(o.result.proceed);
   EXPECT_EQ(o.options.epochs, 3);
-  EXPECT_EQ(o.options.lr, 0.5);
+  EXPECT_EQ(o.options.rate.peak, 0.5);
   EXPECT_EQ(validation_error(o.options, 1), "");
   EXPECT_EQ(validation_error(o.options, 64), "");
 }
@@ -154,13 +158,14 @@ TEST(Options, AugmentCanBeTurnedOff) {
 }
 
 TEST(Options, HelpListsGroupsAndDefaults) {
-  const Outcome o = parse_line({"--help"}, {.dataset = "digits", .lr = 0.0625, .milestones = {3, 4}});
+  const Outcome o =
+      parse_line({"--help"}, {.dataset = {.name = "digits"}, .rate = {.peak = 0.0625, .milestones = {3, 4}}});
   EXPECT_FALSE(o.result.proceed);
   EXPECT_EQ(o.result.exit_code, 0);
   for (const char* group : {"Data:", "Training:", "Optimiser:", "Learning rate:", "Ranks:", "Run:", "Model:"}) {
     EXPECT_TRUE(has(o.out, group)) << group;
   }
-  const auto options = nlohmann::json::parse(to_json(Options{}));
+  const auto options = to_json(Options{});
   for (const auto& item : options.items()) EXPECT_TRUE(has(o.out, "--" + item.key())) << item.key();
   for (const char* part : {"--config", "--no-augment", "(default 0.0625)", "(default 3,4)", "(default off)",
                            "(default digits)", "samples per rank"}) {
@@ -172,7 +177,7 @@ TEST(Options, HelpNamesEachDefaultOnce) {
   const std::string help = parse_line({"--help"}).out;
   std::size_t defaults = 0;
   for (std::size_t at = 0; (at = help.find("(default", at)) != std::string::npos; ++at) ++defaults;
-  EXPECT_EQ(defaults, nlohmann::json::parse(to_json(Options{})).size() + 1);  // and --config
+  EXPECT_EQ(defaults, to_json(Options{}).size() + 1);  // and --config
 }
 
 TEST(Options, OnlyRankZeroPrintsAndAllRanksLeave) {
@@ -208,10 +213,10 @@ TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
   const Outcome o = parse_line({"--config", path.c_str(), "--lr", "0.3"}, {.augment = true});
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.epochs, 4);
-  EXPECT_EQ(o.options.lr, 0.3);
-  EXPECT_TRUE(o.options.nesterov);
+  EXPECT_EQ(o.options.rate.peak, 0.3);
+  EXPECT_TRUE(o.options.optimizer.sgd.nesterov);
   EXPECT_FALSE(o.options.augment);
-  EXPECT_EQ(o.options.milestones, (std::vector<double>{2, 3}));
+  EXPECT_EQ(o.options.rate.milestones, (std::vector<double>{2, 3}));
   EXPECT_EQ(o.depth, 44);
 }
 
@@ -240,7 +245,7 @@ TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
     EXPECT_TRUE(has(o.err, path) && has(o.err, key)) << o.err;
   }
   const Outcome quoted = parse_line({"--config", write_config("keep = \"last:3,every:10\"\noutput = 'a b'\n").c_str()});
-  EXPECT_EQ(quoted.options.keep, "last:3,every:10") << quoted.err;
+  EXPECT_EQ(quoted.options.checkpoints.keep, "last:3,every:10") << quoted.err;
   EXPECT_EQ(quoted.options.output, "a b");
 }
 
@@ -299,9 +304,9 @@ TEST(Options, AConfigFileIsToml) {
   const Outcome o = parse_line({"--config", path.c_str()});
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.output, "a#b, \"c\" \u00e9");
-  EXPECT_EQ(o.options.keep, "last:3,every:10");
-  EXPECT_EQ(o.options.milestones, (std::vector<double>{1, 2.5}));
-  EXPECT_EQ(o.options.schedule, "step");
+  EXPECT_EQ(o.options.checkpoints.keep, "last:3,every:10");
+  EXPECT_EQ(o.options.rate.milestones, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(o.options.rate.kind, optim::ScheduleOptions::Kind::Step);
   EXPECT_TRUE(o.options.quiet);
 }
 
@@ -327,6 +332,7 @@ TEST(Options, UnknownOptionsAreNamedInTheirOrderWithWhatWasMeant) {
             "unknown option --checkpoint, did you mean --checkpoint-every, --checkpoint-every-steps, "
             "--checkpoint-every-minutes?");
   EXPECT_EQ(said({"--learning-rate", "1"}), "unknown option --learning-rate, did you mean --lr?");
+  EXPECT_EQ(said({"--lr-warmup-decay", "1"}), "unknown option --lr-warmup-decay, did you mean --warmup-start?");
   EXPECT_EQ(said({"--dpeth", "20"}), "unknown option --dpeth, did you mean --depth?");  // of the program itself
   EXPECT_EQ(said({"train", "--quiet", "now"}), "unexpected argument 'train'; unexpected argument 'now'");
 }
@@ -389,10 +395,14 @@ TEST(Options, TheGivenBatchReplacesTheProgramsOther) {
 }
 
 TEST(Options, AnotherOptimizerBringsItsRate) {
-  EXPECT_EQ(parse_line({"--optimizer", "adamw"}).options.lr, 0.001);
-  EXPECT_EQ(parse_line({"--optimizer", "adam", "--lr", "0.01"}).options.lr, 0.01);
-  EXPECT_EQ(parse_line({"--optimizer", "adamw"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 3e-4);
-  EXPECT_EQ(parse_line({"--optimizer", "sgd"}, {.optimizer = "adam", .lr = 3e-4}).options.lr, 0.1);
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}).options.rate.peak, 0.001);
+  EXPECT_EQ(parse_line({"--optimizer", "adam", "--lr", "0.01"}).options.rate.peak, 0.01);
+  EXPECT_EQ(parse_line({"--optimizer", "adamw"}, {.optimizer = {.rule = optim::Rule::Adam}, .rate = {.peak = 3e-4}})
+                .options.rate.peak,
+            3e-4);
+  EXPECT_EQ(parse_line({"--optimizer", "sgd"}, {.optimizer = {.rule = optim::Rule::Adam}, .rate = {.peak = 3e-4}})
+                .options.rate.peak,
+            0.1);
 }
 
 TEST(Options, WhatWouldHaveNoEffectIsAnError) {
@@ -404,6 +414,7 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
       {"--min-lr", "0.1", "--schedule", "constant"},
       {"--cycle-rise", "0.2"},
       {"--step-epochs", "2", "--milestones", "3", "--schedule", "step"},
+      {"--warmup-start", "0.2"},
       {"--scale-lr-batch", "64"}};
   for (const auto& line : lines) {
     const Outcome o = parse_line(line);
@@ -414,15 +425,15 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
 
 TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
   const std::string text =
-      canonical({.data_dir = "a", .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});
-  EXPECT_EQ(text, canonical({.data_dir = "b", .threads = 2, .loaders = 0, .output = "y"}));
+      canonical({.dataset = {.dir = "a"}, .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});
+  EXPECT_EQ(text, canonical({.dataset = {.dir = "b"}, .threads = 2, .loaders = 0, .output = "y"}));
   EXPECT_NE(text, canonical({.seed = 2}));
   EXPECT_NE(text, canonical({}, R"({"depth": 20})"));
 }
 
 TEST(Canonical, DifferencesNameTheOption) {
-  const auto lines = differences(canonical({.lr = 0.1}, R"({"depth": 20})"),
-                                 canonical({.lr = 0.30000000000000004}, R"({"depth": 32, "stem": "cifar"})"),
+  const auto lines = differences(canonical({.rate = {.peak = 0.1}}, R"({"depth": 20})"),
+                                 canonical({.rate = {.peak = 0.30000000000000004}}, R"({"depth": 32, "stem": "cifar"})"),
                                  "on rank 0", "on rank 1");
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "--depth: 20 on rank 0, 32 on rank 1");

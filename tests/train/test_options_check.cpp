@@ -9,28 +9,29 @@ namespace lockstep::train {
 namespace {
 
 TEST(Validate, RangesNameOptionValueAndExpectation) {
-  EXPECT_EQ(validation_error({.lr = -1}), "[options] --lr is -1, expected a number above 0");
+  EXPECT_EQ(validation_error({.rate = {.peak = -1}}), "[options] --lr is -1, expected a number above 0");
   EXPECT_EQ(validation_error({.label_smoothing = 1}),
             "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
-  EXPECT_EQ(validation_error({.optimizer = "lion"}),
+  EXPECT_EQ(parse_line({"--optimizer", "lion"}).result.message,
             "[options] --optimizer is 'lion', expected one of sgd, adam, adamw");
   EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
   EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
-  EXPECT_TRUE(has(validation_error({.momentum = 1}), "--momentum is 1"));
-  EXPECT_TRUE(has(validation_error({.accumulate = 0}), "--accumulate is 0"));
-  EXPECT_TRUE(has(validation_error({.lr = std::numeric_limits<double>::quiet_NaN()}), "--lr is nan"));
-  EXPECT_TRUE(has(validation_error({.milestones = {4, 4}}), "--milestones is 4,4"));
-  EXPECT_TRUE(has(validation_error({.milestones = {-1, 4}}), "--milestones is -1"));
+  EXPECT_TRUE(has(validation_error({.optimizer = {.sgd = {.momentum = 1}}}), "--momentum is 1"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.accumulate = 0}}), "--accumulate is 0"));
+  EXPECT_TRUE(has(validation_error({.rate = {.peak = std::numeric_limits<double>::quiet_NaN()}}), "--lr is nan"));
+  EXPECT_TRUE(has(validation_error({.rate = {.milestones = {4, 4}}}), "--milestones is 4,4"));
+  EXPECT_TRUE(has(validation_error({.rate = {.milestones = {-1, 4}}}), "--milestones is -1"));
   EXPECT_TRUE(has(validation_error({.loaders = -2}), "--loaders is -2"));
-  EXPECT_TRUE(has(validation_error({.keep = "-1"}), "--keep is '-1'"));
-  EXPECT_TRUE(has(validation_error({.keep = "last:3,best:luck"}), "--keep is 'last:3,best:luck'"));
-  EXPECT_EQ(validation_error({.keep = "best:loss,every:10"}), "");
-  EXPECT_TRUE(has(validation_error({.checkpoint_every = 0, .keep = "best:loss"}), "--checkpoint-every"));
-  EXPECT_TRUE(has(validation_error({.precision = "f16"}), "--precision is 'f16'"));
+  EXPECT_TRUE(has(validation_error({.checkpoints = {.keep = "-1"}}), "--keep is '-1'"));
+  EXPECT_TRUE(has(validation_error({.checkpoints = {.keep = "last:3,best:luck"}}), "--keep is 'last:3,best:luck'"));
+  EXPECT_EQ(validation_error({.checkpoints = {.keep = "best:loss,every:10"}}), "");
+  EXPECT_TRUE(has(validation_error({.checkpoints = {.every_epochs = 0, .keep = "best:loss"}}), "--checkpoint-every"));
+  EXPECT_TRUE(has(parse_line({"--precision", "f16"}).err, "--precision is 'f16'"));
 }
 
 TEST(Validate, ProductsDoNotOverflow) {
-  const std::string batch = validation_error({.batch_size = 100'000'000, .accumulate = 100'000}, 2'000'000'000);
+  const std::string batch =
+      validation_error({.batch_size = 100'000'000, .trainer = {.accumulate = 100'000}}, 2'000'000'000);
   EXPECT_TRUE(has(batch,
                   "--batch-size 100000000 times 2000000000 ranks times --accumulate 100000 is more than "
                   "1000000000000 samples an update"))
@@ -47,38 +48,45 @@ TEST(Validate, ProductsDoNotOverflow) {
             "[options] --epochs is 1000000000000000 with 1000 updates in each, expected at most 1000000000000 epochs; "
             "--epochs 0 --max-steps N trains N updates");
   EXPECT_EQ(data_error({.epochs = 1'000'000'000'000, .batch_size = 12}), "");
-  const std::string steps =
-      data_error({.epochs = 1'000'000'000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3});
+  const std::string steps = data_error({.epochs = 1'000'000'000,
+                                        .batch_size = 12,
+                                        .rate = {.kind = optim::ScheduleOptions::Kind::Step, .step_epochs = 1e-3}});
   EXPECT_TRUE(has(steps, "--step-epochs is 0.001 in a run of 1e+09 epochs")) << steps;
-  EXPECT_EQ(
-      data_error(
-          {.epochs = 1'000'000'000, .max_steps = 1000, .batch_size = 12, .schedule = "step", .step_epochs = 1e-3}),
-      "");
+  EXPECT_EQ(data_error({.epochs = 1'000'000'000,
+                        .max_steps = 1000,
+                        .batch_size = 12,
+                        .rate = {.kind = optim::ScheduleOptions::Kind::Step, .step_epochs = 1e-3}}),
+            "");
 }
 
 TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
-  EXPECT_EQ(validation_error({.lr = 1e-320}),
+  EXPECT_EQ(validation_error({.rate = {.peak = 1e-320}}),
             "[options] --lr is 1e-320, which is 0 in f32, the type of weights with --precision f32; expected a number "
             "above 0 that stays so when it is rounded, or --precision f64");
-  EXPECT_TRUE(has(validation_error({.precision = "bf16", .weight_decay = 1e-300}), "--weight-decay is 1e-300"));
-  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .eps = 1e-300}), "--eps is 1e-300, which is 0 in f32"));
-  EXPECT_TRUE(has(validation_error({.clip_norm = 1e-300}), "--clip-norm is 1e-300, which is 0 in f32"));
-  EXPECT_TRUE(has(validation_error({.lr = 1e-3, .min_lr = 1e-60}), "--min-lr is 1e-60"));
+  EXPECT_TRUE(has(validation_error({.precision = Precision::BF16, .trainer = {.update = {.weight_decay = 1e-300}}}),
+                  "--weight-decay is 1e-300"));
+  EXPECT_TRUE(has(validation_error({.optimizer = {.rule = optim::Rule::Adam, .adam = {.epsilon = 1e-300}}}),
+                  "--eps is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.clip_norm = 1e-300}}), "--clip-norm is 1e-300, which is 0 in f32"));
+  EXPECT_TRUE(has(validation_error({.rate = {.peak = 1e-3, .minimum = 1e-60}}), "--min-lr is 1e-60"));
   EXPECT_TRUE(has(validation_error({.label_smoothing = 1e-60}), "--label-smoothing is 1e-60"));
-  EXPECT_TRUE(has(validation_error({.momentum = 1 - 1e-12}), ", which is 1 in f32"));
-  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .beta2 = 1 - 1e-12}), ", which is 1 in f32"));
-  EXPECT_TRUE(has(validation_error({.weight_decay = 1e60}, 1), "--weight-decay is 1e+60")) << "more than any number";
-  EXPECT_EQ(validation_error({.precision = "f64", .lr = 1e-320}), "");
-  EXPECT_EQ(validation_error({.lr = 1e-30, .weight_decay = 0, .clip_norm = 0}), "");
+  EXPECT_TRUE(has(validation_error({.optimizer = {.sgd = {.momentum = 1 - 1e-12}}}), ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.optimizer = {.rule = optim::Rule::Adam, .adam = {.beta2 = 1 - 1e-12}}}),
+                  ", which is 1 in f32"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.update = {.weight_decay = 1e60}}}, 1), "--weight-decay is 1e+60"))
+      << "more than any number";
+  EXPECT_EQ(validation_error({.precision = Precision::F64, .rate = {.peak = 1e-320}}), "");
+  EXPECT_EQ(validation_error({.rate = {.peak = 1e-30}, .trainer = {.update = {.weight_decay = 0}, .clip_norm = 0}}),
+            "");
 }
 
 TEST(Validate, AMarginIsShorterThanItsLimit) {
   for (const char* margin : {"2m", "3m"})
-    EXPECT_TRUE(has(validation_error({.time_limit = "2m", .time_margin = margin}),
+    EXPECT_TRUE(has(validation_error({.time = {.limit = "2m", .margin = margin}}),
                     formatted("--time-margin is {} with --time-limit 2m, expected less", margin)));
-  EXPECT_EQ(validation_error({.time_limit = "2m", .time_margin = "119s"}), "");
+  EXPECT_EQ(validation_error({.time = {.limit = "2m", .margin = "119s"}}), "");
   for (const char* limit : {"auto", "none"})
-    EXPECT_EQ(validation_error({.time_limit = limit, .time_margin = "3m"}), "");
+    EXPECT_EQ(validation_error({.time = {.limit = limit, .margin = "3m"}}), "");
 }
 
 TEST(Validate, ATraceIsNoFileOfTheRun) {
@@ -93,16 +101,16 @@ TEST(Validate, ATraceIsNoFileOfTheRun) {
 
 TEST(Validate, PartsOfABatchHaveSamples) {
   EXPECT_EQ(
-      validation_error({.shards = 1'000'000}),
+      validation_error({.trainer = {.shards = 1'000'000}}),
       "[options] --shards is 1000000 with a global batch of 64 samples, expected at most one shard per sample (or "
       "0, for none)");
-  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .shards = 9}, 3), "");
-  const std::string micro = validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 4}, 3);
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .trainer = {.shards = 9}}, 3), "");
+  const std::string micro = validation_error({.batch_size = 0, .global_batch = 9, .trainer = {.accumulate = 4}}, 3);
   EXPECT_TRUE(has(micro,
                   "--accumulate is 4 with a global batch of 9 samples in 3 parts (ranks or shards), expected at "
                   "most 3"))
       << micro;
-  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .accumulate = 3}, 3), "");
+  EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 9, .trainer = {.accumulate = 3}}, 3), "");
   EXPECT_EQ(validation_error({.batch_size = 0, .global_batch = 2}, 3), "") << "a rank may have none";
 }
 
@@ -111,31 +119,37 @@ TEST(Validate, Contradictions) {
   for (const char* part : {"--batch-size 16", "--global-batch is 100", "4 ranks", "64"}) {
     EXPECT_TRUE(has(batch, part)) << batch;
   }
-  EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .accumulate = 2}, 4), "");
+  EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .trainer = {.accumulate = 2}}, 4), "");
   EXPECT_TRUE(has(validation_error({.batch_size = 0}), "--global-batch"));
-  const std::string shards = validation_error({.shards = 3}, 4);
+  const std::string shards = validation_error({.trainer = {.shards = 3}}, 4);
   EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
-  EXPECT_EQ(validation_error({.shards = 4}, 3), "");
-  EXPECT_EQ(validation_error({.accumulate = 2, .shards = 4}), "");
-  const std::string sync = validation_error({.shards = 4, .sync_bn = true}, 2);
+  EXPECT_EQ(validation_error({.trainer = {.shards = 4}}, 3), "");
+  EXPECT_EQ(validation_error({.trainer = {.shards = 4, .accumulate = 2}}), "");
+  const std::string sync =
+      validation_error({.trainer = {.shards = 4, .compile = {.synchronisation = {.all_norms = true}}}}, 2);
   EXPECT_TRUE(has(sync, "--sync-bn with --shards 4 and 2 ranks, expected as many shards as ranks")) << sync;
-  EXPECT_EQ(validation_error({.shards = 4, .sync_bn = true}, 4), "");
-  EXPECT_EQ(validation_error({.sync_bn = true}, 3), "");
-  EXPECT_TRUE(has(validation_error({.momentum = 0, .nesterov = true}), "--nesterov with --momentum 0"));
-  EXPECT_TRUE(has(validation_error({.optimizer = "adam", .nesterov = true}), "--nesterov with --optimizer adam"));
+  EXPECT_EQ(validation_error({.trainer = {.shards = 4, .compile = {.synchronisation = {.all_norms = true}}}}, 4), "");
+  EXPECT_EQ(validation_error({.trainer = {.compile = {.synchronisation = {.all_norms = true}}}}, 3), "");
+  EXPECT_TRUE(
+      has(validation_error({.optimizer = {.sgd = {.momentum = 0, .nesterov = true}}}), "--nesterov with --momentum 0"));
+  EXPECT_TRUE(has(validation_error({.optimizer = {.rule = optim::Rule::Adam, .sgd = {.nesterov = true}}}),
+                  "--nesterov with --optimizer adam"));
   EXPECT_TRUE(has(validation_error({.epochs = 0}), "--epochs and --max-steps are both 0"));
   EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 5}), "");
-  EXPECT_TRUE(has(validation_error({.epochs = 2, .warmup_epochs = 3}), "--warmup-epochs is 3"));
-  EXPECT_TRUE(has(validation_error({.schedule = "one-cycle", .warmup_epochs = 1}), "one-cycle"));
-  EXPECT_TRUE(has(validation_error({.lr = 0.1, .min_lr = 0.2}), "--min-lr is 0.2"));
-  EXPECT_TRUE(has(validation_error({.limit_train = 10}, 2), "--limit-train is 10"));
+  EXPECT_TRUE(has(validation_error({.epochs = 2, .rate = {.warmup_epochs = 3}}), "--warmup-epochs is 3"));
+  EXPECT_TRUE(
+      has(validation_error({.rate = {.warmup_epochs = 1, .warmup_start = 0}}), "--warmup-start is 0, expected a"));
+  EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::OneCycle, .warmup_epochs = 1}}),
+                  "one-cycle"));
+  EXPECT_TRUE(has(validation_error({.rate = {.peak = 0.1, .minimum = 0.2}}), "--min-lr is 0.2"));
+  EXPECT_TRUE(has(validation_error({.dataset = {.limit_train = 10}}, 2), "--limit-train is 10"));
   EXPECT_TRUE(has(validation_error({.output = ""}), "--output is empty"));
 }
 
 TEST(Validate, AGlobalBatchFitsTheData) {
   EXPECT_NO_THROW(validate_data({.batch_size = 50}, 2, 100));
   try {
-    validate_data({.dataset = "digits", .batch_size = 51}, 2, 100);
+    validate_data({.dataset = {.name = "digits"}, .batch_size = 51}, 2, 100);
     FAIL() << "102 samples of 100";
   } catch (const Error& error) {
     for (const char* part : {"--batch-size is 51", "2 ranks", "102", "100 training samples", "digits"}) {

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <numeric>
 #include <vector>
+
+#include "lockstep/train/options/near_names.h"
 
 namespace lockstep::train {
 namespace {
@@ -17,8 +18,12 @@ namespace {
 struct Alias {
   std::string_view name, ours;
 };
-constexpr std::array kAliases{Alias{"learning-rate", "lr"}, Alias{"workers", "loaders"},
-                              Alias{"num-workers", "loaders"}, Alias{"wd", "weight-decay"}};
+constexpr std::array kAliases{Alias{"learning-rate", "lr"},
+                              Alias{"workers", "loaders"},
+                              Alias{"num-workers", "loaders"},
+                              Alias{"wd", "weight-decay"},
+                              Alias{"lr-warmup-epochs", "warmup-epochs"},
+                              Alias{"lr-warmup-decay", "warmup-start"}};
 
 // "Batch_Size" as "batch-size".
 std::string normal_form(std::string_view name) {
@@ -27,24 +32,6 @@ std::string normal_form(std::string_view name) {
     return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   });
   return form;
-}
-
-// Letters to insert, take out, replace or swap with a neighbour (optimal string alignment).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
-  std::iota(above.begin(), above.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = a[i - 1] == b[j - 1];
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    std::swap(before, above);
-    std::swap(above, row);
-  }
-  return above[b.size()];
 }
 
 std::vector<std::string> names_of(const CLI::App& app) {
@@ -96,22 +83,14 @@ std::string not_converted(const CLI::App& app, const std::string& text) {
 }  // namespace
 
 std::vector<std::string> similar_options(const CLI::App& app, std::string_view name) {
-  constexpr std::size_t kLongest = 64, kMostShown = 3;
-  if (name.empty() || name.size() > kLongest) return {};
+  constexpr std::size_t kMostShown = 3;
+  if (name.empty() || name.size() > kLongestName) return {};
   const std::string wanted = normal_form(name);
   const std::vector<std::string> names = names_of(app);
   if (const auto alias = std::ranges::find(kAliases, wanted, &Alias::name);
       alias != kAliases.end() && std::ranges::find(names, alias->ours) != names.end())
     return {std::string(alias->ours)};
-  std::string nearest;
-  std::size_t least = std::max<std::size_t>(1, wanted.size() / 4) + 1;
-  for (const std::string& candidate : names) {
-    if (const std::size_t apart = distance(wanted, candidate); apart < least) {
-      least = apart;
-      nearest = candidate;
-    }
-  }
-  if (!nearest.empty()) return {nearest};
+  if (const std::string nearest = nearest_name(wanted, names); !nearest.empty()) return {nearest};
   std::vector<std::string> longer;
   for (const std::string& candidate : names) {
     if (candidate.starts_with(wanted + "-")) longer.push_back(candidate);

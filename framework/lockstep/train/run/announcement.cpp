@@ -41,13 +41,14 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   const PlacementReport placement = placement_report(comm, threads);
   logger->info("cores: {}", placement.summary);
   for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
-  const std::string shards = facts.options.shards > 0 ? fmt::format(" in {} shards", facts.options.shards) : "";
+  const std::string shards =
+      facts.options.trainer.shards > 0 ? fmt::format(" in {} shards", facts.options.trainer.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,
                run.trainer.model().options().bf16 ? "bf16" : name_of(facts.dtype), facts.global_batch(), shards,
                run.course.steps_per_epoch());
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
-  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset,
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset.name,
                facts.data.train->size(), facts.data.eval->size(), facts.data.classes);
 }
 

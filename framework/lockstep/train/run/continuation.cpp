@@ -5,7 +5,7 @@
 #include <array>
 
 #include "lockstep/core/error.h"
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/json_text.h"
 
 namespace lockstep::train {
@@ -15,30 +15,34 @@ constexpr const char* kPlace = "resume";
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
 struct Rule {
-  const char* key;
-  const char* advice;
+  std::string key, advice;
 };
 
-// On which the bits of a step depend, beside the samples and what the user sets as part of the method.
-constexpr std::array kSameWithShards{
-    Rule{"threads", "pass --threads as before"},
-    Rule{"instructions", "the instruction set must stay"},
-    Rule{"blas", "OpenBLAS must choose the same kernels"},
-    Rule{"kernels", "instruction sets, oneDNN, --precision, --conv-math and the choices of --autotune must stay"},
-};
-constexpr std::array kSameOptionsWithShards{
-    Rule{"shards", "other shards give other bits"}, Rule{"accumulate", "micro-batches are added one after the other"},
-    Rule{"wire", "every edge of the sum rounds"},   Rule{"precision", "kernels round otherwise"},
-    Rule{"conv-math", "kernels round otherwise"},   Rule{"recompute", "other nodes are fused"},
-};
+// What the bits of a step depend on beside samples and options.
+const std::vector<Rule>& same_with_shards() {
+  static const std::vector<Rule> rules{
+      {"threads", "pass --threads as before"},
+      {"instructions", "the instruction set must stay"},
+      {"blas", "OpenBLAS must choose the same kernels"},
+      {"kernels", "instruction sets, oneDNN, --precision, --conv-math and the choices of --autotune must stay"}};
+  return rules;
+}
 constexpr std::array kNamed{"ranks", "threads", "instructions", "blas", "kernels", "lockstep", "compiler", "mpi"};
+
+// The rows of options whose values a resume treats alike.
+std::vector<OptionRow> rows_with(Resume resume) {
+  Options options;
+  std::vector<OptionRow> rows = option_rows(options);
+  std::erase_if(rows, [&](const OptionRow& row) { return row.resume != resume; });
+  return rows;
+}
 
 std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-const nlohmann::json& entry(const nlohmann::json& metadata, const char* name, const std::string& place) {
+const nlohmann::json& entry(const nlohmann::json& metadata, const std::string& name, const std::string& place) {
   const auto found = metadata.find(name);
   check(found != metadata.end(), kPlace, "{}: its metadata has no '{}'", place, name);
   return *found;
@@ -78,12 +82,21 @@ const nlohmann::json& options_of(const nlohmann::json& metadata, const std::stri
   return options;
 }
 
+// Options that the metadata keep by their names beside "options".
+void check_equal(const nlohmann::json& saved, const nlohmann::json& now, Resume resume, const std::string& place) {
+  for (const OptionRow& row : rows_with(resume)) {
+    const std::string advice = as_before(row.name, entry(saved, row.name, place));
+    check_same(saved, now, {row.name, row.reason.empty() ? advice : row.reason + "; " + advice}, place);
+  }
+}
+
 // The samples of an epoch: said by the options that choose them, where one of them has changed.
 void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
   const nlohmann::json &before = entry(saved, "train_samples", place), &here = entry(now, "train_samples", "this run");
   if (before == here) return;
   const nlohmann::json &options = options_of(saved, place), &ours = options_of(now, "this run");
-  for (const char* option : {"dataset", "limit-train"}) {
+  for (const OptionRow& row : rows_with(Resume::SameSamples)) {
+    const std::string& option = row.name;
     if (!options.contains(option) || options[option] == ours[option]) continue;
     fail(kPlace,
          "{}: --{} was {}, this run has {}, so 'train_samples' is {}, this run has {}: the position in the epoch needs "
@@ -97,14 +110,13 @@ void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const
 
 void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
   const nlohmann::json &there = options_of(saved, place), &here = options_of(now, "this run");
-  for (const Rule& rule : kSameOptionsWithShards) {
-    const nlohmann::json none;
-    const nlohmann::json& before = there.contains(rule.key) ? there[rule.key] : none;
-    check(before == here[rule.key], kPlace, "{}: with --shards, --{} was {}, this run has {}: {}; {}", place, rule.key,
-          text_of(before), text_of(here[rule.key]), rule.advice, as_before(rule.key, before));
+  for (const OptionRow& row : rows_with(Resume::SameWithShards)) {
+    const nlohmann::json before = there.value(row.name, nlohmann::json());
+    check(before == here[row.name], kPlace, "{}: with --shards, --{} was {}, this run has {}: {}; {}", place, row.name,
+          text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
   }
-  for (const Rule& rule : kSameWithShards)
-    check_same(saved, now, {rule.key, ("with --shards, " + std::string(rule.advice)).c_str()}, place);
+  for (const Rule& rule : same_with_shards())
+    check_same(saved, now, {rule.key, "with --shards, " + rule.advice}, place);
 }
 
 }  // namespace
@@ -122,7 +134,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   Continuation at{.step = count(saved, "step", place),
                   .epoch = count(saved, "epoch", place),
                   .offset = count(saved, "offset", place)};
-  check_same(saved, now, {"optimizer", as_before("optimizer", entry(saved, "optimizer", place)).c_str()}, place);
+  check_equal(saved, now, Resume::Never, place);
   check_samples(saved, now, place);
   const auto samples = field<std::int64_t>(now, "train_samples", "this run");
   check(at.offset <= samples, kPlace, "{}: 'offset' is {}, expected at most the {} samples of an epoch", place,
@@ -131,16 +143,14 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   if (options["global-batch"] == 0) {  // it follows from --batch-size and the number of ranks, which may have changed
     check_same(saved, now, {"global_batch", "pass --global-batch to keep it, or to change it on purpose"}, place);
   }
-  if (at.offset > 0) {
-    const std::string advice = "an epoch keeps its order of samples; " + as_before("seed", entry(saved, "seed", place));
-    check_same(saved, now, {"seed", advice.c_str()}, place);
-  }
+  if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, place);
   if (options["shards"] != 0) check_bits(saved, now, place);
-  for (const std::string& line :
-       differences(options_of(saved, place).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                   options.dump(), "in the checkpoint", "now")) {
-    if (!line.starts_with("--resume:")) at.notes.push_back(line);
+  nlohmann::json before = options_of(saved, place), here = options;
+  for (const OptionRow& row : rows_with(Resume::Unsaid)) {
+    before.erase(row.name);
+    here.erase(row.name);
   }
+  at.notes = differences(text_of(before), text_of(here), "in the checkpoint", "now");
   for (const char* key : kNamed) {
     if (!saved.contains(key) || !now.contains(key) || saved[key] == now[key]) continue;
     at.notes.push_back(fmt::format("{}: {} in the checkpoint, {} now", key, text_of(saved[key]), text_of(now[key])));
@@ -151,11 +161,14 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
 std::string model_difference(const nlohmann::json& saved, const nlohmann::json& now) {
   const nlohmann::json there = saved.value("options", nlohmann::json::object());
   const nlohmann::json here = now.value("options", nlohmann::json::object());
-  nlohmann::json common = nlohmann::json::parse(canonical(Options{}));
-  common.erase("dataset");  // which decides how many classes and channels there are
+  Options options;
+  nlohmann::json others;
+  for (const OptionRow& row : option_rows(options)) {
+    if (!row.shapes_model) others[row.name] = true;
+  }
   std::string text;
   for (const auto& [key, before] : there.items()) {
-    if (common.contains(key) || !here.contains(key) || here[key] == before) continue;
+    if (others.contains(key) || !here.contains(key) || here[key] == before) continue;
     text += fmt::format("{}--{} was {}, this run has {}; {}", text.empty() ? "" : "; ", key, text_of(before),
                         text_of(here[key]), as_before(key, before));
   }

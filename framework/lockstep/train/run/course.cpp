@@ -8,10 +8,8 @@ namespace lockstep::train {
 namespace {
 
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
-  const bool drops = facts.options.remainder == "drop";
-  const SamplingOptions sampling{.remainder = drops ? data::Remainder::Drop : data::Remainder::Keep};
   return {*facts.data.train,
-          trainer.sampler(*facts.data.train, sampling),
+          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder}),
           image_transforms(facts.options, facts.data, facts.dtype, true),
           {.threads = facts.threads.loaders}};
 }
@@ -19,7 +17,7 @@ data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
 // Evaluation has no micro-batches: its steps are as large as one of training's.
 data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
   const std::int64_t batch =
-      std::max(trainer.world().tree.leaves(), trainer.options().global_batch / facts.options.accumulate);
+      std::max(trainer.world().tree.leaves(), trainer.options().global_batch / trainer.options().accumulate);
   return {*facts.data.eval,
           trainer.sampler(*facts.data.eval, {.shuffle = false, .global_batch = batch}),
           image_transforms(facts.options, facts.data, facts.dtype, false),
@@ -32,7 +30,7 @@ Course::Course(const RunFacts& facts, const Trainer& trainer)
     : facts_(facts),
       training_(training_loader(facts, trainer)),
       evaluation_(evaluation_loader(facts, trainer)),
-      schedule_(schedule(facts.options, schedule_epochs(), facts.global_batch())) {}
+      schedule_(optim::make_schedule(facts.options.rate, schedule_epochs(), facts.global_batch())) {}
 
 double Course::epochs_done() const {
   const data::SamplerPosition at = position();
@@ -58,7 +56,8 @@ bool Course::is_done(std::int64_t updates) const {
 
 void Course::check_last_batch(const Trainer& trainer) const {
   const std::int64_t rest = facts_.data.train->size() % facts_.global_batch();
-  if (rest > 0 && facts_.options.remainder != "drop" && total_steps() >= steps_per_epoch()) trainer.check_batch(rest);
+  const bool kept = facts_.options.remainder == data::Remainder::Keep;
+  if (rest > 0 && kept && total_steps() >= steps_per_epoch()) trainer.check_batch(rest);
 }
 
 }  // namespace lockstep::train

@@ -1,10 +1,8 @@
 #include "lockstep/train/run/program.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -26,7 +24,7 @@
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/monitor/stack_signal.h"
 #include "lockstep/train/options/command_line_error.h"
-#include "lockstep/train/options/option_checks.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/run/session_setup.h"
 
@@ -36,84 +34,16 @@ namespace {
 // Address space without which Open MPI 4.1 fails in its own words, or crashes.
 constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
 
-// The table of options knows no data set; --help and the command line know those of the program.
-void offer_datasets(CLI::Option& option, const std::string& chosen, data::Catalogue catalogue) {
-  std::vector<std::string> texts;
-  for (const data::DatasetEntry& entry : catalogue)
-    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
-  option.description(fmt::format("{} (default {})", fmt::join(texts, "; "), chosen));
-  option.check([catalogue](const std::string& name) {
-    data::find_dataset(catalogue, name);  // an Error passes through CLI11 in the words of the other options
-    return std::string();
-  });
-}
-
 }  // namespace
 
-struct Program::CommandLine {
-  CommandLine(const std::string& name, const std::string& description, Options defaults)
-      : options(std::move(defaults)), app(description, name) {}
-
-  template <class T>
-  CLI::Option* add(const std::string& name, T& value, const std::string& text) {
-    own.push_back([name, &value](nlohmann::json& json) { json[name] = value; });
-    return app.add_option("--" + name, value, fmt::format("{} (default {})", text, value))
-        ->type_name(std::is_arithmetic_v<T> ? "N" : "WHAT")
-        ->take_last()
-        ->group("Model");
-  }
-
-  Options options;
-  CLI::App app;
-  std::vector<std::function<void(nlohmann::json&)>> own;  // the program's options, by name
-  std::vector<std::function<void()>> checks;
-};
-
 Program::Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue)
-    : name_(std::move(name)),
-      catalogue_(catalogue),
-      command_line_(std::make_unique<CommandLine>(name_, description, std::move(defaults))) {
-  Options& options = command_line_->options;
-  if (options.output == Options{}.output) options.output = "runs/" + name_;
-  add_options(command_line_->app, options);
-  offer_datasets(*command_line_->app.get_option("--dataset"), options.dataset, catalogue_);
-  command_line_->app.set_version_flag("--version", name_ + " (Lockstep " LOCKSTEP_VERSION ")");
-  command_line_->app.final_callback([line = command_line_.get()] {
-    try {
-      for (const auto& accepts : line->checks) accepts();
-    } catch (const Error& error) {  // it is the command line that is wrong
-      throw CLI::ValidationError(error.what());
-    }
-  });
+    : name_(std::move(name)), catalogue_(catalogue), options_(std::move(defaults)) {
+  if (options_.output == Options{}.output) options_.output = "runs/" + name_;
+  command_line_ = std::make_unique<CommandLine>(options_, name_, description,
+                                                name_ + " (Lockstep " LOCKSTEP_VERSION ")", catalogue_);
 }
 
 Program::~Program() = default;
-
-void Program::option(const std::string& name, int& value, const std::string& text) {
-  command_line_->add(name, value, text)->check(whole_number<int>);
-}
-
-void Program::option(const std::string& name, std::int64_t& value, const std::string& text) {
-  command_line_->add(name, value, text)->check(whole_number<std::int64_t>);
-}
-
-void Program::option(const std::string& name, double& value, const std::string& text) {
-  command_line_->add(name, value, text)->check(number);
-}
-
-void Program::option(const std::string& name, bool& value, const std::string& text) {
-  command_line_->add(name, value, text);
-}
-
-void Program::option(const std::string& name, std::string& value, const std::string& text,
-                     const std::vector<std::string>& choices) {
-  CLI::Option* added = command_line_->add(name, value, text);
-  if (!choices.empty()) added->check(CLI::IsMember(choices).description(""));
-}
-
-void Program::check(std::function<void()> accepts) { command_line_->checks.push_back(std::move(accepts)); }
-
-CLI::App& Program::cli() { return command_line_->app; }
 
 void Program::add(std::unique_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
@@ -126,23 +56,19 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
   try {
     open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
-    const Options& options = command_line_->options;
-    ParseResult parsed = parse(command_line_->app, command_line_->options, argc, argv, true, out, err);
-    if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options), argv);
+    ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
+    if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
     spare_address_space();
     check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
-    world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options)}));
+    world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
     if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
     if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
     check_same_program(*world);
-    nlohmann::json own = nlohmann::json::object();
-    for (const auto& write : command_line_->own) write(own);
     answer_with_stack();
-    session.emplace(*world, options, name_, own.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                    catalogue_);
+    session.emplace(*world, options_, name_, own_options(), catalogue_);
     for (auto& callback : callbacks_) session->add(std::move(callback));
     callbacks_.clear();
     body(*session);

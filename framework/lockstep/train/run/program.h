@@ -2,7 +2,7 @@
 // non-zero status.
 //
 //   int main(int argc, char** argv) {
-//     train::Program program("train_toy", "Trains a small network.", {.dataset = "cifar10", .epochs = 10},
+//     train::Program program("train_toy", "Trains a small network.", {.dataset = {.name = "cifar10"}, .epochs = 10},
 //                            datasets::catalogue());
 //     program.option("depth", depth, "layers");
 //     return program.run(argc, argv, [](train::Session& session) { ... });
@@ -11,17 +11,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lockstep/data/catalogue.h"
-#include "lockstep/train/options/options.h"
+#include "lockstep/train/options/command_line.h"
 #include "lockstep/train/run/session.h"
-
-namespace CLI {
-class App;
-}
 
 namespace lockstep::train {
 
@@ -31,18 +29,23 @@ class Program {
   Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue);
   ~Program();
 
-  // Options of the program's own, which ranks must agree on and checkpoints remember. `value` is the default, and
-  // outlives run(); texts must be one of `choices`, if there are some.
-  void option(const std::string& name, int& value, const std::string& text);
-  void option(const std::string& name, std::int64_t& value, const std::string& text);
-  void option(const std::string& name, double& value, const std::string& text);
-  void option(const std::string& name, bool& value, const std::string& text);
-  void option(const std::string& name, std::string& value, const std::string& text,
-              const std::vector<std::string>& choices = {});
-  // Called when the command line has been parsed; an Error that it throws is told as one of the command line.
-  void check(std::function<void()> accepts);
-  // For what else CLI11 can do; include <CLI/CLI.hpp>.
-  CLI::App& cli();
+  // An option of the program's own, which ranks must agree on and checkpoints remember: a number, a text, a flag, or an
+  // enumeration that has Choices (train/options/option_value.h). A text is one of `names`, if there are any. `value` is
+  // the default, and outlives run().
+  template <class T>
+  void option(const std::string& name, T& value, const std::string& text, std::vector<std::string> names = {}) {
+    command_line_->add({.name = name,
+                        .value = option_value(value),
+                        .argument = std::is_same_v<T, bool>   ? ""
+                                    : std::is_arithmetic_v<T> ? "N"
+                                                              : "WHAT",
+                        .text = text,
+                        .low = -kMaxCount,
+                        .names = std::move(names),
+                        .shapes_model = true});
+  }
+  // `look` is called when the command line has been parsed; an Error that it throws is told as one of the command line.
+  void check(std::function<void()> look) { command_line_->check(std::move(look)); }
 
   // Adds a callback to the session (Session::add()).
   void add(std::unique_ptr<Callback> callback);
@@ -57,8 +60,6 @@ class Program {
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:
-  struct CommandLine;
-
   bool print(const std::string& out, const std::string& err) const;
   void say(const std::string& text) const;
   void check_same_program(const comm::Communicator& world) const;
@@ -66,7 +67,8 @@ class Program {
 
   std::string name_;
   data::Catalogue catalogue_;
-  std::unique_ptr<CommandLine> command_line_;
+  Options options_;
+  std::unique_ptr<CommandLine> command_line_;  // reads into options_
   std::vector<std::unique_ptr<Callback>> callbacks_;
 };
 

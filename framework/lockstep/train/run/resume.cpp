@@ -124,10 +124,8 @@ void Resumption::warn_of_differences(const nlohmann::json& metadata, std::int64_
         "resume: {} holds step {}, as its name does not say: a copy of another file? It is taken for the newest "
         "checkpoint because of its name; --resume FILE takes another one",
         place, step);
-  const std::string& schedule = facts_.options.schedule;
-  const bool has_end = schedule == "cosine" || schedule == "one-cycle";
   const double now = course_.schedule_epochs(), before = metadata.value("schedule_epochs", now);
-  if (has_end && before != now)
+  if (facts_.options.rate.has_end() && before != now)
     log()->warn(
         "resume: the learning-rate schedule ends after {:.4g} epochs, after {:.4g} in the run that wrote the "
         "checkpoint: the rate is not what that run would have had",

@@ -14,23 +14,22 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
                  .program = std::move(program),
                  .dtype = DType::F32};
   const Options& o = facts.options;
-  facts.dtype = o.precision == "f64" ? DType::F64 : DType::F32;
+  facts.dtype = dtype_of(o.precision);
   check_together(comm, [&] {
     validate(o, comm.size());
-    data::check_dataset(catalogue, o.dataset, o.data_dir);
+    data::check_dataset(catalogue, o.dataset.name, o.dataset.dir);
   });
   comm::check_same(comm, "the program", facts.name);
   comm::check_same(comm, "the options", options_by_line(o, facts.program));
   facts.threads = share_threads(comm, o);
   apply(facts.threads);
   // Kernels sum in another order with other threads or instructions; then who holds a shard would show in the bits.
-  if (o.shards > 0) comm::check_same(comm, "with --shards, threads and instructions", arithmetic(facts.threads));
+  if (o.trainer.shards > 0)
+    comm::check_same(comm, "with --shards, threads and instructions", arithmetic(facts.threads));
   comm::collectively(comm, [&] {
-    facts.data = data::open_datasets(catalogue, {.name = o.dataset,
-                                                 .dir = o.data_dir,
-                                                 .limit_train = o.limit_train,
-                                                 .limit_eval = o.limit_eval,
-                                                 .seed = o.seed});
+    data::DatasetOptions dataset = o.dataset;
+    dataset.seed = o.seed;
+    facts.data = data::open_datasets(catalogue, dataset);
   });
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
   comm::check_same(comm, "the data", fingerprint(*facts.data.train) + "\n" + fingerprint(*facts.data.eval));

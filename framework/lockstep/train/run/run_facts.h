@@ -20,9 +20,7 @@ struct RunFacts {
   data::DatasetPair data = {};
 
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
-  bool saves_by_itself() const {  // without being asked to
-    return options.checkpoint_every > 0 || options.checkpoint_every_steps > 0 || options.checkpoint_every_minutes > 0;
-  }
+  bool saves_by_itself() const { return options.checkpoints.any(); }  // without being asked to
 };
 
 // Checks options, name and data on all ranks together, shares the cores out and opens the data set of `catalogue`.

@@ -33,23 +33,11 @@ constexpr std::size_t kKernelNeeds = std::size_t{32} << 20;
 constexpr std::size_t kWriterNeeds = std::size_t{32} << 20;
 
 TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, const CallbackList& callbacks) {
-  const Options& o = facts.options;
-  return {.global_batch = facts.global_batch(),
-          .shards = o.shards,
-          .accumulate = o.accumulate,
-          .precision = facts.dtype,
-          .seed = o.seed,
-          .rule = update_rule(o),
-          .update = {.weight_decay = o.weight_decay, .decay_biases_and_norms = !o.no_decay_norm_bias},
-          .bucket_bytes = static_cast<std::int64_t>(o.bucket_mb * 1048576),
-          .clip_norm = o.clip_norm,
-          .parallel = parallel_options(o),
-          .sums = callbacks.sums(),
-          .guards = guard_options(o),
-          .compile = compile_options(facts.comm, o),
-          .autotune = o.autotune,
-          .autotune_cache = autotune_cache(),
-          .heartbeat = &heartbeat};
+  TrainerOptions trainer = trainer_options(facts.comm, facts.options);
+  trainer.sums = callbacks.sums();
+  trainer.autotune_cache = autotune_cache();
+  trainer.heartbeat = &heartbeat;
+  return trainer;
 }
 
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const ModelFunction& model,
@@ -62,14 +50,14 @@ std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& m
 }
 
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat) {
-  if (facts.options.stall_timeout == 0) return nullptr;
+  if (facts.options.stall.report == 0) return nullptr;
   if (stack_signal() != 0) {
     write_stacks_to(files.log().file());
     files.when_log_moves(write_stacks_to);
   }
   return std::make_unique<Watchdog>(facts.comm, heartbeat,
-                                    WatchdogOptions{.stall = facts.options.stall_timeout,
-                                                    .abort = facts.options.abort_timeout,
+                                    WatchdogOptions{.stall = facts.options.stall.report,
+                                                    .abort = facts.options.stall.abort,
                                                     .stack_signal = stack_signal(),
                                                     .stacks = stack_signal() != 0 ? files.log().file() : ""});
 }
@@ -94,7 +82,7 @@ checkpoint::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, C
   if (facts.saves_by_itself()) checkpoints.start_writer();
   files.check();
   checkpoint::FileDescriptor trace;
-  if (!facts.options.trace.empty()) trace = open_trace(facts.options.trace);
+  if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
   // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
   const auto before = files.folder().run();
   files.open(folder, before && *before != files.run() ? std::nullopt : resumed_step);
@@ -144,9 +132,9 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
-  checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, facts_->options.keep);
+  checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, facts_->options.checkpoints.keep);
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
-  loop_.resumed_step = resumption.resume(facts_->options.resume);
+  loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
   if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, *trainer_);
   checkpoint::FileDescriptor trace;

@@ -16,6 +16,7 @@
 #include "lockstep/host/placement.h"
 #include "lockstep/io/read_file.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/train/options/options_json.h"
 
 namespace lockstep::train {
 
@@ -27,11 +28,11 @@ std::string options_by_line(const Options& options, std::string_view program) {
 
 int requested_threads(const Options& options) {
   // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
-  return options.threads > 0 ? options.threads : options.shards > 0 ? 1 : environment_threads();
+  return options.threads > 0 ? options.threads : options.trainer.shards > 0 ? 1 : environment_threads();
 }
 
 std::string sharing_domain(const Options& options) {
-  return options.sharing_domain == "numa" ? "numa " + numa_nodes(available_cores().cpus) : "";
+  return options.sharing_domain == SharingDomain::Numa ? "numa " + numa_nodes(available_cores().cpus) : "";
 }
 
 ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
@@ -78,86 +79,31 @@ PlacementReport placement_report(const comm::Communicator& comm, const ThreadBud
   return report;
 }
 
-std::shared_ptr<optim::UpdateRule> update_rule(const Options& o) {
-  if (o.optimizer == "sgd") return optim::sgd({.momentum = o.momentum, .nesterov = o.nesterov});
-  return optim::adam({.beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.eps, .decoupled_decay = o.optimizer == "adamw"});
-}
-
-ParallelOptions parallel_options(const Options& o) {
-  using Path = ParallelOptions::Path;
-  using Overlap = ParallelOptions::Overlap;
-  ParallelOptions parallel{.path = o.allreduce == "shared"         ? Path::Shared
-                                   : o.allreduce == "hierarchical" ? Path::Hierarchical
-                                   : o.allreduce == "messages"     ? Path::Messages
-                                                                   : Path::Auto,
-                           .share_weights = !o.no_share_weights,
-                           .shard_optimizer = o.shard_optimizer,
-                           .wire = o.wire == "bf16"  ? Wire::BF16
-                                   : o.wire == "f16" ? Wire::F16
-                                                     : Wire::Exact,
-                           .overlap = o.overlap == "thread"  ? Overlap::Thread
-                                      : o.overlap == "steps" ? Overlap::Steps
-                                                             : Overlap::Auto,
-                           .late_updates = true,  // a session evaluates and saves on all ranks together
-                           .local_steps = o.local_steps};
-  if (o.allreduce == "mpi") parallel.hook = std::make_shared<MpiAllreduceHook>();
-  if (o.topk > 0) parallel.hook = std::make_shared<TopKHook>(o.topk);
-  if (o.local_steps > 1) parallel.hook = std::make_shared<LocalHook>();
-  return parallel;
-}
-
-GuardOptions guard_options(const Options& o) {
-  return {.verify_every = o.verify_every,
-          .compare_every = o.compare_every,
-          .on_mismatch = o.on_mismatch == "repair"     ? OnMismatch::Repair
-                         : o.on_mismatch == "rollback" ? OnMismatch::RollBack
-                                                       : OnMismatch::Stop,
-          .action = o.guard_action == "log"    ? GuardAction::Log
-                    : o.guard_action == "skip" ? GuardAction::Skip
-                                               : GuardAction::Stop,
-          .gradient = {.norm = o.guard_norm, .spike = o.guard_spike, .warn = o.guard_warn}};
-}
-
-CompileOptions compile_options(const comm::Communicator& comm, const Options& o) {
-  CompileOptions compile;
-  compile.recompute = o.recompute == "none"     ? Recompute::None
-                      : o.recompute == "blocks" ? Recompute::Blocks
-                                                : Recompute::Norms;
-  compile.synchronisation.all_norms = o.sync_bn;
-  if (o.conv_math == "exact") compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
+bool computes_in_bf16(const comm::Communicator& comm, Precision precision) {
   const bool here = has_bf16_instructions() && has_onednn();
   const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;
-  compile.bf16 = o.precision == "bf16-emulated" || (o.precision == "bf16" && everywhere);
-  if (o.precision == "bf16" && !everywhere && comm.is_root()) {
+  if (precision == Precision::BF16 && !everywhere && comm.is_root()) {
     log()->warn(
         "--precision bf16: some rank has a processor without bf16 instructions, or a build without oneDNN, so training "
         "goes on in f32; "
         "--precision bf16-emulated would compute in bf16 by f32 instructions, slowly");
   }
-  return compile;
+  return precision == Precision::BF16Emulated || (precision == Precision::BF16 && everywhere);
 }
 
-optim::Schedule schedule(const Options& o, double horizon, std::int64_t global_batch) {
-  const double rate =
-      o.scale_lr ? o.lr * static_cast<double>(global_batch) / static_cast<double>(o.scale_lr_batch) : o.lr;
-  optim::Schedule chosen = optim::constant(rate);
-  if (o.schedule == "cosine") {
-    chosen = optim::cosine(rate, horizon, o.min_lr);
-  } else if (o.schedule == "one-cycle") {
-    chosen = optim::one_cycle({.rate = rate,
-                               .epochs = horizon,
-                               .rising = o.cycle_rise,
-                               .start_divisor = o.cycle_start,
-                               .final_divisor = o.cycle_end});
-  } else if (o.schedule == "step") {
-    std::vector<double> milestones = o.milestones;
-    if (milestones.empty()) {
-      for (double m = o.step_epochs; m < horizon; m += o.step_epochs) milestones.push_back(m);
-    }
-    chosen = optim::step_decay(rate, milestones, o.step_gamma);
-  }
-  return optim::warm_up(chosen, o.warmup_epochs);
+TrainerOptions trainer_options(const comm::Communicator& comm, const Options& options) {
+  TrainerOptions trainer = options.trainer;
+  trainer.global_batch = global_batch(options, comm.size());
+  trainer.precision = dtype_of(options.precision);
+  trainer.seed = options.seed;
+  trainer.bucket_bytes = static_cast<std::int64_t>(options.bucket_mb * 1048576);
+  trainer.rule = optim::make_rule(options.optimizer);
+  trainer.parallel.late_updates = true;  // a session evaluates and saves on all ranks together
+  trainer.compile.bf16 = computes_in_bf16(comm, options.precision);
+  return trainer;
 }
+
+DType dtype_of(Precision precision) { return precision == Precision::F64 ? DType::F64 : DType::F32; }
 
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
   const std::int64_t side = data.image_shape[1];

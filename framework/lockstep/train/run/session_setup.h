@@ -12,12 +12,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/io/folder.h"
-#include "lockstep/optim/schedule.h"
-#include "lockstep/optim/update_rule.h"
-#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/options.h"
-#include "lockstep/train/options/parallel_options.h"
-#include "lockstep/train/step/guards.h"
 
 namespace lockstep::train {
 
@@ -40,14 +35,10 @@ struct PlacementReport {
 };
 // How ranks and threads lie on the cores. Collective.
 PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads);
-std::shared_ptr<optim::UpdateRule> update_rule(const Options& options);
-// What kernels the model is compiled to; bf16 where all ranks have the instructions or emulation is asked for.
-// Collective.
-ParallelOptions parallel_options(const Options& options);
-GuardOptions guard_options(const Options& options);
-CompileOptions compile_options(const comm::Communicator& comm, const Options& options);
-// `horizon` is the length of the run in epochs.
-optim::Schedule schedule(const Options& options, double horizon, std::int64_t global_batch);
+DType dtype_of(Precision precision);
+// What the session's trainer is told: the options' own, and what follows from others and from the ranks. bf16 where all
+// ranks have the instructions or emulation is asked for. Collective.
+TrainerOptions trainer_options(const comm::Communicator& comm, const Options& options);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
 // Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps and
 // of other runs than `run`; when nothing can hinder the new run any more. On rank 0.

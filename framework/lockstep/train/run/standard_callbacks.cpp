@@ -25,8 +25,8 @@ constexpr double kSlowDisk = 100e6;
 std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_clock::time_point began) {
   if (!run.facts.comm.is_root()) return std::make_unique<TimeLimit>();
   return std::make_unique<TimeLimit>(
-      DeadlineOptions{.limit = run.facts.options.time_limit,
-                      .margin = run.facts.options.time_margin,
+      DeadlineOptions{.limit = run.facts.options.time.limit,
+                      .margin = run.facts.options.time.margin,
                       .began = began,
                       .checkpoint_seconds = static_cast<double>(run.trainer.state_bytes()) / kSlowDisk,
                       .variable = [](const std::string& name) {
@@ -41,8 +41,8 @@ void add_reports(CallbackList& list, const RunParts& run, checkpoint::FileDescri
   const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
   add(std::make_unique<Beat>(run.heartbeat));
   add(std::make_unique<EpochMeter>(run.record));
-  if (!o.trace.empty()) {
-    const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace, o.trace_steps};
+  if (!o.trace.file.empty()) {
+    const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};
     add(std::make_unique<TraceSteps>(settings, std::move(trace)));
   }
   add(std::make_unique<ShowProgress>(run.files.log(), ProgressOptions{.epochs = o.epochs,
@@ -60,9 +60,9 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, checkpoint:
                             std::chrono::steady_clock::time_point began) {
   add_reports(list, run, std::move(trace));
   const Options& o = run.facts.options;
-  const SaveCheckpoints::Every every{.epochs = o.checkpoint_every,
-                                     .updates = o.checkpoint_every_steps,
-                                     .minutes = run.facts.comm.is_root() ? o.checkpoint_every_minutes : 0};
+  const SaveCheckpoints::Every every{.epochs = o.checkpoints.every_epochs,
+                                     .updates = o.checkpoints.every_steps,
+                                     .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, o.eval_every));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));

@@ -83,6 +83,7 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
 TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, const std::vector<data::Field>& fields,
                       const ModelFunction& model) {
   if (!options.rule) options.rule = optim::sgd({});
+  options.parallel.hook = hook_of(options.parallel);
   comm::collectively(comm, [&] {
     check(model != nullptr, kPlace, "there is no function from a batch to a loss");
     data::check_fields(kPlace, fields);

@@ -1,10 +1,11 @@
-// What a trainer is made with.
+// What a Trainer is told: how a step is cut, reduced, guarded and applied.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 
+#include "lockstep/core/dtype.h"
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/update_rule.h"
@@ -16,10 +17,10 @@
 namespace lockstep::train {
 
 struct TrainerOptions {
-  std::int64_t global_batch =
-      0;  // samples per step over all ranks: the nominal one, for which plans and layouts are made first
-  std::int64_t shards = 0;      // leaves of the reduction tree; 0: one per rank
-  std::int64_t accumulate = 1;  // micro-batches per leaf
+  // Samples per step over all ranks: the nominal number, for which plans and layouts are made first.
+  std::int64_t global_batch = 0;
+  std::int64_t shards = 0;      // of the reduction tree; 0: one per rank
+  std::int64_t accumulate = 1;  // micro-batches per shard
   DType precision = DType::F32;
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
@@ -32,7 +33,7 @@ struct TrainerOptions {
   CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/step/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
-  Heartbeat* heartbeat = nullptr;             // which a watchdog reads (train/monitor/watchdog.h); outlives the trainer
+  Heartbeat* heartbeat = nullptr;             // a watchdog reads it (train/monitor/watchdog.h); outlives the trainer
 };
 
 // How a data set is walked by all ranks together.

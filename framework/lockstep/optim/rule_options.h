@@ -1,0 +1,20 @@
+// An update rule by its name and settings, as options and files say it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/optim/update_rule.h"
+
+namespace lockstep::optim {
+
+enum class Rule : std::uint8_t { Sgd, Adam, AdamW };
+
+struct RuleOptions {
+  Rule rule = Rule::Sgd;
+  SgdOptions sgd = {.momentum = 0.9};
+  AdamOptions adam = {};  // decoupled decay follows from `rule`
+};
+std::unique_ptr<UpdateRule> make_rule(const RuleOptions& options);
+
+}  // namespace lockstep::optim

@@ -1,0 +1,86 @@
+// The names that options have for the values of the framework's enumerations.
+#pragma once
+
+#include "lockstep/train/options/option_value.h"
+#include "lockstep/train/options/options.h"
+
+namespace lockstep::train {
+
+template <>
+struct Choices<data::Remainder> {
+  static constexpr std::array kAll{NamedValue{data::Remainder::Keep, "keep"},
+                                   NamedValue{data::Remainder::Drop, "drop"}};
+};
+
+template <>
+struct Choices<Precision> {
+  static constexpr std::array kAll{NamedValue{Precision::F32, "f32"}, NamedValue{Precision::F64, "f64"},
+                                   NamedValue{Precision::BF16, "bf16"},
+                                   NamedValue{Precision::BF16Emulated, "bf16-emulated"}};
+};
+
+template <>
+struct Choices<KernelOptions::ConvMath> {
+  using ConvMath = KernelOptions::ConvMath;
+  static constexpr std::array kAll{NamedValue{ConvMath::Fast, "fast"}, NamedValue{ConvMath::Exact, "exact"}};
+};
+
+template <>
+struct Choices<Recompute> {
+  static constexpr std::array kAll{NamedValue{Recompute::None, "none"}, NamedValue{Recompute::Norms, "norms"},
+                                   NamedValue{Recompute::Blocks, "blocks"}};
+};
+
+template <>
+struct Choices<optim::Rule> {
+  using Rule = optim::Rule;
+  static constexpr std::array kAll{NamedValue{Rule::Sgd, "sgd"}, NamedValue{Rule::Adam, "adam"},
+                                   NamedValue{Rule::AdamW, "adamw"}};
+};
+
+template <>
+struct Choices<optim::ScheduleOptions::Kind> {
+  using Kind = optim::ScheduleOptions::Kind;
+  static constexpr std::array kAll{NamedValue{Kind::Constant, "constant"}, NamedValue{Kind::Step, "step"},
+                                   NamedValue{Kind::Cosine, "cosine"}, NamedValue{Kind::OneCycle, "one-cycle"}};
+};
+
+template <>
+struct Choices<AllreducePath> {
+  using Path = AllreducePath;
+  static constexpr std::array kAll{NamedValue{Path::Auto, "auto"}, NamedValue{Path::Shared, "shared"},
+                                   NamedValue{Path::Hierarchical, "hierarchical"},
+                                   NamedValue{Path::Messages, "messages"}, NamedValue{Path::Mpi, "mpi"}};
+};
+
+template <>
+struct Choices<SharingDomain> {
+  static constexpr std::array kAll{NamedValue{SharingDomain::Node, "node"}, NamedValue{SharingDomain::Numa, "numa"}};
+};
+
+template <>
+struct Choices<Wire> {
+  static constexpr std::array kAll{NamedValue{Wire::Exact, "f32"}, NamedValue{Wire::BF16, "bf16"},
+                                   NamedValue{Wire::F16, "f16"}};
+};
+
+template <>
+struct Choices<ParallelOptions::Overlap> {
+  using Overlap = ParallelOptions::Overlap;
+  static constexpr std::array kAll{NamedValue{Overlap::Auto, "auto"}, NamedValue{Overlap::Thread, "thread"},
+                                   NamedValue{Overlap::Steps, "steps"}};
+};
+
+template <>
+struct Choices<OnMismatch> {
+  static constexpr std::array kAll{NamedValue{OnMismatch::Repair, "repair"},
+                                   NamedValue{OnMismatch::RollBack, "rollback"}, NamedValue{OnMismatch::Stop, "stop"}};
+};
+
+template <>
+struct Choices<GuardAction> {
+  static constexpr std::array kAll{NamedValue{GuardAction::Log, "log"}, NamedValue{GuardAction::Skip, "skip"},
+                                   NamedValue{GuardAction::Stop, "stop"}};
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,255 @@
+#include "lockstep/train/options/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <iostream>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/train/options/choices.h"
+#include "lockstep/train/options/config_file.h"
+#include "lockstep/train/options/option_checks.h"
+#include "lockstep/train/options/option_hints.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr double kSgdRate = 0.1, kAdamRate = 0.001;
+constexpr const char* kPlace = "options";
+
+// Without the "{false}" that CLI11 puts after the negative form of a flag.
+struct Help : CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    const std::size_t mark = name.find("{false}");
+    return mark == std::string::npos ? name : name.substr(0, mark);
+  }
+};
+
+struct DefaultText {
+  std::string operator()(const bool* flag) const { return *flag ? "on" : "off"; }
+  std::string operator()(const Negated& flag) const { return flag.value() ? "on" : "off"; }
+  std::string operator()(const std::string* text) const { return text->empty() ? "none" : *text; }
+  std::string operator()(const std::filesystem::path* path) const { return path->empty() ? "none" : path->string(); }
+  std::string operator()(const Choice& choice) const { return std::string(choice.name()); }
+  std::string operator()(const std::vector<double>* numbers) const {
+    return numbers->empty() ? "none" : fmt::format("{}", fmt::join(*numbers, ","));
+  }
+  template <class T>
+  std::string operator()(const T* number) const {
+    return fmt::format("{}", *number);
+  }
+};
+
+bool takes_numbers(const OptionValue& value) {
+  return std::visit(
+      []<class T>(const T&) {
+        return std::is_same_v<T, std::vector<double>*> ||
+               (std::is_pointer_v<T> && std::is_arithmetic_v<std::remove_pointer_t<T>> && !std::is_same_v<T, bool*>);
+      },
+      value);
+}
+
+std::string description(const OptionRow& row) {
+  const std::string range = takes_numbers(row.value) ? range_text(row) : "";
+  return fmt::format("{}{}{} (default {})", row.text, range.empty() ? "" : "; ", range,
+                     std::visit(DefaultText{}, row.value));
+}
+
+// Adds one row to the command line.
+struct AddOption {
+  CLI::App& app;
+  const OptionRow& row;
+  std::vector<std::string>& unknown;  // a name that an enumeration does not have is told after --help
+
+  CLI::Option* operator()(bool* flag) const {
+    const std::string negative = row.has_negative ? ",!--no-" + row.name : "";
+    return app.add_flag("--" + row.name + negative, *flag, description(row));
+  }
+  CLI::Option* operator()(const Negated& flag) const {
+    return app.add_flag_function(
+        "--" + row.name, [flag](std::int64_t count) { *flag.variable = count <= 0; }, description(row));
+  }
+  CLI::Option* operator()(const Choice& choice) const {
+    return from_text([choice, row = row, &unknown = unknown](const std::string& text) {
+      if (!choice.set(text)) unknown.push_back(unknown_name(row, text));
+    });
+  }
+  CLI::Option* operator()(std::filesystem::path* path) const {
+    return from_text([path](const std::string& text) { *path = text; });
+  }
+  CLI::Option* operator()(std::vector<double>* numbers) const {
+    return app.add_option("--" + row.name, *numbers, description(row))->delimiter(',')->type_name(row.argument);
+  }
+  // The last one counts, as job scripts that append "$@" expect.
+  template <class T>
+  CLI::Option* operator()(T* variable) const {
+    CLI::Option* option = app.add_option("--" + row.name, *variable, description(row));
+    option->take_last()->type_name(row.argument);
+    if constexpr (std::is_integral_v<T>) option->check(whole_number<T>);
+    if constexpr (std::is_floating_point_v<T>) option->check(number);
+    return option;
+  }
+
+  template <class Take>
+  CLI::Option* from_text(Take take) const {
+    const auto callback = [take](const CLI::results_t& given) {
+      take(given.back());
+      return true;
+    };
+    return app.add_option("--" + row.name, callback, description(row))->take_last()->type_name(row.argument);
+  }
+};
+
+bool given(const CLI::App& app, const std::string& name) { return app.get_option("--" + name)->count() > 0; }
+
+// An option that was given, and that the other options leave without effect, is more likely a mistake than a wish.
+void require_effect(const CLI::App& app, bool effective, std::initializer_list<const char*> names,
+                    const std::string& reason) {
+  for (const char* name : names) {
+    if (!effective && given(app, name)) throw CLI::ValidationError(fmt::format("--{}", name), reason);
+  }
+}
+
+// What a shell makes of --resume "$LAST" where LAST is not set must not be taken for no option.
+void refuse_empty_text(const CLI::App& app, const OptionRow& row) {
+  const auto* text = std::get_if<std::string*>(&row.value);
+  const auto* path = std::get_if<std::filesystem::path*>(&row.value);
+  const bool empty = (text != nullptr && (*text)->empty()) || (path != nullptr && (*path)->empty());
+  if (empty && given(app, row.name))
+    throw CLI::ValidationError(fmt::format("--{}", row.name),
+                               fmt::format("is empty, expected {}; leave the option out for none", row.argument));
+}
+
+// The table of options knows no data set; --help and the command line know those of the program.
+void offer(data::Catalogue datasets, OptionRow& row) {
+  std::vector<std::string> texts;
+  for (const data::DatasetEntry& entry : datasets) {
+    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
+    row.names.push_back(entry.name);
+  }
+  row.text = fmt::format("{}", fmt::join(texts, "; "));
+}
+
+void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
+  using Kind = optim::ScheduleOptions::Kind;
+  if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
+  if (given(app, "batch-size") && options.batch_size > 0 && !given(app, "global-batch")) options.global_batch = 0;
+  const bool sgd = options.optimizer.rule == optim::Rule::Sgd;
+  if (sgd != (default_rule == optim::Rule::Sgd) && !given(app, "lr")) options.rate.peak = sgd ? kSgdRate : kAdamRate;
+
+  const std::string_view rule = choice_name(options.optimizer.rule);
+  require_effect(app, sgd, {"momentum", "nesterov"},
+                 fmt::format("is for --optimizer sgd, and the optimizer is {}", rule));
+  require_effect(app, !sgd, {"beta1", "beta2", "eps"},
+                 fmt::format("is for --optimizer adam or adamw, and the optimizer is {}", rule));
+  const auto with_schedule = [&](Kind kind, std::initializer_list<const char*> names) {
+    require_effect(
+        app, options.rate.kind == kind, names,
+        fmt::format("is for --schedule {}, and the schedule is {}", choice_name(kind), choice_name(options.rate.kind)));
+  };
+  with_schedule(Kind::Cosine, {"min-lr"});
+  with_schedule(Kind::Step, {"step-epochs", "step-gamma", "milestones"});
+  with_schedule(Kind::OneCycle, {"cycle-rise", "cycle-start", "cycle-end"});
+  require_effect(app, !given(app, "milestones"), {"step-epochs"}, "contradicts --milestones, expected one of the two");
+  require_effect(app, options.rate.warmup_epochs > 0, {"warmup-start"}, "has no effect without --warmup-epochs");
+  require_effect(app, options.rate.scaled, {"scale-lr-batch"}, "has no effect without --scale-lr");
+}
+
+}  // namespace
+
+struct CommandLine::Parser {
+  Options& options;
+  CLI::App app;
+  std::shared_ptr<ConfigFile> file = std::make_shared<ConfigFile>(app);
+  std::vector<OptionRow> rows, own;
+  std::vector<std::function<void()>> checks;
+  std::vector<std::string> unknown;
+
+  Parser(Options& into, const std::string& name, const std::string& text) : options(into), app(text, name) {}
+
+  void add(const OptionRow& row, const std::string& heading) {
+    std::visit(AddOption{app, row, unknown}, row.value)->group(heading);
+  }
+  void add_config() {
+    app.config_formatter(file);
+    app.set_config("--config", "", "read options from FILE, in TOML; the command line comes first (default none)")
+        ->check([this](const std::string& path) { return file->look_at(path); })
+        ->type_name("FILE")
+        ->group("Run");
+    app.allow_config_extras(CLI::config_extras_mode::error);
+  }
+
+  // Throws CLI11's exceptions, and Error.
+  void parse(int argc, const char* const* argv) {
+    const optim::Rule default_rule = options.optimizer.rule;
+    app.parse(argc, argv);
+    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kPlace, unknown.front()));
+    for (const auto& look : checks) look();
+    for (const OptionRow& row : rows) refuse_empty_text(app, row);
+    settle(app, options, default_rule);
+    check_ranges(rows, options.precision);
+    check_ranges(own, options.precision);
+  }
+};
+
+CommandLine::CommandLine(Options& options, const std::string& name, const std::string& description,
+                         const std::string& version, data::Catalogue datasets)
+    : parser_(std::make_unique<Parser>(options, name, description)) {
+  CLI::App& app = parser_->app;
+  app.formatter(std::make_shared<Help>());
+  app.get_formatter()->column_width(36);
+  for (OptionGroup& group : option_groups(options)) {
+    for (OptionRow& row : group.rows) {
+      if (row.name == "dataset" && !datasets.empty()) offer(datasets, row);
+      parser_->add(row, group.heading);
+      parser_->rows.push_back(std::move(row));
+    }
+  }
+  app.footer("Whole numbers are decimal, without leading zeros: 7, not 007.");
+  parser_->add_config();
+  app.set_version_flag("--version", version);
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add(OptionRow row) {
+  parser_->add(row, "Model");
+  parser_->own.push_back(std::move(row));
+}
+
+const std::vector<OptionRow>& CommandLine::own() const { return parser_->own; }
+
+void CommandLine::check(std::function<void()> look) { parser_->checks.push_back(std::move(look)); }
+
+ParseResult CommandLine::parse(int argc, const char* const* argv, bool is_rank_zero) {
+  return parse(argc, argv, is_rank_zero, std::cout, std::cerr);
+}
+
+ParseResult CommandLine::parse(int argc, const char* const* argv, bool is_rank_zero, std::ostream& out,
+                               std::ostream& err) {
+  CLI::App& app = parser_->app;
+  ParseResult result{.proceed = false, .exit_code = 2, .message = {}};
+  try {
+    parser_->parse(argc, argv);
+    return {};
+  } catch (const CLI::Success& success) {  // --help, --version
+    if (is_rank_zero) app.exit(success, out, err);
+    return {.proceed = false, .exit_code = 0, .message = {}};
+  } catch (const CLI::ParseError& error) {
+    result.message = parser_->file->located(explain(app, error));
+  } catch (const Error& error) {
+    result.message = parser_->file->located(error.what());
+  }
+  if (is_rank_zero)
+    err << fmt::format("{}: {}\nRun with --help for the options.\n", app.get_name(), printable(result.message))
+        << std::flush;
+  return result;
+}
+
+}  // namespace lockstep::train

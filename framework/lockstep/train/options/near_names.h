@@ -1,0 +1,15 @@
+// The name that was probably meant, for messages about one that is not known.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::train {
+
+inline constexpr std::size_t kLongestName = 64;  // a longer text resembles no name
+
+// The nearest of `names`, at a quarter of the letters of `given` at most; empty: none is like it.
+std::string nearest_name(std::string_view given, std::span<const std::string> names);
+
+}  // namespace lockstep::train

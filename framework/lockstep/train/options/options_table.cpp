@@ -1,0 +1,115 @@
+#include "lockstep/train/options/options_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options/choices.h"
+#include "lockstep/train/options/near_names.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr const char* kPlace = "options";
+
+std::string low_text(const OptionRow& row) {
+  return fmt::format("{} {}", row.above_low ? "above" : "at least", row.low);
+}
+std::string whole_range(const OptionRow& row) {
+  return fmt::format("{} and {} {}", low_text(row), row.below_high ? "below" : "at most", row.high);
+}
+
+std::string expectation(const OptionRow& row, double value) {
+  const bool low_alone = row.high >= kMaxCount && value <= row.high;
+  return "a number " + (low_alone ? low_text(row) : whole_range(row));
+}
+
+bool is_within(const OptionRow& row, double value) {
+  const bool above = row.above_low ? value > row.low : value >= row.low;
+  return above && (row.below_high ? value < row.high : value <= row.high);
+}
+
+double in_f32(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return value > kLargest ? std::numeric_limits<double>::infinity() : static_cast<double>(static_cast<float>(value));
+}
+
+struct CheckRow {
+  const OptionRow& row;
+  Precision precision;
+
+  void operator()(const bool*) const {}
+  void operator()(const Negated&) const {}
+  void operator()(const Choice&) const {}
+  void operator()(const std::filesystem::path*) const {}
+  void operator()(const std::string* text) const {
+    if (!row.names.empty() && std::ranges::find(row.names, *text) == row.names.end())
+      throw Error(fmt::format("[{}] {}", kPlace, unknown_name(row, *text)));
+  }
+  void operator()(const std::vector<double>* numbers) const {
+    for (double value : *numbers) check_number(value);
+    check(std::adjacent_find(numbers->begin(), numbers->end(), std::greater_equal<>{}) == numbers->end(), kPlace,
+          "--{} is {}, expected each to be larger than the one before", row.name, joined(*numbers, ","));
+  }
+  template <class T>
+  void operator()(const T* number) const {
+    check_number(*number);
+  }
+
+  template <class T>
+  void check_number(const T& member) const {
+    const double value = static_cast<double>(member);
+    check(std::isfinite(value) && is_within(row, value), kPlace, "--{} is {}, expected {}", row.name, member,
+          expectation(row, value));
+    if (row.rounding != Rounding::ToWeights || precision == Precision::F64) return;
+    const double rounded = in_f32(value);
+    check(std::isfinite(rounded) && (value == 0 || rounded != 0) && is_within(row, rounded), kPlace,
+          "--{} is {}, which is {} in f32, the type of weights with --precision {}; expected {} that stays so "
+          "when it is rounded, or --precision f64",
+          row.name, member, rounded, choice_name(precision), expectation(row, value));
+  }
+};
+
+}  // namespace
+
+std::vector<OptionGroup> option_groups(Options& options) {
+  return {data_rows(options), training_rows(options),      optimiser_rows(options), rate_rows(options),
+          rank_rows(options), communication_rows(options), run_rows(options),       safety_rows(options)};
+}
+
+std::vector<OptionRow> option_rows(Options& options) {
+  std::vector<OptionRow> all;
+  for (OptionGroup& group : option_groups(options)) std::ranges::move(group.rows, std::back_inserter(all));
+  return all;
+}
+
+std::string range_text(const OptionRow& row) {
+  if (row.high < kMaxCount) return whole_range(row);
+  return row.above_low || (row.low != 0 && row.low > -kMaxCount) ? low_text(row) : "";
+}
+
+std::vector<std::string> names_of(const OptionRow& row) {
+  const auto* choice = std::get_if<Choice>(&row.value);
+  if (choice == nullptr) return row.names;
+  const std::vector<std::string_view> names = choice->names();
+  return {names.begin(), names.end()};
+}
+
+std::string unknown_name(const OptionRow& row, std::string_view given) {
+  const std::vector<std::string> names = names_of(row);
+  const std::string near = nearest_name(given, names);
+  return fmt::format("--{} is '{}', expected one of {}{}", row.name, given, fmt::join(names, ", "),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+void check_ranges(std::span<const OptionRow> rows, Precision precision) {
+  for (const OptionRow& row : rows) std::visit(CheckRow{row, precision}, row.value);
+}
+
+}  // namespace lockstep::train

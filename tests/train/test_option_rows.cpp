@@ -1,0 +1,124 @@
+// The table of options: what holds for every row.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lockstep/train/options/near_names.h"
+#include "lockstep/train/options/options_json.h"
+#include "lockstep/train/options/options_table.h"
+#include "tests/train/option_support.h"
+
+// Headers of options are for every program: what reads and writes texts stays in the library.
+#ifdef CLI11_VERSION
+#error "a header of options includes CLI11"
+#endif
+
+namespace lockstep::train {
+namespace {
+
+TEST(OptionRows, NamesAreDistinctAndWritten) {
+  Options options;
+  std::set<std::string> names;
+  for (const OptionRow& row : option_rows(options)) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_FALSE(row.text.empty()) << row.name;
+    EXPECT_EQ(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << row.name;
+    const bool flag = std::holds_alternative<bool*>(row.value) || std::holds_alternative<Negated>(row.value);
+    EXPECT_EQ(row.argument.empty(), flag) << row.name;
+  }
+}
+
+// Two rows that set one variable would overwrite each other.
+TEST(OptionRows, EachHasAVariableOfItsOwn) {
+  Options options;
+  std::set<const void*> variables;
+  std::size_t count = 0;
+  for (const OptionRow& row : option_rows(options)) {
+    if (const auto* negated = std::get_if<Negated>(&row.value)) {
+      variables.insert(negated->variable);
+    } else if (std::holds_alternative<Choice>(row.value)) {
+      continue;
+    } else {
+      std::visit(
+          [&]<class T>(const T& value) {
+            if constexpr (std::is_pointer_v<T>) variables.insert(value);
+          },
+          row.value);
+    }
+    ++count;
+  }
+  EXPECT_EQ(variables.size(), count);
+}
+
+TEST(OptionRows, EveryNameOfAnEnumerationIsReadAndWrittenBack) {
+  Options options;
+  for (const OptionRow& row : option_rows(options)) {
+    const auto* choice = std::get_if<Choice>(&row.value);
+    if (choice == nullptr) continue;
+    EXPECT_GE(names_of(row).size(), 2u) << row.name;
+    for (const std::string& name : names_of(row)) {
+      EXPECT_TRUE(choice->set(name)) << row.name;
+      EXPECT_EQ(choice->name(), name) << row.name;
+      EXPECT_EQ(to_json(options).at(row.name), name);
+    }
+    EXPECT_FALSE(choice->set("no such name")) << row.name;
+  }
+}
+
+TEST(OptionRows, AnUnknownNameIsRefusedWithTheNamesAndTheNearest) {
+  EXPECT_EQ(parse_line({"--schedule", "cosin"}).result.message,
+            "[options] --schedule is 'cosin', expected one of constant, step, cosine, one-cycle; did you mean cosine?");
+  EXPECT_EQ(parse_line({"--wire", "int8"}).result.message,
+            "[options] --wire is 'int8', expected one of f32, bf16, f16");
+  Options options;
+  for (const OptionRow& row : option_rows(options)) {
+    if (!std::holds_alternative<Choice>(row.value)) continue;
+    const std::string option = "--" + row.name;
+    const Outcome o = parse_line({option.c_str(), "bogus"});
+    EXPECT_EQ(o.result.exit_code, 2);
+    EXPECT_TRUE(has(o.err, option + " is 'bogus', expected one of ")) << o.err;
+  }
+  // As of all options the last one counts, and --help is answered whatever else is there.
+  EXPECT_TRUE(parse_line({"--wire", "int8", "--wire", "bf16"}).result.proceed);
+  EXPECT_EQ(parse_line({"--wire", "int8", "--help"}).result.exit_code, 0);
+}
+
+TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
+  Options options;
+  std::string model = "mlp";
+  CommandLine line(options, "train_test", "trains", "1");
+  line.add({.name = "model", .value = option_value(model), .argument = "WHAT", .names = {"mlp", "convnet"}});
+  line.check([] { throw Error("never both"); });
+  const char* arguments[] = {"train_test", "--model", "convnett"};
+  std::ostringstream out, err;
+  EXPECT_TRUE(has(line.parse(3, arguments, true, out, err).message, "never both"));
+
+  Options others;
+  CommandLine alone(others, "train_test", "trains", "1");
+  alone.add({.name = "model", .value = option_value(model), .argument = "WHAT", .names = {"mlp", "convnet"}});
+  EXPECT_EQ(alone.parse(3, arguments, true, out, err).message,
+            "[options] --model is 'convnett', expected one of mlp, convnet; did you mean convnet?");
+}
+
+TEST(OptionRows, AFlagThatTurnsSomethingOffCanBeTakenBack) {
+  Options options;
+  EXPECT_FALSE(parse_line({"--no-share-weights"}).options.trainer.parallel.share_weights);
+  EXPECT_TRUE(parse_line({}).options.trainer.parallel.share_weights);
+  options.trainer.parallel.share_weights = false;
+  EXPECT_EQ(to_json(options).at("no-share-weights"), true);
+  EXPECT_EQ(to_json(Options{}).at("no-share-weights"), false);
+}
+
+TEST(NearestName, IsAFewLettersAway) {
+  const std::vector<std::string> names{"auto", "shared", "hierarchical"};
+  EXPECT_EQ(nearest_name("shraed", names), "shared");
+  EXPECT_EQ(nearest_name("hierachical", names), "hierarchical");
+  EXPECT_EQ(nearest_name("mpi", names), "");
+  EXPECT_EQ(nearest_name("", names), "");
+  EXPECT_EQ(nearest_name(std::string(1000, 'a'), names), "");
+}
+
+}  // namespace
+}  // namespace lockstep::train
