@@ -79,7 +79,7 @@ Start run(const fs::path& output, std::int64_t steps, const std::string& resume,
   options.loaders = 0;
   options.output = output.string();
   options.checkpoints.resume = resume;
-  NOSHARE
+  options.trainer.parallel.share_weights = share_weights;
   options.checkpoints.every_epochs = 0;
   options.checkpoints.every_steps = 2;
   options.checkpoints.keep = "0";

@@ -68,7 +68,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (const auto status = agree(*world, parsed)) return *status;
     check_same_program(*world);
     answer_with_stack();
-    session.emplace(*world, options_, name_, own_options(), catalogue_);
+    session.emplace(*world, options_, name_,
+                    to_json(command_line_->own()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                    catalogue_);
     for (auto& callback : callbacks_) session->add(std::move(callback));
     callbacks_.clear();
     body(*session);
