@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/parallel/control/control_block.h"
+#include "lockstep/parallel/control/message_control.h"
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/train/step/batch_feed.h"
 #include "lockstep/train/step/step_votes.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/io/tensor_source.h"
