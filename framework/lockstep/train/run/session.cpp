@@ -12,84 +12,20 @@
 #include "lockstep/host/process_memory.h"
 #include "lockstep/train/callbacks/callback_list.h"
 #include "lockstep/train/monitor/requests.h"
-#include "lockstep/train/monitor/stack_signal.h"
 #include "lockstep/train/monitor/watchdog.h"
 #include "lockstep/train/options/command_line_error.h"
-#include "lockstep/train/report/trace_file.h"
 #include "lockstep/train/run/announcement.h"
 #include "lockstep/train/run/checkpoints.h"
 #include "lockstep/train/run/resume.h"
 #include "lockstep/train/run/run_metadata.h"
-#include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/standard_callbacks.h"
-#include "lockstep/train/step/autotune.h"
+#include "lockstep/train/run/start.h"
 
 namespace lockstep::train {
 namespace {
 
 // oneDNN 2.6 crashes where it is initialised without memory; a small model takes half as much.
 constexpr std::size_t kKernelNeeds = std::size_t{32} << 20;
-// Stacks and heaps of the threads that write checkpoints: HDF5 1.10 crashes where it is initialised without memory.
-constexpr std::size_t kWriterNeeds = std::size_t{32} << 20;
-
-TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, const CallbackList& callbacks) {
-  TrainerOptions trainer = trainer_options(facts.comm, facts.options);
-  trainer.sums = callbacks.sums();
-  trainer.autotune_cache = autotune_cache();
-  trainer.heartbeat = &heartbeat;
-  return trainer;
-}
-
-std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const ModelFunction& model,
-                                      TrainerOptions options) {
-  std::vector<data::Field> fields = facts.data.train->fields();
-  for (data::Field& f : fields) {
-    if (f.name == "image") f.dtype = facts.dtype;
-  }
-  return std::make_unique<Trainer>(facts.comm, module, model, std::move(fields), std::move(options));
-}
-
-std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat) {
-  if (facts.options.stall.report == 0) return nullptr;
-  if (stack_signal() != 0) {
-    write_stacks_to(files.log().file());
-    files.when_log_moves(write_stacks_to);
-  }
-  return std::make_unique<Watchdog>(facts.comm, heartbeat,
-                                    WatchdogOptions{.stall = facts.options.stall.report,
-                                                    .abort = facts.options.stall.abort,
-                                                    .stack_signal = stack_signal(),
-                                                    .stacks = stack_signal() != 0 ? files.log().file() : ""});
-}
-
-void load_weights(const RunFacts& facts, Trainer& trainer) {
-  const std::string& file = facts.options.weights;
-  const LoadReport report = trainer.load_weights(file, {.strict = false});
-  comm::collectively(facts.comm, [&] {
-    check(report.complete(), "weights",
-          "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program", file,
-          report.str());
-  });
-  log()->info("weights: {} tensors from {}", report.loaded.size(), file);
-}
-
-// On rank 0. What can hinder the run comes before what changes files of an earlier one: a start that is refused leaves
-// that whole.
-checkpoint::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,
-                                       std::size_t checkpoint_bytes, std::optional<std::int64_t> resumed_step) {
-  const auto folder = files.folder().held();
-  if (checkpoint_bytes > 0) check_address_space("a checkpoint", checkpoint_bytes + kWriterNeeds);
-  if (facts.saves_by_itself()) checkpoints.start_writer();
-  files.check();
-  checkpoint::FileDescriptor trace;
-  if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
-  // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
-  const auto before = files.folder().run();
-  files.open(folder, before && *before != files.run() ? std::nullopt : resumed_step);
-  set_checkpoints_aside(*folder, resumed_step, files.run());
-  files.folder().begin(files.run());
-  return trace;
-}
 
 }  // namespace
 
@@ -125,7 +61,7 @@ Callback& Session::add(std::unique_ptr<Callback> callback) {
 Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   const std::size_t before = process_memory().resident;
   comm::collectively(comm_, [&] { check_address_space("compiling the model", kKernelNeeds); });
-  trainer_ = make_trainer(*facts_, module, model, trainer_options(*facts_, heartbeat_, *callbacks_));
+  trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
   check_together(comm_, [&] { course_->check_last_batch(*trainer_); });
