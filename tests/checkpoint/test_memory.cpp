@@ -81,8 +81,8 @@ TEST_F(CheckpointMemory, SavingAndLoadingHoldOneTensorAtATime) {
     for (std::size_t i = 0; i < source.count(); ++i) {
       const auto& [name, tensor] = source.tensor(i);
       const auto data = tensor.data<float>();
-      check(name == formatted("model/t{}", static_cast<int>(data.front())) && data.front() == data.back(), "test", "{}: {} to {}", name,
-            data.front(), data.back());
+      check(name == formatted("model/t{}", static_cast<int>(data.front())) && data.front() == data.back(), "test",
+            "{}: {} to {}", name, data.front(), data.back());
     }
   }));
 }

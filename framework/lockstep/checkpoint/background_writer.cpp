@@ -1,7 +1,5 @@
 #include "lockstep/checkpoint/background_writer.h"
 
-#include <fmt/format.h>
-
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>

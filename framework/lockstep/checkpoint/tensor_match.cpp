@@ -19,7 +19,7 @@ std::string mismatch(const Destination& to, const checkpoint::TensorInfo& tensor
   const bool fits = to.owner->is_integer ? tensor.dtype == DType::I64 : is_floating(tensor.dtype);
   if (fits) return "";
   return formatted("{} of {} instead of {}", to.name, name_of(tensor.dtype),
-                     to.owner->is_integer ? "i64" : "f32 or f64");
+                   to.owner->is_integer ? "i64" : "f32 or f64");
 }
 
 void append(std::string& text, const char* kind, const std::vector<std::string>& names) {
