@@ -116,7 +116,7 @@ class Trainer {
   LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
 
   // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
-  // load() is strict (see checkpoint/trainer_state.h) and broadcasts nothing; it leaves the optimizer's state alone if
+  // load() is strict (see checkpoint/training_state.h) and broadcasts nothing; it leaves the optimizer's state alone if
   // `weights_only`.
   std::vector<checkpoint::NamedTensor> state(bool wanted = true);
   // The same in two parts: memory for a copy, and making it, which all ranks do together and those that want none with

@@ -101,7 +101,7 @@ void TrainerState::load(const checkpoint::TensorSource& of_root, const std::stri
 }
 
 void TrainerState::load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
-                        const std::function<void()>& check_received) {
+                             const std::function<void()>& check_received) {
   Tensor norms(Shape{0}, DType::F64);
   comm::collectively(comm_, [&] {
     TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
