@@ -30,7 +30,7 @@ train:      core host graph ops kernels nn plan optim comm io parallel data chec
 rooms='
 train/monitor:
 train/report:     monitor
-train/step:       options report monitor
+train/step:       report monitor
 train/options:    step monitor
 train/callbacks:  options step report monitor
 train/run:        callbacks options step report monitor

@@ -11,8 +11,8 @@
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/options/parallel_options.h"
 #include "lockstep/train/step/guards.h"
+#include "lockstep/train/step/parallel_options.h"
 
 namespace lockstep::train {
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/options/parallel_options.h"
+#include "lockstep/train/step/parallel_options.h"
 
 namespace lockstep::train {
 
