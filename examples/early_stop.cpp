@@ -42,7 +42,8 @@ class EarlyStop : public train::Callback {
 
 int main(int argc, char** argv) {
   train::Program program("early_stop", "Trains until the evaluation becomes no better.",
-                         {.dataset = "digits", .epochs = 50, .batch_size = 64, .lr = 0.05}, datasets::catalogue());
+                         {.dataset = {.name = "digits"}, .epochs = 50, .batch_size = 64, .rate = {.peak = 0.05}},
+                         datasets::catalogue());
   int patience = 2;
   program.option("patience", patience, "epochs without a better evaluation, until the run ends");
   return program.run(argc, argv, [&](train::Session& session) {
