@@ -1,5 +1,6 @@
 #include "data/datasets/npy.h"
 
+#include <cmath>
 #include <functional>
 
 #include "data/datasets/catalogue.h"

@@ -220,7 +220,7 @@ TEST_F(LogTest, AConsoleThatNobodyReadsHoldsNobodyUpAndLosesNothing) {
   std::string shown;
   {
     Log run(stuck);
-    for (int i = 0; i < kLines; ++i) log()->info(line(i));
+    for (int i = 0; i < kLines; ++i) log()->info("{}", line(i));
     // The reader comes.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (shown.find("lines are missing here") == shown.npos && std::chrono::steady_clock::now() < deadline) {
