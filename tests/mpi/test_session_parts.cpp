@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 using namespace train;
 
 Options options_for(const fs::path& output) {
-  Options options{.dataset = "digits", .limit_train = 100, .limit_eval = 32, .epochs = 3};
+  Options options{.dataset = {.name = "digits", .limit_train = 100, .limit_eval = 32}, .epochs = 3};
   options.global_batch = 40;
   options.batch_size = 0;
   options.threads = 1;
   options.loaders = 0;
   options.output = output.string();
-  options.overlap = "steps";  // no thread beside each rank
+  options.trainer.parallel.overlap = ParallelOptions::Overlap::Steps;  // no thread beside each rank
   options.quiet = true;
   return options;
 }
@@ -47,7 +47,7 @@ std::vector<data::Field> float_fields(const RunFacts& facts) {
 // What a session makes of its options, in its order.
 struct Parts {
   explicit Parts(const Options& options)
-      : facts(agree_on_run(world(), options, "test_session_parts", {{"depth", 3}}, datasets::catalogue())),
+      : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})", datasets::catalogue())),
         files(world(), {.output = options.output, .quiet = true}),
         network(build_model("mnist_mlp", facts.data.classes, facts.data.image_shape)),
         trainer(world(), *network, classify(*network), float_fields(facts),
@@ -154,7 +154,7 @@ TEST(RunFacts, AreRefusedOnAllRanksTogether) {
   const SharedDirectory shared;
   Options options = options_for(shared.path() / "run");
   options.global_batch = 1000;
-  EXPECT_NE(error_of([&] { agree_on_run(world(), options, "test", {}, datasets::catalogue()); }), "no error")
+  EXPECT_NE(error_of([&] { agree_on_run(world(), options, "test", "{}", datasets::catalogue()); }), "no error")
       << "more samples in a batch than there are";
 }
 
