@@ -18,6 +18,7 @@
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/parallel/exchange/allreduce.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/run/program.h"
 #include "lockstep/train/run/session.h"

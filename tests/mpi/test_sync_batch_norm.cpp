@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "lockstep/ops/pool2d.h"
-#include "lockstep/parallel/exchange/tree_collective.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -247,26 +246,6 @@ TEST(SyncBatchNorm, NobodyWaitsForARankThatFailed) {
   data::Batch batch = rig.loader->next();
   if (comm.rank() == comm.size() - 1) batch.names[0] = "picture";
   EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }), "");
-}
-
-TEST(TreeCollective, SumsInTheTreesOrder) {
-  const int size = world().size();
-  TreeCollective collective(world());
-  for (const std::size_t n : {1, 7, 1000, 3}) {
-    std::vector<std::vector<double>> all;
-    for (int r = 0; r < size; ++r) {
-      RandomStream random(3, static_cast<std::uint64_t>(r));
-      std::ranges::generate(all.emplace_back(n), [&] { return random.normal(); });
-    }
-    std::vector<double> sum = all[static_cast<std::size_t>(world().rank())];
-    collective.allreduce_sum(sum);
-    std::vector<const double*> operands;
-    for (const auto& values : all) operands.push_back(values.data());
-    std::vector<double> want(n);
-    const std::array<double*, 1> out{want.data()};
-    tree_sum<double>(operands, WorldLayout(0, size, 0).merges(), static_cast<std::int64_t>(n), out, {});
-    EXPECT_EQ(sum, want) << n;
-  }
 }
 
 }  // namespace
