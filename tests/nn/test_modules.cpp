@@ -164,7 +164,7 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
   EXPECT_EQ(place_of(root.fc(x)), "fc");
   EXPECT_EQ(place_of(root.layer(x)), "layer.1");
   EXPECT_EQ(place_of(root.twice(std::vector<Value>{x, x})), "twice");
-  EXPECT_EQ(place_of(relu(x)), "");
+  EXPECT_EQ(place_of(relu(x)), "(model)");
 }
 
 TEST(Modules, FreezeAllBelow) {
