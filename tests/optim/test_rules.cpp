@@ -95,19 +95,56 @@ TEST(Adam, FollowsItsDefinition) {
   }
 }
 
+Reference rmsprop_reference(const RmspropOptions& o, double decay) {
+  return [=, v = 0.0, m = 0.0, b = 0.0](double& w, double g, int t) mutable {
+    g += decay * w;
+    v = o.alpha * v + (1 - o.alpha) * g * g;
+    m = o.alpha * m + (1 - o.alpha) * g;
+    const double step = g / (std::sqrt(o.centered ? v - m * m : v) + o.epsilon);
+    b = o.momentum * b + step;
+    w -= 0.1 / t * (o.momentum > 0 ? b : step);
+  };
+}
+
+TEST(Rmsprop, FollowsItsDefinition) {
+  for (const double decay : {0.0, 0.05}) {
+    for (const bool centered : {false, true}) {
+      for (const RmspropOptions o : {RmspropOptions{.alpha = 0.9, .epsilon = 1e-3, .centered = centered},
+                                     RmspropOptions{.epsilon = 1e-2, .momentum = 0.8, .centered = centered}}) {
+        SCOPED_TRACE(formatted("alpha {} momentum {} centered {} decay {}", o.alpha, o.momentum, centered, decay));
+        expect_follows(*rmsprop(o), decay, [=] { return rmsprop_reference(o, decay); });
+      }
+    }
+  }
+}
+
+// A gradient that never changes has no deviation: the root is of a number that rounding may bring below 0.
+TEST(Rmsprop, StaysFiniteWithoutDeviation) {
+  const auto rule = rmsprop({.alpha = 0.5, .epsilon = 1e-3, .centered = true});
+  float w = 1, square = 0, mean = 0;
+  const float g = 0.3F;
+  float* const states[] = {&square, &mean};
+  for (int t = 1; t <= 200; ++t) rule->apply(1, &w, &g, states, {.learning_rate = 1e-6, .step = t});
+  EXPECT_TRUE(std::isfinite(w));
+  EXPECT_LT(w, 1);
+}
+
 TEST(UpdateRules, KeepPaddingAtZero) {
   std::vector<std::unique_ptr<UpdateRule>> rules;
   rules.push_back(sgd({}));
   rules.push_back(sgd({.momentum = 0.9, .nesterov = true}));
   rules.push_back(adam({}));
   rules.push_back(adam({.decoupled_decay = true}));
+  rules.push_back(rmsprop({}));
+  rules.push_back(rmsprop({.momentum = 0.9, .centered = true}));
   for (const auto& rule : rules) {
-    float w[2] = {0, 1}, g[2] = {0, 1}, first[2] = {}, second[2] = {};
-    float* const states[] = {first, second};
+    float w[2] = {0, 1}, g[2] = {0, 1}, first[2] = {}, second[2] = {}, third[2] = {};
+    float* const states[] = {first, second, third};
     for (int t = 1; t <= 3; ++t) rule->apply(2, w, g, std::span(states, rule->states().size()), rates_of(t, 0.1));
     EXPECT_EQ(w[0], 0) << rule->name();
     EXPECT_EQ(first[0], 0) << rule->name();
     EXPECT_EQ(second[0], 0) << rule->name();
+    EXPECT_EQ(third[0], 0) << rule->name();
     EXPECT_NE(w[1], 1) << rule->name();
   }
 }
@@ -116,6 +153,12 @@ TEST(UpdateRules, NameTheirStates) {
   EXPECT_TRUE(sgd({})->states().empty());
   EXPECT_EQ(sgd({.momentum = 0.9})->states(), std::vector<std::string_view>{"momentum"});
   EXPECT_EQ(adam({})->states(), (std::vector<std::string_view>{"mean", "square"}));
+  EXPECT_EQ(rmsprop({})->states(), std::vector<std::string_view>{"square"});
+  EXPECT_EQ(rmsprop({.momentum = 0.9})->states(), (std::vector<std::string_view>{"square", "momentum"}));
+  EXPECT_EQ(rmsprop({.centered = true})->states(), (std::vector<std::string_view>{"square", "mean"}));
+  EXPECT_EQ(rmsprop({.momentum = 0.9, .centered = true})->states(),
+            (std::vector<std::string_view>{"square", "mean", "momentum"}));
+  EXPECT_EQ(rmsprop({})->name(), "rmsprop");
   EXPECT_EQ(adam({})->name(), "adam");
   EXPECT_EQ(adam({.decoupled_decay = true})->name(), "adamw");
 }
@@ -146,6 +189,9 @@ TEST(UpdateRules, RefuseOptionsOutOfRange) {
   EXPECT_THROW(adam({.beta1 = 1}), Error);
   EXPECT_THROW(adam({.beta2 = -0.1}), Error);
   EXPECT_THROW(adam({.epsilon = 0}), Error);
+  EXPECT_THROW(rmsprop({.alpha = 1}), Error);
+  EXPECT_THROW(rmsprop({.epsilon = 0}), Error);
+  EXPECT_THROW(rmsprop({.momentum = -0.1}), Error);
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ std::shared_ptr<optim::UpdateRule> make_rule(const json& request) {
   if (name == "sgd") {
     return optim::sgd({.momentum = request.value("momentum", 0.0), .nesterov = request.value("nesterov", false)});
   }
+  if (name == "rmsprop") {
+    return optim::rmsprop({.alpha = request.value("alpha", 0.99),
+                           .momentum = request.value("momentum", 0.0),
+                           .centered = request.value("centered", false)});
+  }
   check(name == "adam" || name == "adamw", "parity", "there is no optimizer '{}' here", name);
   return optim::adam({.decoupled_decay = name == "adamw"});
 }

@@ -48,6 +48,9 @@ OPTIMIZERS = {
     "adam": {"optimizer": "adam", "lr": 1e-4},
     "adam with decay": {"optimizer": "adam", "lr": 1e-4, "weight_decay": 1e-2},
     "adamw": {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 1e-2},
+    "rmsprop": {"optimizer": "rmsprop", "lr": 1e-5, "weight_decay": 1e-2},
+    "rmsprop with momentum": {"optimizer": "rmsprop", "lr": 1e-5, "alpha": 0.9, "momentum": 0.9},
+    "rmsprop, centered": {"optimizer": "rmsprop", "lr": 1e-5, "centered": True, "momentum": 0.5},
 }
 
 

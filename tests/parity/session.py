@@ -68,6 +68,9 @@ def optimizer_of(parameters, request):
     if name == "sgd":
         return torch.optim.SGD(parameters, momentum=request.get("momentum", 0.0),
                                nesterov=request.get("nesterov", False), **common)
+    if name == "rmsprop":
+        return torch.optim.RMSprop(parameters, alpha=request.get("alpha", 0.99), momentum=request.get("momentum", 0.0),
+                                   centered=request.get("centered", False), **common)
     return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name](parameters, **common)
 
 

@@ -82,16 +82,22 @@ def check_datasets():
 
 
 def check_optimizers():
-    """Every rule of optim/ is made by name somewhere in the library, and has rows of its tests."""
-    text = "".join(read(p) for p in [*library.glob("optim/*.cpp"), *library.glob("train/**/*.cpp")])
+    """Every rule that optim/ defines is declared in update_rule.h, and the other way round, and has a test."""
+    declared = set(re.findall(r"^std::unique_ptr<UpdateRule> (\w+)\(\w+ options\);", read(library / "optim/update_rule.h"), re.M))
     tests = "".join(read(p) for p in (root / "tests/optim").glob("*.cpp"))
+    defined = {}
     for source in sorted(library.glob("optim/*.cpp")):
-        for name in re.findall(r"^std::unique_ptr<UpdateRule> (\w+)\(\w+Options ", read(source), re.M):
-            others = text.replace(read(source), "")
-            if not re.search(rf"\b{name}\(", others):
-                breach(f"{source.relative_to(root)}: no option makes the rule {name}")
-            if f"{name}(" not in tests:
-                breach(f"tests/optim: no test of the rule {name}")
+        for name in re.findall(r"^std::unique_ptr<UpdateRule> (\w+)\(\w+Options options\) \{$", read(source), re.M):
+            defined[name] = source.relative_to(root)
+    for name in sorted(declared - set(defined)):
+        breach(f"optim/update_rule.h: no file of optim/ defines {name}()")
+    for name in sorted(set(defined) - declared):
+        breach(f"{defined[name]}: {name}() is not in optim/update_rule.h")
+    for name in sorted(declared):
+        if f"{name}(" not in tests:
+            breach(f"tests/optim: no test of the rule {name}")
+    if len(declared) < 2:
+        breach(f"optim/update_rule.h: {len(declared)} rules found, expected at least 2")
 
 
 def check_options():

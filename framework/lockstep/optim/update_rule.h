@@ -48,4 +48,14 @@ struct AdamOptions {
 // regularization" (2019), algorithm 2. As in PyTorch: epsilon is added to the bias-corrected root.
 std::unique_ptr<UpdateRule> adam(AdamOptions options);
 
+struct RmspropOptions {
+  double alpha = 0.99, epsilon = 1e-8, momentum = 0;
+  bool centered = false;  // divides by the deviation of the gradient in place of its root mean square
+};
+// As torch.optim.RMSprop (Tieleman and Hinton, "Lecture 6.5" (2012); centered as Graves, "Generating sequences with
+// recurrent neural networks" (2013), eq. 38 to 45): g += decay * w; v = alpha * v + (1 - alpha) * g^2; with centered
+// m = alpha * m + (1 - alpha) * g and v - m^2 in place of v; w -= rate * g / (sqrt(v) + epsilon), or with momentum
+// b = momentum * b + g / (sqrt(v) + epsilon) and w -= rate * b.
+std::unique_ptr<UpdateRule> rmsprop(RmspropOptions options);
+
 }  // namespace lockstep::optim
