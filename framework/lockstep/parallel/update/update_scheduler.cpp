@@ -1,8 +1,8 @@
 #include "lockstep/parallel/update/update_scheduler.h"
 
-#include "lockstep/core/format.h"
-
 #include <algorithm>
+
+#include "lockstep/core/format.h"
 
 namespace lockstep {
 
