@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/core/parallel_for.h"
 #include "lockstep/host/process_memory.h"
 
 namespace lockstep {
@@ -20,7 +19,8 @@ std::int64_t round_up(std::int64_t elements, DType dtype) {
 ParameterStore::ParameterStore(std::vector<NamedParameter> parameters, ParameterStoreOptions options)
     : parameters_(std::move(parameters)),
       options_(options),
-      memory_(options.memory != nullptr ? options.memory : &heap_) {
+      memory_(options.memory != nullptr ? options.memory : &heap_),
+      copies_(*memory_) {
   for (const auto& [name, parameter] : parameters_) {
     check(by_name_.emplace(name, parameter).second, "parameters", "two parameters are named '{}'", name);
     records_.try_emplace(parameter).first->second.name = name;
@@ -142,91 +142,36 @@ void* ParameterStore::gradient(const Parameter* parameter, int slot) const {
 }
 
 int ParameterStore::derive(const Parameter* parameter, const Layout& layout, DType dtype) {
-  for (std::size_t i = 0; i < derived_.size(); ++i) {
-    const Derived& d = derived_[i];
-    if (d.parameter == parameter && d.layout == layout && d.dtype == dtype) return static_cast<int>(i);
-  }
+  if (const int known = copies_.find(parameter, layout, dtype); known >= 0) return known;
   const Record& r = record(parameter);
-  const std::size_t id = derived_.size();
-  derived_.push_back(
-      {parameter, layout, dtype, DerivedCopy(parameter->shape, {this->dtype(parameter), r.layout}, {dtype, layout})});
+  const int id = copies_.add({.parameter = parameter,
+                              .dtype = this->dtype(parameter),
+                              .layout = r.layout,
+                              .value = memory_of(parameter),
+                              .in_bucket = r.bucket >= 0},
+                             layout, dtype);
   if (r.bucket >= 0) {
     auto& entries = buckets_[static_cast<std::size_t>(r.bucket)].entries;
-    std::ranges::find(entries, parameter, &BucketEntry::parameter)->derived.push_back(id);
+    std::ranges::find(entries, parameter, &BucketEntry::parameter)->derived.push_back(static_cast<std::size_t>(id));
   }
-  return static_cast<int>(id);
-}
-
-std::size_t ParameterStore::bytes(const Derived& d) const {
-  const auto bytes = static_cast<std::size_t>(d.layout.storage_elements(d.parameter->shape)) * size_of(d.dtype);
-  return whole_lines(bytes);
-}
-
-// The first plan's copies are alike on all ranks, so they can be shared. Later plans are for batches that only some
-// ranks may have; what they want beyond that each keeps for itself, as it does copies of what is not shared.
-void ParameterStore::make_copies() {
-  const auto of_bucket = [&](const Derived& d) { return record(d.parameter).bucket >= 0; };
-  std::size_t common = 0;
-  for (Derived& d : derived_) {
-    if (d.data != nullptr) continue;
-    d.common = !memory_->shares() || (of_bucket(d) && !has_common_copies_);
-    if (d.common) common += bytes(d);
-  }
-  std::byte* next = memory_->shares() && has_common_copies_ ? nullptr : memory_->common(common).data();
-  has_common_copies_ = true;
-  for (Derived& d : derived_) {
-    if (d.data != nullptr) continue;
-    if (d.common) {
-      d.data = next;
-      next += bytes(d);
-    } else {
-      d.data = heap_.common(bytes(d)).data();
-      has_own_copies_ = has_own_copies_ || of_bucket(d);
-    }
-    refresh(d);
-  }
-}
-
-void ParameterStore::refresh(Derived& d) {
-  if (d.data == nullptr || (d.common && !memory_->fills_common())) return;
-  const void* value = record(d.parameter).value;
-  parallel_for(d.copy.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
-    d.copy.write({begin, end}, value, d.data);
-  });
-}
-
-void ParameterStore::refresh_own_copies() {
-  for (Derived& d : derived_) {
-    if (!d.common) refresh(d);
-  }
-  own_copies_version_ = version_;
+  return id;
 }
 
 void ParameterStore::refresh() {
-  ++version_;
-  for (Derived& d : derived_) refresh(d);
-  own_copies_version_ = version_;
+  copies_.refresh();
+  copies_.own_are_of(++version_);
 }
 
 void ParameterStore::refresh(const Parameter* parameter) {
   ++version_;
-  for (Derived& d : derived_) {
-    if (d.parameter == parameter) refresh(d);
-  }
+  copies_.refresh(parameter);
 }
 
 void ParameterStore::refresh(const Bucket& bucket, Range range) {
   const auto ends_before = [&](const BucketEntry& e) { return e.offset + e.elements <= range.begin; };
   for (auto e = std::ranges::partition_point(bucket.entries, ends_before);
        e != bucket.entries.end() && e->offset < range.end; ++e) {
-    const std::byte* value = bucket.values + static_cast<std::size_t>(e->offset) * size_of(options_.dtype);
-    for (std::size_t id : e->derived) {
-      Derived& d = derived_[id];
-      if (!d.common || d.data == nullptr) continue;
-      d.copy.write(
-          {std::max(range.begin - e->offset, std::int64_t{0}), std::min(range.end - e->offset, d.copy.elements())},
-          value, d.data);
-    }
+    for (std::size_t id : e->derived) copies_.refresh(id, {range.begin - e->offset, range.end - e->offset});
   }
 }
 
@@ -291,7 +236,7 @@ void ParameterStore::write_state(const std::string& name, int state, const Tenso
 }
 
 std::size_t ParameterStore::bytes() const {
-  std::size_t total = 0;
+  std::size_t total = copies_.bytes();
   for (const auto& [parameter, r] : records_) {
     if (r.bucket < 0)
       total += static_cast<std::size_t>(r.layout.storage_elements(parameter->shape)) * size_of(dtype(parameter));
@@ -300,7 +245,6 @@ std::size_t ParameterStore::bytes() const {
     total +=
         static_cast<std::size_t>(b.elements) * size_of(options_.dtype) * (1 + b.gradients.size() + b.states.size());
   }
-  for (const Derived& d : derived_) total += bytes(d);
   return total;
 }
 

@@ -11,7 +11,7 @@
 
 #include "lockstep/core/tensor.h"
 #include "lockstep/graph/parameter.h"
-#include "lockstep/plan/derived_copy.h"
+#include "lockstep/plan/derived_copies.h"
 #include "lockstep/plan/parameter_memory.h"
 
 namespace lockstep {
@@ -76,8 +76,8 @@ class ParameterStore {
   // A copy of the parameter in another form; the same form gives the same copy. Its padding is zero. It has memory, and
   // the values, after make_copies().
   int derive(const Parameter* parameter, const Layout& layout, DType dtype);
-  void make_copies();
-  void* derived(int id) { return derived_[static_cast<std::size_t>(id)].data; }
+  void make_copies() { copies_.allocate(); }
+  void* derived(int id) { return copies_.data(id); }
   // Carry changed values over to the copies: of all parameters, on several threads; of one; of elements `range` of a
   // bucket, which any thread may do while others do the same for other ranges.
   void refresh();
@@ -85,8 +85,8 @@ class ParameterStore {
   void refresh(const Bucket& bucket, Range range);
   // Copies that this rank has for itself beside shared values (a later plan's) are left out by the last one: whoever
   // reads them asks first, and refreshes them once nobody writes values.
-  bool own_copies_stale() const { return has_own_copies_ && own_copies_version_ != version_; }
-  void refresh_own_copies();
+  bool own_copies_stale() const { return copies_.own_stale(version_); }
+  void refresh_own_copies() { copies_.refresh_own(version_); }
   // Rises with every change of values, from 1; who changes them in place says so.
   std::uint64_t version() const { return version_; }
   void values_changed() { ++version_; }
@@ -110,16 +110,6 @@ class ParameterStore {
     std::int64_t offset = 0;
     AlignedBuffer own = {};  // those without gradient
   };
-  struct Derived {
-    const Parameter* parameter;
-    Layout layout;
-    DType dtype;
-    DerivedCopy copy;
-    bool common = true;         // in shared memory, if there is any
-    std::byte* data = nullptr;  // null until make_copies()
-  };
-  void refresh(Derived& derived);
-  std::size_t bytes(const Derived& derived) const;
   Record& record(const Parameter* parameter);
   const Record& record(const Parameter* parameter) const;
   void initialize(const Parameter* parameter);
@@ -137,13 +127,13 @@ class ParameterStore {
   std::map<const Parameter*, Record> records_;
   std::map<std::string, const Parameter*> by_name_;
   std::vector<Bucket> buckets_;
-  std::vector<Derived> derived_;
   ParameterMemory heap_;
   ParameterMemory* memory_;
+  DerivedCopies copies_;
   LazyPages states_;
   std::size_t bucket_bytes_ = 0;  // of all
-  bool allocated_ = false, has_common_copies_ = false, has_own_copies_ = false;
-  std::uint64_t version_ = 1, own_copies_version_ = 1;
+  bool allocated_ = false;
+  std::uint64_t version_ = 1;
 };
 
 }  // namespace lockstep
