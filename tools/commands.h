@@ -1,5 +1,5 @@
-// The subcommands of `lockstep`, a file each. Every function adds one to the program, with its options and what it does
-// when chosen; results go to standard output, failures are thrown as Error. None needs MPI.
+// The subcommands of `lockstep`, a file each. Every function adds one to the program, with its options and its
+// action; results go to standard output, failures are thrown as Error. None needs MPI.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ void add_models_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
-// Its exit code, the supervised job's, goes to `status`.
+// `status` becomes the exit code of the supervised job.
 void add_run_command(CLI::App& app, int& status);
 
 }  // namespace lockstep::tools

@@ -15,7 +15,7 @@
 
 namespace lockstep::tools {
 
-// What there is of a run: the output folder of one, its folder of checkpoints, or one checkpoint file.
+// The files of a run that are there: its output folder, its folder of checkpoints, or one checkpoint file.
 struct RunFiles {
   explicit RunFiles(const std::filesystem::path& path);
 
@@ -23,10 +23,10 @@ struct RunFiles {
   bool is_file = false;
   std::optional<std::filesystem::path> hashes = {};
   std::map<std::int64_t, std::filesystem::path> checkpoints = {};  // by step
-  std::shared_ptr<const checkpoint::Checkpoint> contents = {};     // of a file, which was read to know its step
+  std::shared_ptr<const checkpoint::Checkpoint> contents = {};     // of a single file, read to know its step
 };
 
-// The same step in both runs, and where it differs.
+// A step that both runs have, and the tensors that differ in it.
 struct HashDifference {
   std::int64_t step;
   std::int64_t tensors;                // of the step
@@ -39,12 +39,12 @@ struct CheckpointDifference {
 };
 
 struct RunDifference {
-  std::int64_t hashed_steps = 0, checkpoints = 0;  // that were compared
+  std::int64_t hashed_steps = 0, checkpoints = 0;  // the numbers that were compared
   std::optional<std::int64_t> last_equal = {};     // step before the first that differs, of those compared
   std::optional<HashDifference> hashes = {};       // the first
   std::optional<CheckpointDifference> saved = {};  // the first
   std::vector<std::string> causes = {};            // options and machines that differ, as far as checkpoints tell
-  std::vector<std::string> unknown = {};           // what could not be compared, and why
+  std::vector<std::string> unknown = {};           // parts that could not be compared, and why
 
   bool compared() const { return hashed_steps + checkpoints > 0; }
   bool equal() const { return !hashes && !saved; }

@@ -25,7 +25,7 @@ struct TensorDifference {
   double largest = 0;            // absolute difference, among those that are numbers
 };
 
-// In the order of `left`, then what only `right` has.
+// In the order of `left`, then tensors that only `right` has.
 std::vector<TensorDifference> tensor_differences(const std::vector<checkpoint::NamedTensor>& left,
                                                  const std::vector<checkpoint::NamedTensor>& right);
 

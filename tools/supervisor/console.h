@@ -1,6 +1,6 @@
-// What a supervisor and its job print, on the supervisor's stdout and stderr, which may be read slowly or not at all:
-// no text waits for a reader longer than some seconds, and text that nobody reads goes into the supervisor's log
-// instead. One thread.
+// The output of a supervisor and its job on the supervisor's stdout and stderr, which may be read slowly or not at
+// all: no text waits for a reader longer than some seconds, and unread text goes into the supervisor's log instead. One
+// thread.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -20,7 +20,7 @@ class Console {
   explicit Console(const std::filesystem::path& log);
   ~Console();
 
-  // From now on to this file: the one before was removed.
+  // From now on the log is this file: the one before was removed.
   void move_log(const std::filesystem::path& log);
 
   // Lines on stderr, after "lockstep run: ", and in the log.
@@ -37,7 +37,7 @@ class Console {
   StreamWriter& writer(Stream stream) { return stream == Stream::Output ? out_ : err_; }
 
   StreamWriter out_, err_;
-  std::shared_ptr<spdlog::logger> log_, file_;  // both, and the file alone
+  std::shared_ptr<spdlog::logger> log_, file_;  // `log_` writes to both, `file_` to the file alone
 };
 
 }  // namespace lockstep::supervisor

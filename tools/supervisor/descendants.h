@@ -1,6 +1,6 @@
-// The processes that come from this one, found by their parents in /proc and never by name. One that lost its parent
-// is ours again after adopt_orphans(), whatever session it made for itself, so that a killed mpirun leaves no rank
-// behind.
+// The descendants of this process, found by their parents in /proc and never by name. After adopt_orphans() a process
+// that lost its parent becomes a child of this one, whatever session it made for itself, so that a killed mpirun leaves
+// no rank behind.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +13,11 @@ namespace lockstep::supervisor {
 // From now on orphans below this process become its children. An Error where the system refuses.
 void adopt_orphans();
 
-// All below this process, zombies apart.
+// All descendants, except zombies.
 std::vector<pid_t> descendants();
 
-// Ends all below this process with SIGKILL, waits until they are gone and returns how many there were. An Error if
-// some are still there after ten seconds, as one in an uninterruptible state may be.
+// Ends all descendants with SIGKILL, waits until they are gone and returns their number. Throws Error if some are still
+// there after ten seconds, as a process in an uninterruptible state may be.
 std::size_t end_descendants();
 
 }  // namespace lockstep::supervisor

@@ -1,5 +1,5 @@
-// Finds in what a job prints on stderr who failed first: mpirun's own reports (Open MPI 4) and the lines with which
-// Lockstep's programs end.
+// Finds the rank that failed first in the text of a job's stderr: mpirun's own reports (Open MPI 4) and the lines with
+// which Lockstep's programs end.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ class FailureReader {
   // Text in pieces of any size.
   void read(std::string_view text);
 
-  // "rank 1 on host node2: signal 9 (Killed)", or "" if nothing was said.
+  // "rank 1 on host node2: signal 9 (Killed)", or "" without such a report.
   std::string summary() const;
-  // What a program said of its own error, or "".
+  // A program's own message about its error, or "".
   const std::string& words() const { return program_; }
 
  private:
   void line(const std::string& text);
 
   std::string rest_;  // of a line that is not complete
-  // What a program said counts more than what mpirun saw of it.
+  // A program's own message counts more than mpirun's report about it.
   std::string program_, mpirun_;
   std::string rank_;  // of mpirun's report in several lines
 };

@@ -1,4 +1,5 @@
-// The hosts of a job, as Open MPI's hostfiles and --host lists name them, and how many ranks those that are left take.
+// The hosts of a job, as Open MPI's hostfiles and --host lists name them, and the number of ranks that the remaining
+// hosts take.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace lockstep::supervisor {
 
 struct Host {
   std::string name;        // as it is given to ssh: perhaps user@name
-  std::int64_t slots = 0;  // 0: not said, Open MPI takes one per core
+  std::int64_t slots = 0;  // 0: not given, Open MPI takes one per core
   bool operator==(const Host&) const = default;
 };
 

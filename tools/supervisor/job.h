@@ -1,5 +1,5 @@
-// One start of the supervised command, until it has ended: what it prints goes on to ours, signals that come meanwhile
-// go on to it, and one that shows no sign of life when it should have started is ended.
+// One start of the supervised command, until it has ended: its output is passed on to the supervisor's streams, signals
+// that come meanwhile are passed on to it, and a job that shows no sign of life in its start limit is ended.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,19 @@ namespace lockstep::supervisor {
 struct JobOptions {
   std::vector<std::string> words{};
   std::map<std::string, std::string> variables{};
-  std::filesystem::path output{};         // where it writes
+  std::filesystem::path output{};         // the folder that it writes to
   std::chrono::seconds start_limit{300};  // until it has written something there, or printed something; 0: any time
   std::function<bool()>
-      wants_stop{};  // asked a few times a second once it has started: whether to stop the job in good order
+      wants_stop{};  // called a few times a second once the job has started: whether to stop it in good order
   std::function<void()> look{};  // called now and then while it runs, and once more when it has just ended
 };
 
 struct JobEnd {
   int status = 0;         // of wait()
   bool asked = false;     // the user wanted the end
-  bool stopped = false;   // wants_stop did
-  std::string failure{};  // who failed, by what was said on stderr
-  std::string words{};    // of a program about its own error
+  bool stopped = false;   // wants_stop asked for the end
+  std::string failure{};  // the rank that failed, as stderr tells
+  std::string words{};    // a program's message about its own error
   double seconds = 0;
 };
 

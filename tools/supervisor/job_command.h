@@ -1,5 +1,5 @@
 // The command under `lockstep run`: which launcher it calls, which of its words are mpirun's and which the program's,
-// and the same command for another start. A command that cannot be supervised is an Error that says why.
+// and the same command for another start. Throws Error, with the reason, for a command that cannot be supervised.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class JobCommand {
   // Whether mpirun reaches other hosts through its plm_rsh, that is ssh; inside a Slurm job it does not unless told so.
   bool starts_by_ssh() const;
 
-  // Hosts of --hostfile or --host, read when the command was made; none: this machine, or what a scheduler gave.
+  // Hosts of --hostfile or --host, read when the command was made; none: this machine, or the scheduler's choice.
   const std::vector<Host>& hosts() const { return hosts_; }
 
   // Why no start can succeed: the program, if it is named by a path and runs on this machine alone, is not there (127)

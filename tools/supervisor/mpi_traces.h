@@ -1,8 +1,8 @@
-// What Open MPI keeps for a job outside of its processes: a session folder below the temporary directory, and files in
-// /dev/shm through which ranks exchange (also Lockstep's windows). mpirun removes them, unless it is killed. Here they
-// are learnt from the environment and the mappings of the job's own processes while those live, and what is left of
-// them afterwards is removed: nothing that another user owns, that a living process has mapped, or whose mpirun lives.
-// For this machine; traces_sweep() is for others. One thread.
+// Files that Open MPI keeps for a job outside of its processes: a session folder below the temporary directory, and
+// files in /dev/shm through which ranks exchange (also Lockstep's windows). mpirun removes them, unless it is killed.
+// Here they are learnt from the environment and the mappings of the job's own processes while those live, and those
+// that are left afterwards are removed: nothing that another user owns, that a living process has mapped, or whose
+// mpirun lives. For this machine; traces_sweep() is for others. One thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class MpiTraces {
  public:
   // Looks at the processes below this one.
   void look();
-  // When they have ended. Returns how many files and folders were removed.
+  // After the processes have ended. Returns the number of files and folders that were removed.
   std::size_t remove();
 
   // Open MPI's numbers of the jobs seen so far, in hexadecimal as names of files in /dev/shm have them.
@@ -29,7 +29,7 @@ class MpiTraces {
   std::set<std::filesystem::path> files_, folders_;
 };
 
-// Words of a shell, without single quotes, that remove what is left of these jobs on a host where none of their
+// A shell command, without single quotes, that removes files left by these jobs on a host where none of their
 // processes lives any more; "" for no jobs.
 std::string traces_sweep(const std::set<std::string>& jobs);
 

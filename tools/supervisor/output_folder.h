@@ -1,6 +1,6 @@
 // The folder of a supervised job, as its supervisor sees it: one supervisor at a time, whose run it holds, the newest
-// checkpoint, who uses the folder, and what changes in it when a job has begun. Throws Error where the folder cannot be
-// written or another supervisor holds it.
+// checkpoint, the job that uses the folder, and the files that change when a job has begun. Throws Error where the
+// folder cannot be written or another supervisor holds it.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class OutputFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log() const { return path_ / "logs" / "supervisor.log"; }
   std::filesystem::path hostfile() const { return path_ / "logs" / "supervisor.hosts"; }
-  // Makes and locks it again where somebody has removed or replaced it meanwhile; whether that was so.
+  // Makes and locks it again where it was removed or replaced meanwhile; returns whether it was.
   bool keep();
-  // Why another supervisor would not be noticed; empty: it would.
+  // The reason why another supervisor would stay unnoticed; empty: it would be noticed.
   const std::string& warning() const { return lock_.warning(); }
 
   // Notes which run the job is, by the folder's run.json, as long as the folder is the one that was locked; whether
@@ -43,10 +43,10 @@ class OutputFolder {
   // Of another run none counts. Throws Error while the file system does not answer.
   Newest newest() const;
 
-  // The job that holds the lock of a training program (FOLDER/.lock) now, in its own words; empty: none does.
+  // The job that holds the lock of a training program (FOLDER/.lock) now, as it describes itself; empty: none.
   std::string holder() const;
 
-  // Files in the folder and in the folders in it, by what changes when they are written; those of the supervisor apart.
+  // Files in the folder and its subfolders with the times and sizes that writing changes, except the supervisor's.
   struct Stamp {
     std::filesystem::file_time_type written{};
     std::uintmax_t bytes = 0;

@@ -1,5 +1,5 @@
 // A pattern of spdlog whose %V is the message as a terminal may show it (core/printable.h): it quotes hosts, paths and
-// what a job said.
+// the words of a job.
 #pragma once
 
 #include <spdlog/pattern_formatter.h>

@@ -1,7 +1,7 @@
 // Asks hosts, all at once and in the way mpirun reaches them (agent and arguments of plm_rsh), whether they can be
-// used, and ends there what earlier starts of the job left: processes with OMPI_LOCKSTEP_JOB=JOB in their environment,
-// and what Open MPI kept for them. It never waits for a host longer than its limit. One thread; nothing else may reap
-// children meanwhile.
+// used, and removes the remains of earlier starts of the job there: processes with OMPI_LOCKSTEP_JOB=JOB in their
+// environment, and files that Open MPI kept for them. It never waits for a host longer than its limit. One thread;
+// nothing else may reap children meanwhile.
 #pragma once
 
 #include <chrono>

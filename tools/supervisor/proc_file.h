@@ -6,9 +6,9 @@
 
 namespace lockstep::supervisor {
 
-// What can be read of it: nothing where there is no such process any more. Throws nothing of its own.
+// The text of the file; empty where the process has ended. Throws nothing of its own.
 std::string proc_file(const std::filesystem::path& file);
-// The same of a file that is open: nothing where its process has ended since.
+// The same of an open file: empty where its process has ended since.
 std::string proc_file(int file);
 
 }  // namespace lockstep::supervisor

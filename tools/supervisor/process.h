@@ -1,6 +1,6 @@
-// A program started beside this one, in a session of its own so that a terminal's signals reach it through us alone.
-// Its stderr is read here, its stdout stays ours unless it is caught too, alone or with stderr; its stdin is empty; it
-// gets SIGTERM when this process dies. One thread.
+// A program started beside this one, in a session of its own so that a terminal's signals reach it through this process
+// alone. Its stderr is read here, its stdout is this process's unless it is caught too, alone or with stderr; its stdin
+// is empty; it gets SIGTERM when this process dies. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace lockstep::supervisor {
 
 struct ProcessOptions {
   enum class Output { Ours, Apart, WithErrors };
-  Output output = Output::Ours;                    // what becomes of its stdout
+  Output output = Output::Ours;                    // the destination of its stdout
   std::map<std::string, std::string> variables{};  // added to the environment, in place of those of the same names
 };
 
@@ -34,7 +34,7 @@ class Process {
   int output() const { return output_.get(); }  // the same of a stdout that is apart, else -1
   void signal(int number) const;
 
-  // What has come on stderr, or on a stdout that is apart: some 64 KiB at most, empty for nothing. Does not wait.
+  // Text that has come on stderr, or on a stdout that is apart: some 64 KiB at most, maybe empty. Does not wait.
   std::string read();
   std::string read_output();
   // Its wait status, once it has ended. Does not wait.
@@ -48,7 +48,7 @@ class Process {
 
 // "exit code 1", "signal 9 (Killed)".
 std::string describe_status(int wait_status);
-// What a shell would call it: the code, or 128 + signal.
+// The exit code as a shell gives it: the code, or 128 + signal.
 int exit_code(int wait_status);
 
 }  // namespace lockstep::supervisor

@@ -1,6 +1,6 @@
 // Whether a job that ended is started again, and after which pause: twice as long after each failure since the newest
 // checkpoint last rose, at most five minutes, and only so often; not at all after two failures soon after the start
-// that are alike. For hosts it waits as long as it takes.
+// that are alike. Waiting for hosts has no limit.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class RestartPolicy {
   struct End {
     int code = 0;                   // as a shell counts it
     std::int64_t newest_step = -1;  // of the checkpoints there are
-    bool own = true;                // and whether this job wrote it: another one was using the folder if not
+    bool own = true;                // whether this job wrote it; false: another job was using the folder
     bool asked = false;             // the user ended it
     bool no_hosts = false;          // it could not be started, as hosts are missing
     bool for_host = false;          // it was stopped to start again with more hosts

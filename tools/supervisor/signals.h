@@ -1,7 +1,7 @@
 // The signals that the supervisor answers, to be read one by one instead of interrupting it: TERM, INT, HUP (unless it
 // was ignored, as under nohup), USR1 and USR2. A closed stderr does not end it either, and
-// children are reaped by it even if its parent ignored SIGCHLD. One per process; what was before
-// comes back with its end.
+// children are reaped by it even if its parent ignored SIGCHLD. One per process; its end restores the signal handling
+// from before.
 #pragma once
 
 #include <csignal>

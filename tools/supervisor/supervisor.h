@@ -41,7 +41,7 @@ class Supervisor {
   struct Placement {
     JobCommand::Change change{};
     std::string description{};
-    std::string problem{};  // why it cannot be started so
+    std::string problem{};  // the reason why the job cannot be started so
   };
   using Newest = OutputFolder::Newest;
 
@@ -67,7 +67,7 @@ class Supervisor {
   std::shared_ptr<spdlog::logger> log_;
   Signals signals_;
   MpiTraces traces_;
-  Newest first_;  // what was there before
+  Newest first_;  // the newest checkpoint before the first start
   RestartPolicy policy_;
   std::vector<std::string> lost_;
   std::optional<Prober> prober_;

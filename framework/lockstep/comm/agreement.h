@@ -14,18 +14,18 @@
 
 namespace lockstep::comm {
 
-// What all ranks throw together: one of them may report it for all, and the job can end in good order.
+// An error that all ranks throw together: one of them may report it for all, and the job can end in good order.
 class AgreedError : public Error {
  public:
   using Error::Error;
 };
 
 // Each rank gives its error or none. Returns if no rank has one; otherwise all throw an AgreedError with that of the
-// lowest failing rank, which is named unless all failed. A rank that only knows of another's failure (PeerError) speaks
-// if no other does.
+// lowest failing rank, which is named unless all failed. The error of a rank that only knows of
+// another's failure (PeerError) counts if no rank has an error of its own.
 void agree(const Communicator& comm, const std::optional<std::string>& error, bool is_of_peer = false);
 
-// What the exception now being handled says, and whether it is a PeerError; for use in catch (...).
+// The message of the exception that is being handled, and whether it is a PeerError; for use in catch (...).
 std::string current_error();
 bool current_error_is_of_peer();
 
@@ -60,7 +60,7 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
   }
 }
 
-// Rank 0 runs `work`, then the others: to download or unpack once what all then find. If rank 0 fails, the others do
+// Rank 0 runs `work`, then the others: to download or unpack files once for all ranks. If rank 0 fails, the others do
 // not run.
 template <class Work>
 std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& work) {

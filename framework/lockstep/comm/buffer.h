@@ -1,4 +1,4 @@
-// What messages carry: typed views of contiguous memory, made from any vector, array or span of the element types
+// The contents of messages: typed views of contiguous memory, made from any vector, array or span of the element types
 // below. A view owns nothing: the memory outlives the call, and for isend/irecv the request.
 #pragma once
 

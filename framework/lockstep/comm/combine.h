@@ -1,5 +1,5 @@
 // One step of a reduction, for every element type: whole numbers wrap, f16 and bf16 are combined as f32 and rounded.
-// Of minimum and maximum the left operand is given where neither is smaller.
+// Minimum and maximum give the left operand where neither is smaller.
 #pragma once
 
 #include <type_traits>

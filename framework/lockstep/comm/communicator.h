@@ -20,7 +20,7 @@
 
 namespace lockstep::comm {
 
-// Of f16 and bf16 every step is rounded to the type; which steps there are is MPI's choice.
+// With f16 and bf16 every step is rounded to the type; MPI chooses the steps.
 enum class ReduceOp : std::uint8_t { Sum, Product, Min, Max };
 std::string_view name_of(ReduceOp op);
 
@@ -43,7 +43,7 @@ class Communicator {
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
 
-  // --- who and where
+  // --- ranks and hosts
   int rank() const;
   int size() const;
   bool is_root() const { return rank() == 0; }
@@ -76,7 +76,7 @@ class Communicator {
   void barrier() const;
   void broadcast(Buffer data, int root = 0) const;
   void allreduce(Buffer data, ReduceOp op) const;
-  // In place: the result replaces the root's data, the others' is left as it was.
+  // In place: the result replaces the root's data; the data of other ranks stay unchanged.
   void reduce(Buffer data, ReduceOp op, int root = 0) const;
   // Each rank's `mine` one after the other, all of one length: all.count = size * mine.count.
   void allgather(ConstBuffer mine, Buffer all) const;
@@ -141,7 +141,7 @@ class Communicator {
   void poison(std::string_view reason) const;
   bool poisoned() const;
   // Whether MPI may still read or write the memory of a message or collective that was given up, on this communicator
-  // or a relative: memory that their messages knew stays until the process ends.
+  // or a relative: memory of their messages stays until the process ends.
   bool has_abandoned() const;
   // Ends all ranks of the job.
   [[noreturn]] void abort(int code) const;

@@ -1,6 +1,7 @@
-// MPI's lifetime. An Environment initialises MPI only if nobody did and finalises it only if it initialised it; without
-// mpirun the process is a world of one rank. Construct it once, early, in the main thread; it throws lockstep::Error
-// with one line that says what to do when a launcher started several processes that cannot see each other.
+// MPI's lifetime. An Environment initialises MPI unless that is done already, and finalises it only if it initialised
+// it; without mpirun the process is a world of one rank. Construct it once, early, in the main thread; it throws
+// lockstep::Error with one line that says what to do when a launcher started several processes that cannot see each
+// other.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class Environment {
   // The level that is in force, which a caller that initialised MPI may have set lower than wanted.
   ThreadLevel thread_level() const { return thread_level_; }
 
-  // The same for whoever has no Environment at hand, as the caller may have initialised MPI.
+  // The same without an Environment: the caller may have initialised MPI.
   static ThreadLevel current_thread_level();
 
   // Whether MPI calls are legal now: initialised and not yet finalised.

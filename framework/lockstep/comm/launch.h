@@ -21,8 +21,8 @@ struct LaunchFacts {
 // declares that independent processes are meant.
 std::optional<std::string> launch_problem(const LaunchFacts& facts);
 
-// Ranks on this node as the launcher's variables tell it, before MPI_Init; 1 where they do not. Of Slurm's, those of
-// the step: in a batch script, where no step runs, the job's are set too.
+// Ranks on this node as the launcher's variables tell it, before MPI_Init; 1 where they do not. Slurm: the variables of
+// the step; a batch script, where no step runs, has those of the job too.
 int launched_local_ranks(const ReadVariable& variable);
 int launched_local_ranks();  // of this process
 // This process's rank among all of the job, as the launcher's variables tell it; -1 where they do not. Allocates

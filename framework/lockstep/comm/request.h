@@ -1,11 +1,11 @@
 // A message or a collective under way, from Communicator::isend, irecv, iallreduce, iallgather or ibarrier; completes
 // in test() or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error if MPI fails, if a
-// message that arrived is of another length than the buffer, or if the communicator is poisoned and this is not
-// complete.
+// message that arrived is of another length than the buffer, or if the communicator is poisoned and the request
+// is not complete.
 //
 // A Request that is dropped while active does not wait for other ranks: a receive is taken back; a send, which MPI
-// cannot take back, still arrives. What cannot be taken back and has not completed a second later is left to MPI, with
-// memory that stays (see Keeper). Once a Request is gone, MPI neither reads nor writes the caller's memory.
+// cannot take back, still arrives. A message that cannot be taken back and has not completed a second later is left to
+// MPI, with memory that stays (see Keeper). Once a Request is gone, MPI neither reads nor writes the caller's memory.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class Request {
   Request(Request&& other) noexcept;
   Request& operator=(Request&& other) noexcept;
 
-  // Whether there is still something to wait for; false for an empty Request.
+  // Whether the message is still under way; false for an empty Request.
   bool active() const { return state_ != nullptr; }
   // Drives the message on; true once it is complete (and from then on).
   bool test();
@@ -45,7 +45,7 @@ class Request {
  private:
   friend class Communicator;
   enum class Kind : std::uint8_t { Send, Receive, Collective };
-  // What it is, for messages; `peer` and `tag` not of a collective.
+  // A description for errors; a collective has no `peer` and `tag`.
   struct What {
     Kind kind = Kind::Send;
     std::string_view operation = {};
@@ -57,7 +57,7 @@ class Request {
     std::uintptr_t handle = 0;
     int count = 0;
   };
-  // Of a receive through memory of the library's: what is copied once all of it is there.
+  // Of a receive through the library's memory: the copy to make once all bytes are there.
   struct Arrival {
     const void* from = nullptr;
     void* to = nullptr;

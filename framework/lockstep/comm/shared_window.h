@@ -1,7 +1,7 @@
 // Memory that all ranks of a node see (an MPI-3 shared window): each rank brings a segment, zero at first, and may read
 // and write every other's. Ranks agree through atomics in it or barriers, MPI is needed for making and freeing alone.
 // Making it is collective over the communicator, whose ranks share memory, and checks first that the node's shared
-// memory has room: all ranks throw the same Error if it has not. So is its end, except after an error.
+// memory has room: all ranks throw the same Error if it has not. Its end is collective too, except after an error.
 #pragma once
 
 #include <cstddef>

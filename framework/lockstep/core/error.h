@@ -11,20 +11,20 @@
 
 namespace lockstep {
 
-// What the library throws for everything a caller can cause. what() is one line, complete without a stack.
+// The exception for every error that a caller can cause. what() is one line, complete without a stack.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Another rank has failed, and says itself what is wrong.
+// Another rank has failed; that rank reports the cause.
 class PeerError : public Error {
  public:
   using Error::Error;
 };
 
-// One row of a batch is wrong. row() counts from 0 in the batch that was computed; a caller who knows which sample it
-// is says so with of().
+// One row of a batch is wrong. row() counts from 0 in the batch that was computed; a caller that knows the
+// sample names it with of().
 class SampleError : public Error {
  public:
   // The message is `before`, the row's name, `after`: "[cross_entropy] fc: 'label' of ", 2, " is 10, expected 0 to 9".
@@ -38,8 +38,8 @@ class SampleError : public Error {
   std::int64_t row_;
 };
 
-// Whether an error's class says more than its message does, such as whose failure it is or that all ranks throw it
-// together: code that catches an Error to add to its message lets those pass as they are (`throw;`).
+// Whether an error's class carries more than its message, such as the rank that failed or that all ranks throw it
+// together: code that catches an Error to add to its message lets such errors pass unchanged (`throw;`).
 inline bool has_own_class(const Error& error) { return typeid(error) != typeid(Error); }
 
 // Throws Error("[place] message").

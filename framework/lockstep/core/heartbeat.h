@@ -15,17 +15,17 @@ class Heartbeat {
   enum class Phase : std::uint32_t { Starting, Outside, Loading, Step, Evaluating, Saving, Ending };
 
   struct alignas(64) Row {
-    SharedNumber<std::uint64_t> beats{0};  // grows with whatever this rank does
+    SharedNumber<std::uint64_t> beats{0};  // grows with every action of this rank
     SharedNumber<std::uint64_t> waits{0};  // equals `beats` while the rank waits for other ranks
-    // Phases entered so far: ranks enter the same ones in the same order, so the least number is who is last.
+    // Phases entered so far: ranks enter the same ones in the same order, so the rank with the least number is last.
     SharedNumber<std::uint64_t> sequence{0};
     SharedNumber<std::int64_t> step{0};
-    SharedNumber<std::int32_t> bucket{-1};  // of gradients: the last that was touched in this step
+    SharedNumber<std::int32_t> bucket{-1};  // of gradients: the one that was touched last in this step
     SharedNumber<Phase> phase{Phase::Starting};
     SharedNumber<std::int32_t> process{0};
     SharedNumber<std::int64_t> process_start{0};  // host/process_state.h
     SharedNumber<std::uint32_t> watches{0};       // grows while the process's watchdog is awake
-    SharedNumber<std::int32_t> stack_signal{0};   // that makes it write its stack; 0: none
+    SharedNumber<std::int32_t> stack_signal{0};   // the signal that makes the process write its stack; 0: none
   };
 
   Heartbeat() = default;
@@ -40,7 +40,7 @@ class Heartbeat {
     ++beats_;
     row_->beats.store(beats_, std::memory_order_relaxed);
   }
-  // Until the next beat: for other ranks, which are then whom a watchdog looks at.
+  // Until the next beat this rank waits for other ranks, and a watchdog looks at those instead.
   void wait() { row_->waits.store(beats_, std::memory_order_relaxed); }
   // All ranks enter the same phases.
   void enter(Phase phase) {

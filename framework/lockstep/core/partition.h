@@ -21,7 +21,7 @@ constexpr Range part_of(std::int64_t n, std::int64_t parts, std::int64_t index) 
 
 // Part `index` of `parts` of a range that begins at a block, in whole blocks counted from 0.
 constexpr Range part_in_blocks(Range range, std::int64_t parts, std::int64_t index, std::int64_t block) {
-  if (range.size() == 0) return range;  // which may lie at the end, within a block
+  if (range.size() == 0) return range;  // an empty range may lie at the end, within a block
   const Range blocks{range.begin / block, (range.end + block - 1) / block};
   const Range chosen = part_of(blocks.size(), parts, index);
   return {std::min((blocks.begin + chosen.begin) * block, range.end),

@@ -1,5 +1,5 @@
 // Text of unknown origin (names of files, classes, tensors, hosts, keys of option files; messages that quote them) as a
-// terminal may show it: what would move the cursor, change colours or hide text is written out instead.
+// terminal may show it: bytes that would move the cursor, change colours or hide text are written out instead.
 #pragma once
 
 #include <string>

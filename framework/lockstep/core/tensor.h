@@ -18,12 +18,12 @@ constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignmen
 struct FreeDeleter {
   void operator()(void* p) const { std::free(p); }
 };
-// Zero-filled memory at a multiple of kAlignment; null for zero bytes. Throws Error where there is none.
+// Zero-filled memory at a multiple of kAlignment; null for zero bytes. Throws Error where memory is short.
 using AlignedBuffer = std::unique_ptr<std::byte[], FreeDeleter>;
 AlignedBuffer allocate_aligned(std::size_t bytes);
 
-// Owns its elements, dense in logical (row-major) order. Movable; copied only by clone(). One without memory (made
-// without a shape, or moved from) is empty(), and throws Error where its elements are asked for.
+// Owns its elements, dense in logical (row-major) order. Movable; copied only by clone(). A tensor without memory (made
+// without a shape, or moved from) is empty(); access to its elements throws Error.
 class Tensor {
  public:
   Tensor() = default;
@@ -43,7 +43,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   std::int64_t elements() const { return shape_.elements(); }
-  std::size_t bytes() const;  // throws Error for more than there can be
+  std::size_t bytes() const;  // throws Error where the number exceeds std::size_t
   bool empty() const { return buffer_ == nullptr; }
 
   template <class T>
@@ -64,7 +64,7 @@ class Tensor {
     require_memory();
     check(wanted == dtype_, "tensor", "elements are {}, asked for {}", name_of(dtype_), name_of(wanted));
   }
-  void require_memory() const {  // which one that was made without a shape, or moved from, has not
+  void require_memory() const {  // a tensor that was made without a shape, or moved from, has none
     check(buffer_ != nullptr || elements() == 0, "tensor",
           "this tensor has no elements: it was made without a shape, or moved from");
   }

@@ -1,4 +1,4 @@
-// What happened when on this rank, for a time line: named spans on a few tracks. Threads may add at once; it allocates,
+// Events of this rank for a time line: named spans on a few tracks. Threads may add at once; it allocates,
 // so it is for some steps of a run.
 #pragma once
 
@@ -20,7 +20,7 @@ class Trace {
     Track track;
     std::string name;
     Clock::time_point begin, end;
-    std::int64_t step = 0;  // to which it belongs, where that is not the one around it; 0: not said
+    std::int64_t step = 0;  // that the span belongs to, where it is not that of the span around it; 0: unknown
   };
 
   void add(Track track, std::string name, Clock::time_point begin, std::int64_t step = 0) {
@@ -29,7 +29,7 @@ class Trace {
     spans_.push_back({track, std::move(name), begin, end, step});
   }
 
-  // Adds its own life, as "WHAT STEP"; null: does nothing.
+  // Adds a span for its own lifetime, as "NAME STEP"; with a null trace it does nothing.
   class Scope {
    public:
     Scope(Trace* trace, Track track, std::string_view what, std::int64_t step)
@@ -50,7 +50,7 @@ class Trace {
     Clock::time_point begin_{};
   };
 
-  // What was added until now, taken out.
+  // Takes out and returns all spans that were added until now.
   std::vector<Span> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(spans_, {});

@@ -1,4 +1,4 @@
-// Data sets made from what user code holds: arrays in memory (TensorDataset), a callback (FunctionDataset), and a part
+// Data sets made from the user's own data: arrays in memory (TensorDataset), a callback (FunctionDataset), and a part
 // of another data set (SubsetDataset).
 #pragma once
 

@@ -1,4 +1,4 @@
-// The samples of one step on one rank, field by field: what a loader hands to a training step, which then owns it.
+// The samples of one step on one rank, field by field: a loader hands it to a training step, which then owns it.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Batch {
   const Tensor& at(std::string_view name) const { return fields[index_of(name)]; }
   Tensor& at(std::string_view name) { return fields[index_of(name)]; }
 
-  // Position of a field; throws Error, with the names there are, for one that is not there.
+  // Position of a field; throws Error, with the known names, where no field has that name.
   std::size_t index_of(std::string_view name) const {
     std::string known;
     for (std::size_t i = 0; i < names.size(); ++i) {

@@ -1,5 +1,5 @@
-// Random access to samples: what every reader implements and every loader asks. A sample is a tuple of fields of fixed
-// shape and dtype; image sets have "image" (U8, channels x height x width) and "label" (I32 scalar).
+// Random access to samples: the interface that readers implement and loaders call. A sample is a tuple of fields of
+// fixed shape and dtype; image sets have "image" (U8, channels x height x width) and "label" (I32 scalar).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Field {
 
 // Throws Error at `place` unless there are fields, with distinct names and shapes that have no negative dimension.
 void check_fields(std::string_view place, const std::vector<Field>& fields);
-// Position of the field called `name`; throws Error at `place`, with the names there are, where there is none.
+// Position of the field called `name`; throws Error at `place`, with the known names, where no field has that name.
 std::size_t find_field(std::string_view place, const std::vector<Field>& fields, std::string_view name);
 
 class Dataset {

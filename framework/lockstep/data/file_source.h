@@ -33,7 +33,7 @@ class FileSource {
   std::uint32_t read_be32(std::string_view what);  // big-endian, as IDX headers are
   // Fills `out`; returns fewer bytes than asked for at the end of the file alone.
   std::size_t read_some(std::span<std::uint8_t> out);
-  // Throws if there is more in the file.
+  // Throws if the file has further bytes.
   void expect_end(std::string_view what);
 
   const std::string& name() const { return name_; }

@@ -1,4 +1,4 @@
-// Labelled 8-bit images in memory: what the readers of MNIST, CIFAR and the built-in digits return.
+// Labelled 8-bit images in memory: the result of readers of image files and of generators.
 // Images are dense (sample, channel, row, column); immutable once made, so any thread may read.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Batches of a data set in the sampler's order, read and transformed ahead by threads; the same batches at any number
-// of threads. One caller thread. The data set must outlive the loader. What a reader throws comes out of next(), which
-// leaves the position before the batch that failed.
+// of threads. One caller thread. The data set must outlive the loader. An exception of a reader leaves next(), and the
+// position stays before the batch that failed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace lockstep::data {
 struct LoaderOptions {
   int threads = 1;                // 0: next() reads
   int prefetch = 4;               // batches ready or in the making, at most
-  std::optional<DType> floats{};  // F32 or F64: what floating fields become; none: what they are
+  std::optional<DType> floats{};  // F32 or F64: the type that floating fields get; none: their own
 };
 
 class Loader {
@@ -30,11 +30,11 @@ class Loader {
   // Lets a later batch use this one's memory.
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }
 
-  // What next() has handed out, not what was read ahead.
+  // The position after the last batch that next() returned; batches read ahead do not count.
   SamplerPosition position() const { return position_; }
   void seek(SamplerPosition position);
 
-  // What its batches take at most: those read ahead, and one in use.
+  // Bytes of its batches at most: those read ahead, and one in use.
   std::size_t bytes() const;
 
   const DistributedSampler& sampler() const { return sampler_; }  // for its options and steps_per_epoch() alone
@@ -65,7 +65,7 @@ class Loader {
   Pipeline pipeline_;
   BatchMemory memory_;
   SamplerPosition position_;
-  std::unique_ptr<Prefetch> prefetch_;  // last: its threads use what is above
+  std::unique_ptr<Prefetch> prefetch_;  // last: its threads use the members above
 };
 
 class Loader::Epoch {

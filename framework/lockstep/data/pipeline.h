@@ -15,7 +15,7 @@ class Pipeline {
   // Throws Error if a transform cannot take the fields before it.
   Pipeline(std::vector<Field> source, Transforms transforms);
 
-  const std::vector<Field>& fields() const { return stages_.back(); }  // as they leave
+  const std::vector<Field>& fields() const { return stages_.back(); }  // after all transforms
   std::vector<std::string> names() const;
 
  private:
@@ -42,7 +42,7 @@ class SampleMaker {
 // Hands out the tensors of batches, used ones again if the size fits.
 class BatchMemory {
  public:
-  // Keeps at most `spare` batches that nobody uses: as many as loader threads may take before one comes back.
+  // Keeps at most `spare` unused batches: as many as loader threads may take before one comes back.
   explicit BatchMemory(int spare) : most_(static_cast<std::size_t>(spare)) {}
 
   std::vector<Tensor> take(const std::vector<Field>& fields, std::int64_t samples);

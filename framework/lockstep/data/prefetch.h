@@ -1,5 +1,5 @@
 // Work done ahead by threads, its results handed over in the order in which it was claimed. One caller thread; `claim`
-// runs under a lock, one at a time, `produce` runs on many threads at once. What either throws comes out of next(), in
+// runs under a lock, one at a time, `produce` runs on many threads at once. An exception of either leaves next() in
 // its turn, and again at every further next(). Threads start at the first next() and end with this object.
 #pragma once
 
@@ -18,7 +18,7 @@ template <class Job, class Result>
 class OrderedPrefetch {
  public:
   struct Options {
-    std::function<std::optional<Job>()> claim;  // nullopt: there is no more
+    std::function<std::optional<Job>()> claim;  // nullopt: no job is left
     std::function<Result(Job)> produce;
     int threads = 1;        // 0: next() does the work itself
     std::size_t ahead = 2;  // most results that are ready or in the making

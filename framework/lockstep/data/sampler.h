@@ -1,6 +1,7 @@
 // Which samples a rank trains in which step. One permutation of the data set per epoch from (seed, epoch); step t of
-// batch B takes perm[tB, min((t+1)B, size)), cut into contiguous parts, one per leaf of the reduction tree (part_of);
-// a rank takes those of its leaves. So steps hold the same samples at every world size. One thread; copyable.
+// batch B takes perm[tB, min((t+1)B, size)), cut into contiguous parts, one per shard (part_of; without --shards
+// each rank is one shard); a rank takes those of its shards. So steps hold the same samples at every world size. One
+// thread; copyable.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace lockstep::data {
 
-// What becomes of the size % global_batch samples at an epoch's end: a shorter step, or left out of this epoch.
+// The last size % global_batch samples of an epoch: trained in a shorter step (Keep), or left out of it (Drop).
 enum class Remainder { Keep, Drop };
 
 struct SamplerOptions {

@@ -56,7 +56,7 @@ class StreamLoader {
   explicit StreamLoader(StreamOptions options);
 
   // Batch.step: samples are ids, offset counts what this rank had before, global_size and local are this rank's alone.
-  // nullopt at the end, and from then on. What `pull` throws comes out here, after the whole batches before it, and
+  // nullopt at the end, and from then on. An exception of `pull` leaves next() after the whole batches before it, and
   // again at every further call.
   std::optional<Batch> next();
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }
@@ -77,7 +77,7 @@ class StreamLoader {
   std::int64_t pulled_ = 0, consumed_ = 0;
   bool ended_ = false;
   std::exception_ptr error_;
-  OrderedPrefetch<Turn, std::optional<Batch>> prefetch_;  // last: its thread uses what is above
+  OrderedPrefetch<Turn, std::optional<Batch>> prefetch_;  // last: its thread uses the members above
 };
 
 }  // namespace lockstep::data

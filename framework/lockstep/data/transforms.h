@@ -1,4 +1,4 @@
-// What happens to a sample between data set and batch. Random choices come from the sample's key (seed, epoch, index)
+// Changes to a sample between data set and batch. Random choices come from the sample's key (seed, epoch, index)
 // alone, so augmentation is the same at any number of ranks and loader threads. Transforms are immutable: any thread.
 #pragma once
 
@@ -27,7 +27,8 @@ struct SampleKey {
 class Transform {
  public:
   virtual ~Transform() = default;
-  // The fields that leave, for those that arrive. Throws Error for fields it cannot take. Called once, at the start.
+  // The fields after the transform, given those before it. Throws Error for fields it cannot take. Called once, at the
+  // start.
   virtual std::vector<Field> fields(const std::vector<Field>& in) const = 0;
   // One sample, of the `shape` given by the fields: reads in[i], writes out[i]; they do not overlap.
   virtual void apply(const SampleKey& key, const std::vector<Field>& shape, std::span<const std::byte* const> in,

@@ -1,5 +1,5 @@
-// A command line that is wrong, found on all ranks together: a program that is started again with it fails again, so
-// Program ends with status 2 and `lockstep run` does not try.
+// A wrong command line, found on all ranks together: another start with it would fail again, so Program ends with
+// status 2 and `lockstep run` makes no other start.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@ class CommandLineError : public comm::AgreedError {
   using comm::AgreedError::AgreedError;
 };
 
-// As comm::collectively(), for what looks at options: throws CommandLineError on all ranks if it fails on any.
+// As comm::collectively(), for checks of options: throws CommandLineError on all ranks if it fails on any.
 template <class Work>
 void check_together(const comm::Communicator& comm, Work&& work) {
   try {

@@ -18,7 +18,7 @@ class ConfigFile : public CLI::ConfigTOML {
   // `app` outlives this.
   explicit ConfigFile(const CLI::App& app) : app_(app) {}
 
-  // Before the file is opened: what is wrong with it, as a CLI11 validator says it; empty: nothing, or there is none.
+  // Looks at the file before it is opened. Returns the fault, as a CLI11 validator does; empty: none, or no such file.
   std::string look_at(const std::string& path);
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
 

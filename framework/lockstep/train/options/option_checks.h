@@ -1,4 +1,4 @@
-// Texts that an option takes for a number, for CLI::Option::check(): empty where it is one, else what is wrong with it.
+// Checks of texts that should be numbers, for CLI::Option::check(): they return an empty text, or the fault.
 #pragma once
 
 #include <fmt/format.h>

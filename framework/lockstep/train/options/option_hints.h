@@ -1,5 +1,5 @@
-// What is wrong with a command line, in words that lead on: unknown options in the order in which they were given, each
-// with the option that was probably meant. For training programs and for the `lockstep` command.
+// Explains the faults of a command line: unknown options in the order in which they were given, each with the option
+// that was probably meant. For training programs and for the `lockstep` command.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -9,8 +9,8 @@
 
 namespace lockstep::train {
 
-// Names of options of `app`, without dashes, that are nearly `name`: another spelling or a slip, else those that begin
-// with it. At most three; empty: none is like it.
+// Names of options of `app`, without dashes, that resemble `name`: another spelling or a slip, else those that begin
+// with it. At most three, maybe none.
 std::vector<std::string> similar_options(const CLI::App& app, std::string_view name);
 
 // One line; for errors of `app` or of its subcommands.

@@ -1,5 +1,5 @@
-// The one table of training options, a row each. Command line, option files, help, range checks, JSON, and what a
-// resume or a comparison of runs makes of a difference all walk it, so none of them can forget an option. To add an
+// The one table of training options, a row each. Command line, option files, help, range checks, JSON,
+// resuming and the comparison of runs all walk it, so none of them can forget an option. To add an
 // option, add a member to Options and a row to the group of its subject (options/rows_*.cpp).
 #pragma once
 
@@ -25,7 +25,7 @@ enum class Resume : std::uint8_t {
   Never,
 };
 
-// What a value changes in what a run computes, for `lockstep compare`.
+// The effect of a value on the results of a run, for `lockstep compare`.
 enum class Effect : std::uint8_t {
   Results,  // samples, weights or rates
   Order,    // with equal --shards nothing: only where and when sums are computed
@@ -37,8 +37,8 @@ enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the valu
 struct OptionRow {
   std::string name;                     // without dashes
   OptionValue value;                    // where it is kept; its value before parsing is the default
-  std::string argument = {};            // what stands after the name in --help; "" for flags
-  std::string text = {};                // what it does, with its unit
+  std::string argument = {};            // the word after the name in --help; "" for flags
+  std::string text = {};                // the effect of the option, with the unit of its value
   double low = 0, high = kMaxCount;     // numbers must lie in [low, high], ...
   bool above_low = false;               // ... or in (low, high]
   bool below_high = false;              // ... or in [low, high)
