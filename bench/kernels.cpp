@@ -14,7 +14,7 @@
 #include "lockstep/host/threads.h"
 #include "lockstep/kernels/peaks.h"
 #include "lockstep/kernels/registry.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/plan/fusion.h"
 #include "lockstep/plan/gradient.h"
@@ -69,8 +69,11 @@ std::vector<Layer> layers_of(const std::string& name, std::int64_t batch, bool b
   auto graph = std::make_unique<Graph>(Mode::Train, DType::F32, 1, bf16 ? DType::BF16 : DType::F32);
   Traced traced = classify(*model)(
       Inputs(*graph, {{"image", {entry.image.batched(batch), DType::F32}}, {"label", {Shape{batch}, DType::I32}}}));
-  graph = fuse(*graph, traced, false);
-  append_gradient(*graph, traced.loss, batch);
+  int forward_nodes = static_cast<int>(graph->nodes().size());
+  std::vector<ParameterGradient> gradients = append_gradient(*graph, traced.loss, batch);
+  const GraphRoots roots{traced, gradients, forward_nodes};
+  graph = fuse_patterns(*graph, roots, false);
+  graph = fuse_pointwise(*graph, roots);
   std::vector<Layer> layers;
   std::map<std::string, std::size_t> known;
   for (const Node& node : graph->nodes()) {

@@ -9,7 +9,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"

@@ -9,7 +9,7 @@
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"

@@ -14,7 +14,7 @@
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"

@@ -1,7 +1,7 @@
 #include "models/zoo/mnist_convnet.h"
 
 #include "lockstep/core/error.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"

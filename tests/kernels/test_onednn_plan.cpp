@@ -10,7 +10,7 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/cross_entropy.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/plan/compiled_model.h"

@@ -8,7 +8,6 @@
 namespace lockstep::vector {
 namespace {
 
-
 template <class T>
 class VectorPool : public ::testing::Test {};
 TYPED_TEST_SUITE(VectorPool, ElementTypes);

@@ -7,7 +7,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"

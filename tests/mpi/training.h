@@ -12,7 +12,7 @@
 
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"

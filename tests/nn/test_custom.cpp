@@ -7,7 +7,7 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/batch_norm2d.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/compiled_model.h"
@@ -184,7 +184,7 @@ std::string error_of_prediction(const F& predict) {
 }
 
 TEST(CustomOp, MayNotHaveTheNameOfABuiltInOne) {
-  for (const std::string name : {"unary", "softmax", "conv2d", "dropout", "reorder", "max_pool2d"}) {
+  for (const std::string name : {"pointwise", "softmax", "conv2d", "dropout", "reorder", "max_pool2d"}) {
     const std::string error =
         error_of_prediction([&](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>(name), {x}); });
     EXPECT_TRUE(error.starts_with("[" + name + "] (model): the op is a ")) << error;

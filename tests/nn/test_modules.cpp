@@ -11,7 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/plan/compiled_model.h"
 

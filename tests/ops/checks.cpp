@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep::optest {

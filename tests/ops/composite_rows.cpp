@@ -3,8 +3,8 @@
 
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/ops/row.h"
@@ -13,7 +13,7 @@ namespace lockstep::optest {
 
 std::vector<Row> composite_rows() {
   return {
-      {.op = "binary",
+      {.op = "pointwise",
        .config = "value_used_three_times",
        .operands = {{Shape{3, 5}}},
        .trace = [](auto v) { return tanh(v[0]) * sigmoid(v[0]) + v[0]; },
@@ -23,7 +23,7 @@ std::vector<Row> composite_rows() {
              for (double& x : y.values) x = std::tanh(x) / (1 + std::exp(-x)) + x;
              return y;
            }},
-      {.op = "binary",
+      {.op = "pointwise",
        .config = "both_operands_the_same",
        .operands = {{Shape{2, 3}}},
        .trace = [](auto v) { return v[0] * v[0] - (v[0] + v[0]); },

@@ -3,7 +3,7 @@
 
 #include "lockstep/core/random.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/ops/row.h"
@@ -19,7 +19,7 @@ Array each(const Array& x, F f) {
 }
 
 Row unary(std::string config, Value (*op)(Value), double (*f)(double), double low = -2, double high = 2) {
-  return {.op = "unary",
+  return {.op = "pointwise",
           .config = std::move(config),
           .operands = {{Shape{3, 5, 7}, low, high}},
           .trace = [=](auto v) { return op(v[0]); },
@@ -27,7 +27,7 @@ Row unary(std::string config, Value (*op)(Value), double (*f)(double), double lo
 }
 
 Row binary(std::string config, Value (*op)(Value, Value), double (*f)(double, double)) {
-  return {.op = "binary",
+  return {.op = "pointwise",
           .config = std::move(config),
           .operands = {{Shape{2, 3, 3, 5}}, {Shape{2, 3, 3, 5}}},
           .trace = [=](auto v) { return op(v[0], v[1]); },
@@ -86,10 +86,47 @@ std::vector<Row> elementwise_rows() {
           "sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -4, 4),
       unary("square", square, [](double x) { return x * x; }),
       unary("abs", abs, [](double x) { return std::abs(x); }),
+      unary("erf", erf, [](double x) { return std::erf(x); }),
+      unary("sin", sin, [](double x) { return std::sin(x); }),
+      unary("cos", cos, [](double x) { return std::cos(x); }),
+      unary(
+          "sign", [](Value x) { return sign(x) * x; }, [](double x) { return std::abs(x); }),
+      unary(
+          "cube", [](Value x) { return power(x, 3.0); }, [](double x) { return x * x * x; }),
+      binary(
+          "divide", [](Value a, Value b) { return a / (b + 2.5); }, [](double a, double b) { return a / (b + 2.5); }),
+      binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }),
+      binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }),
+      binary(
+          "power", [](Value a, Value b) { return power(exp(a), b); },
+          [](double a, double b) { return std::exp(a * b); }),
+      {.op = "pointwise",
+       .config = "broadcast",
+       .operands = {{Shape{2, 3, 4}}, {Shape{3, 1}}, {Shape{}}},
+       .trace = [](auto v) { return v[0] * v[1] + v[2]; },
+       .reference =
+           [](auto in) {
+             Array y(Shape{2, 3, 4});
+             for (std::int64_t i = 0; i < 24; ++i) y[i] = in[0][i] * in[1][i / 4 % 3] + in[2][0];
+             return y;
+           }},
+      {.op = "sum_to",
+       .config = "rows",
+       .operands = {{Shape{2, 3, 4}}},
+       .trace =
+           [](auto v) {
+             return sum_to(v[0], Shape{3, 1});
+           },
+       .reference =
+           [](auto in) {
+             Array y(Shape{3, 1});
+             for (std::int64_t i = 0; i < 24; ++i) y[i / 4 % 3] += in[0][i];
+             return y;
+           }},
       binary("add", add, [](double a, double b) { return a + b; }),
       binary("subtract", subtract, [](double a, double b) { return a - b; }),
       binary("multiply", multiply, [](double a, double b) { return a * b; }),
-      {.op = "scale_shift",
+      {.op = "pointwise",
        .config = "scale_and_shift",
        .operands = {{Shape{3, 7}}},
        .trace = [](auto v) { return scale_shift(v[0], -2.5, 0.75); },

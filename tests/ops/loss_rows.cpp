@@ -73,7 +73,7 @@ std::vector<Row> loss_rows() {
       softmax_row("few_classes", {{3, 5}, -3, 3}),
       softmax_row("many_classes", {{2, 35}, -3, 3}),
       softmax_row("one_class", {{4, 1}}),
-      {.op = "unary",
+      {.op = "pointwise",
        .config = "mean_squared_error",
        .operands = {{Shape{3, 5}}, {Shape{3, 5}, -2, 2}},
        .trace = [](auto v) { return mean_squared_error(v[0], v[1]); },

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "lockstep/ops/batch_norm2d_sync.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "tests/ops/row.h"
 
 namespace lockstep::optest {

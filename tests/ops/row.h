@@ -40,5 +40,6 @@ std::vector<Row> product_rows();
 std::vector<Row> elementwise_rows();
 std::vector<Row> loss_rows();
 std::vector<Row> composite_rows();
+std::vector<Row> all_rows();
 
 }  // namespace lockstep::optest

@@ -6,11 +6,15 @@
 #include <cmath>
 #include <set>
 
+#include "lockstep/core/error.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/derivatives.h"
+#include "lockstep/ops/gradient.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/reduce.h"
 #include "tests/ops/checks.h"
 
 namespace lockstep::optest {
-namespace {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
@@ -20,6 +24,8 @@ std::vector<Row> all_rows() {
   }
   return rows;
 }
+
+namespace {
 
 std::vector<Row> rows_with_reference() {  // all but compositions of ops that have rows of their own
   std::vector<Row> rows = all_rows();
@@ -113,8 +119,7 @@ const std::set<std::string> kExempt{
     "average_pool2d_gradient",
     "max_pool2d_gradient",
     "cross_entropy_gradient",
-    "softmax_gradient",
-    "unary_gradient",          // themselves
+    "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
     "reorder",                 // the plan's own
@@ -130,6 +135,7 @@ TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
   KernelRegistry built_in;
   register_generic_kernels(built_in);
   register_onednn_kernels(built_in);
+  register_vector_kernels(built_in);
   std::set<std::string> rows;
   for (const Row& row : all_rows()) rows.insert(row.op);
   const std::vector<std::string> ops = built_in.ops();
@@ -137,6 +143,68 @@ TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
     EXPECT_NE(rows.contains(op), kExempt.contains(op)) << op << " needs a row, or a reason to have none, not both";
   }
   for (const std::string& op : kExempt) EXPECT_TRUE(std::ranges::binary_search(ops, op)) << op << " has no kernel";
+}
+
+// |gradient of a row's functional|^2 by all operands: its gradients need every second derivative.
+Row penalised(const Row& row) {
+  Row penalty = row;
+  penalty.config += "_again";
+  penalty.reference = nullptr;
+  penalty.trace = [row](std::span<const Value> operands) {
+    const Value y = row.trace(operands);
+    std::vector<Value> by;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      if (k >= row.constant.size() || !row.constant[k]) by.push_back(operands[k]);
+    }
+    Value total;
+    for (const Value g : gradients(sum(square(y) + y), by)) total = total ? total + sum(square(g)) : sum(square(g));
+    return total;
+  };
+  return penalty;
+}
+
+Derivatives derivatives_of(std::string_view op) {
+  for (const OpDerivatives& row : op_derivatives()) {
+    if (row.op == op) return row.derivatives;
+  }
+  ADD_FAILURE() << op << " has no row in ops/derivatives.cpp";
+  return Derivatives::None;
+}
+
+bool can_be_differentiated_again(const Row& row) {
+  const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
+  return !has_norm && row.op != "max_pool2d" && row.op != "cross_entropy";
+}
+
+std::vector<Row> rows_to_differentiate_again() {
+  std::vector<Row> rows;
+  for (const Row& row : all_rows()) {
+    if (can_be_differentiated_again(row)) rows.push_back(penalised(row));
+  }
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Again, OpTable, ::testing::ValuesIn(rows_to_differentiate_again()), name_of_row);
+
+TEST(OpTableItself, SaysHowOftenOpsCanBeDifferentiated) {
+  EXPECT_TRUE(std::ranges::is_sorted(op_derivatives(), {}, &OpDerivatives::op));
+  for (const Row& row : all_rows()) {
+    SCOPED_TRACE(row.op + " " + row.config);
+    if (can_be_differentiated_again(row)) {
+      EXPECT_EQ(derivatives_of(row.op), Derivatives::Any);
+    } else {
+      EXPECT_TRUE(derivatives_of(row.op) == Derivatives::First || row.config == "residual_block");
+      EXPECT_THROW(RowModel(penalised(row), DType::F64), Error);
+    }
+  }
+}
+
+TEST(OpTableItself, HasARowOfDerivativesForEveryOpThatHasAKernel) {
+  KernelRegistry built_in;
+  register_generic_kernels(built_in);
+  register_onednn_kernels(built_in);
+  register_vector_kernels(built_in);
+  for (const std::string& op : built_in.ops()) derivatives_of(op);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/support.h"

@@ -5,7 +5,7 @@
 
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/batch_norm2d.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/support.h"

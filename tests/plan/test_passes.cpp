@@ -7,7 +7,7 @@
 
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/cross_entropy.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
@@ -229,7 +229,7 @@ class PlanOf {
             network_.named_parameters(), [this](const Inputs& in) { return network_(in); }, {.dtype = dtype},
             std::move(options)),
         plan_(model_.plan(mode, batch_types(dtype))) {}
-  // Steps by op and attributes: "unary relu".
+  // Steps by op and attributes: "pointwise relu".
   std::int64_t count(std::string_view name, std::string_view attributes = "") const {
     return std::ranges::count_if(plan_.steps(), [&](const PlanStep& s) {
       return s.op->name() == name && s.op->attributes().find(attributes) != std::string::npos;
@@ -246,7 +246,7 @@ class PlanOf {
 
 TEST(Passes, EveryReluJoinsWhatIsBeforeIt) {
   const PlanOf plan(Mode::Train);
-  EXPECT_EQ(plan.count("unary"), 0);
+  EXPECT_EQ(plan.count("pointwise", "relu"), 0);
   EXPECT_EQ(plan.count("batch_norm2d", "+ residual + relu"), 2);
   EXPECT_EQ(plan.count("conv2d", "+ relu"), 1);
   EXPECT_EQ(plan.count("linear", "+ relu"), 1);
@@ -258,14 +258,14 @@ TEST(Passes, BatchNormAddsTheGradientsOfABlocksBranches) {
   const PlanOf fused(Mode::Train), plain(Mode::Train, {.fuse = false});
   EXPECT_EQ(fused.count("batch_norm2d_gradient", "of a sum"), 1) << "the first block's, which the second branches from";
   EXPECT_EQ(plain.count("batch_norm2d_gradient", "of a sum"), 0);
-  EXPECT_EQ(fused.count("binary"), 1) << "the gradients of the first block's input";
+  EXPECT_EQ(fused.count("pointwise", "add"), 1) << "the gradients of the first block's input";
 }
 
 TEST(Passes, SynchronisedBatchNormFusesLikewiseAndNeverSumsAgain) {
   const Synchronisation sync{.collective = std::make_shared<Alone>(), .all_norms = true};
   for (const Recompute what : {Recompute::None, Recompute::Norms, Recompute::Blocks}) {
     const PlanOf plan(Mode::Train, {.recompute = what, .synchronisation = sync});
-    EXPECT_EQ(plan.count("unary"), 0);
+    EXPECT_EQ(plan.count("pointwise", "relu"), 0);
     EXPECT_EQ(plan.count("batch_norm2d_sync", "+ residual + relu"), 2);
     EXPECT_EQ(plan.count("batch_norm2d_gradient_sums", "of a sum"), 1);
     EXPECT_EQ(plan.count("all_reduce_sum"), 2 * 5) << "forward and backward of each";

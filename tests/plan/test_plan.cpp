@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"
@@ -330,7 +330,7 @@ TEST_F(PlanTest, NeedsAScalarLoss) {
 TEST_F(PlanTest, DescribesItsSteps) {
   CompiledModel model = compile();
   const std::string text = model.plan(Mode::Train, batch_of(3)).describe();
-  for (const char* word : {"linear", "linear_backward_weights", "unary_gradient", "f64(3, 4):plain", "tanh", "arena"}) {
+  for (const char* word : {"linear", "linear_backward_weights", "pointwise", "f64(3, 4):plain", "tanh", "arena"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " is missing in\n" << text;
   }
 }

@@ -6,8 +6,8 @@
 
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/cross_entropy.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"

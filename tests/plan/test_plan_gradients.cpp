@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "lockstep/ops/cross_entropy.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/gradient_hook.h"

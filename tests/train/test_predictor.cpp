@@ -10,7 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "lockstep/core/math.h"
+
 namespace lockstep {
 
 double RandomStream::normal() {
   const double u = (static_cast<double>(next()) + 1.0) * 0x1p-32;  // (0, 1]: the logarithm is finite
   const double v = static_cast<double>(next()) * 0x1p-32;
-  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+  return std::sqrt(-2.0 * math::log(u)) * math::cos(2.0 * std::numbers::pi * v);
 }
 
 std::uint64_t RandomStream::below(std::uint64_t bound) {

@@ -9,11 +9,8 @@
 namespace lockstep::nn {
 namespace {
 
-// The element-wise families are named by what they compute.
-std::string label(const Op& op) {
-  const bool family = op.name() == "unary" || op.name() == "binary";
-  return family ? op.attributes() : std::string(op.name());
-}
+// Pointwise ops are named by what they compute.
+std::string label(const Op& op) { return op.name() == "pointwise" ? op.attributes() : std::string(op.name()); }
 
 std::int64_t bytes_of(const Type& type) {
   return type.shape.elements() * static_cast<std::int64_t>(size_of(type.dtype));

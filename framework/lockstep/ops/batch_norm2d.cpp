@@ -2,19 +2,12 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/elementwise.h"
 
 namespace lockstep {
 namespace {
 
 double per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
-}
-
-// Such as the gradient of what a residual block branches from. Its node is dead if nobody else reads it.
-bool is_sum(Value v) {
-  const auto* op = dynamic_cast<const BinaryOp*>(v.graph().node(v).op.get());
-  return op != nullptr && op->kind() == Binary::Add;
 }
 
 }  // namespace
@@ -33,16 +26,8 @@ void require_batch_norm_inputs(std::string_view op, std::string_view place, std:
         inputs[0].str());
 }
 
-BatchNormGradientInputs batch_norm_gradient_inputs(const Op::Request& r, const Epilogue& epilogue) {
-  const Value x = r.inputs[0], dy = r.gradients[0];
-  BatchNormGradientInputs result{{x, dy, r.inputs[1], r.outputs[1], r.outputs[2]}};
-  if (epilogue.relu) result.values.push_back(epilogue.residual ? r.outputs[0] : r.inputs[2]);
-  result.adds = epilogue.relu && epilogue.residual && is_sum(dy);
-  if (result.adds) {
-    result.values[1] = x.graph().node(dy).inputs[0];
-    result.values.push_back(x.graph().node(dy).inputs[1]);
-  }
-  return result;
+void require_no_epilogue(std::string_view op, const Epilogue& epilogue) {
+  check(epilogue == Epilogue{}, op, "gradients are written before fusion, here is an epilogue {}", epilogue.str());
 }
 
 std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
@@ -60,11 +45,9 @@ std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const T
 std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
   check(!r.gradients[1] && !r.gradients[2] && !r.gradients[3], name(),
         "gradients through the batch statistics are not defined");
-  auto [inputs, adds] = batch_norm_gradient_inputs(r, epilogue_);
-  std::vector<Value> result =
-      r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(epilogue_, adds), std::move(inputs));
-  if (epilogue_.residual && !epilogue_.relu) result.push_back(r.gradients[0]);
-  return result;  // x, gamma, beta, [residual]
+  require_no_epilogue(name(), epilogue_);
+  return r.inputs[0].graph().apply(std::make_shared<BatchNorm2dGradientOp>(Epilogue{}),  // x, gamma, beta
+                                   {r.inputs[0], r.gradients[0], r.inputs[1], r.outputs[1], r.outputs[2]});
 }
 
 double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
@@ -95,11 +78,11 @@ std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::spa
 }
 
 std::vector<Value> BatchNorm2dInferenceOp::gradient(const Request& r) const {
-  const Value dy = epilogue_.relu ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];
-  std::vector<Value> result = r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
-                                                        {r.inputs[0], dy, r.inputs[1], r.inputs[3], r.inputs[4]});
+  require_no_epilogue(name(), epilogue_);
+  std::vector<Value> result =
+      r.inputs[0].graph().apply(std::make_shared<BatchNorm2dInferenceGradientOp>(epsilon_),
+                                {r.inputs[0], r.gradients[0], r.inputs[1], r.inputs[3], r.inputs[4]});
   result.resize(5);  // the statistics are constants
-  if (epilogue_.residual) result.push_back(dy);
   return result;
 }
 

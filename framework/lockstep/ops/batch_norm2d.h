@@ -41,9 +41,9 @@ class BatchNorm2dNormaliseOp : public Op {
   Epilogue epilogue_;
 };
 
-// (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta). With ReLU, a last input tells where it let through:
-// beta, from which y follows, or with a residual y itself, and then dresidual is a last output. Where it is, dy may
-// come as the sum of input 1 and a seventh one.
+// (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta). The plan gives it the gradient of an epilogue: with
+// ReLU, input 5 tells where it let through: beta, from which y follows, or with a residual y itself, and then dresidual
+// is output 3. With `adds`, which takes a residual, dy is input 1 plus input 6.
 class BatchNorm2dGradientOp : public Op {
  public:
   explicit BatchNorm2dGradientOp(Epilogue epilogue, bool adds = false) : epilogue_(epilogue), adds_(adds) {}
@@ -102,16 +102,11 @@ class FoldBatchNormOp : public Op {
   double epsilon_;
 };
 
-// What batch norms have in common: the checks of (x, per-channel values..., [residual]), and what the gradient of an op
-// whose inputs begin with (x, gamma, beta) and whose outputs with (y, mean, inverse deviation) reads. `adds` tells that
-// dy is taken as the two parts of a sum.
+// What batch norms have in common: the checks of (x, per-channel values..., [residual]), and that no epilogue is there
+// when a gradient is written.
 void require_batch_norm_inputs(std::string_view op, std::string_view place, std::span<const Type> inputs,
                                bool residual);
-struct BatchNormGradientInputs {
-  std::vector<Value> values;
-  bool adds = false;
-};
-BatchNormGradientInputs batch_norm_gradient_inputs(const Op::Request& request, const Epilogue& epilogue);
+void require_no_epilogue(std::string_view op, const Epilogue& epilogue);
 
 struct BatchNormInputs {
   Value x, gamma, beta;

@@ -34,19 +34,13 @@ std::vector<Type> BatchNorm2dSyncOp::infer(std::string_view place, std::span<con
 
 std::vector<Value> BatchNorm2dSyncOp::gradient(const Request& r) const {
   check(!r.gradients[1] && !r.gradients[2], name(), "gradients through the batch statistics are not defined");
-  Graph& graph = r.inputs[0].graph();
-  auto [inputs, adds] = batch_norm_gradient_inputs(r, epilogue_);
-  std::vector<Value> apply(inputs.begin(), inputs.begin() + 5);
-  const bool masks = epilogue_.relu && epilogue_.residual;
+  require_no_epilogue(name(), epilogue_);
+  const Value x = r.inputs[0], dy = r.gradients[0], gamma = r.inputs[1], mean = r.outputs[1], inverse = r.outputs[2];
   const std::vector<Value> sums =
-      graph.apply(std::make_shared<BatchNorm2dGradientSumsOp>(epilogue_, adds), std::move(inputs));
-  if (masks) apply[1] = sums[3];
-  apply.push_back(all_reduce_sum(sums[0], collective_));
-  if (epilogue_.relu && !masks) apply.push_back(r.inputs[2]);
-  const Value dx = apply_op(std::make_shared<BatchNorm2dGradientApplyOp>(), std::move(apply));
-  std::vector<Value> result{dx, sums[1], sums[2], {}};
-  if (epilogue_.residual) result.push_back(masks ? sums[3] : r.gradients[0]);
-  return result;  // x, gamma, beta, moments, [residual]
+      x.graph().apply(std::make_shared<BatchNorm2dGradientSumsOp>(Epilogue{}), {x, dy, gamma, mean, inverse});
+  const Value dx = apply_op(std::make_shared<BatchNorm2dGradientApplyOp>(),
+                            {x, dy, gamma, mean, inverse, all_reduce_sum(sums[0], collective_)});
+  return {dx, sums[1], sums[2], {}};  // x, gamma, beta, moments
 }
 
 double BatchNorm2dSyncOp::flops(std::span<const Type> inputs, std::span<const Type>) const {

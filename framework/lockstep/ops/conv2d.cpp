@@ -4,7 +4,6 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -53,10 +52,11 @@ std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> 
 
 std::vector<Value> Conv2dOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1];
-  const Value dy = epilogue_.relu ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];
+  const Value dy = r.gradients[0];
+  check(epilogue_ == Epilogue{}, name(), "gradients are written before fusion, here is an epilogue {}",
+        epilogue_.str());
   std::vector<Value> result(r.inputs.size());
   const bool bias = has_bias(r.inputs.size()) && r.needed[2];
-  if (epilogue_.residual) result.back() = dy;
   if (r.needed[1]) {
     const auto d = x.graph().apply(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape(), bias), {x, dy});
     result[1] = d[0];
@@ -85,6 +85,17 @@ std::vector<Type> Conv2dBackwardDataOp::infer(std::string_view, std::span<const 
   return {{input_, inputs[0].dtype}};
 }
 
+// dx = y^T of the convolution, so it is linear in both: dL/d dx comes back by a convolution.
+std::vector<Value> Conv2dBackwardDataOp::gradient(const Request& r) const {
+  const Value dy = r.inputs[0], w = r.inputs[1], g = r.gradients[0];
+  std::vector<Value> result(2);
+  if (r.needed[0]) result[0] = conv2d(g, w, {}, options_);
+  if (r.needed[1]) {
+    result[1] = apply_op(std::make_shared<Conv2dBackwardWeightsOp>(options_, w.shape(), false), {g, dy});
+  }
+  return result;
+}
+
 double Conv2dBackwardDataOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
   return conv_flops(inputs[0].shape, inputs[1].shape);
 }
@@ -94,6 +105,19 @@ std::vector<Type> Conv2dBackwardWeightsOp::infer(std::string_view, std::span<con
   std::vector<Type> outputs{{weight_, type}};
   if (bias_) outputs.push_back({Shape{weight_[0]}, type});
   return outputs;
+}
+
+std::vector<Value> Conv2dBackwardWeightsOp::gradient(const Request& r) const {
+  const Value x = r.inputs[0], dy = r.inputs[1], g = r.gradients[0], g_bias = bias_ ? r.gradients[1] : Value();
+  std::vector<Value> result(2);
+  if (r.needed[0] && g) result[0] = apply_op(std::make_shared<Conv2dBackwardDataOp>(options_, x.shape()), {dy, g});
+  if (!r.needed[1]) return result;
+  if (g) {
+    result[1] = conv2d(x, g, g_bias, options_);
+  } else if (g_bias) {
+    result[1] = over_channels(g_bias, dy.type());
+  }
+  return result;
 }
 
 double Conv2dBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {

@@ -36,6 +36,7 @@ class Conv2dBackwardDataOp : public Op {
   const Conv2dOptions& options() const { return options_; }
   std::string_view name() const override { return "conv2d_backward_data"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
  private:
@@ -51,6 +52,7 @@ class Conv2dBackwardWeightsOp : public Op {
   const Conv2dOptions& options() const { return options_; }
   std::string_view name() const override { return "conv2d_backward_weights"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
  private:

@@ -2,7 +2,6 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep {
@@ -51,8 +50,8 @@ std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> 
 }
 
 std::vector<Value> LinearOp::gradient(const Request& r) const {
-  const Value x = r.inputs[0], w = r.inputs[1];                                           // (N, in), (out, in)
-  const Value dy = relu_ ? relu_gradient(r.outputs[0], r.gradients[0]) : r.gradients[0];  // (N, out)
+  const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
+  check(!relu_, name(), "gradients are written before fusion, here is a ReLU");
   std::vector<Value> result(r.inputs.size());
   const bool bias = r.inputs.size() > 2 && r.needed[2];
   if (r.needed[1]) {
@@ -74,6 +73,14 @@ std::vector<Type> LinearBackwardDataOp::infer(std::string_view, std::span<const 
   return {{Shape{inputs[0].shape[0], inputs[1].shape[1]}, inputs[0].dtype}};
 }
 
+std::vector<Value> LinearBackwardDataOp::gradient(const Request& r) const {
+  const Value dy = r.inputs[0], w = r.inputs[1], g = r.gradients[0];  // (N, out), (out, in), (N, in)
+  std::vector<Value> result(2);
+  if (r.needed[0]) result[0] = linear(g, w);                                                         // (N, out)
+  if (r.needed[1]) result[1] = apply_op(std::make_shared<LinearBackwardWeightsOp>(false), {g, dy});  // (out, in)
+  return result;
+}
+
 double LinearBackwardDataOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
   return 2.0 * static_cast<double>(inputs[0].shape[0]) * static_cast<double>(inputs[1].shape.elements());
 }
@@ -84,6 +91,20 @@ std::vector<Type> LinearBackwardWeightsOp::infer(std::string_view, std::span<con
   std::vector<Type> outputs{{Shape{out, in}, type}};
   if (bias_) outputs.push_back({Shape{out}, type});
   return outputs;
+}
+
+std::vector<Value> LinearBackwardWeightsOp::gradient(const Request& r) const {
+  const Value x = r.inputs[0], dy = r.inputs[1];                              // (N, in), (N, out)
+  const Value g = r.gradients[0], g_bias = bias_ ? r.gradients[1] : Value();  // (out, in), (out)
+  std::vector<Value> result(2);
+  if (r.needed[0] && g) result[0] = apply_op(std::make_shared<LinearBackwardDataOp>(), {dy, g});  // (N, in)
+  if (!r.needed[1]) return result;
+  if (g) {
+    result[1] = linear(x, g, g_bias);  // (N, out)
+  } else if (g_bias) {
+    result[1] = over_channels(g_bias, dy.type());
+  }
+  return result;
 }
 
 double LinearBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {

@@ -40,6 +40,7 @@ class LinearBackwardDataOp : public Op {
  public:
   std::string_view name() const override { return "linear_backward_data"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 };
 
@@ -49,6 +50,7 @@ class LinearBackwardWeightsOp : public Op {
   explicit LinearBackwardWeightsOp(bool bias) : bias_(bias) {}
   std::string_view name() const override { return "linear_backward_weights"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
  private:

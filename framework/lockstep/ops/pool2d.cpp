@@ -59,6 +59,11 @@ std::vector<Type> Pool2dGradientOp::infer(std::string_view, std::span<const Type
   return {{input_, inputs[0].dtype}};
 }
 
+std::vector<Value> Pool2dGradientOp::gradient(const Request& r) const {
+  if (kind_ == Pool::Max) return Op::gradient(r);
+  return {average_pool2d(r.gradients[0], options_)};
+}
+
 Value max_pool2d(Value x, Pool2dOptions options) {
   return apply_op(std::make_shared<Pool2dOp>(Pool::Max, options), {x});
 }

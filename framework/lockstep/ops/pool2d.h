@@ -42,6 +42,7 @@ class Pool2dGradientOp : public Op {
     return kind_ == Pool::Max ? "max_pool2d_gradient" : "average_pool2d_gradient";
   }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;  // of averages, which are linear; not of maxima
 
  private:
   Pool kind_;

@@ -2,7 +2,8 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/reshape.h"
 
 namespace lockstep {
 
@@ -29,11 +30,20 @@ std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Ty
   return {{Shape{inputs[0].shape[1]}, sum_type(inputs[0].dtype)}};
 }
 
+std::vector<Value> ChannelSumOp::gradient(const Request& r) const {
+  return {over_channels(r.gradients[0], r.inputs[0].type())};
+}
+
 Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {cast(x, sum_type(x.dtype()))}); }
 Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {cast(x, sum_type(x.dtype()))}); }
 Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
 Value fill(Graph& graph, Type type, double value) {
   return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];
+}
+Value over_channels(Value x, const Type& type) {
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(type.shape.rank()) - 1, 1);
+  dims[0] = type.shape[1];
+  return broadcast_to(reshape(cast(x, type.dtype), Shape(std::move(dims))), type.shape);
 }
 Value channel_sum(Value x) { return apply_op(std::make_shared<ChannelSumOp>(), {x}); }
 

@@ -51,6 +51,7 @@ class ChannelSumOp : public Op {
  public:
   std::string_view name() const override { return "channel_sum"; }
   std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;
 };
 
 Value sum(Value x);
@@ -58,5 +59,6 @@ Value mean(Value x);
 Value mean_squared_error(Value prediction, Value target);  // mean over all elements
 Value fill(Graph& graph, Type type, double value);
 Value channel_sum(Value x);
+Value over_channels(Value x, const Type& type);  // (C), repeated over (N, C, ...): the gradient of channel_sum
 
 }  // namespace lockstep

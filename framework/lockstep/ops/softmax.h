@@ -18,6 +18,7 @@ class SoftmaxGradientOp : public Op {
  public:
   std::string_view name() const override { return "softmax_gradient"; }
   std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[1]}; }
+  std::vector<Value> gradient(const Request& request) const override;
 };
 
 Value softmax(Value x);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/math.h"
 #include "lockstep/optim/rules.h"
 
 namespace lockstep::optim {
@@ -13,7 +14,7 @@ struct Adam {
   template <class T>
   auto prepare(const Rates& r) const {
     const auto t = static_cast<double>(r.step);
-    const double correction1 = 1 - std::pow(options.beta1, t), correction2 = 1 - std::pow(options.beta2, t);
+    const double correction1 = 1 - math::pow(options.beta1, t), correction2 = 1 - math::pow(options.beta2, t);
     const double coupled = options.decoupled_decay ? 0 : r.weight_decay;
     const double shrink = options.decoupled_decay ? 1 - r.learning_rate * r.weight_decay : 1;
     return [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2),

@@ -1,17 +1,17 @@
 #include "lockstep/optim/schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/math.h"
 
 namespace lockstep::optim {
 namespace {
 
 // From a to b as x goes from 0 to 1.
 double half_cosine(double a, double b, double x) {
-  return b + (a - b) / 2 * (1 + std::cos(std::numbers::pi * std::clamp(x, 0.0, 1.0)));
+  return b + (a - b) / 2 * (1 + math::cos(std::numbers::pi * std::clamp(x, 0.0, 1.0)));
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ Schedule step_decay(double rate, std::vector<double> milestones, double gamma) {
   check(std::ranges::is_sorted(milestones), "schedule", "milestones must be in rising order");
   return [=](double epoch) {
     const auto passed = std::ranges::upper_bound(milestones, epoch) - milestones.begin();
-    return rate * std::pow(gamma, static_cast<double>(passed));
+    return rate * math::pow(gamma, static_cast<double>(passed));
   };
 }
 

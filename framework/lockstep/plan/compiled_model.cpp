@@ -52,15 +52,18 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
   for (Value* v : {&source.traced.loss.mean, &source.traced.loss.weight}) {
     if (*v) *v = cast(*v, sum_type(v->dtype()));
   }
-  if (options_.fuse) source.graph = fuse(*source.graph, source.traced, options_.fold);
+  int forward_nodes = static_cast<int>(source.graph->nodes().size());
   if (mode == Mode::Train) {
-    const int forward_nodes = static_cast<int>(source.graph->nodes().size());
     source.gradients = append_gradient(*source.graph, source.traced.loss, batch);
     report_unused(source.gradients);
-    if (options_.recompute != Recompute::None) {
-      source.graph = recompute(*source.graph, forward_nodes, options_.recompute, source.traced, source.gradients);
-    }
   }
+  if (options_.fuse) {
+    const GraphRoots roots{source.traced, source.gradients, forward_nodes};
+    source.graph = fuse_patterns(*source.graph, roots, options_.fold);
+    source.graph = fuse_pointwise(*source.graph, roots);
+  }
+  if (mode == Mode::Train && options_.recompute != Recompute::None)
+    source.graph = recompute(*source.graph, forward_nodes, options_.recompute, source.traced, source.gradients);
   return std::make_unique<Plan>(std::move(source), store_, arena_, options_.kernels, options_.choose);
 }
 

@@ -1,12 +1,15 @@
 #include "lockstep/plan/fusion.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include "lockstep/graph/copy.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/plan/value_uses.h"
 
 namespace lockstep {
 namespace {
@@ -16,15 +19,12 @@ const T* as(const Node& node) {
   return dynamic_cast<const T*>(node.op.get());
 }
 
-bool is_relu(const Node& node) {
-  const auto* op = as<UnaryOp>(node);
-  return op != nullptr && op->kind() == Unary::Relu;
+bool same_shapes(const Node& node) {
+  return std::ranges::all_of(node.inputs, [&](Value v) { return v.type() == node.outputs[0]; });
 }
-
-bool is_add(const Node& node) {
-  const auto* op = as<BinaryOp>(node);
-  return op != nullptr && op->kind() == Binary::Add;
-}
+bool is_relu(const Node& node) { return as_pointwise(node, "relu") != nullptr; }
+bool is_add(const Node& node) { return as_pointwise(node, "add") != nullptr && same_shapes(node); }
+bool is_gate(const Node& node) { return as_pointwise(node, "gate") != nullptr && same_shapes(node); }
 
 // What ends at one node: the producer it grows from and the epilogue that is absorbed into it.
 struct Match {
@@ -33,68 +33,88 @@ struct Match {
   Epilogue epilogue = {};
 };
 
+// A batch norm's gradient that takes the ReLU's, at the node of which it takes the place.
+struct GradientMatch {
+  int gradient;  // the node of the norm's gradient, or of its sums
+  Value y;       // the ReLU's result
+  Value beta;
+  Epilogue epilogue;
+};
+
 class Fusion {
  public:
-  Fusion(const Graph& graph, const Traced& traced, bool fold) : graph_(graph), fold_(fold && !graph.training()) {
-    for (const Node& node : graph.nodes()) readers_.emplace_back(node.outputs.size());
-    for (const Node& node : graph.nodes()) {
-      for (const Value v : node.inputs) ++readers(v);
-    }
-    const auto root = [&](Value v) {
-      if (v) readers(v) += 2;  // never absorbed
-    };
-    for_each_value(traced, root);
-    for (const auto& [name, v] : graph.observed()) root(v);
+  Fusion(const Graph& graph, const GraphRoots& roots, bool fold)
+      : graph_(graph),
+        roots_(roots),
+        uses_(graph, roots.traced, roots.gradients),
+        fold_(fold && !graph.training()),
+        absorbed_(graph.nodes().size(), false),
+        matches_(graph.nodes().size()),
+        gradient_matches_(graph.nodes().size()) {
     find_epilogues();
+    for (std::size_t i = static_cast<std::size_t>(roots.forward_nodes); i < graph.nodes().size(); ++i) {
+      if (uses_.live(i) && is_gate(graph.nodes()[i])) match_gate(static_cast<int>(i));
+    }
   }
 
-  std::unique_ptr<Graph> run(Traced& traced) {
+  std::unique_ptr<Graph> run() {
     auto result = graph_.empty_copy();
     GraphCopy copy(graph_, *result);
+    int forward_nodes = 0;
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
-      if (absorbed_[i]) continue;
+      if (i == static_cast<std::size_t>(roots_.forward_nodes)) forward_nodes = static_cast<int>(result->nodes().size());
+      if (absorbed_[i] || !uses_.live(i)) continue;
       if (matches_[i]) {
         emit(*matches_[i], static_cast<int>(i), *result, copy);
+      } else if (gradient_matches_[i]) {
+        emit_gradient(*gradient_matches_[i], static_cast<int>(i), *result, copy);
+      } else if (const auto gate = gates_.find(static_cast<int>(i)); gate != gates_.end()) {
+        emit_apply(static_cast<int>(i), gate->second, *result, copy);
       } else {
         copy.copy(static_cast<int>(i));
       }
     }
+    const bool has_gradient = static_cast<std::size_t>(roots_.forward_nodes) < graph_.nodes().size();
+    roots_.forward_nodes = has_gradient ? forward_nodes : static_cast<int>(result->nodes().size());
     copy.finish();
-    for_each_value(traced, [&](Value& v) { v = copy(v); });
+    for_each_value(roots_.traced, [&](Value& v) { v = copy(v); });
+    for (ParameterGradient& g : roots_.gradients) g.value = copy(g.value);
     return result;
   }
 
  private:
-  int& readers(Value v) { return readers_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())]; }
   const Node& node(Value v) const { return graph_.node(v); }
-  bool read_once(Value v) { return readers(v) == 1; }
+  const Node& node(int i) const { return graph_.nodes()[static_cast<std::size_t>(i)]; }
+  bool read_once(Value v) const { return uses_.read_once(v); }
+  bool is_backward(int node) const { return node >= roots_.forward_nodes; }
 
-  // Whose result alone is read: statistics that a model's own op reads would have to exist before the end of the node.
-  bool is_norm(Value v) {
+  // Whose result alone is read in the forward part: statistics that a model's own op reads would have to exist before
+  // the end of the node.
+  bool is_norm(Value v) const {
     for (std::size_t k = 1; k < node(v).outputs.size(); ++k) {
-      if (readers(graph_.value(v.node(), static_cast<int>(k))) > 0) return false;
+      const Value statistic = graph_.value(v.node(), static_cast<int>(k));
+      const auto& readers = uses_.readers(statistic);
+      if (uses_.kept(statistic) || !std::ranges::all_of(readers, [&](int i) { return is_backward(i); })) return false;
     }
     return v.index() == 0 && (as<BatchNorm2dOp>(node(v)) != nullptr || as<BatchNorm2dSyncOp>(node(v)) != nullptr ||
                               as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
   }
   bool is_product(Value v) const { return as<Conv2dOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
   // A batch norm at inference whose input is a convolution that nobody else reads.
-  bool folds(Value v) {
+  bool folds(Value v) const {
     if (!fold_ || as<BatchNorm2dInferenceOp>(node(v)) == nullptr) return false;
     const Value x = node(v).inputs[0];
     return as<Conv2dOp>(node(x)) != nullptr && read_once(x);
   }
 
   void find_epilogues() {
-    absorbed_.resize(graph_.nodes().size(), false);
-    matches_.resize(graph_.nodes().size());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
-      if (!is_relu(graph_.nodes()[i])) continue;
+      if (!uses_.live(i) || !is_relu(graph_.nodes()[i]) || is_backward(static_cast<int>(i))) continue;
       if (auto match = match_relu(graph_.nodes()[i].inputs[0])) accept(*match, i);
     }
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {  // what has no ReLU after it
       const Value v = graph_.value(static_cast<int>(i), 0);
-      if (graph_.nodes()[i].op && !absorbed_[i] && !matches_[i] && folds(v)) accept({.root = v}, i);
+      if (uses_.live(i) && graph_.nodes()[i].op && !absorbed_[i] && !matches_[i] && folds(v)) accept({.root = v}, i);
     }
   }
 
@@ -119,6 +139,30 @@ class Fusion {
     if (folds(match.root)) absorbed_[static_cast<std::size_t>(node(match.root).inputs[0].node())] = true;
   }
 
+  // The ReLU at whose result y the gate looks ended a norm: then the norm's gradient can take the gate's place.
+  void match_gate(int gate) {
+    const Value y = node(gate).inputs[0], g = graph_.value(gate, 0);
+    const auto& match = matches_[static_cast<std::size_t>(y.node())];
+    if (!match || !match->epilogue.relu || uses_.kept(g)) return;
+    const int norm = match->root.node();
+    int gradient = -1, apply = -1, others = 0;
+    for (const int reader : uses_.readers(g)) {
+      const Node& r = node(reader);
+      const bool of_norm = r.inputs.size() >= 5 && r.inputs[1] == g && r.inputs[3] == graph_.value(norm, 1);
+      if (of_norm && (as<BatchNorm2dGradientOp>(r) != nullptr || as<BatchNorm2dGradientSumsOp>(r) != nullptr)) {
+        gradient = reader;
+      } else if (of_norm && as<BatchNorm2dGradientApplyOp>(r) != nullptr) {
+        apply = reader;
+      } else {
+        ++others;
+      }
+    }
+    if (gradient < 0 || (others > 0 && !match->epilogue.residual)) return;
+    gradient_matches_[static_cast<std::size_t>(gate)] = {gradient, y, node(norm).inputs[2], match->epilogue};
+    absorbed_[static_cast<std::size_t>(gradient)] = true;
+    if (apply >= 0 && !match->epilogue.residual) gates_[apply] = gate;
+  }
+
   void emit(const Match& match, int at, Graph& to, GraphCopy& copy) {
     const Node& root = node(match.root);
     const Graph::Scope scope(to, root.place);
@@ -135,6 +179,39 @@ class Fusion {
     copy.map(end, outputs[0]);
     for (std::size_t k = 1; k < outputs.size(); ++k)
       copy.map(graph_.value(match.root.node(), static_cast<int>(k)), outputs[k]);
+  }
+
+  void emit_gradient(const GradientMatch& match, int gate, Graph& to, GraphCopy& copy) const {
+    const Node& gradient = node(match.gradient);
+    const Graph::Scope scope(to, gradient.place);
+    const Graph::Block block(to, gradient.block);
+    const Value dy = node(gate).inputs[1];
+    const bool masks = match.epilogue.residual, adds = masks && is_add(node(dy));
+    const auto in = [&](std::size_t k) { return copy(gradient.inputs[k]); };
+    std::vector<Value> inputs{in(0), copy(adds ? node(dy).inputs[0] : dy), in(2), in(3), in(4)};
+    inputs.push_back(copy(masks ? match.y : match.beta));
+    if (adds) inputs.push_back(copy(node(dy).inputs[1]));
+    std::shared_ptr<const Op> op;
+    if (as<BatchNorm2dGradientOp>(gradient) != nullptr) {
+      op = std::make_shared<BatchNorm2dGradientOp>(match.epilogue, adds);
+    } else {
+      op = std::make_shared<BatchNorm2dGradientSumsOp>(match.epilogue, adds);
+    }
+    const std::vector<Value> outputs = to.apply(std::move(op), std::move(inputs));
+    for (int k = 0; k < 3; ++k) copy.map(graph_.value(match.gradient, k), outputs[static_cast<std::size_t>(k)]);
+    if (masks) copy.map(graph_.value(gate, 0), outputs[3]);
+  }
+
+  // The second half of a synchronised norm's gradient, which masks dy by itself.
+  void emit_apply(int apply, int gate, Graph& to, GraphCopy& copy) const {
+    const Node& n = node(apply);
+    const Graph::Scope scope(to, n.place);
+    const Graph::Block block(to, n.block);
+    std::vector<Value> inputs;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k)
+      inputs.push_back(copy(k == 1 ? node(gate).inputs[1] : n.inputs[k]));
+    inputs.push_back(copy(gradient_matches_[static_cast<std::size_t>(gate)]->beta));
+    copy.map(graph_.value(apply, 0), to.apply(n.op, std::move(inputs))[0]);
   }
 
   static std::shared_ptr<const Op> with_epilogue(const Node& root, const Epilogue& epilogue) {
@@ -161,16 +238,19 @@ class Fusion {
   }
 
   const Graph& graph_;
+  GraphRoots roots_;
+  ValueUses uses_;
   bool fold_;
-  std::vector<std::vector<int>> readers_;  // by node and output
-  std::vector<bool> absorbed_;             // by node
+  std::vector<bool> absorbed_;  // by node
   std::vector<std::optional<Match>> matches_;
+  std::vector<std::optional<GradientMatch>> gradient_matches_;  // by the node of the gate
+  std::map<int, int> gates_;                                    // that a second half of a gradient takes in, by node
 };
 
 }  // namespace
 
-std::unique_ptr<Graph> fuse(const Graph& graph, Traced& traced, bool fold) {
-  return Fusion(graph, traced, fold).run(traced);
+std::unique_ptr<Graph> fuse_patterns(const Graph& graph, const GraphRoots& roots, bool fold) {
+  return Fusion(graph, roots, fold).run();
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Reverse-mode differentiation as a graph pass: appends the backward nodes and says which value is each parameter's
-// gradient.
+// The gradient of a training step: appends the backward nodes (ops/gradient.h) and says which value is each parameter's
+// gradient. It comes before fusion, on the ops that the model was written with.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,7 @@ void fill(std::int64_t n, T value, T* y) {
 
 template <class T>
 void relu_forward(std::int64_t n, const T* x, T* y) {
-  map(n, x, y, Relu{});
+  map(n, x, y, [](T v) { return v < T(0) ? T(0) : v; });
 }
 
 template <class T>

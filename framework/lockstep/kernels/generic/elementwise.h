@@ -1,5 +1,5 @@
-// Loops over n independent elements on raw pointers: map/map2 over functors, the usual functions with their
-// derivatives, and dropout. Outputs may be the same array as an input (not a shifted one). Every element depends on its
+// Loops over n independent elements on raw pointers: map/map2 over functors, what epilogues and products need, and
+// dropout. Outputs may be the same array as an input (not a shifted one). Every element depends on its
 // own inputs alone, so results do not depend on threads. Nothing allocates.
 #pragma once
 
@@ -26,98 +26,6 @@ void map2(std::int64_t n, const T* a, const T* b, T* y, F f) {
   parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
 #pragma GCC ivdep
     for (std::int64_t i = begin; i < end; ++i) y[i] = f(a[i], b[i]);
-  });
-}
-
-// Functions of one element. derivative(x, y) is dy/dx, where y = f(x); a NaN stays a NaN, so it is seen.
-struct Relu {
-  template <class T>
-  T operator()(T x) const {
-    return x < T(0) ? T(0) : x;
-  }
-  template <class T>
-  T derivative(T, T y) const {
-    return y <= T(0) ? T(0) : T(1);
-  }
-};
-struct Exp {
-  template <class T>
-  T operator()(T x) const {
-    return std::exp(x);
-  }
-  template <class T>
-  T derivative(T, T y) const {
-    return y;
-  }
-};
-struct Log {
-  template <class T>
-  T operator()(T x) const {
-    return std::log(x);
-  }
-  template <class T>
-  T derivative(T x, T) const {
-    return T(1) / x;
-  }
-};
-struct Sqrt {
-  template <class T>
-  T operator()(T x) const {
-    return std::sqrt(x);
-  }
-  template <class T>
-  T derivative(T, T y) const {
-    return T(0.5) / y;
-  }
-};
-struct Tanh {
-  template <class T>
-  T operator()(T x) const {
-    return std::tanh(x);
-  }
-  template <class T>
-  T derivative(T, T y) const {
-    return (T(1) - y) * (T(1) + y);
-  }
-};
-struct Sigmoid {
-  template <class T>
-  T operator()(T x) const {  // exp of a negative number only: it cannot overflow, and small results keep their digits
-    const T e = std::exp(-std::abs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
-  }
-  template <class T>
-  T derivative(T, T y) const {
-    return y * (T(1) - y);
-  }
-};
-struct Square {
-  template <class T>
-  T operator()(T x) const {
-    return x * x;
-  }
-  template <class T>
-  T derivative(T x, T) const {
-    return T(2) * x;
-  }
-};
-struct Abs {
-  template <class T>
-  T operator()(T x) const {
-    return std::abs(x);
-  }
-  template <class T>
-  T derivative(T x, T) const {  // 0 at 0
-    return static_cast<T>(x > T(0)) - static_cast<T>(x < T(0));
-  }
-};
-
-// dx[i] = dy[i] * f'(x[i]); a functor that needs only y may be given any readable array as x, and the other way round.
-template <class T, class F>
-void map_backward(std::int64_t n, const T* x, const T* y, const T* dy, T* dx, F f) {
-  parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
-#pragma GCC ivdep
-    for (std::int64_t i = begin; i < end; ++i) dx[i] = dy[i] * f.derivative(x[i], y[i]);
   });
 }
 

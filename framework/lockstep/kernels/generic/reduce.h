@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lockstep/core/partition.h"
+#include "lockstep/core/shape.h"
 #include "lockstep/kernels/generic/elementwise.h"
 
 namespace lockstep::generic {
@@ -56,5 +57,10 @@ double mean(std::int64_t n, const T* x);
 // out[c] = sum over rows of x[rows, cols], each column in row order in double.
 template <class T>
 void column_sum(std::int64_t rows, std::int64_t cols, const T* x, T* out);
+
+// out = x summed over the dimensions that broadcasting from `to` to `from` repeats, each sum in the order of x's
+// elements. totals [elements of to] is scratch space.
+template <class T>
+void sum_to(const Shape& from, const Shape& to, const T* x, double* totals, T* out);
 
 }  // namespace lockstep::generic

@@ -5,107 +5,12 @@
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reorder.h"
 
 namespace lockstep::generic {
 namespace {
-
-// Calls f with the functor of a unary function.
-template <class F>
-std::unique_ptr<Kernel> with_functor(Unary kind, F f) {
-  switch (kind) {
-    case Unary::Relu:
-      return f(Relu{});
-    case Unary::Exp:
-      return f(Exp{});
-    case Unary::Log:
-      return f(Log{});
-    case Unary::Sqrt:
-      return f(Sqrt{});
-    case Unary::Tanh:
-      return f(Tanh{});
-    case Unary::Sigmoid:
-      return f(Sigmoid{});
-    case Unary::Square:
-      return f(Square{});
-    case Unary::Abs:
-      return f(Abs{});
-  }
-  return nullptr;
-}
-
-bool keeps_zeros(Unary kind) { return kind != Unary::Exp && kind != Unary::Log && kind != Unary::Sigmoid; }
-
-std::optional<KernelOffer> unary(const KernelRequest& r, std::span<const Layout> offered) {
-  const Unary kind = r.as<UnaryOp>().kind();
-  KernelOffer offer = elementwise_offer(r, offered, keeps_zeros(kind));
-  offer.in_place_input = 0;
-  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
-  offer.build = [kind, n, dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      return with_functor(kind, [&](auto functor) {
-        return make_kernel([n, functor](const Arguments& a) { map(n, a.in<T>(0), a.out<T>(0), functor); });
-      });
-    });
-  };
-  return offer;
-}
-
-std::optional<KernelOffer> unary_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  const Unary kind = r.as<UnaryGradientOp>().kind();
-  // A derivative that is infinite or undefined at zero would turn zero padding into NaN.
-  KernelOffer offer = elementwise_offer(
-      r, offered, kind == Unary::Relu || kind == Unary::Tanh || kind == Unary::Square || kind == Unary::Abs);
-  offer.in_place_input = 1;
-  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
-  offer.build = [kind, n, dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      if (kind == Unary::Relu) {
-        return make_kernel([n](const Arguments& a) { relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
-      }
-      return with_functor(kind, [&](auto functor) {
-        return make_kernel([n, functor](const Arguments& a) {
-          map_backward(n, a.in<T>(0), a.in<T>(0), a.in<T>(1), a.out<T>(0), functor);
-        });
-      });
-    });
-  };
-  return offer;
-}
-
-std::optional<KernelOffer> binary(const KernelRequest& r, std::span<const Layout> offered) {
-  KernelOffer offer = elementwise_offer(r, offered);
-  offer.in_place_input = 0;
-  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
-  offer.build = [kind = r.as<BinaryOp>().kind(), n, dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      const auto function = kind == Binary::Add ? &add<T> : kind == Binary::Subtract ? &sub<T> : &mul<T>;
-      return make_kernel([n, function](const Arguments& a) { function(n, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
-    });
-  };
-  return offer;
-}
-
-std::optional<KernelOffer> scale_shift_kernel(const KernelRequest& r, std::span<const Layout> offered) {
-  const auto& op = r.as<ScaleShiftOp>();
-  KernelOffer offer = elementwise_offer(r, offered, op.shift() == 0);
-  offer.in_place_input = 0;
-  const std::int64_t n = offer.outputs[0].storage_elements(r.outputs[0].shape);
-  offer.build = [scale = op.scale(), shift = op.shift(), n, dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      return make_kernel([=](const Arguments& a) {
-        scale_shift(n, static_cast<T>(scale), static_cast<T>(shift), a.in<T>(0), a.out<T>(0));
-      });
-    });
-  };
-  return offer;
-}
 
 std::optional<KernelOffer> dropout_kernel(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<DropoutOp>();
@@ -135,6 +40,20 @@ std::optional<KernelOffer> sum_kernel(const KernelRequest& r, std::span<const La
       return make_kernel([=](const Arguments& a) {
         *a.out<T>(0) = static_cast<T>(take_mean ? mean(n, a.in<T>(0)) : sum(n, a.in<T>(0)));
       });
+    });
+  };
+  return offer;
+}
+
+// Sums over the dimensions that `shape` has not, in the order of the elements, in f64.
+std::optional<KernelOffer> sum_to_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [from = r.inputs[0].shape, to = r.outputs[0].shape, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      const auto bytes = static_cast<std::size_t>(to.elements()) * sizeof(double);
+      return make_kernel(
+          [from, to](const Arguments& a) { sum_to(from, to, a.in<T>(0), a.scratch<double>(), a.out<T>(0)); }, bytes);
     });
   };
   return offer;
@@ -193,15 +112,9 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
 
 std::vector<KernelRow> elementwise_rows() {
   return {
-      kernel_row<UnaryOp>("unary", unary),
-      kernel_row<UnaryGradientOp>("unary_gradient", unary_gradient),
-      kernel_row<BinaryOp>("binary", binary),
-      kernel_row<ScaleShiftOp>("scale_shift", scale_shift_kernel),
-      kernel_row<DropoutOp>("dropout", dropout_kernel),
-      kernel_row<SumOp>("sum", sum_kernel),
-      kernel_row<ExpandOp>("expand", expand),
-      kernel_row<FillOp>("fill", fill_kernel),
-      kernel_row<ReorderOp>("reorder", reorder_kernel),
+      kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<SumOp>("sum", sum_kernel),
+      kernel_row<SumToOp>("sum_to", sum_to_kernel),     kernel_row<ExpandOp>("expand", expand),
+      kernel_row<FillOp>("fill", fill_kernel),          kernel_row<ReorderOp>("reorder", reorder_kernel),
       kernel_row<CastOp>("cast", cast_kernel),
   };
 }

@@ -1,6 +1,6 @@
 // Softmax, its cross entropy and counts of correct answers.
-#include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/kernels/generic/rows.h"
+#include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/softmax.h"
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/math.h"
+#include "lockstep/kernels/common/math.h"
 #include "lockstep/kernels/generic/reduce.h"
 
 namespace lockstep::generic {
@@ -31,14 +32,27 @@ double weight_sum(std::int64_t c, const T* weights) {
   return total;
 }
 
+// Calls visit(j, exp(x[j] - shift)) for all j < n, in order.
+template <class T, class Visit>
+void for_exponentials(std::int64_t n, const T* x, double shift, const Visit& visit) {
+  constexpr std::int64_t kPart = 256;
+  double values[kPart];
+  for (std::int64_t first = 0; first < n; first += kPart) {
+    const std::int64_t count = std::min(kPart, n - first);
+    for (std::int64_t j = 0; j < count; ++j) values[j] = static_cast<double>(x[first + j]) - shift;
+    exp_all(count, values, values);
+    for (std::int64_t j = 0; j < count; ++j) visit(first + j, values[j]);
+  }
+}
+
 // One row: probabilities out of logits, and the sample's loss.
 template <class T>
 double row_forward(const CrossEntropyOptions& o, const T* z, std::int64_t y, const T* weights, T* p) {
   double top = static_cast<double>(z[0]);
   for (std::int64_t j = 1; j < o.classes; ++j) top = std::max(top, static_cast<double>(z[j]));
   double total = 0;
-  for (std::int64_t j = 0; j < o.classes; ++j) total += std::exp(static_cast<double>(z[j]) - top);
-  const double log_total = std::log(total) + top, z_y = static_cast<double>(z[y]);
+  for_exponentials(o.classes, z, top, [&](std::int64_t, double e) { total += e; });
+  const double log_total = math::log(total) + top, z_y = static_cast<double>(z[y]);
   const auto weight = [weights](std::int64_t j) { return weights ? static_cast<double>(weights[j]) : 1.0; };
   double loss = (1 - o.label_smoothing) * weight(y) * (log_total - z_y);
   if (o.label_smoothing > 0) {
@@ -46,7 +60,7 @@ double row_forward(const CrossEntropyOptions& o, const T* z, std::int64_t y, con
     for (std::int64_t j = 0; j < o.classes; ++j) smooth += weight(j) * (log_total - static_cast<double>(z[j]));
     loss += o.label_smoothing / static_cast<double>(o.classes) * smooth;
   }
-  for (std::int64_t j = 0; j < o.classes; ++j) p[j] = static_cast<T>(std::exp(static_cast<double>(z[j]) - log_total));
+  for_exponentials(o.classes, z, log_total, [&](std::int64_t j, double e) { p[j] = static_cast<T>(e); });
   return loss;
 }
 
@@ -105,9 +119,8 @@ void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y) {
     for (std::int64_t at = begin * c; at < end * c; at += c) {
       const double top = c > 0 ? static_cast<double>(*std::max_element(x + at, x + at + c)) : 0;
       double total = 0;
-      for (std::int64_t j = at; j < at + c; ++j) total += std::exp(static_cast<double>(x[j]) - top);
-      for (std::int64_t j = at; j < at + c; ++j)
-        y[j] = static_cast<T>(std::exp(static_cast<double>(x[j]) - top) / total);
+      for_exponentials(c, x + at, top, [&](std::int64_t, double e) { total += e; });
+      for_exponentials(c, x + at, top, [&](std::int64_t j, double e) { y[at + j] = static_cast<T>(e / total); });
     }
   });
 }

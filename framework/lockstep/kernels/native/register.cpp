@@ -1,5 +1,5 @@
-// The table of our own vectorised kernels: batch norm with its epilogues, ReLU, addition, casts, max pooling and small
-// convolutions.
+// The table of our own vectorised kernels: batch norm with its epilogues, the pointwise algebra, casts, max pooling and
+// small convolutions.
 #include <fmt/format.h>
 
 #include "lockstep/kernels/native/convolution.h"
@@ -8,42 +8,10 @@
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/pool2d.h"
 
 namespace lockstep::vector {
 namespace {
-
-// run(n, arguments, tag) on all elements in the layout that is offered, in place of that input if it may be.
-template <class Run>
-KernelOffer elementwise_kernel(const KernelRequest& r, std::span<const Layout> offered, int in_place_input, Run run) {
-  KernelOffer offer = elementwise_offer(r, offered);
-  offer.in_place_input = in_place_input;
-  offer.build = build_for(r.dtype(), [run, n = offer.outputs[0].storage_elements(r.outputs[0].shape)]<class T>(T tag) {
-    return make_kernel([=](const Arguments& a) { run(n, a, tag); });
-  });
-  return offer;
-}
-
-std::optional<KernelOffer> relu_kernel(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.as<UnaryOp>().kind() != Unary::Relu) return std::nullopt;
-  return elementwise_kernel(r, offered, 0,
-                            []<class T>(std::int64_t n, const Arguments& a, T) { relu(n, a.in<T>(0), a.out<T>(0)); });
-}
-
-std::optional<KernelOffer> relu_gradient_kernel(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.as<UnaryGradientOp>().kind() != Unary::Relu) return std::nullopt;
-  return elementwise_kernel(r, offered, 1, []<class T>(std::int64_t n, const Arguments& a, T) {
-    relu_backward(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
-  });
-}
-
-std::optional<KernelOffer> add_kernel(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r) || r.as<BinaryOp>().kind() != Binary::Add) return std::nullopt;
-  return elementwise_kernel(r, offered, 0, []<class T>(std::int64_t n, const Arguments& a, T) {
-    add(n, a.in<T>(0), a.in<T>(1), a.out<T>(0));
-  });
-}
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
@@ -156,11 +124,9 @@ namespace lockstep {
 void register_vector_kernels(KernelRegistry& registry) {
   using namespace vector;
   registry.add("vector", batch_norm_rows(), named_by_level);
+  registry.add("vector", pointwise_rows(), named_by_level);
   registry.add("vector",
                {
-                   kernel_row<UnaryOp>("unary", relu_kernel),
-                   kernel_row<UnaryGradientOp>("unary_gradient", relu_gradient_kernel),
-                   kernel_row<BinaryOp>("binary", add_kernel),
                    kernel_row<Conv2dOp>("conv2d", convolution),
                    kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", convolution_data),
                    kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),

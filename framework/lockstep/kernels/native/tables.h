@@ -7,12 +7,22 @@
 
 #include <cstdint>
 
+#include "lockstep/ops/pointwise/code.h"
+
 namespace lockstep::vector {
 
 // The upper half of a float. Rounding is to nearest even and keeps NaN; arithmetic is in f32.
 using Bf16 = std::uint16_t;
 
 inline constexpr int kLanes = 16;  // of every level: narrower machines take several registers
+
+// T is float or double. A primitive of the pointwise algebra on n elements, by code; it reads as many of a, b and c as
+// it has operands. y may be one of them, not a shifted one.
+template <class T>
+struct PointwiseTable {
+  using Function = void (*)(std::int64_t n, const T* a, const T* b, const T* c, T* y);
+  Function run[pointwise::kCodes];
+};
 
 // T is float or Bf16. Arrays hold n elements; an output may be one of the inputs, not a shifted one.
 template <class T>
@@ -137,6 +147,8 @@ namespace lockstep {
 
 struct VectorKernels {
   vector::ConvertTable convert;
+  vector::PointwiseTable<float> pointwise_f32;
+  vector::PointwiseTable<double> pointwise_f64;
   vector::ElementwiseTable<float> elementwise_f32;
   vector::ElementwiseTable<vector::Bf16> elementwise_bf16;
   vector::BatchNormTable<float> batch_norm_f32;

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/native/elementwise.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/small_work.h"
-#include "lockstep/kernels/native/elementwise.h"
 
 namespace lockstep::onednn {
 namespace {

@@ -6,21 +6,17 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/onednn/batch_norm.h"
 #include "lockstep/kernels/onednn/convolution.h"
-#include "lockstep/kernels/onednn/elementwise.h"
 #include "lockstep/kernels/onednn/inner_product.h"
 #include "lockstep/kernels/onednn/pooling.h"
 #include "lockstep/kernels/onednn/reorder.h"
 #include "lockstep/kernels/onednn/small_work.h"
-#include "lockstep/kernels/onednn/softmax.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/elementwise.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reorder.h"
-#include "lockstep/ops/softmax.h"
 
 namespace lockstep {
 namespace {
@@ -58,11 +54,6 @@ void register_onednn_kernels(KernelRegistry& registry) {
                    kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
                    kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
                    kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),
-                   kernel_row<UnaryOp>("unary", onednn::unary),
-                   kernel_row<UnaryGradientOp>("unary_gradient", onednn::unary_gradient),
-                   kernel_row<BinaryOp>("binary", onednn::binary),
-                   kernel_row<SoftmaxOp>("softmax", onednn::softmax),
-                   kernel_row<SoftmaxGradientOp>("softmax_gradient", onednn::softmax_gradient),
                    kernel_row<ReorderOp>("reorder", reorder_values),
                    kernel_row<CastOp>("cast", cast_values),
                },

@@ -3,6 +3,7 @@
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/peak.h"
+#include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
 
 namespace lockstep::vector::LOCKSTEP_LEVEL {
@@ -10,6 +11,8 @@ namespace lockstep::vector::LOCKSTEP_LEVEL {
 extern const VectorKernels kernels;
 const VectorKernels kernels{
     .convert = {.to_bf16 = convert<float, Bf16>, .to_f32 = convert<Bf16, float>},
+    .pointwise_f32 = Pointwise<float>::table,
+    .pointwise_f64 = Pointwise<double>::table,
     .elementwise_f32 = Elementwise<float>::table,
     .elementwise_bf16 = Elementwise<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,

@@ -1,0 +1,11 @@
+// The functions of core/math.h on arrays, at the level of instructions in use: the same bits, many at a time.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// y[i] = exp(x[i]); y may be x. On the calling thread.
+void exp_all(std::int64_t n, const double* x, double* y);
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// How often each of the library's ops can be differentiated. Adding an op adds a row; tests/ops checks every row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+enum class Derivatives : std::uint8_t {
+  None,   // it has no gradient
+  First,  // its gradient has no gradient of its own: gradient() of a gradient throws Error naming that op
+  Any,    // its gradient is made of ops that can be differentiated again
+};
+
+struct OpDerivatives {
+  std::string_view op;
+  Derivatives derivatives;
+};
+
+std::span<const OpDerivatives> op_derivatives();  // sorted by name
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// Arithmetic and functions of numbers, element by element; shapes broadcast as in NumPy. bf16 beside another type is
+// read as that type. Every one can be differentiated any number of times.
+#pragma once
+
+#include "lockstep/ops/pointwise/pointwise_op.h"
+
+namespace lockstep {
+
+// Of any row of the table (ops/pointwise/table.cpp).
+Value apply_pointwise(std::string_view function, std::vector<Value> operands);
+
+Value relu(Value x);
+Value gate(Value y, Value d);  // 0 where y <= 0, else d
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value tanh(Value x);
+Value sigmoid(Value x);
+Value erf(Value x);
+Value sin(Value x);
+Value cos(Value x);
+Value square(Value x);
+Value abs(Value x);
+Value sign(Value x);  // 0 of 0 and of NaN
+Value add(Value a, Value b);
+Value subtract(Value a, Value b);
+Value multiply(Value a, Value b);
+Value divide(Value a, Value b);
+Value maximum(Value a, Value b);
+Value minimum(Value a, Value b);
+Value power(Value x, Value y);
+Value power(Value x, double y);
+// scale * x + shift, constants known when tracing.
+Value scale_shift(Value x, double scale, double shift = 0);
+
+inline Value operator+(Value a, Value b) { return add(a, b); }
+inline Value operator-(Value a, Value b) { return subtract(a, b); }
+inline Value operator*(Value a, Value b) { return multiply(a, b); }
+inline Value operator/(Value a, Value b) { return divide(a, b); }
+inline Value operator*(double a, Value x) { return scale_shift(x, a); }
+inline Value operator*(Value x, double a) { return scale_shift(x, a); }
+inline Value operator+(Value x, double b) { return scale_shift(x, 1, b); }
+inline Value operator-(Value x, double b) { return scale_shift(x, 1, -b); }
+inline Value operator-(Value x) { return scale_shift(x, -1); }
+
+}  // namespace lockstep
