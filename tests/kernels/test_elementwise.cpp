@@ -18,16 +18,12 @@ TYPED_TEST(Elementwise, ArithmeticIsExactToOneRounding) {
   using T = TypeParam;
   for (const std::int64_t n : kSizes) {
     const auto a = random_values<T>(n, 1), b = random_values<T>(n, 2);
-    auto sums = unwritten<T>(n), differences = sums, products = sums, line = sums, constant = sums;
+    auto sums = unwritten<T>(n), line = sums, constant = sums;
     add(n, a.data(), b.data(), sums.data());
-    sub(n, a.data(), b.data(), differences.data());
-    mul(n, a.data(), b.data(), products.data());
     scale_shift(n, T(3), T(-2), a.data(), line.data());
     fill(n, T(4), constant.data());
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_EQ(sums[i], a[i] + b[i]);
-      ASSERT_EQ(differences[i], a[i] - b[i]);
-      ASSERT_EQ(products[i], a[i] * b[i]);
       ASSERT_NEAR(static_cast<double>(line[i]), 3 * static_cast<double>(a[i]) - 2, 6 * kUnit<T>);
       ASSERT_EQ(constant[i], T(4));
     }
@@ -107,7 +103,7 @@ TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
   expect_thread_invariant([&] {
     auto y = unwritten<T>(n), columns = unwritten<T>(407);
     map(n, a.data(), y.data(), [](T v) { return v / (T(1) + v * v); });
-    mul(n, y.data(), b.data(), y.data());
+    add(n, y.data(), b.data(), y.data());
     dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
     column_sum<T>(491, 407, a.data(), columns.data());
     y.insert(y.end(), columns.begin(), columns.end());

@@ -29,16 +29,6 @@ void add(std::int64_t n, const T* a, const T* b, T* y) {
 }
 
 template <class T>
-void sub(std::int64_t n, const T* a, const T* b, T* y) {
-  map2(n, a, b, y, [](T u, T v) { return u - v; });
-}
-
-template <class T>
-void mul(std::int64_t n, const T* a, const T* b, T* y) {
-  map2(n, a, b, y, [](T u, T v) { return u * v; });
-}
-
-template <class T>
 void scale_shift(std::int64_t n, T a, T b, const T* x, T* y) {
   map(n, x, y, [a, b](T v) { return a * v + b; });
 }
@@ -70,8 +60,6 @@ void dropout(const DropoutOptions& options, const T* x, T* y) {
   template void relu_forward<T>(std::int64_t, const T*, T*);            \
   template void relu_backward<T>(std::int64_t, const T*, const T*, T*); \
   template void add<T>(std::int64_t, const T*, const T*, T*);           \
-  template void sub<T>(std::int64_t, const T*, const T*, T*);           \
-  template void mul<T>(std::int64_t, const T*, const T*, T*);           \
   template void scale_shift<T>(std::int64_t, T, T, const T*, T*);       \
   template void dropout<T>(const DropoutOptions&, const T*, T*);
 LOCKSTEP_INSTANTIATE(float)

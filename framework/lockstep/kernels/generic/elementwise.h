@@ -39,10 +39,6 @@ template <class T>
 void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx);
 template <class T>
 void add(std::int64_t n, const T* a, const T* b, T* y);
-template <class T>
-void sub(std::int64_t n, const T* a, const T* b, T* y);
-template <class T>
-void mul(std::int64_t n, const T* a, const T* b, T* y);
 // y = a * x + b
 template <class T>
 void scale_shift(std::int64_t n, T a, T b, const T* x, T* y);

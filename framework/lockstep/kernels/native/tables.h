@@ -1,8 +1,8 @@
 // What one instruction set level offers: tables of functions, one table per family, filled in by the sources in
 // levels/. Every function is serial, works on the range it is given and allocates nothing; drivers beside this header
 // (batch_norm.h, elementwise.h) share the ranges out to threads. This header is compiled into every level, so it holds
-// data only: an inline function here would be merged by the linker across levels. Except in
-// convolutions, the bits of a result do not depend on the level.
+// data only: an inline function here would be merged by the linker across levels. The bits of a
+// result do not depend on the level.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,7 @@ struct MaxPoolTable {
 // Convolutions of plain planes with stride 1, lanes along the rows. Planes lie packed: rows of `stride` elements, the
 // padding among them, with slack behind the last row, so that a vector may hang over. Position p of the output reads
 // p + row * stride + column. It is worked out in vectors of 16 positions, each beginning at an offset, and lies in a
-// buffer of these vectors. Sums are fused multiply-adds where the level has them, so bits differ by level.
+// buffer of these vectors. Sums are fused multiply-adds.
 struct ConvolutionPair {  // of vectors, with the kernel's rows that see the image from there
   std::int64_t first, second, row_begin, row_end;
 };

@@ -91,7 +91,7 @@ LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return NativeF32{} 
 LOCKSTEP_INLINE void keep_in_register(NativeF32&) {}
 #endif
 
-// a * b + c, rounded once where the level has such an instruction and twice where not: bits differ by level.
+// a * b + c, rounded once at every level.
 #if defined(__AVX512F__)
 LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
   return (NativeF32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -100,8 +100,36 @@ LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
 LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
   return (NativeF32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
+  for (int l = 0; l < kNative; ++l) c[l] = __builtin_fmaf(a[l], b[l], c[l]);
+  return c;
+}
 #else
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) { return a * b + c; }
+// In f64 the product is exact. The sum is rounded to odd, so that rounding it once more, to f32, rounds the exact sum
+// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
+  typedef float HalfF32 __attribute__((vector_size(kNative * 2)));
+  typedef double HalfF64 __attribute__((vector_size(kNative * 4)));
+  typedef std::int64_t HalfI64 __attribute__((vector_size(kNative * 4)));
+  const auto half = [](NativeF32 v, int i) {
+    HalfF32 halves[2];
+    __builtin_memcpy(halves, &v, sizeof v);
+    return __builtin_convertvector(halves[i], HalfF64);
+  };
+  HalfF32 result[2];
+  for (int i = 0; i < 2; ++i) {
+    const HalfF64 product = half(a, i) * half(b, i), term = half(c, i), sum = product + term;
+    const HalfF64 back = sum - product, error = (product - (sum - back)) + (term - back);
+    const HalfI64 inexact = (error > 0) | (error < 0), even = ((HalfI64)sum & 1) == 0;
+    const HalfI64 outwards = (error > 0) == (sum > 0);
+    const HalfI64 step = outwards ? HalfI64{} + 1 : HalfI64{} - 1;
+    result[i] = __builtin_convertvector((HalfF64)((HalfI64)sum + (step & inexact & even)), HalfF32);
+  }
+  NativeF32 y;
+  __builtin_memcpy(&y, result, sizeof y);
+  return y;
+}
 #endif
 
 // 0 where x < 0; a NaN stays.
