@@ -1,23 +1,23 @@
 #include "tests/parity/operator_model.h"
 
+#include <algorithm>
+
 #include <functional>
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep::parity {
 namespace {
 
-const std::map<std::string, std::function<Value(Value)>>& unary_ops() {
-  static const std::map<std::string, std::function<Value(Value)>> table{
-      {"relu", relu}, {"exp", exp},         {"log", log},       {"sqrt", sqrt},
-      {"tanh", tanh}, {"sigmoid", sigmoid}, {"square", square}, {"abs", abs}};
-  return table;
+bool is_function_of_one(std::string_view op) {
+  return std::ranges::any_of(pointwise::functions(),
+                             [op](const pointwise::Function& f) { return f.name == op && f.operands == 1; });
 }
 
 }  // namespace
@@ -77,9 +77,8 @@ Value OperatorModel::apply(Graph& graph) const {
   if (op == "global_average_pool2d") return global_average_pool2d(x);
   if (op == "batch_norm2d") return static_cast<const nn::BatchNorm2d&>(*norm_)(x);
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
-  const auto unary = unary_ops().find(op);
-  check(unary != unary_ops().end(), "parity", "there is no op '{}' here", op);
-  return unary->second(x);
+  check(is_function_of_one(op), "parity", "there is no op '{}' here", op);
+  return apply_pointwise(op, {x});
 }
 
 bool OperatorModel::is_loss() const {

@@ -1,0 +1,88 @@
+// gradient() inside a model: what it refuses, and a gradient penalty by hand.
+#include "lockstep/ops/gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/reduce.h"
+#include "lockstep/plan/compiled_model.h"
+
+namespace lockstep {
+namespace {
+
+constexpr ParameterStoreOptions kF64{.dtype = DType::F64};
+
+Parameter constant_parameter(Shape shape, double value) {
+  return {.shape = std::move(shape),
+          .initialize = [value](const Shape&, std::span<double> to, RandomStream&) { std::ranges::fill(to, value); }};
+}
+
+// D(x) = tanh(w x), one weight: the penalty (|dD/dx| - 1)^2 and its gradient in closed form.
+TEST(Gradient, PenaltyOfACritic) {
+  Parameter weight = constant_parameter({1, 1}, 0.7);
+  CompiledModel model(
+      {{"w", &weight}},
+      [&](const Inputs& in) {
+        const Value x = in["x"];
+        const Value slope = gradient(tanh(linear(x, x.graph().parameter(weight))), x);
+        return Traced{.loss = mean(square(abs(slope) - 1.0)), .prediction = slope};
+      },
+      kF64);
+  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1, 1}, DType::F64}}});
+  const double x = 0.4, w = 0.7;
+  *static_cast<double*>(plan.input("x")) = x;
+  plan.run();
+  const double t = std::tanh(w * x), sech2 = 1 - t * t, slope = w * sech2;
+  EXPECT_NEAR(plan.prediction().data<double>()[0], slope, 1e-15);
+  EXPECT_NEAR(plan.loss(), (slope - 1) * (slope - 1), 1e-15);
+  const double by_weight = 2 * (slope - 1) * (sech2 - 2 * w * x * t * sech2);
+  EXPECT_NEAR(model.parameters().read_gradient("w").data<double>()[0], by_weight, 1e-14);
+}
+
+TEST(Gradient, ThirdDerivatives) {
+  Parameter p = constant_parameter({3}, 0.3);
+  CompiledModel model(
+      {{"p", &p}},
+      [&](const Inputs& in) {
+        const Value x = in.graph().parameter(p);
+        const Value second = gradient(gradient(sin(x), x), x);
+        return Traced{.loss = {sum(second), fill(in.graph(), {Shape{}, DType::F64}, 1)}};
+      },
+      kF64);
+  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1}, DType::F64}}});
+  plan.run();
+  EXPECT_NEAR(plan.loss(), -3 * std::sin(0.3), 1e-15);
+  for (const double g : model.parameters().read_gradient("p").data<double>()) EXPECT_NEAR(g, -std::cos(0.3), 1e-15);
+}
+
+std::string error_of(const std::function<Value(const Inputs&)>& trace) {
+  Parameter p = constant_parameter({1, 1, 4, 4}, 0.3);
+  CompiledModel model(
+      {{"p", &p}}, [&](const Inputs& in) { return Traced{.loss = sum(trace(in) * in.graph().parameter(p))}; }, kF64);
+  try {
+    model.plan(Mode::Train, {{"x", {Shape{1, 1, 4, 4}, DType::F64}}});
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Gradient, Refuses) {
+  EXPECT_NE(error_of([](const Inputs& in) {
+              return gradient(exp(in["x"]), square(in["x"]));
+            }).find("[gradient] the value does not depend on input 0"),
+            std::string::npos);
+  const auto again = [](const Inputs& in) {
+    return gradient(gradient(max_pool2d(square(in["x"]), {}), in["x"]), in["x"]);
+  };
+  EXPECT_NE(error_of(again).find("[max_pool2d_gradient] this op has no gradient"), std::string::npos)
+      << error_of(again);
+}
+
+}  // namespace
+}  // namespace lockstep
