@@ -87,6 +87,9 @@ std::vector<Row> elementwise_rows() {
       unary("square", square, [](double x) { return x * x; }),
       unary("abs", abs, [](double x) { return std::abs(x); }),
       unary("erf", erf, [](double x) { return std::erf(x); }),
+      unary("gelu", gelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }),
+      unary("gelu_tanh", gelu_tanh,
+            [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }),
       unary("sin", sin, [](double x) { return std::sin(x); }),
       unary("cos", cos, [](double x) { return std::cos(x); }),
       unary(

@@ -31,6 +31,8 @@ Value sqrt(Value x) { return apply_pointwise("sqrt", {x}); }
 Value tanh(Value x) { return apply_pointwise("tanh", {x}); }
 Value sigmoid(Value x) { return apply_pointwise("sigmoid", {x}); }
 Value erf(Value x) { return apply_pointwise("erf", {x}); }
+Value gelu(Value x) { return apply_pointwise("gelu", {x}); }
+Value gelu_tanh(Value x) { return apply_pointwise("gelu_tanh", {x}); }
 Value sin(Value x) { return apply_pointwise("sin", {x}); }
 Value cos(Value x) { return apply_pointwise("cos", {x}); }
 Value square(Value x) { return apply_pointwise("square", {x}); }

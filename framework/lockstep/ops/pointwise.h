@@ -17,6 +17,8 @@ Value sqrt(Value x);
 Value tanh(Value x);
 Value sigmoid(Value x);
 Value erf(Value x);
+Value gelu(Value x);       // x times the probability that a normal number is smaller
+Value gelu_tanh(Value x);  // its approximation by tanh
 Value sin(Value x);
 Value cos(Value x);
 Value square(Value x);

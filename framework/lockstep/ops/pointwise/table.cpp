@@ -148,6 +148,18 @@ constexpr Function kTable[] = {
      .operands = 1,
      .value = [](const Scalar* x) { return x[0] * x[0]; },
      .gradient = [](const Scalar* x, Scalar, Scalar dy, int) { return dy * (2 * x[0]); }},
+    // Hendrycks and Gimpel, "Gaussian error linear units", 2016: x times the probability of a smaller normal number.
+    {.name = "gelu",
+     .operands = 1,
+     .value = [](const Scalar* x) { return 0.5 * x[0] * (1 + apply("erf", {x[0] * (0.5 * std::numbers::sqrt2)})); }},
+    // The approximation there, PyTorch's approximate="tanh".
+    {.name = "gelu_tanh",
+     .operands = 1,
+     .value =
+         [](const Scalar* x) {
+           constexpr double kFactor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+           return 0.5 * x[0] * (1 + apply("tanh", {kFactor * (x[0] + 0.044715 * (x[0] * x[0] * x[0]))}));
+         }},
 };
 
 }  // namespace
