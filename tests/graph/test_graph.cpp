@@ -10,8 +10,8 @@
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
@@ -142,9 +142,12 @@ TEST_F(ShapeErrors, OfPools) {
 }
 
 TEST_F(ShapeErrors, OfElementwiseOps) {
-  expect("[add] layer1.0.conv1: operands are f32(2, 3) and f32(3, 2), expected equal shapes", [&] {
-    value({2, 3}) + value({3, 2});
-  });
+  expect(
+      "[add] layer1.0.conv1: operands are f32(2, 3) and f32(3, 2), expected equal shapes, or dimensions of 1 where "
+      "they differ",
+      [&] {
+        value({2, 3}) + value({3, 2});
+      });
   expect("[multiply] layer1.0.conv1: operands are f32(2) and f64(2): " + kDiffer,
          [&] { value({2}) * value({2}, DType::F64); });
   expect("[subtract] layer1.0.conv1: operands are f32(2, 3) and f64(2): " + kDiffer, [&] {
