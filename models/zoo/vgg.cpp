@@ -4,7 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/elementwise.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
 namespace lockstep {

@@ -112,9 +112,11 @@ def check_options():
 
 
 def check_ops():
-    """Every op's name has a row among the generic kernels, unless the plan runs it without a kernel."""
-    without_kernel = {"reshape"}  # a view
+    """Every op's name has a row among the generic kernels, unless the plan runs it without a kernel or all types run on
+    one of our own; and a row that says how often it can be differentiated."""
+    without_kernel = {"reshape", "pointwise"}  # a view; kernels/native/register_pointwise.cpp
     kernels = "".join(read(p) for p in (library / "kernels/generic").glob("*.cpp"))
+    derivatives = read(library / "ops/derivatives.cpp")
     count = 0
     for header in sorted(library.glob("ops/**/*.h")):
         for body in re.findall(r"std::string_view name\(\) const override \{(.*?)\}", read(header), re.S):
@@ -122,11 +124,29 @@ def check_ops():
                 count += 1
                 if f'"{name}"' not in kernels and name not in without_kernel:
                     breach(f"{header.relative_to(root)}: no generic kernel has a row for {name}")
+                if f'{{"{name}",' not in derivatives:
+                    breach(f"{header.relative_to(root)}: ops/derivatives.cpp has no row for {name}")
     if count < 20:
         breach(f"ops/: {count} names of ops found, expected at least 20")
 
 
-for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops):
+def check_pointwise():
+    """Every row of the pointwise table has its function of Values, but what formulas alone use, and a row of its tests."""
+    inner = {"copy", "negate", "select"}
+    values = read(library / "ops/pointwise.cpp")
+    tests = read(root / "tests/ops/elementwise_rows.cpp")
+    names = re.findall(r'\.name = "(\w+)"', read(library / "ops/pointwise/table.cpp"))
+    if len(names) < 20:
+        breach(f"ops/pointwise/table.cpp: {len(names)} rows found, expected at least 20")
+    for name in names:
+        if name not in inner and f'apply_pointwise("{name}"' not in values:
+            breach(f"ops/pointwise.cpp: no function of Values applies {name}")
+        if name not in inner and name != "gate" and not re.search(rf"\b{name}\b", tests):
+            breach(f"tests/ops/elementwise_rows.cpp: no row for {name}")
+
+
+for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops,
+              check_pointwise):
     check()
 for line in breaches:
     print(line)
