@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "lockstep/core/error.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/ops/pointwise/function.h"
 #include "tests/kernels/vector_support.h"
@@ -138,6 +139,24 @@ TEST(PointwiseProgram, TakesFewRegisters) {
   for (int i = 0; i < 20; ++i) sum = sum + e.input(i);
   e.set_result(sum);
   EXPECT_FALSE(PointwiseProgram::fits(e)) << "too many inputs";
+}
+
+TEST(PointwiseProgram, OfManyRegistersTakesShorterBlocks) {
+  Expression e;
+  Scalar sum = e.input(0);
+  for (int i = 1; i < 150; ++i) sum = sum + (0.25 + i) * e.input(i % 5);
+  e.set_result(sum);
+  EXPECT_GT(PointwiseProgram(e).needed(), 100);
+  std::vector<std::vector<double>> inputs;
+  for (std::uint64_t k = 0; k < 5; ++k) inputs.push_back(generic::random_values<double>(3001, k));
+  const std::vector<double> y = run(e, inputs, vector_kernels());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double x[] = {inputs[0][i], inputs[1][i], inputs[2][i], inputs[3][i], inputs[4][i]};
+    ASSERT_EQ(y[i], e.at(x));
+  }
+  for (int i = 150; i < 400; ++i) sum = sum + (0.25 + i) * e.input(i % 5);
+  e.set_result(sum);
+  EXPECT_THROW(run(e, inputs, vector_kernels()), Error);
 }
 
 }  // namespace

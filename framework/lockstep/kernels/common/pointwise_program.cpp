@@ -14,7 +14,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-PointwiseProgram::PointwiseProgram(const Expression& expression) {
+PointwiseProgram::PointwiseProgram(const Expression& expression) : inputs_(expression.inputs()) {
   const Expression primitive = expression.primitive();
   std::vector<int> kept;
   const Expression e = primitive.compact(kept);  // for the order alone: its inputs are numbered anew
@@ -60,9 +60,7 @@ PointwiseProgram::PointwiseProgram(const Expression& expression) {
 }
 
 bool PointwiseProgram::fits(const Expression& expression) {
-  const PointwiseProgram program(expression);
-  const int inputs = expression.inputs(), constants = static_cast<int>(program.constants_.size());
-  return inputs <= kInputs && program.registers_ + inputs + constants <= kRegisters;
+  return PointwiseProgram(expression).needed() <= kRegisters;
 }
 
 }  // namespace lockstep

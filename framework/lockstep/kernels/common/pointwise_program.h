@@ -10,7 +10,9 @@ namespace lockstep {
 
 class PointwiseProgram {
  public:
-  static constexpr int kRegisters = 16, kInputs = 12;
+  // What a joined expression needs at most, inputs and constants included, which may take a register each: blocks are
+  // long then. Others may need more, up to kMost, which kernels check.
+  static constexpr int kRegisters = 16, kMost = 256;
 
   // Where an operand is: an input as it is given, a constant, or a register.
   struct Operand {
@@ -25,18 +27,19 @@ class PointwiseProgram {
   };
 
   explicit PointwiseProgram(const pointwise::Expression& expression);
-  // Whether an expression needs no more registers and inputs than there are: inputs may take a register each, too.
+  // Whether it needs no more than kRegisters.
   static bool fits(const pointwise::Expression& expression);
 
   // At least one; the last one makes the result.
   const std::vector<Instruction>& instructions() const { return instructions_; }
   const std::vector<double>& constants() const { return constants_; }
-  int registers() const { return registers_; }  // 0 to registers() - 1
+  int registers() const { return registers_; }  // of results: 0 to registers() - 1
+  int needed() const { return registers_ + inputs_ + static_cast<int>(constants_.size()); }
 
  private:
   std::vector<Instruction> instructions_;
   std::vector<double> constants_;
-  int registers_ = 0;
+  int registers_ = 0, inputs_;
 };
 
 }  // namespace lockstep

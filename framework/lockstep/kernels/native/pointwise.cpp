@@ -4,12 +4,19 @@
 #include <array>
 #include <type_traits>
 
+#include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 
 namespace lockstep::vector {
 namespace {
 
 constexpr std::int64_t kBlock = 512;  // elements; sixteen registers of f32 fill a first-level cache of 32 KiB
+constexpr std::int64_t kElements = kBlock * PointwiseProgram::kRegisters;  // of all registers
+
+// The length of a block: shorter where there are more registers, a multiple of a cache line.
+std::int64_t block_of(const PointwiseProgram& program) {
+  return std::min(kBlock, kElements / program.needed() / kLanes * kLanes);
+}
 
 }  // namespace
 
@@ -52,6 +59,9 @@ void BroadcastMap::for_runs(std::int64_t begin, std::int64_t count, const Copy& 
 PointwiseKernel::PointwiseKernel(const pointwise::Expression& expression, std::span<const Shape> inputs,
                                  const Shape& output, std::int64_t elements, DType dtype, const VectorKernels& kernels)
     : program_(expression), elements_(elements), dtype_(dtype), kernels_(kernels) {
+  check(program_.needed() <= PointwiseProgram::kMost, "pointwise",
+        "an expression needs {} registers, expected at most {}: {}", program_.needed(), PointwiseProgram::kMost,
+        expression.str());
   for (const Shape& shape : inputs) inputs_.emplace_back(shape, output, elements);
 }
 
@@ -61,90 +71,120 @@ void PointwiseKernel::run(const Arguments& a) {
                         : run_as<float, float>(a, kernels_.pointwise_f32);
 }
 
+// One thread's registers, and where its operands are. T is what is computed in, Stored what lies in memory.
 template <class T, class Stored>
-void PointwiseKernel::run_as(const Arguments& a, const PointwiseTable<T>& table) const {
-  const std::int64_t blocks = (elements_ + kBlock - 1) / kBlock;
-  const auto work = kBlock * static_cast<std::int64_t>(program_.instructions().size());
-  parallel_for(blocks, work, [&](std::int64_t begin, std::int64_t end) {
-    run_blocks<T, Stored>(a, table, begin * kBlock, std::min(end * kBlock, elements_));
-  });
-}
+class PointwiseKernel::Blocks {
+ public:
+  Blocks(const PointwiseKernel& kernel, const Arguments& arguments, const PointwiseTable<T>& table)
+      : kernel_(kernel), arguments_(arguments), table_(table), block_(block_of(kernel.program_)) {
+    int taken = kernel.program_.registers();
+    const std::vector<double>& constants = kernel.program_.constants();
+    for (std::size_t k = 0; k < constants.size(); ++k) {
+      constants_[k] = at_register(taken++);
+      std::fill_n(constants_[k], block_, static_cast<T>(constants[k]));
+    }
+    for (std::size_t k = 0; k < kernel.inputs_.size(); ++k) {
+      if (lies_as_output(k)) continue;
+      own_[k] = at_register(taken++);
+      inputs_[k] = own_[k];
+      if (kernel.inputs_[k].single()) std::fill_n(own_[k], block_, widened(arguments.in<Stored>(k)));
+    }
+  }
+
+  // Elements [at, at + n) of the output, at most a block of them.
+  void run(std::int64_t at, std::int64_t n) {
+    for (std::size_t k = 0; k < kernel_.inputs_.size(); ++k) load(k, at, n);
+    Stored* const out = arguments_.out<Stored>(0) + at;
+    const auto& instructions = kernel_.program_.instructions();
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const PointwiseProgram::Instruction& instruction = instructions[i];
+      T* y = at_register(instruction.result);
+      // The result may lie over an input, which is read no more after the last instruction.
+      if constexpr (!kConverts) {
+        if (i + 1 == instructions.size()) y = out;
+      }
+      const auto& x = instruction.operands;
+      table_.run[static_cast<std::size_t>(instruction.code)](n, operand(x[0]), operand(x[1]), operand(x[2]), y);
+      if constexpr (kConverts) {
+        if (i + 1 == instructions.size()) kernel_.kernels_.convert.to_bf16(n, y, out);
+      }
+    }
+  }
+
+ private:
+  static constexpr bool kConverts = !std::is_same_v<T, Stored>;
+
+  T* at_register(int r) { return registers_ + r * block_; }
+  bool lies_as_output(std::size_t k) const {
+    const BroadcastMap& map = kernel_.inputs_[k];
+    return !kConverts && map.whole() && !map.single();
+  }
+  T widened(const Stored* from) const {
+    T value;
+    copy(1, from, &value);
+    return value;
+  }
+  void copy(std::int64_t n, const Stored* from, T* to) const {
+    if constexpr (kConverts) {
+      kernel_.kernels_.convert.to_f32(n, from, to);
+    } else {
+      std::copy_n(from, n, to);
+    }
+  }
+
+  void load(std::size_t k, std::int64_t at, std::int64_t n) {
+    const BroadcastMap& map = kernel_.inputs_[k];
+    const Stored* const source = arguments_.in<Stored>(k);
+    if (map.single()) return;  // filled once
+    if (!map.whole()) {
+      map.for_runs(at, n, [&](std::int64_t i, std::int64_t count, std::int64_t stride, std::int64_t from) {
+        if (stride == 0) {
+          std::fill_n(own_[k] + i, count, widened(source + from));
+        } else {
+          copy(count, source + from, own_[k] + i);
+        }
+      });
+    } else if constexpr (kConverts) {
+      copy(n, source + at, own_[k]);
+    } else {
+      inputs_[k] = source + at;
+    }
+  }
+
+  const T* operand(const PointwiseProgram::Operand& o) const {
+    const auto index = static_cast<std::size_t>(o.index);
+    switch (o.kind) {
+      case PointwiseProgram::Operand::Kind::Input:
+        return inputs_[index];
+      case PointwiseProgram::Operand::Kind::Constant:
+        return constants_[index];
+      case PointwiseProgram::Operand::Kind::Register:
+        return registers_ + o.index * block_;
+      case PointwiseProgram::Operand::Kind::None:
+        break;
+    }
+    return nullptr;
+  }
+
+  const PointwiseKernel& kernel_;
+  const Arguments& arguments_;
+  const PointwiseTable<T>& table_;
+  std::int64_t block_;
+  alignas(64) T registers_[kElements];
+  std::array<T*, PointwiseProgram::kMost> constants_;
+  std::array<const T*, PointwiseProgram::kMost> inputs_;
+  std::array<T*, PointwiseProgram::kMost> own_;  // of inputs that do not lie as the output does
+};
 
 template <class T, class Stored>
-void PointwiseKernel::run_blocks(const Arguments& a, const PointwiseTable<T>& table, std::int64_t begin,
-                                 std::int64_t end) const {
-  using Program = PointwiseProgram;
-  constexpr bool kConverts = !std::is_same_v<T, Stored>;
-  alignas(64) T registers[Program::kRegisters][kBlock];
-  int taken = program_.registers();
-  // Constants and single elements fill a register once; other inputs that do not lie as the output does get one to be
-  // filled for each block.
-  std::array<const T*, Program::kRegisters> constants{};
-  for (std::size_t k = 0; k < program_.constants().size(); ++k) {
-    T* const r = registers[taken++];
-    std::fill_n(r, kBlock, static_cast<T>(program_.constants()[k]));
-    constants[k] = r;
-  }
-  const auto widened = [&](const Stored* from) {
-    T value;
-    if constexpr (kConverts) {
-      kernels_.convert.to_f32(1, from, &value);
-    } else {
-      value = *from;
-    }
-    return value;
-  };
-  std::array<const T*, Program::kInputs> inputs{};
-  std::array<T*, Program::kInputs> own{};
-  for (std::size_t k = 0; k < inputs_.size(); ++k) {
-    if (!kConverts && inputs_[k].whole() && !inputs_[k].single()) continue;
-    own[k] = registers[taken++];
-    inputs[k] = own[k];
-    if (inputs_[k].single()) std::fill_n(own[k], kBlock, widened(a.in<Stored>(k)));
-  }
-  const auto& instructions = program_.instructions();
-  for (std::int64_t at = begin; at < end; at += kBlock) {
-    const std::int64_t n = std::min(kBlock, end - at);
-    for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      const Stored* const source = a.in<Stored>(k);
-      if (inputs_[k].single()) continue;
-      if (!inputs_[k].whole()) {
-        inputs_[k].for_runs(at, n, [&](std::int64_t i, std::int64_t count, std::int64_t stride, std::int64_t from) {
-          if (stride == 0) {
-            std::fill_n(own[k] + i, count, widened(source + from));
-          } else if constexpr (kConverts) {
-            kernels_.convert.to_f32(count, source + from, own[k] + i);
-          } else {
-            std::copy_n(source + from, count, own[k] + i);
-          }
-        });
-      } else if constexpr (kConverts) {
-        kernels_.convert.to_f32(n, source + at, own[k]);
-      } else {
-        inputs[k] = source + at;
-      }
-    }
-    Stored* const out = a.out<Stored>(0) + at;
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      const Program::Instruction& instruction = instructions[i];
-      std::array<const T*, 3> x{};
-      for (std::size_t k = 0; k < 3; ++k) {
-        const Program::Operand o = instruction.operands[k];
-        const auto index = static_cast<std::size_t>(o.index);
-        if (o.kind == Program::Operand::Kind::Input) x[k] = inputs[index];
-        if (o.kind == Program::Operand::Kind::Constant) x[k] = constants[index];
-        if (o.kind == Program::Operand::Kind::Register) x[k] = registers[index];
-      }
-      T* y = registers[instruction.result];
-      if constexpr (!kConverts) {
-        if (i + 1 == instructions.size()) y = out;  // which may be one of the inputs: none is read after this
-      }
-      table.run[static_cast<std::size_t>(instruction.code)](n, x[0], x[1], x[2], y);
-      if constexpr (kConverts) {
-        if (i + 1 == instructions.size()) kernels_.convert.to_bf16(n, y, out);
-      }
-    }
-  }
+void PointwiseKernel::run_as(const Arguments& a, const PointwiseTable<T>& table) const {
+  const std::int64_t block = block_of(program_), count = (elements_ + block - 1) / block;
+  const auto work = block * static_cast<std::int64_t>(program_.instructions().size());
+  parallel_for(count, work, [&](std::int64_t begin, std::int64_t end) {
+    Blocks<T, Stored> blocks(*this, a, table);
+    for (std::int64_t at = begin * block; at < std::min(end * block, elements_); at += block)
+      blocks.run(at, std::min(block, elements_ - at));
+  });
 }
 
 }  // namespace lockstep::vector

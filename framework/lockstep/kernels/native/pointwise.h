@@ -37,7 +37,8 @@ class BroadcastMap {
 
 class PointwiseKernel final : public Kernel {
  public:
-  // Shapes of the inputs broadcast to `output`; `elements` is how many of the output there are in memory.
+  // Throws Error for an expression that needs more registers than there are. Shapes of the inputs broadcast to
+  // `output`; `elements` is how many of the output there are in memory.
   PointwiseKernel(const pointwise::Expression& expression, std::span<const Shape> inputs, const Shape& output,
                   std::int64_t elements, DType dtype, const VectorKernels& kernels = vector_kernels());
   void run(const Arguments& arguments) override;
@@ -46,8 +47,7 @@ class PointwiseKernel final : public Kernel {
   template <class T, class Stored>
   void run_as(const Arguments& arguments, const PointwiseTable<T>& table) const;
   template <class T, class Stored>
-  void run_blocks(const Arguments& arguments, const PointwiseTable<T>& table, std::int64_t begin,
-                  std::int64_t end) const;
+  class Blocks;
 
   PointwiseProgram program_;
   std::vector<BroadcastMap> inputs_;
