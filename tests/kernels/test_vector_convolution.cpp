@@ -185,11 +185,8 @@ TEST(VectorConvolution, WeightAndBiasGradients) {
     const std::int64_t plane = g.out_h() * g.out_w();
     for (std::int64_t i = 0; i < n.y; ++i) dbias[i / plane % g.out_channels].add(static_cast<double>(dy[i]));
     const auto depth = static_cast<double>(g.batch * plane + 1);
-    std::vector<float> first;
     for_levels([&](const VectorKernels& kernels) {
       const Gradients made = weight_gradient(g, kernels);
-      if (first.empty()) first = made.dw;
-      EXPECT_TRUE(generic::same_bits(made.dw, first)) << "bits differ from the first level's";
       generic::expect_close(made.dw, dw, depth);
       generic::expect_close(made.dbias, dbias, depth);
       EXPECT_TRUE(generic::same_bits(weight_gradient(g, kernels, false).dw, made.dw));

@@ -18,28 +18,69 @@ LOCKSTEP_INLINE Two fused(Two a, Two b, Two c) {
 
 #include "lockstep/core/math_formulas.h"
 
-// Where the processor has fused multiply-adds, the compiler's own; else the C library's, which are exact, too, and
-// slow.
+namespace lockstep::math {
+namespace {
+
+using formulas::Full;
+
+LOCKSTEP_INLINE Two both(double x) { return Two{x, x}; }
+
+// f of vectors, compiled twice: where the processor has fused multiply-adds, as instructions; else they are calls of
+// the C library's function, which is exact too, and slow. The bits are the same.
+template <class F, class... X>
+double portable(F f, X... x) {
+  return f(both(x)...)[0];
+}
 #if defined(__x86_64__) && !defined(__FMA__)
-#define LOCKSTEP_CLONES [[gnu::target_clones("default", "fma")]]
+template <class F, class... X>
+[[gnu::target("fma")]] double with_instructions(F f, X... x) {
+  return f(both(x)...)[0];
+}
+const bool kHasInstructions = __builtin_cpu_supports("fma");
+template <class F, class... X>
+LOCKSTEP_INLINE double evaluate(F f, X... x) {
+  return kHasInstructions ? with_instructions(f, x...) : portable(f, x...);
+}
 #else
-#define LOCKSTEP_CLONES
+template <class F, class... X>
+LOCKSTEP_INLINE double evaluate(F f, X... x) {
+  return portable(f, x...);
+}
 #endif
 
-namespace lockstep::math {
-
-namespace {
-using formulas::Full;
-LOCKSTEP_INLINE Two both(double x) { return Two{x, x}; }
 }  // namespace
 
-LOCKSTEP_CLONES double exp(double x) { return formulas::exp<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double log(double x) { return formulas::log<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double tanh(double x) { return formulas::tanh<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double sigmoid(double x) { return formulas::sigmoid<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double erf(double x) { return formulas::erf<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double sin(double x) { return formulas::sin<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double cos(double x) { return formulas::cos<Full>(both(x))[0]; }
-LOCKSTEP_CLONES double pow(double x, double y) { return formulas::pow<Full>(both(x), both(y))[0]; }
+double exp(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::exp<Full>(v); }, x);
+}
+double log(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::log<Full>(v); }, x);
+}
+double tanh(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::tanh<Full>(v); }, x);
+}
+double sigmoid(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::sigmoid<Full>(v); }, x);
+}
+double erf(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::erf<Full>(v); }, x);
+}
+double sin(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::sin<Full>(v); }, x);
+}
+double cos(double x) {
+  return evaluate(
+      [](Two v) __attribute__((always_inline)) { return formulas::cos<Full>(v); }, x);
+}
+double pow(double x, double y) {
+  return evaluate(
+      [](Two u, Two v) __attribute__((always_inline)) { return formulas::pow<Full>(u, v); }, x, y);
+}
 
 }  // namespace lockstep::math

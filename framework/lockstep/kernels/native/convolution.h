@@ -1,8 +1,9 @@
 // Direct convolution for few channels and small images, whose rows are the lanes: plain f32 x [batch, in_channels,
 // in_h, in_w] and y, stride and dilation 1, one group. Sums are taken in f32 along a fixed order and, in weight
-// gradients, in double over fixed parts of the batch: results depend on the geometry alone, neither on the level of
-// instructions nor on threads. Immutable after construction, which throws Error for a geometry that
-// supports_convolution refuses; running works on OpenMP threads, over samples, and neither allocates nor throws.
+// gradients, in double over fixed parts of the batch: results depend on the geometry and never on threads; those of
+// weight gradients, which are summed along the lanes, also on the level's number of lanes. Immutable after
+// construction, which throws Error for a geometry that supports_convolution refuses; running works on OpenMP threads,
+// over samples, and neither allocates nor throws.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/pointwise/function.h"
@@ -113,7 +114,7 @@ bool Expression::keeps_zero(const std::vector<bool>& zero) const {
     for (std::size_t k = 0; k < point.size(); ++k) {
       if (!zero[k]) point[k] = other;
     }
-    if (at(point) != 0) return false;
+    if (const double value = at(point); value != 0 || std::signbit(value)) return false;
   }
   return true;
 }
