@@ -24,8 +24,9 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/conv2d.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
-  lockstep/ops/elementwise.h
+  lockstep/ops/gradient.h
   lockstep/ops/linear.h
+  lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
   lockstep/ops/reduce.h
   lockstep/ops/reshape.h
