@@ -2,7 +2,7 @@
 //
 //   1. report   Beat, EpochMeter, TraceSteps, ShowProgress, LogHashes, ProfileSteps, WriteMetrics
 //   2. program  those that Session::add() was given, in its order
-//   3. decide   Evaluate, AnswerSignals, TimeLimit, SaveCheckpoints
+//   3. decide   Evaluate, EarlyStop, AnswerSignals, TimeLimit, SaveCheckpoints
 //
 // So a program's callback finds the step's line and record written, and changes made by it are in the step's
 // checkpoint. The list shares the control block out: each callback sees its own sums and votes alone. One thread.

@@ -74,6 +74,7 @@ struct Options {
   std::string output = "runs";
   CheckpointOptions checkpoints = {};
   std::int64_t eval_every = 1;  // epochs; 0: never
+  std::int64_t patience = 0;    // evaluations without a lower loss until the run ends; 0: it does not
   std::int64_t log_every = 50;  // updates; 0: ends of epochs only
   bool quiet = false;
   bool profile = false;

@@ -98,6 +98,8 @@ void check_trace(const Options& o) {
 void check_run(const Options& o) {
   check(o.epochs > 0 || o.max_steps > 0, kPlace,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
+  check(o.patience == 0 || o.eval_every > 0, kPlace,
+        "--patience is {} with --eval-every 0, expected evaluations to look at: --eval-every above 0", o.patience);
   const bool best = checkpoint::parse_retention(o.checkpoints.keep, kPlace).best != checkpoint::Retention::Best::None;
   check(!best || (o.eval_every > 0 && o.checkpoints.every_epochs > 0), kPlace,
         "--keep {}: the best of those written right after an evaluation, expected --eval-every and --checkpoint-every "

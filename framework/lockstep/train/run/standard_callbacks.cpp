@@ -4,6 +4,7 @@
 
 #include "lockstep/train/callbacks/answer_signals.h"
 #include "lockstep/train/callbacks/beat.h"
+#include "lockstep/train/callbacks/early_stop.h"
 #include "lockstep/train/callbacks/epoch_meter.h"
 #include "lockstep/train/callbacks/evaluate.h"
 #include "lockstep/train/callbacks/log_hashes.h"
@@ -64,6 +65,7 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, checkpoint:
                                      .updates = o.checkpoints.every_steps,
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, o.eval_every));
+  list.add(Stage::Decide, std::make_unique<EarlyStop>(o.patience));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));
