@@ -2,6 +2,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/optim/rules.h"
 
 namespace lockstep::optim {
@@ -38,6 +39,12 @@ std::unique_ptr<UpdateRule> adam(AdamOptions options) {
   check(options.beta2 >= 0 && options.beta2 < 1, "adam", "beta2 {} is not in [0, 1)", options.beta2);
   check(options.epsilon > 0, "adam", "epsilon {} must be above 0", options.epsilon);
   return std::make_unique<ElementwiseRule<Adam>>(Adam{options});
+}
+
+std::unique_ptr<UpdateRule> make_adam(const RuleOptions& options) {
+  AdamOptions chosen = options.adam;
+  chosen.decoupled_decay = options.rule == Rule::AdamW;
+  return adam(chosen);
 }
 
 }  // namespace lockstep::optim

@@ -1,4 +1,5 @@
 #include "lockstep/core/error.h"
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/optim/rules.h"
 
 namespace lockstep::optim {
@@ -38,5 +39,7 @@ std::unique_ptr<UpdateRule> sgd(SgdOptions options) {
   if (options.momentum == 0) return std::make_unique<ElementwiseRule<PlainSgd>>(PlainSgd{});
   return std::make_unique<ElementwiseRule<MomentumSgd>>(MomentumSgd{options});
 }
+
+std::unique_ptr<UpdateRule> make_sgd(const RuleOptions& options) { return sgd(options.sgd); }
 
 }  // namespace lockstep::optim

@@ -1,6 +1,7 @@
 // The names that options have for the values of the framework's enumerations.
 #pragma once
 
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/train/options/option_value.h"
 #include "lockstep/train/options/options.h"
 
@@ -33,9 +34,11 @@ struct Choices<Recompute> {
 
 template <>
 struct Choices<optim::Rule> {
-  using Rule = optim::Rule;
-  static constexpr std::array kAll{NamedValue{Rule::Sgd, "sgd"}, NamedValue{Rule::Adam, "adam"},
-                                   NamedValue{Rule::AdamW, "adamw"}};
+  static constexpr auto kAll = [] {
+    std::array<NamedValue<optim::Rule>, optim::kRules.size()> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {optim::kRules[i].rule, optim::kRules[i].name};
+    return all;
+  }();
 };
 
 template <>

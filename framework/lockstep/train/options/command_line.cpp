@@ -11,6 +11,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/config_file.h"
 #include "lockstep/train/options/option_checks.h"
@@ -19,7 +20,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr double kSgdRate = 0.1, kAdamRate = 0.001;
 constexpr const char* kPlace = "options";
 
 // Without the "{false}" that CLI11 puts after the negative form of a flag.
@@ -136,18 +136,25 @@ void offer(data::Catalogue datasets, OptionRow& row) {
   row.text = fmt::format("{}", fmt::join(texts, "; "));
 }
 
+// Another optimizer than the program's own brings its usual rate and momentum.
+void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& rule, const optim::RuleEntry& usual) {
+  if (rule.rate != usual.rate && !given(app, "lr")) options.rate.peak = rule.rate;
+  if (rule.momentum != usual.momentum && !given(app, "momentum")) options.optimizer.sgd.momentum = rule.momentum;
+  for (const optim::RuleEntry& entry : optim::kRules) {
+    for (const std::string_view option : entry.options) {
+      if (option.empty() || rule.reads(option)) continue;
+      require_effect(
+          app, false, {option.data()},
+          fmt::format("is for --optimizer {}, and the optimizer is {}", optim::rule_names(option), rule.name));
+    }
+  }
+}
+
 void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   using Kind = optim::ScheduleOptions::Kind;
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
   if (given(app, "batch-size") && options.batch_size > 0 && !given(app, "global-batch")) options.global_batch = 0;
-  const bool sgd = options.optimizer.rule == optim::Rule::Sgd;
-  if (sgd != (default_rule == optim::Rule::Sgd) && !given(app, "lr")) options.rate.peak = sgd ? kSgdRate : kAdamRate;
-
-  const std::string_view rule = choice_name(options.optimizer.rule);
-  require_effect(app, sgd, {"momentum", "nesterov"},
-                 fmt::format("is for --optimizer sgd, and the optimizer is {}", rule));
-  require_effect(app, !sgd, {"beta1", "beta2", "eps"},
-                 fmt::format("is for --optimizer adam or adamw, and the optimizer is {}", rule));
+  settle_rule(app, options, optim::entry_of(options.optimizer.rule), optim::entry_of(default_rule));
   const auto with_schedule = [&](Kind kind, std::initializer_list<const char*> names) {
     require_effect(
         app, options.rate.kind == kind, names,

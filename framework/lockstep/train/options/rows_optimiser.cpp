@@ -1,7 +1,20 @@
+#include <fmt/format.h>
+
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::train {
+namespace {
+
+std::string usual_rates() {
+  std::string text;
+  for (const optim::RuleEntry& entry : optim::kRules)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.name, entry.rate);
+  return text;
+}
+
+}  // namespace
 
 OptionGroup optimiser_rows(Options& o) {
   return {
@@ -10,13 +23,12 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "optimizer",
            .value = option_value(o.optimizer.rule),
            .argument = "NAME",
-           .text = "sgd, adam or adamw",
+           .text = optim::rule_names({}, ", "),
            .resume = Resume::Never},
           {.name = "lr",
            .value = option_value(o.rate.peak),
            .argument = "X",
-           .text = "peak learning rate per update; another optimizer than the default has its own: sgd 0.1, adam and "
-                   "adamw 0.001",
+           .text = "peak learning rate per update; another optimizer than the default has its own: " + usual_rates(),
            .above_low = true,
            .rounding = Rounding::ToWeights},
           {.name = "momentum",
