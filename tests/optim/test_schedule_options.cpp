@@ -44,6 +44,8 @@ TEST(RuleOptions, EachRuleIsMadeByItsName) {
   EXPECT_EQ(make_rule({})->name(), sgd({})->name());
   EXPECT_EQ(make_rule({.rule = Rule::Adam})->name(), adam({})->name());
   EXPECT_EQ(make_rule({.rule = Rule::AdamW})->name(), adam({.decoupled_decay = true})->name());
+  EXPECT_EQ(make_rule({.rule = Rule::Rmsprop, .sgd = {}})->states().size(), 1u);
+  EXPECT_EQ(make_rule({.rule = Rule::Rmsprop, .rmsprop = {.centered = true}})->states().size(), 3u);
   EXPECT_EQ(make_rule({})->states().size(), 1u);  // momentum, which programs have by default
 }
 

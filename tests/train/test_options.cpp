@@ -257,7 +257,7 @@ TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
        {std::pair{"# one\n\nepochs = \"x\"\n", ", line 3: key epochs is x, expected a whole number"},
         {"lr = 0\n", ", line 1: key lr is 0, expected a number above 0"},
         {"epochs = 4\n\"momentum\" = 1\n", ", line 2: key momentum is 1, expected a number at least 0 and below 1"},
-        {"optimizer = 'lion'\n", ", line 1: key optimizer is 'lion', expected one of sgd, adam, adamw"},
+        {"optimizer = 'lion'\n", ", line 1: key optimizer is 'lion', expected one of sgd, adam, adamw, rmsprop"},
         {"\n\nnesterov = true\noptimizer = 'adam'\n", ", line 3: key nesterov is for --optimizer sgd"},
         {"depth = many\n", ", line 1: key depth is many, expected a whole number"},
         {"quiet = perhaps\n", ", line 1: key quiet is perhaps, expected true or false"},
@@ -408,11 +408,23 @@ TEST(Options, AnotherOptimizerBringsItsRate) {
             0.1);
 }
 
+TEST(Options, AnotherOptimizerBringsItsMomentum) {
+  EXPECT_EQ(parse_line({"--optimizer", "rmsprop"}).options.optimizer.sgd.momentum, 0);
+  EXPECT_EQ(parse_line({"--optimizer", "rmsprop"}).options.rate.peak, 0.01);
+  EXPECT_EQ(parse_line({"--optimizer", "rmsprop", "--momentum", "0.5"}).options.optimizer.sgd.momentum, 0.5);
+  const Outcome o = parse_line({"--optimizer", "rmsprop", "--alpha", "0.9", "--centered", "--eps", "1e-6"});
+  EXPECT_EQ(o.options.optimizer.rmsprop.alpha, 0.9);
+  EXPECT_TRUE(o.options.optimizer.rmsprop.centered);
+}
+
 TEST(Options, WhatWouldHaveNoEffectIsAnError) {
   const std::vector<std::vector<const char*>> lines = {
       {"--momentum", "0.9", "--optimizer", "adam"},
       {"--nesterov", "--optimizer", "adamw"},
       {"--beta1", "0.8"},
+      {"--beta1", "0.8", "--optimizer", "rmsprop"},
+      {"--alpha", "0.9"},
+      {"--centered", "--optimizer", "adam"},
       {"--milestones", "3"},
       {"--min-lr", "0.1", "--schedule", "constant"},
       {"--cycle-rise", "0.2"},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/optim/rule_table.h"
 #include "lockstep/optim/rules.h"
 
 namespace lockstep::optim {
@@ -45,10 +46,10 @@ struct Rmsprop {
 };
 
 template <bool kCentered>
-std::unique_ptr<UpdateRule> make(const RmspropOptions& o) {
-  if (o.momentum == 0)
-    return std::make_unique<ElementwiseRule<Rmsprop<kCentered, false>>>(Rmsprop<kCentered, false>{o});
-  return std::make_unique<ElementwiseRule<Rmsprop<kCentered, true>>>(Rmsprop<kCentered, true>{o});
+std::unique_ptr<UpdateRule> make(RmspropOptions options) {
+  if (options.momentum == 0)
+    return std::make_unique<ElementwiseRule<Rmsprop<kCentered, false>>>(Rmsprop<kCentered, false>{options});
+  return std::make_unique<ElementwiseRule<Rmsprop<kCentered, true>>>(Rmsprop<kCentered, true>{options});
 }
 
 }  // namespace
@@ -58,6 +59,13 @@ std::unique_ptr<UpdateRule> rmsprop(RmspropOptions options) {
   check(options.epsilon > 0, "rmsprop", "epsilon {} must be above 0", options.epsilon);
   check(options.momentum >= 0 && options.momentum < 1, "rmsprop", "momentum {} is not in [0, 1)", options.momentum);
   return options.centered ? make<true>(options) : make<false>(options);
+}
+
+std::unique_ptr<UpdateRule> make_rmsprop(const RuleOptions& options) {
+  RmspropOptions chosen = options.rmsprop;
+  chosen.epsilon = options.adam.epsilon;
+  chosen.momentum = options.sgd.momentum;
+  return rmsprop(chosen);
 }
 
 }  // namespace lockstep::optim

@@ -8,12 +8,13 @@
 
 namespace lockstep::optim {
 
-enum class Rule : std::uint8_t { Sgd, Adam, AdamW };
+enum class Rule : std::uint8_t { Sgd, Adam, AdamW, Rmsprop };
 
 struct RuleOptions {
   Rule rule = Rule::Sgd;
   SgdOptions sgd = {.momentum = 0.9};
-  AdamOptions adam = {};  // decoupled decay follows from `rule`
+  AdamOptions adam = {};        // decoupled decay follows from `rule`
+  RmspropOptions rmsprop = {};  // its epsilon is that of `adam`, its momentum that of `sgd`
 };
 std::unique_ptr<UpdateRule> make_rule(const RuleOptions& options);
 

@@ -29,11 +29,13 @@ struct RuleEntry {
 
 std::unique_ptr<UpdateRule> make_sgd(const RuleOptions& options);
 std::unique_ptr<UpdateRule> make_adam(const RuleOptions& options);
+std::unique_ptr<UpdateRule> make_rmsprop(const RuleOptions& options);
 
 inline constexpr std::array kRules{
     RuleEntry{Rule::Sgd, "sgd", 0.1, 0.9, {"momentum", "nesterov"}, make_sgd},
     RuleEntry{Rule::Adam, "adam", 0.001, 0.9, {"beta1", "beta2", "eps"}, make_adam},
     RuleEntry{Rule::AdamW, "adamw", 0.001, 0.9, {"beta1", "beta2", "eps"}, make_adam},
+    RuleEntry{Rule::Rmsprop, "rmsprop", 0.01, 0, {"momentum", "alpha", "centered", "eps"}, make_rmsprop},
 };
 
 const RuleEntry& entry_of(Rule rule);
