@@ -447,9 +447,10 @@ TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
 }
 
 TEST(Canonical, DifferencesNameTheOption) {
-  const auto lines = differences(canonical({.rate = {.peak = 0.1}}, R"({"depth": 20})"),
-                                 canonical({.rate = {.peak = 0.30000000000000004}}, R"({"depth": 32, "stem": "cifar"})"),
-                                 "on rank 0", "on rank 1");
+  const auto lines =
+      differences(canonical({.rate = {.peak = 0.1}}, R"({"depth": 20})"),
+                  canonical({.rate = {.peak = 0.30000000000000004}}, R"({"depth": 32, "stem": "cifar"})"), "on rank 0",
+                  "on rank 1");
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "--depth: 20 on rank 0, 32 on rank 1");
   EXPECT_EQ(lines[1], "--lr: 0.1 on rank 0, 0.30000000000000004 on rank 1");

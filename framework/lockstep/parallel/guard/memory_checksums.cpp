@@ -28,7 +28,8 @@ std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
 
 }  // namespace
 
-MemoryChecksums::MemoryChecksums(ParameterStore& store, std::vector<std::vector<Part>> parts) : store_(store), parts_(std::move(parts)) {
+MemoryChecksums::MemoryChecksums(ParameterStore& store, std::vector<std::vector<Part>> parts)
+    : store_(store), parts_(std::move(parts)) {
   first_.push_back(0);
   for (const Bucket& b : store_.buckets()) first_.push_back(first_.back() + blocks_of(b.elements));
   first_own_ = first_.back() * (1 + store_.options().optimizer_states);
@@ -149,7 +150,8 @@ std::uint64_t MemoryChecksums::own_digest() const {
 
 void MemoryChecksums::write(std::int64_t block, std::span<const std::byte> content) {
   const std::span<std::byte> into = bytes(block);
-  check(into.size() == content.size(), "memory checksums", "block {} has {} bytes, given {}", block, into.size(), content.size());
+  check(into.size() == content.size(), "memory checksums", "block {} has {} bytes, given {}", block, into.size(),
+        content.size());
   std::ranges::copy(content, into.begin());
   recorded_[static_cast<std::size_t>(block)] = current_[static_cast<std::size_t>(block)] = hash(block);
   if (block >= first_own_) {

@@ -12,7 +12,7 @@ enum Request : std::uint64_t {
   kStopAsked = 4,        // write a checkpoint and end
   kTimeIsUp = 8,         // the same, by rank 0's clock
 };
-inline constexpr std::uint64_t kRequestBits = 0xff;  // kept for requests; the bits above are callbacks' votes
+inline constexpr std::uint64_t kRequestBits = 0xff;    // kept for requests; the bits above are callbacks' votes
 inline constexpr int kFirstVote = 8, kMostVotes = 55;  // bits; the last one is the evaluation's own
 inline constexpr std::uint64_t kCheckpointRequests = kCheckpointAsked | kCheckpointDue;
 inline constexpr std::uint64_t kStopRequests = kStopAsked | kTimeIsUp;
