@@ -82,7 +82,8 @@ def check_datasets():
 
 
 def check_optimizers():
-    """Every rule that optim/ defines is declared in update_rule.h, and the other way round, and has a test."""
+    """Every rule that optim/ defines is declared in update_rule.h, and the other way round, and has a test; every row of
+    rule_table.h has what makes its rule."""
     declared = set(re.findall(r"^std::unique_ptr<UpdateRule> (\w+)\(\w+ options\);", read(library / "optim/update_rule.h"), re.M))
     tests = "".join(read(p) for p in (root / "tests/optim").glob("*.cpp"))
     defined = {}
@@ -98,6 +99,13 @@ def check_optimizers():
             breach(f"tests/optim: no test of the rule {name}")
     if len(declared) < 2:
         breach(f"optim/update_rule.h: {len(declared)} rules found, expected at least 2")
+    sources = "".join(read(p) for p in library.glob("optim/*.cpp"))
+    rows = re.findall(r'RuleEntry\{Rule::\w+, "(\w+)",[^;]*?(make_\w+)\}', read(library / "optim/rule_table.h"))
+    if len(rows) < 4:
+        breach(f"optim/rule_table.h: {len(rows)} rows found, expected at least 4")
+    for name, maker in rows:
+        if f"UpdateRule> {maker}(" not in sources:
+            breach(f"optim/rule_table.h: no file of optim/ defines {maker}() of the row {name}")
 
 
 def check_options():

@@ -46,7 +46,7 @@ struct Rmsprop {
 };
 
 template <bool kCentered>
-std::unique_ptr<UpdateRule> make(RmspropOptions options) {
+std::unique_ptr<UpdateRule> make(const RmspropOptions& options) {
   if (options.momentum == 0)
     return std::make_unique<ElementwiseRule<Rmsprop<kCentered, false>>>(Rmsprop<kCentered, false>{options});
   return std::make_unique<ElementwiseRule<Rmsprop<kCentered, true>>>(Rmsprop<kCentered, true>{options});
