@@ -101,7 +101,7 @@ class Options(Table):
                 ("unknown", ["--learning-rate", 0.1], "--learning-rate"),
                 ("no value", ["--lr"], "--lr"),
                 ("not a number", ["--lr", "fast"], "--lr: is fast, expected a number"),
-                ("model", ["--model", "transformer"], "--model: transformer not in {mlp,convnet}"),
+                ("model", ["--model", "transformer"], "--model is 'transformer', expected one of mlp, convnet"),
                 ("config", ["--config", self.scratch / "absent.toml"], str(self.scratch / "absent.toml")),
         ]:
             self.expect(name, arguments, fragment, status=2)

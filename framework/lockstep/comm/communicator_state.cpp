@@ -20,6 +20,13 @@ CommunicatorState::CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> sh
   verify(MPI_Comm_size(handle, &size), "communicator", "size query");
 }
 
+// After a failure messages may be under way to a rank that never asks for them. MPI gives the number of a freed
+// communicator to the next one, which would take them for its own and wait for ever (Open MPI 4.1): so this number is
+// not given back.
+CommunicatorState::~CommunicatorState() {
+  if (poison->set.load(std::memory_order_acquire)) comm_.release();
+}
+
 void CommunicatorState::begin(std::string_view operation) const {
   check(Environment::active(), operation,
         "MPI is not running: the call came before an Environment or after MPI_Finalize");

@@ -56,6 +56,7 @@ class CommunicatorState {
  public:
   // Takes `handle` over and makes it return errors.
   CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> shared_poison, std::int64_t limit, std::string host_name);
+  ~CommunicatorState();
 
   MPI_Comm handle() const { return comm_.get(); }
 
