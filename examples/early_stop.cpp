@@ -1,7 +1,7 @@
 // A callback of a program's own: ends the run when an evaluation has not become better for some epochs, and counts the
 // parts of steps that all ranks have trained, a sum over ranks that rides in the control block of each step.
 //
-//   mpirun -n 2 early_stop --dataset digits --epochs 50 --patience 2
+//   mpirun -n 2 early_stop --dataset digits --epochs 50 --own-patience 2
 #include <cstdio>
 
 #include "data/datasets/catalogue.h"
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
                          {.dataset = {.name = "digits"}, .epochs = 50, .batch_size = 64, .rate = {.peak = 0.05}},
                          datasets::catalogue());
   int patience = 2;
-  program.option("patience", patience, "epochs without a better evaluation, until the run ends");
+  program.option("own-patience", patience, "epochs without a better evaluation, until the run ends");
   return program.run(argc, argv, [&](train::Session& session) {
     const EarlyStop& early = session.add<EarlyStop>(patience);
     const data::DatasetPair& data = session.data();

@@ -50,5 +50,5 @@ cmake --build --preset "$preset" -j "$(nproc)"
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 # Open MPI leaves memory behind when a program ends. Tests without MPI look for leaks all the same: their own setting wins.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
-# Two at a time: tests that start ranks reserve both places by their PROCESSORS property.
-exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j 2 "${selection[@]}" "$@"
+# Four at a time, as most tests wait for most of their time; those that start ranks reserve two places (PROCESSORS).
+exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j 4 "${selection[@]}" "$@"

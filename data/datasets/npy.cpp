@@ -1,8 +1,7 @@
 #include "data/datasets/npy.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
+#include <minizip/unzip.h>
 
 #include <algorithm>
 #include <charconv>
@@ -139,13 +138,16 @@ std::string dtype_name(const NpyArray& array) {
                    array.kind == 'b' ? "" : formatted("{}", 8 * array.item_bytes));
 }
 
-struct ArchiveEnd {
-  void operator()(archive* a) const { archive_read_free(a); }
+struct ZipEnd {
+  void operator()(void* zip) const { unzClose(zip); }
 };
 
-std::string reason(archive* a) {
-  const char* text = archive_error_string(a);
-  return text == nullptr ? "unknown" : text;
+std::string member_name(unzFile zip, const std::string& place) {
+  std::string name(1024, '\0');
+  const int code = unzGetCurrentFileInfo64(zip, nullptr, name.data(), name.size(), nullptr, 0, nullptr, 0);
+  check(code == UNZ_OK, place, "not a usable .npz (a zip archive): minizip's error {}", code);
+  name.resize(std::char_traits<char>::length(name.c_str()));
+  return name;
 }
 
 std::int64_t label_at(const NpyArray& labels, std::size_t index) {
@@ -233,27 +235,29 @@ NpyArray read_npy(data::FileSource& file) {
 
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
   const std::string place = path.string();
-  const std::unique_ptr<archive, ArchiveEnd> zip(archive_read_new());
-  check(zip != nullptr, place, "no memory to read it");
-  check(archive_read_support_format_zip_seekable(zip.get()) == ARCHIVE_OK &&
-            archive_read_open_filename(zip.get(), place.c_str(), 1 << 16) == ARCHIVE_OK,
-        place, "cannot be opened as a .npz (a zip archive): {}", reason(zip.get()));
+  const std::unique_ptr<void, ZipEnd> zip(unzOpen64(place.c_str()));
+  check(zip != nullptr, place, "cannot be opened as a .npz: expected a zip archive that is whole");
   std::string members;
-  archive_entry* entry = nullptr;
-  int code = archive_read_next_header(zip.get(), &entry);
-  for (; code == ARCHIVE_OK || code == ARCHIVE_WARN; code = archive_read_next_header(zip.get(), &entry)) {
-    const char* member = archive_entry_pathname(entry);
-    if (member != nullptr && member == name + ".npy") {
-      data::FileSource source(fmt::format("{}/{}.npy", place, name), [&](std::span<std::uint8_t> out) {
-        const la_ssize_t got = archive_read_data(zip.get(), out.data(), out.size());
-        check(got >= 0, place, "{}.npy cannot be unpacked: {}", name, reason(zip.get()));
+  int code = unzGoToFirstFile(zip.get());
+  for (; code == UNZ_OK; code = unzGoToNextFile(zip.get())) {
+    const std::string member = member_name(zip.get(), place);
+    if (member == name + ".npy") {
+      code = unzOpenCurrentFile(zip.get());
+      check(code == UNZ_OK, place, "{} cannot be unpacked: minizip's error {}", member, code);
+      data::FileSource source(formatted("{}/{}", place, member), [&](std::span<std::uint8_t> out) {
+        const std::size_t most = std::min(out.size(), std::size_t{1} << 30);
+        const int got = unzReadCurrentFile(zip.get(), out.data(), static_cast<unsigned>(most));
+        check(got >= 0, place, "{} cannot be unpacked: minizip's error {}", member, got);
         return static_cast<std::size_t>(got);
       });
-      return read_npy(source);
+      NpyArray array = read_npy(source);
+      check(unzCloseCurrentFile(zip.get()) == UNZ_OK, place, "{} cannot be unpacked: its checksum does not match",
+            member);
+      return array;
     }
-    if (members.size() < 200) members += formatted("{}{}", members.empty() ? "" : ", ", member ? member : "?");
+    if (members.size() < 200) members += formatted("{}{}", members.empty() ? "" : ", ", member);
   }
-  check(code == ARCHIVE_EOF, place, "not a usable .npz (a zip archive): {}", reason(zip.get()));
+  check(code == UNZ_END_OF_LIST_OF_FILE, place, "not a usable .npz (a zip archive): minizip's error {}", code);
   fail(place, "no array '{}', there are: {}", name, members.empty() ? "none" : members);
 }
 
