@@ -270,7 +270,7 @@ std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& 
   check(pixels.shape[0] == std::ssize(images.labels), pixels.name,
         "{} images, but there are {} labels; expected as many", pixels.shape[0], images.labels.size());
   images.pixels = std::move(pixels.bytes);
-  // A class that one split lacks is a class all the same.
+  // Classes are counted over both splits: a split may have no sample of some class.
   std::int32_t last = std::ranges::max(images.labels);
   for (const std::int32_t label : labels_of(find_array(dir, other, "labels"))) last = std::max(last, label);
   images.classes = std::int64_t{last} + 1;

@@ -60,8 +60,8 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
   }
 }
 
-// Rank 0 runs `work`, then the others: to download or unpack files once for all ranks. If rank 0 fails, the others do
-// not run.
+// Rank 0 runs `work` first, then all other ranks run it: to download or unpack files once for all ranks. If rank 0
+// fails, no other rank runs it.
 template <class Work>
 std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& work) {
   if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {

@@ -56,7 +56,8 @@ AtomicFile::AtomicFile(const Folder& folder, std::string name, const AtomicFileO
     const int code = errno;
     if (!file_.open() && code == EEXIST) continue;
     if (!file_.open()) fail_system(code, fmt::format("create temporary file {}", temporary_));
-    ::flock(file_.get(), LOCK_EX | LOCK_NB);  // without locks in the file system nobody gets one to remove it either
+    // A file system without locks also gives none to a process that removes old files.
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);
     struct stat status {};
     if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
   }

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// What only moves values takes bf16 as it is; the others leave it to the plan, which goes through f32.
+// Kernels that only move values take bf16 as it is; the other kernels leave bf16 to the plan, which converts to f32.
 constexpr std::array<std::string_view, 4> kTakeBf16{"reorder", "cast", "max_pool2d", "max_pool2d_gradient"};
 
 KernelFactory without_bf16(KernelFactory factory) {

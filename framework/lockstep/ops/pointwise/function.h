@@ -73,7 +73,7 @@ class Expression {
   int inputs() const;  // one more than the largest that occurs
   // The value at one point.
   double at(std::span<const double> inputs) const;
-  // Whether the result is +0 where those inputs are that `zero` names, whatever the others are.
+  // Whether the result is +0 wherever the inputs that `zero` names are +0, for any values of the other inputs.
   bool keeps_zero(const std::vector<bool>& zero) const;
   // "relu" of a single function, "multiply(a, add(b, 0.5))" of more.
   std::string str() const;

@@ -1,7 +1,7 @@
-// How the ranks of a collective reduction meet: each posts what it wants reduced in memory that its domain sees, reads
-// what the others want, and goes on if all want the same. Domains compare by messages between their first ranks. Small
-// data travels with the call. Several calls may be posted before the first is met; they are met in order. One thread at
-// a time; calls of all ranks in the same order. Throws Error where MPI or a rank fails.
+// How the ranks of a collective reduction meet: each rank posts its call in memory that its domain sees, reads the
+// calls of the other ranks, and goes on if all calls are the same. Domains compare by messages between their first
+// ranks. Small data travels with the call. Several calls may be posted before the first is met; they are met in order.
+// One thread at a time; calls of all ranks in the same order. Throws Error where MPI or a rank fails.
 #pragma once
 
 #include <array>

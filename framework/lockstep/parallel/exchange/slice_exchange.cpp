@@ -189,7 +189,8 @@ std::size_t SliceExchange::scratch_bytes(const SliceWork& work) const {
   if (work.wire == Wire::Exact) return operands;
   std::size_t messages = others * whole_lines(2 * mine);
   for (int domain = 0; domain < domains_.count(); ++domain) {
-    // Sent: each open sum's part of each domain, and my part of the root; received: the others' parts of the root.
+    // Sent: each open sum's part of each domain, and this domain's part of the root. Received: the other domains'
+    // parts.
     const Range range = work.parts[replicated ? 0 : static_cast<std::size_t>(domain)];
     messages += (own + 1) * whole_lines(bytes_of(range, 2));
   }

@@ -33,7 +33,7 @@ struct SliceWork {
   // First elements; memory of all stays until the exchange is idle.
   std::vector<const void*> operands;  // as in DomainTree::operands
   std::vector<void*> open;            // by open sum of this domain: its memory; none: over the sum's first operand
-  std::vector<void*> outs;            // the first gets the result, which is then copied to the others
+  std::vector<void*> outs;            // the result is made in the first, then copied to the rest
   std::int64_t out_begin = 0;         // which element lies where an out begins
 };
 

@@ -3,8 +3,8 @@
 // domains the drivers of a slice exchange what is open with plain messages, in pieces, so that wire and memory work at
 // the same time. A state machine that progress() drives, from one thread; another thread (or the same) starts buckets
 // and asks after them. Buckets are started in the order in which they were added, each once per step, alike on all
-// ranks; between domains the last ones started overtake the others. In a domain no MPI call is made. Throws Error where
-// MPI or a local rank fails.
+// ranks; between domains, buckets that were started last are served first. In a domain no MPI call is made. Throws
+// Error where MPI or a local rank fails.
 #pragma once
 
 #include <atomic>
@@ -54,9 +54,10 @@ class BucketReducer {
   int add_bucket(BucketMemory memory);
 
   // --- of the thread that computes
-  void start(int bucket);  // this rank's open partial sums are final, and nobody here needs what the sum replaces
-  // Whether the sums of owned() are there. The owner uses them, then calls release(). Sums that are left everywhere are
-  // there in the whole bucket, and nobody releases.
+  void start(int bucket);  // this rank's open partial sums are final, and no reader of the memory that the sum replaces
+                           // is left
+  // Whether the sums of owned() are there. The owner uses them, then calls release(). Sums that stay on every rank are
+  // there in the whole bucket, and no rank calls release().
   bool reduced(int bucket) const;
   std::span<const Range> owned(int bucket) const { return at(bucket).owned; }
   std::vector<Range> owned_by(int bucket, int rank) const {
@@ -68,8 +69,8 @@ class BucketReducer {
   void send_values(int bucket);
   bool values_arrived(int bucket) const;
   std::span<const Range> received(int bucket) const { return at(bucket).received; }
-  // Whether all local ranks have released: nobody reads this rank's slots any more, and what was made of the sums is
-  // there.
+  // Whether all local ranks have released: no rank reads this rank's slots any more, and the results made of the sums
+  // are there.
   bool available(int bucket) const;
   void allow_threads(bool allowed) { threads_ = allowed; }
   // Where sums and messages are noted from now on; null: nowhere.
