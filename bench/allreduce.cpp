@@ -89,7 +89,7 @@ void print(const comm::Communicator& comm, const BenchOptions& o, const nlohmann
                  {"gb_per_second", speed},
                  {"stream_gb_per_second", stream},
                  {"of_stream", speed / stream},
-                 {"cpu", cpu_info().model}});
+                 {"cpu", host::cpu_info().model}});
     if (o.json) {
       fmt::print("{}\n", line.dump());
     } else {
@@ -102,7 +102,7 @@ void print(const comm::Communicator& comm, const BenchOptions& o, const nlohmann
 }
 
 void bench_sizes(const comm::Communicator& comm, const BenchOptions& o, Triad& triad) {
-  Allreduce shared(comm), messages(comm, {.path = AllreducePath::Messages});
+  parallel::Allreduce shared(comm), messages(comm, {.path = parallel::AllreducePath::Messages});
   const auto largest = static_cast<std::size_t>(std::ranges::max(o.kib)) << 10;
   const std::span<std::byte> window = shared.allocate(largest);
   std::vector<float> heap(largest / sizeof(float));
@@ -129,7 +129,7 @@ class TrainingStep {
  public:
   TrainingStep(const comm::Communicator& comm, std::int64_t total)
       : world_(comm.rank(), comm.size(), 0),
-        memory_(comm, Domains::nodes(comm.topology(), comm.rank(), comm.size()), true),
+        memory_(comm, parallel::Domains::nodes(comm.topology(), comm.rank(), comm.size()), true),
         parameters_(static_cast<std::size_t>((total + kTensor - 1) / kTensor)),
         rule_(optim::sgd({.momentum = 0.9})) {
     std::vector<NamedParameter> named;
@@ -140,16 +140,19 @@ class TrainingStep {
       named.push_back({fmt::format("p{}", i), &parameters_[i]});
       order.push_back(&parameters_[i]);
     }
-    store_ = std::make_unique<ParameterStore>(
-        named, ParameterStoreOptions{.gradient_slots = world_.my_slots(), .optimizer_states = 1, .memory = &memory_});
+    store_ = std::make_unique<plan::ParameterStore>(
+        named,
+        plan::ParameterStoreOptions{.gradient_slots = world_.my_slots(), .optimizer_states = 1, .memory = &memory_});
     store_->allocate({}, order);
-    updater_ = std::make_unique<Updater>(*store_, rule_, UpdaterOptions{.weight_decay = 1e-4});
-    engine_ = std::make_unique<GradientEngine>(comm, world_, memory_, *store_, *updater_, EngineOptions{});
+    updater_ = std::make_unique<parallel::Updater>(*store_, rule_, parallel::UpdaterOptions{.weight_decay = 1e-4});
+    engine_ = std::make_unique<parallel::GradientEngine>(comm, world_, memory_, *store_, *updater_,
+                                                         parallel::EngineOptions{});
   }
 
   void run() {
     engine_->begin_step({.samples = 1, .learning_rate = 0.1, .update = ++updates_});
-    engine_->leaf_sums()[kWeightSum] = engine_->leaf_sums()[kSampleSum] = 1;  // without samples nothing is updated
+    engine_->leaf_sums()[parallel::kWeightSum] = engine_->leaf_sums()[parallel::kSampleSum] =
+        1;  // without samples nothing is updated
     engine_->sums_ready();
     for (const Parameter& p : parameters_) {
       engine_->retired(&p);
@@ -171,13 +174,13 @@ class TrainingStep {
 
  private:
   static constexpr std::int64_t kTensor = 1 << 20;
-  WorldLayout world_;
-  NodeMemory memory_;
+  parallel::WorldLayout world_;
+  parallel::NodeMemory memory_;
   std::vector<Parameter> parameters_;
   std::shared_ptr<optim::UpdateRule> rule_;
-  std::unique_ptr<ParameterStore> store_;
-  std::unique_ptr<Updater> updater_;
-  std::unique_ptr<GradientEngine> engine_;
+  std::unique_ptr<plan::ParameterStore> store_;
+  std::unique_ptr<parallel::Updater> updater_;
+  std::unique_ptr<parallel::GradientEngine> engine_;
   std::int64_t updates_ = 0;
 };
 
@@ -203,7 +206,7 @@ void bench_update(const comm::Communicator& comm, const BenchOptions& o, Triad& 
 }
 
 void run(const comm::Communicator& comm, const BenchOptions& o) {
-  apply(budget(comm.local_size(), 1, 0));
+  apply(host::budget(comm.local_size(), 1, 0));
   Triad triad;
   if (!o.update) bench_sizes(comm, o, triad);
   bench_update(comm, o, triad);
@@ -222,7 +225,7 @@ int main(int argc, char** argv) {
   app.add_flag("--update", o.update, "reduce and update alone");
   app.add_flag("--json", o.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
-  settle_process(comm::launched_local_ranks(), 1, argv);
+  host::settle_process(comm::launched_local_ranks(), 1, argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

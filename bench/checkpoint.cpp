@@ -52,13 +52,13 @@ double median(std::vector<double> values) {
 Times measure(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o,
               const comm::Communicator& comm) {
   Times times;
-  std::unique_ptr<train::StateSnapshot> snapshot;
+  std::unique_ptr<checkpoint::StateSnapshot> snapshot;
   std::unique_ptr<checkpoint::BackgroundWriter> writer;
   std::atomic<int> written = 0;
   if (comm.is_root()) {
     snapshot = trainer.make_snapshot();
     writer = std::make_unique<checkpoint::BackgroundWriter>(
-        checkpoint::BackgroundWriterOptions{.folder = [&o] { return checkpoint::Folder(o.directory); },
+        checkpoint::BackgroundWriterOptions{.folder = [&o] { return io::Folder(o.directory); },
                                             .keep = {.last = 1},
                                             .report =
                                                 [&](const checkpoint::Written& w) {
@@ -108,17 +108,17 @@ void print(const BenchOptions& o, const Times& t, const train::Trainer& trainer,
                                     {"file_seconds", median(t.files)},
                                     {"file_mb_per_second", 1e-6 * bytes / median(t.files)},
                                     {"saves", o.saves},
-                                    {"cpu", cpu_info().model}};
+                                    {"cpu", host::cpu_info().model}};
   fmt::print("{}\n", line.dump());
 }
 
 void run(const BenchOptions& o, const comm::Communicator& comm) {
-  const ModelEntry& entry = find_model(o.model);
-  apply(budget(comm.local_size(), o.threads, 0));
-  const auto network = build_model(o.model);
+  const models::ModelEntry& entry = models::find_model(o.model);
+  apply(host::budget(comm.local_size(), o.threads, 0));
+  const auto network = models::build_model(o.model);
   const data::Batch batch = bench::random_batch(entry, {.per_rank = o.batch}, comm);
   const std::vector<data::Field> fields{{"image", entry.image, DType::F32}, {"label", {}, DType::I32}};
-  train::Trainer trainer(comm, *network, classify(*network), fields,
+  train::Trainer trainer(comm, *network, models::classify(*network), fields,
                          {.global_batch = batch.step.global_size,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .guards = train::GuardOptions::none()});
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);
+  host::settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(), argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

@@ -39,7 +39,7 @@ struct BenchOptions {
 struct Layer {
   std::string place;                  // of the first one
   std::shared_ptr<const Op> node_op;  // the request's
-  KernelRequest request;
+  kernels::KernelRequest request;
   std::vector<bool> is_parameter;  // by input
   int count = 1;
 
@@ -64,16 +64,16 @@ std::int64_t usual_batch(const std::string& model) {
 
 std::vector<Layer> layers_of(const std::string& name, std::int64_t batch, bool bf16,
                              const std::vector<std::string>& ops) {
-  const ModelEntry& entry = find_model(name);
-  const auto model = build_model(name);
+  const models::ModelEntry& entry = models::find_model(name);
+  const auto model = models::build_model(name);
   auto graph = std::make_unique<Graph>(Mode::Train, DType::F32, 1, bf16 ? DType::BF16 : DType::F32);
-  Traced traced = classify(*model)(
-      Inputs(*graph, {{"image", {entry.image.batched(batch), DType::F32}}, {"label", {Shape{batch}, DType::I32}}}));
+  plan::Traced traced = models::classify(*model)(plan::Inputs(
+      *graph, {{"image", {entry.image.batched(batch), DType::F32}}, {"label", {Shape{batch}, DType::I32}}}));
   int forward_nodes = static_cast<int>(graph->nodes().size());
-  std::vector<ParameterGradient> gradients = append_gradient(*graph, traced.loss, batch);
-  const GraphRoots roots{traced, gradients, forward_nodes};
-  graph = fuse_patterns(*graph, roots, false);
-  graph = fuse_pointwise(*graph, roots);
+  std::vector<plan::ParameterGradient> gradients = plan::append_gradient(*graph, traced.loss, batch);
+  const plan::GraphRoots roots{traced, gradients, forward_nodes};
+  graph = plan::fuse_patterns(*graph, roots, false);
+  graph = plan::fuse_pointwise(*graph, roots);
   std::vector<Layer> layers;
   std::map<std::string, std::size_t> known;
   for (const Node& node : graph->nodes()) {
@@ -142,8 +142,8 @@ struct Measured {
   double bytes;
 };
 
-Measured measure(const Layer& layer, const KernelOffer& offer, double seconds) {
-  const KernelRequest& r = layer.request;
+Measured measure(const Layer& layer, const kernels::KernelOffer& offer, double seconds) {
+  const kernels::KernelRequest& r = layer.request;
   std::vector<AlignedBuffer> memory;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -161,7 +161,7 @@ Measured measure(const Layer& layer, const KernelOffer& offer, double seconds) {
   for (std::size_t i = 0; i < r.outputs.size(); ++i) outputs.push_back(add(r.outputs[i], offer.outputs[i]));
   const auto kernel = offer.build();
   const AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
-  const Arguments arguments{inputs.data(), outputs.data(), workspace.get()};
+  const kernels::Arguments arguments{inputs.data(), outputs.data(), workspace.get()};
   return {time(seconds, [&] { kernel->run(arguments); }), static_cast<double>(bytes)};
 }
 
@@ -170,8 +170,8 @@ struct Setting {
   std::int64_t batch;
 };
 
-void report(const Setting& s, const Layer& layer, const KernelOffer& offer, bool first, const Peaks& peaks,
-            const BenchOptions& o) {
+void report(const Setting& s, const Layer& layer, const kernels::KernelOffer& offer, bool first,
+            const kernels::Peaks& peaks, const BenchOptions& o) {
   const Measured m = measure(layer, offer, o.seconds);
   const double flops = layer.request.op->flops(layer.request.inputs, layer.request.outputs);
   const double peak = layer.request.has_bf16() && peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.f32_flops;
@@ -196,7 +196,7 @@ void report(const Setting& s, const Layer& layer, const KernelOffer& offer, bool
                                       {"gbytes", bandwidth * 1e-9},
                                       {"peak_gflops", peak * 1e-9},
                                       {"peak_gbytes", peaks.bytes * 1e-9},
-                                      {"cpu", cpu_info().model}};
+                                      {"cpu", host::cpu_info().model}};
     fmt::print("{}\n", line.dump());
     return;
   }
@@ -205,11 +205,11 @@ void report(const Setting& s, const Layer& layer, const KernelOffer& offer, bool
              100 * share, bandwidth * 1e-9, 100 * bandwidth / peaks.bytes, layer.types());
 }
 
-void bench_model(const Setting& s, const Peaks& peaks, const BenchOptions& o) {
+void bench_model(const Setting& s, const kernels::Peaks& peaks, const BenchOptions& o) {
   if (!o.json) fmt::print("{}, batch {}, {}\n", s.model, s.batch, s.precision);
   for (const Layer& layer : layers_of(s.model, s.batch, s.precision == "bf16", o.ops)) {
     if (s.precision == "bf16" && !layer.request.has_bf16()) continue;  // the same as in f32
-    const auto offers = kernel_registry().offers(layer.request, usual_layouts(layer));
+    const auto offers = kernels::kernel_registry().offers(layer.request, usual_layouts(layer));
     if (offers.empty() && !o.json) fmt::print("  {:<24} no kernel: computed in f32  {}\n", layer.op(), layer.types());
     for (std::size_t i = 0; i < offers.size(); ++i) report(s, layer, offers[i], i == 0, peaks, o);
   }
@@ -219,12 +219,12 @@ void bench_model(const Setting& s, const Peaks& peaks, const BenchOptions& o) {
 void bench_dispatch(const BenchOptions& o) {
   constexpr int kNodes = 100, kRuns = 100;
   const Type type{Shape{1, 16}, DType::F32};
-  CompiledModel model({}, [](const Inputs& in) {
+  plan::CompiledModel model({}, [](const plan::Inputs& in) {
     Value x = in["x"];
     for (int i = 0; i < kNodes; ++i) x = relu(x);
-    return Traced{.prediction = x};
+    return plan::Traced{.prediction = x};
   });
-  Plan& plan = model.plan(Mode::Eval, {{"x", type}});
+  plan::Plan& plan = model.plan(Mode::Eval, {{"x", type}});
   std::fill_n(static_cast<float*>(plan.input("x")), 16, 1.0F);
   const Timing t = time(o.seconds, [&] {
     for (int i = 0; i < kRuns; ++i) plan.run();
@@ -237,7 +237,7 @@ void bench_dispatch(const BenchOptions& o) {
                                       {"nodes", plan.steps().size()},
                                       {"implementation", implementation},
                                       {"threads", o.threads},
-                                      {"cpu", cpu_info().model}};
+                                      {"cpu", host::cpu_info().model}};
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("dispatch: {:.0f} ns a node (min {:.0f}), a ReLU of 16 elements included ({})\n", per_node,
@@ -246,13 +246,13 @@ void bench_dispatch(const BenchOptions& o) {
 }
 
 void run(BenchOptions o) {
-  const ThreadBudget threads = budget(1, o.threads, 0);
+  const host::ThreadBudget threads = host::budget(1, o.threads, 0);
   apply(threads);
   o.threads = threads.compute;
-  const Peaks peaks = measure_peaks();
+  const kernels::Peaks peaks = kernels::measure_peaks();
   if (!o.json) {
     fmt::print("{}, {} threads; peaks: {:.0f} GFLOP/s f32, {:.0f} bf16, {:.1f} GB/s; * is what a plan takes\n",
-               cpu_info().model, o.threads, peaks.f32_flops * 1e-9, peaks.bf16_flops * 1e-9, peaks.bytes * 1e-9);
+               host::cpu_info().model, o.threads, peaks.f32_flops * 1e-9, peaks.bf16_flops * 1e-9, peaks.bytes * 1e-9);
   }
   for (const std::string& model : o.models) {
     for (const std::string& precision : o.precisions)
@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", o.json, "JSON lines instead of tables");
   CLI11_PARSE(app, argc, argv);
   if (o.models == std::vector<std::string>{"none"}) o.models.clear();
-  settle_process(1, o.threads > 0 ? o.threads : environment_threads(), argv);
+  host::settle_process(1, o.threads > 0 ? o.threads : host::environment_threads(), argv);
   try {
     run(o);
   } catch (const std::exception& error) {

@@ -14,8 +14,9 @@ struct BatchOptions {
   DType dtype = DType::F32;  // of images: f32 or f64
 };
 
-inline data::Batch random_batch(const ModelEntry& entry, const BatchOptions& o, const comm::Communicator& comm) {
-  const WorldLayout world(comm.rank(), comm.size(), o.shards);
+inline data::Batch random_batch(const models::ModelEntry& entry, const BatchOptions& o,
+                                const comm::Communicator& comm) {
+  const parallel::WorldLayout world(comm.rank(), comm.size(), o.shards);
   const auto begin_of = [&](std::int64_t leaf) {
     return part_of(o.per_rank * comm.size(), world.tree.leaves(), leaf).begin;
   };

@@ -33,10 +33,11 @@ struct BenchOptions {
   bool json = false, profile = false, first_step = false, sync_bn = false, share_weights = true, autotune = false;
 };
 
-CompileOptions compile_options(const BenchOptions& o) {
-  const std::map<std::string, Recompute> recompute{
-      {"none", Recompute::None}, {"norms", Recompute::Norms}, {"blocks", Recompute::Blocks}};
-  const auto math = o.conv_math == "exact" ? KernelOptions::ConvMath::Exact : KernelOptions::ConvMath::Fast;
+plan::CompileOptions compile_options(const BenchOptions& o) {
+  const std::map<std::string, plan::Recompute> recompute{
+      {"none", plan::Recompute::None}, {"norms", plan::Recompute::Norms}, {"blocks", plan::Recompute::Blocks}};
+  const auto math =
+      o.conv_math == "exact" ? kernels::KernelOptions::ConvMath::Exact : kernels::KernelOptions::ConvMath::Fast;
   return {.bf16 = o.precision == "bf16",
           .recompute = recompute.at(o.recompute),
           .kernels = {.conv_math = math, .prefer = o.kernels},
@@ -47,7 +48,8 @@ train::ParallelOptions parallel_options(const BenchOptions& o) {
   using Overlap = train::ParallelOptions::Overlap;
   const std::map<std::string, Overlap> overlap{
       {"auto", Overlap::Auto}, {"thread", Overlap::Thread}, {"steps", Overlap::Steps}};
-  const std::map<std::string, Wire> wire{{"f32", Wire::Exact}, {"bf16", Wire::BF16}, {"f16", Wire::F16}};
+  const std::map<std::string, parallel::Wire> wire{
+      {"f32", parallel::Wire::Exact}, {"bf16", parallel::Wire::BF16}, {"f16", parallel::Wire::F16}};
   return {.share_weights = o.share_weights,
           .wire = wire.at(o.wire),
           .overlap = overlap.at(o.overlap),
@@ -78,7 +80,7 @@ void time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOp
       std::fflush(stdout);
     }
     if (i < o.warmup) continue;
-    const GradientEngine::StepTimes& times = trainer.times();
+    const parallel::GradientEngine::StepTimes& times = trainer.times();
     result.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     result.computing.push_back(times.compute);
     result.waiting.push_back(times.waiting + times.earlier);
@@ -113,7 +115,7 @@ void print_json(const BenchOptions& o, const Result& r) {
                                     {"steps", o.steps},
                                     {"peak_mib_per_rank", r.peak_mib},
                                     {"expected_mib_per_rank", r.expected_mib},
-                                    {"cpu", cpu_info().model}};
+                                    {"cpu", host::cpu_info().model}};
   fmt::print("{}\n", line.dump());
 }
 
@@ -126,15 +128,15 @@ void print_text(const BenchOptions& o, const Result& r) {
 }
 
 void run(const BenchOptions& o, const comm::Communicator& comm) {
-  const ModelEntry& entry = find_model(o.model);
-  const ThreadBudget threads = budget(comm.local_size(), o.threads, 0);
+  const models::ModelEntry& entry = models::find_model(o.model);
+  const host::ThreadBudget threads = host::budget(comm.local_size(), o.threads, 0);
   apply(threads);
-  const auto network = build_model(o.model);
+  const auto network = models::build_model(o.model);
   const data::Batch batch = bench::random_batch(
       entry, {.per_rank = o.batch, .shards = o.shards, .dtype = o.precision == "f64" ? DType::F64 : DType::F32}, comm);
   std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
-  const std::size_t before = process_memory().resident;
-  train::Trainer trainer(comm, *network, classify(*network), fields,
+  const std::size_t before = host::process_memory().resident;
+  train::Trainer trainer(comm, *network, models::classify(*network), fields,
                          {.global_batch = batch.step.global_size,
                           .shards = o.shards,
                           .accumulate = o.accumulate,
@@ -151,7 +153,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
   const auto most_mib = [&](std::size_t bytes) {
     return comm.allreduce(static_cast<double>(bytes) / 1048576, comm::ReduceOp::Max);
   };
-  result.peak_mib = most_mib(process_memory().peak);
+  result.peak_mib = most_mib(host::process_memory().peak);
   result.expected_mib = most_mib(before + trainer.bytes());
   if (!comm.is_root()) return;
   if (o.profile) fmt::print("{}", train::profile_table(trainer.profile()->result()));
@@ -195,7 +197,7 @@ int main(int argc, char** argv) {
   app.add_flag("--first-step", o.first_step, "a line when the first step is done");
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
-  settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : environment_threads(), argv);
+  host::settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(), argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

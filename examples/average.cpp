@@ -16,7 +16,7 @@ int main() {
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {
-    Allreduce engine(world);  // collective; chooses the path: engine.reason()
+    parallel::Allreduce engine(world);  // collective; chooses the path: engine.reason()
 
     // Memory that all ranks of a node see is reduced where it lies.
     const std::span<std::byte> memory = engine.allocate(1'000'000 * sizeof(float));
@@ -25,8 +25,8 @@ int main() {
 
     // Two reductions under way; the caller leaves their memory alone until they are complete.
     std::vector<double> norms{1.0 * world.rank(), 2.0};
-    Handle sum = engine.iallreduce(field, comm::ReduceOp::Sum);
-    Handle largest = engine.iallreduce(norms, comm::ReduceOp::Max);
+    parallel::Handle sum = engine.iallreduce(field, comm::ReduceOp::Sum);
+    parallel::Handle largest = engine.iallreduce(norms, comm::ReduceOp::Max);
     double elsewhere = 0;
     for (int i = 0; i < 1000; ++i) {
       elsewhere += std::sqrt(i);     // what else there is to compute,

@@ -36,7 +36,7 @@ Value softsign(Value x) { return apply_op(std::make_shared<Softsign>(), {x}); }
 // Kernels on plain memory: here both types of arithmetic, on one function of an element's inputs.
 template <class F>
 void add_kernel(const char* op, F function) {
-  register_plain_kernel(op, [function](const KernelRequest& request, const Arguments& a) {
+  kernels::register_plain_kernel(op, [function](const kernels::KernelRequest& request, const kernels::Arguments& a) {
     const auto run = [&]<class T>(T) {
       const T *first = a.in<T>(0), *last = a.in<T>(request.inputs.size() - 1);
       std::transform(first, first + request.outputs[0].shape.elements(), last, a.out<T>(0), function);
@@ -59,7 +59,9 @@ int learn() {
   add_kernel("softsign", [](auto x, auto) { return x / (1 + std::abs(x)); });
   add_kernel("softsign_gradient", [](auto y, auto dy) { return dy * (1 - std::abs(y)) * (1 - std::abs(y)); });
   Network network;
-  const auto model = [&](const Inputs& in) { return Traced{.loss = pseudo_huber(network(in["x"]), in["sign"])}; };
+  const auto model = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = pseudo_huber(network(in["x"]), in["sign"])};
+  };
   const std::vector<data::Field> fields = {{"x", {2}, DType::F32}, {"sign", {1}, DType::F32}};
   train::Trainer trainer(comm::Communicator::self(), network, model, fields,
                          {.global_batch = 64, .rule = optim::adam({})});

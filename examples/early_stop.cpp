@@ -49,8 +49,8 @@ int main(int argc, char** argv) {
   return program.run(argc, argv, [&](train::Session& session) {
     const EarlyStop& early = session.add<EarlyStop>(patience);
     const data::DatasetPair& data = session.data();
-    const auto network = build_model("mnist_mlp", data.classes, data.image_shape);
-    train::Trainer& trainer = session.build(*network, classify(*network));
+    const auto network = models::build_model("mnist_mlp", data.classes, data.image_shape);
+    train::Trainer& trainer = session.build(*network, models::classify(*network));
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
       session.finish_epoch();

@@ -37,25 +37,25 @@ double train_and_evaluate(train::Trainer& trainer, bool even_or_odd, int epochs,
 }
 
 void pretrain(const comm::Communicator& comm, const char* file) {
-  LeNet network({.image = {1, 28, 28}, .classes = 10});
-  train::Trainer trainer(comm, network, classify(network), kFields,
+  models::LeNet network({.image = {1, 28, 28}, .classes = 10});
+  train::Trainer trainer(comm, network, models::classify(network), kFields,
                          {.global_batch = 32, .rule = optim::sgd({.momentum = 0.9})});
   const double accuracy = train_and_evaluate(trainer, false, 3, 0.03);
   if (!comm.is_root()) return;
   std::printf("ten digits: %.1f%%\n", 100 * accuracy);
-  checkpoint::save_weights(file, train::weights(trainer.model().parameters()));
+  checkpoint::save_weights(file, checkpoint::weights(trainer.model().parameters()));
 }
 
 double finetune(const comm::Communicator& comm, const char* file) {
-  LeNet network({.image = {1, 28, 28}, .classes = 2});
+  models::LeNet network({.image = {1, 28, 28}, .classes = 2});
   network.set_trainable(false);
   network.part("fc2").set_trainable(true);
   network.part("fc3").set_trainable(true);
-  train::Trainer trainer(comm, network, classify(network), kFields,
+  train::Trainer trainer(comm, network, models::classify(network), kFields,
                          {.global_batch = 32,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.groups = {{.pattern = "fc2.*", .rate_scale = 0.1}}}});
-  const train::LoadReport report = trainer.load_weights(file, {.strict = false});  // all but fc3, of another shape
+  const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false});  // all but fc3, of another shape
   if (comm.is_root()) std::printf("%s\n", report.str().c_str());
   return train_and_evaluate(trainer, true, 2, 0.03);
 }

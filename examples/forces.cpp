@@ -32,9 +32,9 @@ int main() {
     energy.append<nn::Linear>(nn::LinearConfig{.in = 2, .out = 48}).append(lockstep::tanh);
     energy.append<nn::Linear>(nn::LinearConfig{.in = 48, .out = 48}).append(lockstep::tanh);
     energy.append<nn::Linear>(nn::LinearConfig{.in = 48, .out = 1, .bias = false});  // a constant makes no force
-    const auto model = [&](const Inputs& in) {
+    const auto model = [&](const plan::Inputs& in) {
       const Value force = -gradient(sum(energy(in["position"])), in["position"]);
-      return Traced{.loss = mean_squared_error(force, in["force"]), .prediction = force};
+      return plan::Traced{.loss = mean_squared_error(force, in["force"]), .prediction = force};
     };
 
     const std::vector<data::Field> fields = {{"position", {2}, DType::F32}, {"force", {2}, DType::F32}};

@@ -29,8 +29,8 @@ double accuracy(const std::filesystem::path& run) {
   const auto newest = checkpoint::newest_whole(run / "checkpoints");
   check(newest.has_value(), "infer", "no whole checkpoint in {}", (run / "checkpoints").string());
 
-  const auto network = build_model("mnist_mlp");
-  train::Predictor predict(*network, [&](const Inputs& in) { return (*network)(in["image"]); });
+  const auto network = models::build_model("mnist_mlp");
+  infer::Predictor predict(*network, [&](const plan::Inputs& in) { return (*network)(in["image"]); });
   predict.load(newest->path);
 
   // Pixels as training saw them: normalised by the mean and deviation of the training set.

@@ -52,8 +52,8 @@ int main(int argc, char** argv) {
                          own);
   double accuracy = 0;
   const int status = program.run(argc, argv, [&](train::Session& session) {
-    const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
-    train::Trainer& trainer = session.build(*network, classify(*network));
+    const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+    train::Trainer& trainer = session.build(*network, models::classify(*network));
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
       session.finish_epoch();

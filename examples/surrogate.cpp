@@ -33,9 +33,9 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
   network.append<nn::Linear>(nn::LinearConfig{.in = 2, .out = 32}).append(lockstep::tanh);
   network.append<nn::Linear>(nn::LinearConfig{.in = 32, .out = 32}).append(lockstep::tanh);
   network.append<nn::Linear>(nn::LinearConfig{.in = 32, .out = 1});
-  const auto model = [&](const Inputs& in) {
+  const auto model = [&](const plan::Inputs& in) {
     const Value position = network(in["state"]);
-    return Traced{.loss = mean_squared_error(position, in["position"]), .prediction = position};
+    return plan::Traced{.loss = mean_squared_error(position, in["position"]), .prediction = position};
   };
 
   const std::vector<data::Field> fields = {{"state", {2}, DType::F32}, {"position", {1}, DType::F32}};

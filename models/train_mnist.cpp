@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
                  {"mlp", "convnet"});
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
-    const auto network = build_model("mnist_" + model, data.classes, data.image_shape);
-    train::Trainer& trainer = session.build(*network, classify(*network, session.options().label_smoothing));
+    const auto network = models::build_model("mnist_" + model, data.classes, data.image_shape);
+    train::Trainer& trainer = session.build(*network, models::classify(*network, session.options().label_smoothing));
 
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

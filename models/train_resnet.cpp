@@ -10,10 +10,10 @@ namespace {
 
 enum class StemOption : std::uint8_t { Auto, ImageNet, Cifar };
 
-ResNetConfig config_of(int depth, StemOption stem) {
-  using Stem = ResNetConfig::Stem;
-  if (stem == StemOption::Auto) return resnet_config(depth);
-  return resnet_config(depth, stem == StemOption::Cifar ? Stem::Cifar : Stem::ImageNet);
+models::ResNetConfig config_of(int depth, StemOption stem) {
+  using Stem = models::ResNetConfig::Stem;
+  if (stem == StemOption::Auto) return models::resnet_config(depth);
+  return models::resnet_config(depth, stem == StemOption::Cifar ? Stem::Cifar : Stem::ImageNet);
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ int main(int argc, char** argv) {
   program.check([&] { config_of(depth, stem); });
   return program.run(argc, argv, [&](train::Session& session) {
     const data::DatasetPair& data = session.data();
-    ResNetConfig config = config_of(depth, stem);
+    models::ResNetConfig config = config_of(depth, stem);
     config.in_channels = data.image_shape[0];
     config.classes = data.classes;
-    ResNet network(config);
-    train::Trainer& trainer = session.build(network, classify(network, session.options().label_smoothing));
+    models::ResNet network(config);
+    train::Trainer& trainer = session.build(network, models::classify(network, session.options().label_smoothing));
 
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

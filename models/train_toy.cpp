@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
       {.dataset = {.name = "cifar10"}, .epochs = 10, .batch_size = 16, .rate = {.peak = 0.01}}, datasets::catalogue());
   return program.run(argc, argv, [](train::Session& session) {
     const data::DatasetPair& data = session.data();
-    LeNet network({.image = data.image_shape, .classes = data.classes});
-    train::Trainer& trainer = session.build(network, classify(network, session.options().label_smoothing));
+    models::LeNet network({.image = data.image_shape, .classes = data.classes});
+    train::Trainer& trainer = session.build(network, models::classify(network, session.options().label_smoothing));
 
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

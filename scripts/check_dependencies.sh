@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the directions of #include between the library's folders, and who may include mpi.h, HDF5 and oneDNN.
+# Checks the directions of #include between the library's folders, the files that may include mpi.h, HDF5 and oneDNN, and that
+# namespaces follow folders.
 # Usage: scripts/check_dependencies.sh [ROOT]; prints FILE:LINE for each breach and exits 1 if there is one.
 set -euo pipefail
 root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
@@ -50,13 +51,16 @@ hdf5(_hl)?\.h     framework/lockstep/io/
 (oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
 '
 
+# The folders whose names are the vocabulary of all others and lie in namespace lockstep itself; any other folder F has lockstep::F.
+root_folders='core graph ops'
+
 mapfile -d '' -t sources < <(find framework data models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
 if ((${#sources[@]} == 0)); then
   echo "check_dependencies.sh: no sources under $PWD" >&2
   exit 1
 fi
 # ENVIRON and not -v: awk would read the backslashes of an assignment as escapes.
-TABLE=$table ROOMS=$rooms OUTSIDE=$outside awk '
+TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
   BEGIN {
     n = split(ENVIRON["TABLE"], rows, "\n")
     for (i = 1; i <= n; i++) {
@@ -76,6 +80,8 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside awk '
       allowed_room[words[1], parts[2]] = 1
       for (j = 2; j <= m; j++) allowed_room[words[1], words[j]] = 1
     }
+    n = split(ENVIRON["ROOT_FOLDERS"], rows, " ")
+    for (i = 1; i <= n; i++) in_root[rows[i]] = 1
     n = split(ENVIRON["OUTSIDE"], rows, "\n")
     for (i = 1; i <= n; i++) {
       if (split(rows[i], words, / +/) != 2) continue
@@ -126,8 +132,18 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside awk '
       }
     }
   }
+  # A forward declaration, which closes its namespace in the same line, may name another folder.
+  /^namespace lockstep/ && !/}/ {
+    split($2, parts, "::")
+    wanted = ""
+    if (folder in known) wanted = (folder in in_root) ? "" : folder
+    else if (FILENAME ~ /^models\/zoo\//) wanted = "models"
+    else next
+    if (wanted != "" ? parts[2] != wanted : (parts[2] in known))
+      breach("opens namespace " $2 ", expected lockstep" (wanted != "" ? "::" wanted : ""))
+  }
   END {
-    if (breaches) printf "check_dependencies.sh: %d includes against the design\n", breaches
+    if (breaches) printf "check_dependencies.sh: %d breaches of the design\n", breaches
     exit breaches > 0
   }
 ' "${sources[@]}"

@@ -21,7 +21,7 @@ std::string indented(const std::string& metadata) {
   return json.is_discarded() ? metadata : json.dump(2);
 }
 
-void print_tensors(const std::vector<checkpoint::TensorInfo>& tensors) {
+void print_tensors(const std::vector<io::TensorInfo>& tensors) {
   std::int64_t elements = 0;
   for (const auto& [name, shape, dtype] : tensors) {
     fmt::print("{:<56} {:<4} {:<20} {:>10}\n", printable(name), name_of(dtype), shape.str(), shape.elements());
@@ -31,13 +31,13 @@ void print_tensors(const std::vector<checkpoint::TensorInfo>& tensors) {
 }
 
 void show_file(const std::filesystem::path& path) {
-  checkpoint::FileReader reader(path);
-  if (!checkpoint::begins_like_checkpoint(reader.peek(0, checkpoint::kEnvelopeBytes))) {
-    print_tensors(checkpoint::source_of(checkpoint::load_weights(path)).infos);
+  io::FileReader reader(path);
+  if (!io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes))) {
+    print_tensors(io::source_of(checkpoint::load_weights(path)).infos);
     fmt::print("not written by Lockstep: no hash to verify\n");
     return;
   }
-  const checkpoint::VerifiedFile file(reader, checkpoint::read_envelope(reader));
+  const io::VerifiedFile file(reader, io::read_envelope(reader));
   file.verify_tensors();
   print_tensors(file.image().tensors());
   if (file.image().metadata()) fmt::print("metadata {}\n", printable_lines(indented(*file.image().metadata())));

@@ -38,7 +38,7 @@ std::string_view role_name(const Parameter& p) {
   return "?";
 }
 
-void print_parameters(const Classifier& model, DType precision) {
+void print_parameters(const models::Classifier& model, DType precision) {
   for (const NamedParameter& named : model.named_parameters()) {
     const Parameter& p = *named.parameter;
     fmt::print("{:<40} {:<4} {:<20} {:>10}  {}\n", named.name, name_of(p.is_integer ? DType::I64 : precision),
@@ -62,9 +62,9 @@ void check_memory(const nn::Summary& summary) {
         summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
 }
 
-void print_plan(const Classifier& model, const Type& images, Mode mode, const CompileOptions& compile) {
-  CompiledModel compiled(model.named_parameters(), classify(model), {.dtype = images.dtype}, compile);
-  const Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
+void print_plan(const models::Classifier& model, const Type& images, Mode mode, const plan::CompileOptions& compile) {
+  plan::CompiledModel compiled(model.named_parameters(), models::classify(model), {.dtype = images.dtype}, compile);
+  const plan::Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
   std::int64_t elements = 0;
   for (const NamedParameter& p : model.named_parameters()) elements += p.parameter->shape.elements();
   const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
@@ -73,10 +73,10 @@ void print_plan(const Classifier& model, const Type& images, Mode mode, const Co
 }
 
 void inspect(const InspectOptions& o) {
-  const ModelEntry& entry = find_model(o.model);
+  const models::ModelEntry& entry = models::find_model(o.model);
   check(o.batch > 0, "inspect", "a batch of {} samples, expected at least 1", o.batch);
   const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
-  const auto model = build_model(o.model, o.classes, image);
+  const auto model = models::build_model(o.model, o.classes, image);
   const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
   const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
   if (o.parameters) print_parameters(*model, images.dtype);

@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
     return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
-    if (std::ferror(stdout) == 0) return failed(lockstep::explain(e), 1);
+    if (std::ferror(stdout) == 0) return failed(lockstep::host::explain(e), 1);
     status = 1;  // a long text is written before its end
   }
   return finish(app, status);

@@ -82,8 +82,8 @@ std::string form(const Tensor& tensor) { return fmt::format("{} {}", name_of(ten
 
 }  // namespace
 
-std::vector<TensorDifference> tensor_differences(const std::vector<checkpoint::NamedTensor>& left,
-                                                 const std::vector<checkpoint::NamedTensor>& right) {
+std::vector<TensorDifference> tensor_differences(const std::vector<io::NamedTensor>& left,
+                                                 const std::vector<io::NamedTensor>& right) {
   std::map<std::string, const Tensor*> others;
   for (const auto& [name, tensor] : right) others[name] = &tensor;
   std::vector<TensorDifference> differences;

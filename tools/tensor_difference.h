@@ -26,7 +26,7 @@ struct TensorDifference {
 };
 
 // In the order of `left`, then tensors that only `right` has.
-std::vector<TensorDifference> tensor_differences(const std::vector<checkpoint::NamedTensor>& left,
-                                                 const std::vector<checkpoint::NamedTensor>& right);
+std::vector<TensorDifference> tensor_differences(const std::vector<io::NamedTensor>& left,
+                                                 const std::vector<io::NamedTensor>& right);
 
 }  // namespace lockstep::tools

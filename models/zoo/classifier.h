@@ -4,11 +4,11 @@
 
 #include "lockstep/nn/module.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 class Classifier : public nn::Module {
  public:
   virtual Value operator()(Value images) const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::models

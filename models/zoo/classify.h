@@ -6,15 +6,15 @@
 #include "lockstep/plan/trace.h"
 #include "models/zoo/classifier.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
-inline ModelFunction classify(const Classifier& network, double label_smoothing = 0) {
-  return [&network, label_smoothing](const Inputs& in) {
+inline plan::ModelFunction classify(const Classifier& network, double label_smoothing = 0) {
+  return [&network, label_smoothing](const plan::Inputs& in) {
     const Value logits = network(in["image"]), label = in["label"];
-    return Traced{.loss = cross_entropy(logits, label, {.label_smoothing = label_smoothing}),
-                  .counts = {{"correct", count_correct(logits, label)}},
-                  .prediction = logits};
+    return plan::Traced{.loss = cross_entropy(logits, label, {.label_smoothing = label_smoothing}),
+                        .counts = {{"correct", count_correct(logits, label)}},
+                        .prediction = logits};
   };
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

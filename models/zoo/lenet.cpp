@@ -4,7 +4,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
-namespace lockstep {
+namespace lockstep::models {
 namespace {
 
 // What two 5x5 convolutions, each with a pool of 2, leave of a side.
@@ -29,4 +29,4 @@ Value LeNet::operator()(Value images) const {
   return fc3_(relu(fc2_(x)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

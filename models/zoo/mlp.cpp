@@ -6,7 +6,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 Mlp::Mlp(const std::vector<std::int64_t>& sizes) {
   check(sizes.size() >= 2, "mlp", "{} sizes, expected at least those of input and output", sizes.size());
@@ -24,4 +24,4 @@ Value Mlp::operator()(Value x) const {
   return x;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

@@ -8,7 +8,7 @@
 #include "lockstep/nn/layers.h"
 #include "models/zoo/classifier.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 class Mlp : public Classifier {
  public:
@@ -19,4 +19,4 @@ class Mlp : public Classifier {
   std::vector<std::unique_ptr<nn::Child<nn::Linear>>> layers_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::models

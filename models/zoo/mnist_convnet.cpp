@@ -4,7 +4,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
-namespace lockstep {
+namespace lockstep::models {
 namespace {
 
 const MnistConvNetConfig& checked(const MnistConvNetConfig& c) {
@@ -27,4 +27,4 @@ Value MnistConvNet::operator()(Value images) const {
   return fc2_(x);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

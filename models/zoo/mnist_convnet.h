@@ -5,7 +5,7 @@
 #include "lockstep/nn/layers.h"
 #include "models/zoo/classifier.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 struct MnistConvNetConfig {
   Shape image = {1, 28, 28};  // channels, height, width; sizes the first linear layer
@@ -29,4 +29,4 @@ class MnistConvNet : public Classifier {
   static std::int64_t features(const Shape& image);  // inputs of the first linear layer
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::models

@@ -11,7 +11,7 @@
 #include "models/zoo/resnet.h"
 #include "models/zoo/vgg.h"
 
-namespace lockstep {
+namespace lockstep::models {
 namespace {
 
 using Stem = ResNetConfig::Stem;
@@ -106,4 +106,4 @@ std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t clas
   return entry.build(classes == 0 ? entry.classes : classes, image.rank() == 0 ? entry.image : image);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

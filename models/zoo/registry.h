@@ -10,7 +10,7 @@
 
 #include "models/zoo/classifier.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 struct ModelEntry {
   std::string name;
@@ -29,4 +29,4 @@ const ModelEntry& find_model(std::string_view name);
 // that the model cannot take.
 std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes = 0, const Shape& image = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::models

@@ -6,7 +6,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
-namespace lockstep {
+namespace lockstep::models {
 namespace {
 
 using Config = ResNetConfig;
@@ -174,4 +174,4 @@ Config resnet_config(int depth, std::optional<Config::Stem> wanted) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

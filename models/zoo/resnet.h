@@ -12,7 +12,7 @@
 #include "lockstep/nn/sequential.h"
 #include "models/zoo/classifier.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 struct ResNetConfig {
   enum class Block : std::uint8_t { Basic, Bottleneck };
@@ -52,4 +52,4 @@ class ResNet : public Classifier {
   nn::Child<nn::Linear> fc_{this, "fc", {.in = features(), .out = c_.classes}};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::models

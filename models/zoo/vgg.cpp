@@ -7,7 +7,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 
-namespace lockstep {
+namespace lockstep::models {
 namespace {
 
 const Shape& checked(const VggConfig& c) {
@@ -91,4 +91,4 @@ std::vector<ModelEntry> vgg_entries() {
   return entries;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::models

@@ -11,7 +11,7 @@
 #include "models/zoo/classifier.h"
 #include "models/zoo/registry.h"
 
-namespace lockstep {
+namespace lockstep::models {
 
 struct VggConfig {
   std::vector<int> convolutions = {1, 1, 2, 2, 2};  // 3x3, per stage; a 2x2 max pool ends each stage
@@ -36,4 +36,4 @@ class Vgg : public Classifier {
 
 std::vector<ModelEntry> vgg_entries();  // vgg11, vgg11_bn, ..., as torchvision calls them
 
-}  // namespace lockstep
+}  // namespace lockstep::models

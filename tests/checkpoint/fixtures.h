@@ -55,8 +55,8 @@ inline Checkpoint sample_checkpoint(std::uint64_t seed = 1) {
   return checkpoint;
 }
 
-inline void expect_same(const std::vector<NamedTensor>& actual, std::vector<const NamedTensor*> expected) {
-  std::ranges::sort(expected, {}, [](const NamedTensor* entry) { return entry->name; });
+inline void expect_same(const std::vector<io::NamedTensor>& actual, std::vector<const io::NamedTensor*> expected) {
+  std::ranges::sort(expected, {}, [](const io::NamedTensor* entry) { return entry->name; });
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const Tensor &a = actual[i].tensor, &b = expected[i]->tensor;
@@ -68,9 +68,9 @@ inline void expect_same(const std::vector<NamedTensor>& actual, std::vector<cons
   }
 }
 
-inline void expect_same(const std::vector<NamedTensor>& actual, const std::vector<NamedTensor>& expected) {
-  std::vector<const NamedTensor*> pointers;
-  for (const NamedTensor& entry : expected) pointers.push_back(&entry);
+inline void expect_same(const std::vector<io::NamedTensor>& actual, const std::vector<io::NamedTensor>& expected) {
+  std::vector<const io::NamedTensor*> pointers;
+  for (const io::NamedTensor& entry : expected) pointers.push_back(&entry);
   expect_same(actual, std::move(pointers));
 }
 
@@ -120,10 +120,10 @@ inline Checkpoint parse(std::span<const std::byte> bytes, const std::string& nam
 
 // Gives a file whose bytes were changed, and that has no note, the header that fits them.
 inline void seal(std::span<std::byte> file) {
-  PayloadHash hash;
-  hash.update(file.subspan(kEnvelopeBytes));
+  io::PayloadHash hash;
+  hash.update(file.subspan(io::kEnvelopeBytes));
   const std::string header =
-      make_header({.payload = static_cast<std::int64_t>(file.size() - kEnvelopeBytes), .hash = hash.digest()});
+      io::make_header({.payload = static_cast<std::int64_t>(file.size() - io::kEnvelopeBytes), .hash = hash.digest()});
   std::memcpy(file.data(), header.data(), header.size());
 }
 

@@ -24,13 +24,13 @@ class BackgroundWriting : public InDirectory {
   fs::path folder_ = dir_ / "checkpoints";
 
   static Draft draft_of(const Checkpoint& checkpoint, std::int64_t step) {
-    return {.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .step = step};
+    return {.tensors = io::source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .step = step};
   }
-  static std::function<Folder()> in(const fs::path& directory) {
+  static std::function<io::Folder()> in(const fs::path& directory) {
     return [directory] {
       std::error_code ignored;  // then opening says what is wrong
       fs::create_directories(directory, ignored);
-      return Folder(directory);
+      return io::Folder(directory);
     };
   }
   std::vector<std::int64_t> steps() const {
@@ -48,7 +48,7 @@ TEST_F(BackgroundWriting, WritesWhileTheCallerGoesOnAndPrunes) {
   std::promise<void> may_go_on;
   std::shared_future<void> gate = may_go_on.get_future().share();
   Draft held = draft_of(contents, 1);
-  held.tensors.tensor = [&, gate](std::size_t i) -> const NamedTensor& {
+  held.tensors.tensor = [&, gate](std::size_t i) -> const io::NamedTensor& {
     gate.wait();
     return contents.tensors[i];
   };
@@ -70,7 +70,7 @@ TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
   BackgroundWriter writer({.folder = in(folder_)});
   std::promise<void> gate;
   Draft held = draft_of(contents, 1);
-  held.tensors.tensor = [&, open = gate.get_future().share()](std::size_t i) -> const NamedTensor& {
+  held.tensors.tensor = [&, open = gate.get_future().share()](std::size_t i) -> const io::NamedTensor& {
     open.wait();
     return contents.tensors[i];
   };
@@ -88,7 +88,7 @@ TEST_F(BackgroundWriting, AFailureIsTriedAgainFromTheSameTensors) {
   std::atomic<int> reads = 0;
   std::promise<void> first_try;
   Draft draft = draft_of(contents, 7);
-  draft.tensors.tensor = [&](std::size_t i) -> const NamedTensor& {
+  draft.tensors.tensor = [&](std::size_t i) -> const io::NamedTensor& {
     if (reads++ == 0) first_try.set_value();
     return contents.tensors[i];
   };

@@ -92,18 +92,18 @@ TEST_F(CheckpointDirectory, PassesOverDamagedFilesAndReportsEach) {
 
 TEST_F(CheckpointDirectory, PruneKeepsTheNewest) {
   save_steps({1, 2, 3, 4, 5});
-  EXPECT_EQ(prune(Folder(dir_), {.last = 2}).size(), 3u);
+  EXPECT_EQ(prune(io::Folder(dir_), {.last = 2}).size(), 3u);
   EXPECT_EQ(steps(), (Steps{4, 5}));
-  EXPECT_TRUE(prune(Folder(dir_), {.last = 7}).empty());
-  EXPECT_EQ(prune(Folder(dir_), {.last = 1}).at(0).step, 4);
+  EXPECT_TRUE(prune(io::Folder(dir_), {.last = 7}).empty());
+  EXPECT_EQ(prune(io::Folder(dir_), {.last = 1}).at(0).step, 4);
   EXPECT_EQ(steps(), (Steps{5}));
   save_steps({6});
-  EXPECT_TRUE(prune(Folder(dir_), {.last = 0}).empty());
+  EXPECT_TRUE(prune(io::Folder(dir_), {.last = 0}).empty());
 }
 
 TEST_F(CheckpointDirectory, PruneKeepsMultiplesForEver) {
   save_steps({5, 10, 15, 20, 25, 30});
-  prune(Folder(dir_), {.last = 2, .every = 10});
+  prune(io::Folder(dir_), {.last = 2, .every = 10});
   EXPECT_EQ(steps(), (Steps{10, 20, 25, 30}));
 }
 
@@ -111,7 +111,7 @@ TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
   const Checkpoint contents = sample_checkpoint();
   const auto save_scored = [&](std::int64_t step, const std::string& note) {
     save(path_for(dir_, step),
-         Draft{.tensors = source_of(contents.tensors), .metadata = contents.metadata, .note = note});
+         Draft{.tensors = io::source_of(contents.tensors), .metadata = contents.metadata, .note = note});
   };
   save_scored(1, note_of("", Score{.accuracy = 0.5, .loss = 0.25}));
   save_scored(2, note_of("", Score{.accuracy = 0.75, .loss = 0.5}));
@@ -120,10 +120,10 @@ TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
   save_scored(5, "something else");
   save_scored(6, "");
   put_temporary("step-0000000000.h5");  // which cannot be read
-  prune(Folder(dir_), {.last = 3, .best = Retention::Best::Accuracy});
+  prune(io::Folder(dir_), {.last = 3, .best = Retention::Best::Accuracy});
   EXPECT_EQ(steps(), (Steps{2, 4, 5, 6})) << "of equals the older one stays, so that it does not change for nothing";
   save_scored(7, note_of("", Score{.accuracy = 0.5, .loss = 0.0625}));
-  prune(Folder(dir_), {.last = 1, .best = Retention::Best::Loss});
+  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Loss});
   EXPECT_EQ(steps(), (Steps{7}));
 }
 
@@ -164,7 +164,7 @@ TEST_F(CheckpointDirectory, PruneNeverTakesTheNewestWholeOne) {
   flip_a_bit(5);
   flip_a_bit(4);
   flip_a_bit(3);
-  prune(Folder(dir_), {.last = 2});
+  prune(io::Folder(dir_), {.last = 2});
   EXPECT_EQ(steps(), (Steps{2, 4, 5}));
   EXPECT_EQ(newest_whole(dir_)->step, 2);
 }
@@ -179,10 +179,10 @@ TEST_F(CheckpointDirectory, PruneTakesLeftoversOfDeadWritersOnly) {
   fs::last_write_time(dir_ / elsewhere_old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   const int fd = ::open((dir_ / living).c_str(), O_RDONLY);
   ASSERT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
-  prune(Folder(dir_), {.last = 3});
+  prune(io::Folder(dir_), {.last = 3});
   EXPECT_EQ(names_in(dir_), (std::vector<std::string>{elsewhere, living, ".other.tmp", "step-0000000001.h5"}));
   ::close(fd);
-  prune(Folder(dir_), {.last = 3});
+  prune(io::Folder(dir_), {.last = 3});
   EXPECT_FALSE(fs::exists(dir_ / living));
 }
 
@@ -211,7 +211,7 @@ TEST_F(CheckpointDirectory, AKilledWriterLeavesOnlyWholeCheckpoints) {
     const auto found = newest_whole(dir_, [](const Entry&, const std::string& reason) { ADD_FAILURE() << reason; });
     ASSERT_TRUE(found);
     expect_same(load(found->path), sample_checkpoint(static_cast<std::uint64_t>(found->step)));
-    prune(Folder(dir_), {.last = 2});
+    prune(io::Folder(dir_), {.last = 2});
     for (const std::string& name : names_in(dir_)) EXPECT_FALSE(name.ends_with(".tmp")) << name;
   }
   RecordProperty("killed_in_mid_write", unfinished);

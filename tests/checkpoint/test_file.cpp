@@ -22,7 +22,7 @@ TEST_F(CheckpointFile, KeepsEveryBitOfEveryDTypeAndShape) {
   StoredCheckpoint stored = open_checkpoint(path_);
   expect_same(stored.read(), saved);
   EXPECT_EQ(stored.path(), path_.string());
-  const TensorSource source = stored.tensors();
+  const io::TensorSource source = stored.tensors();
   ASSERT_EQ(source.count(), saved.tensors.size());
   for (std::size_t i = source.count(); i-- > 0;) {  // in any order
     const auto& [name, tensor] = source.tensor(i);
@@ -150,11 +150,11 @@ TEST_F(CheckpointFile, NamesWhatAFileIsInstead) {
 
 // Writes a header of version 1 over that of a file without a note.
 void make_version_1(std::vector<std::byte>& bytes) {
-  PayloadHash hash;
-  hash.update(std::span(bytes).subspan(kEnvelopeBytes));
+  io::PayloadHash hash;
+  hash.update(std::span(bytes).subspan(io::kEnvelopeBytes));
   std::string text = formatted("LOCKSTEP CHECKPOINT\nversion 1\npayload {}\nxxh3-128 {}\n",
-                               bytes.size() - kEnvelopeBytes, hash.digest());
-  text.resize(kEnvelopeBytes - 1, ' ');
+                               bytes.size() - io::kEnvelopeBytes, hash.digest());
+  text.resize(io::kEnvelopeBytes - 1, ' ');
   text += '\n';
   std::memcpy(bytes.data(), text.data(), text.size());
 }
@@ -191,7 +191,7 @@ TEST_F(CheckpointFile, LoadsAFileOfTheFormerVersion) {
 }
 
 Draft draft_of(const Checkpoint& checkpoint, const std::string& note) {
-  return {.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .note = note};
+  return {.tensors = io::source_of(checkpoint.tensors), .metadata = checkpoint.metadata, .note = note};
 }
 
 TEST_F(CheckpointFile, ANoteIsReadWithoutTheRestAndBelongsToTheHash) {
@@ -200,7 +200,7 @@ TEST_F(CheckpointFile, ANoteIsReadWithoutTheRestAndBelongsToTheHash) {
   expect_same(load(path_), saved);
   EXPECT_EQ(read_note(path_), R"({"loss": 0.5})");
   std::vector<std::byte> bytes = bytes_of(path_);
-  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), kEnvelopeBytes);
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), io::kEnvelopeBytes);
   bytes[head.find("0.5")] = std::byte{'1'};
   EXPECT_NE(error_of([&] { parse(bytes, "t"); }).find("t: damaged: XXH3-128"), std::string::npos);
   for (const std::string& note : {std::string(257, 'x'), std::string("two\nlines")})
@@ -306,8 +306,8 @@ TEST_F(CheckpointFile, AFullDiskLeavesTheOldFileAndNothingElse) {
 }
 
 TEST(Hdf5Handle, ReportsTheTextOfAFailure) {
-  const Hdf5Session session;
-  const auto open = [] { Hdf5Handle(-1, nullptr, "f.h5", "H5Fopen"); };
+  const io::Hdf5Session session;
+  const auto open = [] { io::Hdf5Handle(-1, nullptr, "f.h5", "H5Fopen"); };
   EXPECT_TRUE(error_of(open).starts_with("[checkpoint] f.h5: H5Fopen: ")) << error_of(open);
 }
 

@@ -12,15 +12,15 @@ namespace lockstep::checkpoint {
 namespace {
 
 // How a child ends that does this, and whether it had sent something before.
-std::string end_of(const ChildLimits& limits, const std::function<void(int)>& work) {
-  ChildProcess child(limits, work);
+std::string end_of(const io::ChildLimits& limits, const std::function<void(int)>& work) {
+  io::ChildProcess child(limits, work);
   std::byte byte{};
   EXPECT_FALSE(child.read({&byte, 1}));
   return child.wait();
 }
 
 TEST(ChildProcess, SendsWhatItReads) {
-  ChildProcess child({}, [](int pipe) { write_or_exit(pipe, std::as_bytes(std::span("words"))); });
+  io::ChildProcess child({}, [](int pipe) { io::write_or_exit(pipe, std::as_bytes(std::span("words"))); });
   std::array<std::byte, 6> words{};
   ASSERT_TRUE(child.read(words));
   EXPECT_STREQ(reinterpret_cast<const char*>(words.data()), "words");
@@ -46,7 +46,7 @@ TEST(ChildProcess, HasBoundedTime) {
 TEST(ChildProcess, HasBoundedMemory) {
   const auto large = [](int pipe) {
     const std::vector<char> memory(std::size_t{1} << 30, 'x');
-    write_or_exit(pipe, std::as_bytes(std::span(memory).last(1)));
+    io::write_or_exit(pipe, std::as_bytes(std::span(memory).last(1)));
   };
   EXPECT_EQ(end_of({.memory = std::size_t{64} << 20}, large), "exit status 1");
 }
@@ -65,8 +65,8 @@ TEST(ChildProcess, CannotWriteToSharedMemory) {
 TEST(IsolatedRead, GivesWhatAnImageReaderGives) {
   const Checkpoint sample = sample_checkpoint();
   const std::vector<std::byte> bytes = serialize(sample);
-  const ImageReader here(bytes, "sample");
-  const Image there = read_image_isolated(bytes, "sample");
+  const io::ImageReader here(bytes, "sample");
+  const io::Image there = io::read_image_isolated(bytes, "sample");
   EXPECT_EQ(there.metadata, here.metadata());
   EXPECT_EQ(there.metadata, sample.metadata);
   expect_same(there.tensors, sample.tensors);
@@ -85,21 +85,21 @@ TEST(IsolatedRead, GivesWhatAnImageReaderGives) {
 TEST(IsolatedRead, PassesErrorsOn) {
   std::vector<std::byte> bytes = serialize(sample_checkpoint());
   bytes.resize(bytes.size() / 2);
-  const std::string here = error_of([&] { ImageReader(bytes, "sample"); });
+  const std::string here = error_of([&] { io::ImageReader(bytes, "sample"); });
   EXPECT_NE(here, "no error");
-  EXPECT_EQ(error_of([&] { read_image_isolated(bytes, "sample"); }), here);
+  EXPECT_EQ(error_of([&] { io::read_image_isolated(bytes, "sample"); }), here);
 }
 
 // Readers of two files that are open at once, and one while a file is written: HDF5 keeps them apart.
 TEST(ImageReader, OfTwoFilesAtOnce) {
   const Checkpoint first = sample_checkpoint(1), second = sample_checkpoint(2);
   const std::vector<std::byte> a = serialize(first);
-  const ImageReader of_first(a, "first");
+  const io::ImageReader of_first(a, "first");
   const std::vector<std::byte> b = serialize(second);
-  const ImageReader of_second(b, "second");
+  const io::ImageReader of_second(b, "second");
   EXPECT_EQ(of_first.metadata(), first.metadata);
   EXPECT_EQ(of_second.metadata(), second.metadata);
-  std::vector<NamedTensor> read_first, read_second;
+  std::vector<io::NamedTensor> read_first, read_second;
   for (std::size_t i = 0; i < of_first.tensors().size(); ++i) {
     read_first.push_back({of_first.tensors()[i].name, of_first.read(i)});
     read_second.push_back({of_second.tensors()[i].name, of_second.read(i)});

@@ -34,18 +34,18 @@ bool fits_in(std::size_t most, const std::function<void()>& action) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-NamedTensor large(int index) {
-  NamedTensor entry{.name = formatted("model/t{}", index), .tensor = Tensor({kTensor / 4}, DType::F32)};
+io::NamedTensor large(int index) {
+  io::NamedTensor entry{.name = formatted("model/t{}", index), .tensor = Tensor({kTensor / 4}, DType::F32)};
   std::ranges::fill(entry.tensor.data<float>(), static_cast<float>(index));
   return entry;
 }
 
 // Tensors that exist one at a time.
 struct Lazy {
-  NamedTensor current = {};
+  io::NamedTensor current = {};
 
-  TensorSource source() {
-    TensorSource tensors{.tensor = [this](std::size_t i) -> const NamedTensor& {
+  io::TensorSource source() {
+    io::TensorSource tensors{.tensor = [this](std::size_t i) -> const io::NamedTensor& {
       current = {};
       return current = large(static_cast<int>(i));
     }};
@@ -62,7 +62,7 @@ class CheckpointMemory : public InDirectory {
 
 TEST_F(CheckpointMemory, TheLimitOfThisTestHolds) {
   EXPECT_FALSE(fits_in(2 * kTensor, [] {
-    std::vector<NamedTensor> all;
+    std::vector<io::NamedTensor> all;
     for (int i = 0; i < kTensors; ++i) all.push_back(large(i));
   }));
 }
@@ -76,7 +76,7 @@ TEST_F(CheckpointMemory, SavingAndLoadingHoldOneTensorAtATime) {
   EXPECT_LT(fs::file_size(path_), kTensors * kTensor + 16384);
   EXPECT_TRUE(fits_in(2 * kTensor, [&] {
     StoredCheckpoint stored = open_checkpoint(path_);
-    const TensorSource source = stored.tensors();
+    const io::TensorSource source = stored.tensors();
     check(source.count() == kTensors, "test", "{} tensors", source.count());
     for (std::size_t i = 0; i < source.count(); ++i) {
       const auto& [name, tensor] = source.tensor(i);
@@ -92,9 +92,9 @@ TEST_F(CheckpointMemory, SavingAndLoadingHoldOneTensorAtATime) {
 TEST(CheckpointChange, OfATensorWhileItIsSavedIsAnError) {
   Checkpoint saved{.tensors = {}, .metadata = "{}"};
   for (const char* name : {"model/a", "model/b"}) saved.tensors.push_back({name, random_tensor({9}, DType::F32, 1)});
-  Draft draft{.tensors = source_of(saved.tensors), .metadata = "{}"};
+  Draft draft{.tensors = io::source_of(saved.tensors), .metadata = "{}"};
   int asked = 0;
-  draft.tensors.tensor = [&](std::size_t i) -> const NamedTensor& {
+  draft.tensors.tensor = [&](std::size_t i) -> const io::NamedTensor& {
     if (++asked == 4) saved.tensors[1].tensor.raw()[7] ^= std::byte{2};  // both were asked for once, then the first
     return saved.tensors[i];
   };

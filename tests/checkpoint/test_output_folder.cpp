@@ -29,12 +29,13 @@ class OwnFiles : public InDirectory {
     ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0666), 0);
     fs::create_directory(dir_ / "folder");
   }
-  static constexpr std::array kUses{FileUse::Read, FileUse::ReadWrite, FileUse::Append, FileUse::Replace};
+  static constexpr std::array kUses{io::FileUse::Read, io::FileUse::ReadWrite, io::FileUse::Append,
+                                    io::FileUse::Replace};
 };
 
 TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
-  const Folder folder(dir_);
-  for (const FileUse use : kUses) {
+  const io::Folder folder(dir_);
+  for (const io::FileUse use : kUses) {
     for (const auto& [name, kind] : {std::pair<std::string, std::string>{"link", "a symbolic link"},
                                      {"dangling", "a symbolic link"},
                                      {"pipe", "a named pipe"},
@@ -42,7 +43,7 @@ TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
       const std::string expected =
           formatted("[test] {} is {}, expected a regular file or none: remove it", (dir_ / name).string(), kind);
       EXPECT_EQ(error_of([&] { folder.open_file(name, use, "test"); }).substr(0, expected.size()), expected);
-      EXPECT_EQ(error_of([&] { open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()), expected);
+      EXPECT_EQ(error_of([&] { io::open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()), expected);
     }
   }
   EXPECT_EQ(text_of(dir_ / "precious"), "keep me");
@@ -50,21 +51,22 @@ TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
 }
 
 TEST_F(OwnFiles, RegularFilesAreOpenedForWhatTheyAreFor) {
-  const Folder folder(dir_);
-  const auto write = [&](FileUse use, std::string_view text) {
-    const FileDescriptor file = folder.open_file("file", use, "test");
+  const io::Folder folder(dir_);
+  const auto write = [&](io::FileUse use, std::string_view text) {
+    const io::FileDescriptor file = folder.open_file("file", use, "test");
     EXPECT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
     return text_of(dir_ / "file");
   };
-  EXPECT_EQ(write(FileUse::Append, "one"), "one");
-  EXPECT_EQ(write(FileUse::Append, "two"), "onetwo");
-  EXPECT_EQ(write(FileUse::ReadWrite, "3"), "3netwo");
-  EXPECT_EQ(write(FileUse::Replace, "four"), "four");
-  EXPECT_EQ(error_of([&] { folder.open_file("absent", FileUse::Read, "test"); }),
+  EXPECT_EQ(write(io::FileUse::Append, "one"), "one");
+  EXPECT_EQ(write(io::FileUse::Append, "two"), "onetwo");
+  EXPECT_EQ(write(io::FileUse::ReadWrite, "3"), "3netwo");
+  EXPECT_EQ(write(io::FileUse::Replace, "four"), "four");
+  EXPECT_EQ(error_of([&] { folder.open_file("absent", io::FileUse::Read, "test"); }),
             formatted("[test] cannot read {}: No such file or directory", (dir_ / "absent").string()));
-  EXPECT_EQ(error_of([&] { open_own_file(dir_ / "absent" / "file", FileUse::Append, "test", "a --trace FILE"); }),
-            formatted("[test] cannot write {}: No such file or directory; expected a --trace FILE",
-                      (dir_ / "absent" / "file").string()));
+  EXPECT_EQ(
+      error_of([&] { io::open_own_file(dir_ / "absent" / "file", io::FileUse::Append, "test", "a --trace FILE"); }),
+      formatted("[test] cannot write {}: No such file or directory; expected a --trace FILE",
+                (dir_ / "absent" / "file").string()));
 }
 
 TEST_F(OwnFiles, LockAndIdentityFollowNoLinkAndWaitForNoPipe) {
@@ -101,13 +103,13 @@ class Output : public InDirectory {
     // A file of this job, where it may write now.
     fs::path save() {
       const auto folder = output.folder();
-      replace_file(*folder, "saved", std::as_bytes(std::span(id)));
+      io::replace_file(*folder, "saved", std::as_bytes(std::span(id)));
       return folder->path();
     }
   };
   // The job whose file lies there.
   std::string saved_in(const fs::path& folder) const { return text_of(folder / "saved"); }
-  static std::string run_in(const fs::path& folder) { return read_run_id(Folder(folder)).value_or("none"); }
+  static std::string run_in(const fs::path& folder) { return read_run_id(io::Folder(folder)).value_or("none"); }
 
   fs::path run_ = dir_ / "run", away_ = dir_ / "away";
 };
@@ -225,7 +227,7 @@ TEST_F(Output, SwappedBetweenTheLookAndTheWriteIsStillItsOwn) {
   const auto folder = first.output.folder();
   fs::rename(one, away_);
   fs::rename(two, one);
-  replace_file(*folder, "saved", std::as_bytes(std::span(first.id)));
+  io::replace_file(*folder, "saved", std::as_bytes(std::span(first.id)));
   prune(*folder, {.last = 1});
   EXPECT_EQ(saved_in(away_), first.id);
   EXPECT_FALSE(fs::exists(one / "saved"));
@@ -274,7 +276,7 @@ TEST(RunIdentity, StandsInTheNoteBesideTheScore) {
   EXPECT_EQ(run_of(note_of(id, {})), id);
   EXPECT_FALSE(score_of(note_of(id, {})));
   const std::string note = note_of(id, Score{.accuracy = 1.0 / 3, .loss = 2.0 / 3});
-  EXPECT_LE(note.size(), kMaxNote);
+  EXPECT_LE(note.size(), io::kMaxNote);
   EXPECT_EQ(run_of(note), id);
   EXPECT_EQ(score_of(note)->loss, 2.0 / 3);
   EXPECT_EQ(run_of(note_of("", Score{})), "");
@@ -287,7 +289,7 @@ class NewestOfARun : public InDirectory {
   void save_step(std::int64_t step, const std::string& note) {
     const Checkpoint contents = sample_checkpoint(static_cast<std::uint64_t>(step));
     save(path_for(dir_, step),
-         Draft{.tensors = source_of(contents.tensors), .metadata = contents.metadata, .note = note});
+         Draft{.tensors = io::source_of(contents.tensors), .metadata = contents.metadata, .note = note});
   }
 };
 
@@ -299,7 +301,7 @@ TEST_F(NewestOfARun, PassesOverCheckpointsOfOtherRunsAndNamesThem) {
   save_step(4, note_of(other, {}));
   std::vector<std::pair<std::int64_t, std::string>> foreign;
   const auto note = [&](const Entry& entry, const std::string& run) { foreign.emplace_back(entry.step, run); };
-  const Folder folder(dir_);
+  const io::Folder folder(dir_);
   EXPECT_EQ(newest_whole(folder, {.run = mine, .foreign = note})->step, 2);
   EXPECT_EQ(foreign, (std::vector<std::pair<std::int64_t, std::string>>{{4, other}, {3, other}}));
   EXPECT_EQ(newest_whole(folder, {})->step, 4);

@@ -33,8 +33,8 @@ Tensor counted(const Shape& shape) {
   return tensor;
 }
 
-std::vector<NamedTensor> state_dict() {
-  std::vector<NamedTensor> dict;
+std::vector<io::NamedTensor> state_dict() {
+  std::vector<io::NamedTensor> dict;
   dict.push_back({"layer1.0.conv1.weight", counted<float>({2, 3, 5, 5})});
   dict.push_back({"bn1.num_batches_tracked", counted<std::int64_t>({})});
   dict.push_back({"fc.bias", counted<double>({4})});
@@ -52,7 +52,7 @@ TEST_F(Weights, ComeBackAsTheyWere) {
 
 TEST_F(Weights, OfACheckpointAreItsModel) {
   Checkpoint checkpoint{.tensors = state_dict(), .metadata = "{}"};
-  for (NamedTensor& entry : checkpoint.tensors) entry.name = "model/" + entry.name;
+  for (io::NamedTensor& entry : checkpoint.tensors) entry.name = "model/" + entry.name;
   checkpoint.tensors.push_back({"optimizer/momentum/fc.bias", counted<float>({4})});
   save(path_, checkpoint);
   expect_same(load_weights(path_), state_dict());

@@ -6,8 +6,8 @@ namespace lockstep {
 namespace {
 
 TEST(BuildId, IsTheSameEachTimeAndNotEmpty) {
-  EXPECT_FALSE(build_id().empty());
-  EXPECT_EQ(build_id(), build_id());
+  EXPECT_FALSE(host::build_id().empty());
+  EXPECT_EQ(host::build_id(), host::build_id());
 }
 
 }  // namespace

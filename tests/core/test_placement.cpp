@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-NodePlacement node_of(int node_cores, std::vector<std::vector<int>> masks, int threads) {
-  NodePlacement node{.host = "node1", .node_cores = node_cores};
+host::NodePlacement node_of(int node_cores, std::vector<std::vector<int>> masks, int threads) {
+  host::NodePlacement node{.host = "node1", .node_cores = node_cores};
   for (std::size_t i = 0; i < masks.size(); ++i)
     node.ranks.push_back({.rank = static_cast<int>(i) + 8, .threads = threads, .cores = masks[i]});
   return node;
@@ -14,12 +14,12 @@ NodePlacement node_of(int node_cores, std::vector<std::vector<int>> masks, int t
 
 const std::vector<int> kFour{0, 1, 2, 3};
 
-void expect_sound(const NodePlacement& node) {
-  EXPECT_TRUE(placement_warnings(node).empty()) << placement_warnings(node).front();
+void expect_sound(const host::NodePlacement& node) {
+  EXPECT_TRUE(host::placement_warnings(node).empty()) << host::placement_warnings(node).front();
 }
 
-void expect_warning(const NodePlacement& node, const std::string& text) {
-  const std::vector<std::string> warnings = placement_warnings(node);
+void expect_warning(const host::NodePlacement& node, const std::string& text) {
+  const std::vector<std::string> warnings = host::placement_warnings(node);
   ASSERT_EQ(warnings.size(), 1u) << describe(node);
   EXPECT_EQ(warnings.front().substr(0, text.size()), text) << warnings.front();
 }
@@ -29,7 +29,7 @@ TEST(Placement, IsDescribed) {
   EXPECT_EQ(describe(node_of(4, {{0, 1}, {2, 3}}, 2)), "2 ranks x 2 threads on 4 cores, each bound to 2");
   EXPECT_EQ(describe(node_of(4, {{0}}, 1)), "1 rank x 1 thread on 4 cores, bound to 1, 3 left idle");
   EXPECT_EQ(describe(node_of(4, {{0}, {1, 2, 3}}, 1)), "2 ranks x 1 thread on 4 cores, each bound to 1 to 3");
-  NodePlacement limited = node_of(4, {kFour}, 2);
+  host::NodePlacement limited = node_of(4, {kFour}, 2);
   limited.quota = 2.5;
   limited.ranks.push_back({.rank = 9, .threads = 1, .cores = kFour});
   EXPECT_EQ(describe(limited), "2 ranks x 1 to 2 threads on 4 cores, limited to the time of 2.5, not bound");
@@ -41,7 +41,7 @@ TEST(Placement, ACoreForEachThreadIsSound) {
   expect_sound(node_of(4, {{0, 1}, {2, 3}}, 2));
   expect_sound(node_of(4, {{0, 1}, {0, 1}, {2, 3}, {2, 3}}, 1));
   expect_sound(node_of(4, {{0}}, 1));
-  NodePlacement uneven = node_of(4, {{0}, kFour}, 1);
+  host::NodePlacement uneven = node_of(4, {{0}, kFour}, 1);
   uneven.ranks[1].threads = 3;
   expect_sound(uneven);
 }
@@ -54,7 +54,7 @@ TEST(Placement, MoreThreadsThanCores) {
 }
 
 TEST(Placement, MoreThreadsThanTheContainersTime) {
-  NodePlacement node = node_of(16, {kFour, kFour}, 2);
+  host::NodePlacement node = node_of(16, {kFour, kFour}, 2);
   node.quota = 3;
   expect_warning(node, "node1: 2 ranks x 2 threads (ranks 8-9) are more than the 3 cores of the container's CPU limit");
   node.quota = 4;
@@ -64,7 +64,7 @@ TEST(Placement, MoreThreadsThanTheContainersTime) {
 TEST(Placement, BoundToFewerCoresThanThreads) {
   expect_warning(node_of(4, {{0}}, 2),
                  "node1: rank 8 is bound to 1 core and has 2 threads; mpirun --bind-to none, or --map-by slot:PE=2");
-  NodePlacement some = node_of(16, {{0}, {1}, {4, 5}, {2}}, 2);
+  host::NodePlacement some = node_of(16, {{0}, {1}, {4, 5}, {2}}, 2);
   expect_warning(some, "node1: ranks 8-9,11 are each bound to 1 core and have 2 threads");
 }
 

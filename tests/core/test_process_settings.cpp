@@ -7,15 +7,15 @@
 namespace lockstep {
 namespace {
 
-Cores cores_of(int physical, int node_cores) {
-  Cores cores;
+host::Cores cores_of(int physical, int node_cores) {
+  host::Cores cores;
   cores.physical = physical;
   cores.node_cores = node_cores;
   return cores;
 }
 
 struct Case {
-  Cores cores;
+  host::Cores cores;
   int local_ranks = 1, threads = 1, blas_pool = 0;
   std::map<std::string, std::string> environment{};
   bool tcp_is_set = true;  // by the user: of no interest but where it is
@@ -23,16 +23,16 @@ struct Case {
 
 constexpr const char* kTcpFlags = "OMPI_MCA_btl_tcp_flags";
 
-ProcessSettings settings_of(const Case& c) {
-  return process_settings({.cores = c.cores,
-                           .local_ranks = c.local_ranks,
-                           .threads = c.threads,
-                           .blas_pool = c.blas_pool,
-                           .variable = [&](const std::string& name) {
-                             if (c.tcp_is_set && name == kTcpFlags) return std::optional<std::string>("send");
-                             const auto found = c.environment.find(name);
-                             return found == c.environment.end() ? std::nullopt : std::optional(found->second);
-                           }});
+host::ProcessSettings settings_of(const Case& c) {
+  return host::process_settings({.cores = c.cores,
+                                 .local_ranks = c.local_ranks,
+                                 .threads = c.threads,
+                                 .blas_pool = c.blas_pool,
+                                 .variable = [&](const std::string& name) {
+                                   if (c.tcp_is_set && name == kTcpFlags) return std::optional<std::string>("send");
+                                   const auto found = c.environment.find(name);
+                                   return found == c.environment.end() ? std::nullopt : std::optional(found->second);
+                                 }});
 }
 
 std::string text_of(const Case& c) {
@@ -42,23 +42,23 @@ std::string text_of(const Case& c) {
 }
 
 TEST(Crowded, ComparesThreadsWithMaskNodeAndQuota) {
-  EXPECT_FALSE(crowded(cores_of(4, 4), 2, 2));
-  EXPECT_TRUE(crowded(cores_of(4, 4), 3, 2));
-  EXPECT_TRUE(crowded(cores_of(1, 4), 1, 2));
-  Cores limited = cores_of(4, 4);
+  EXPECT_FALSE(host::crowded(cores_of(4, 4), 2, 2));
+  EXPECT_TRUE(host::crowded(cores_of(4, 4), 3, 2));
+  EXPECT_TRUE(host::crowded(cores_of(1, 4), 1, 2));
+  host::Cores limited = cores_of(4, 4);
   limited.quota = 2.5;
-  EXPECT_FALSE(crowded(limited, 1, 2));
-  EXPECT_TRUE(crowded(limited, 1, 3));
+  EXPECT_FALSE(host::crowded(limited, 1, 2));
+  EXPECT_TRUE(host::crowded(limited, 1, 3));
 }
 
 TEST(ProcessSettings, OneThreadWithItsCoreNeedsNone) {
-  const ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .local_ranks = 2});
+  const host::ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .local_ranks = 2});
   EXPECT_TRUE(settings.variables.empty());
   EXPECT_FALSE(settings.reload);
 }
 
 TEST(ProcessSettings, LongMessagesOverTcpAreSent) {
-  const ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .tcp_is_set = false});
+  const host::ProcessSettings settings = settings_of({.cores = cores_of(2, 2), .tcp_is_set = false});
   ASSERT_EQ(settings.variables.size(), 1u);
   EXPECT_EQ(settings.variables[0].name, kTcpFlags);
   EXPECT_EQ(settings.variables[0].value.find("put"), std::string::npos);
@@ -87,7 +87,7 @@ TEST(ProcessSettings, OpenBlasStartsNoMoreThanTheBudget) {
 
 TEST(ProcessSettings, TheUsersWin) {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
-    const ProcessSettings settings =
+    const host::ProcessSettings settings =
         settings_of({.cores = cores_of(2, 2), .threads = 2, .environment = {{name, "active"}}});
     EXPECT_TRUE(settings.variables.empty()) << name;
     EXPECT_FALSE(settings.reload) << name;

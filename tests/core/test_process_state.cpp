@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 TEST(ProcessState, OfThisProcessIsKnown) {
-  const ProcessState mine = process_state(getpid());
+  const host::ProcessState mine = host::process_state(getpid());
   EXPECT_FALSE(mine.is_gone());
   EXPECT_FALSE(mine.is_stopped());
   EXPECT_GT(mine.start, 0);
@@ -27,12 +27,12 @@ TEST(ProcessState, AStoppedAndAnEndedProcessAreToldApart) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
   ASSERT_TRUE(WIFSTOPPED(status));
-  EXPECT_TRUE(process_state(child).is_stopped());
-  EXPECT_TRUE(process_state(child).str().starts_with("is stopped (state T"));
+  EXPECT_TRUE(host::process_state(child).is_stopped());
+  EXPECT_TRUE(host::process_state(child).str().starts_with("is stopped (state T"));
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(process_state(child).is_gone());
-  EXPECT_EQ(process_state(child).str(), "is gone");
+  EXPECT_TRUE(host::process_state(child).is_gone());
+  EXPECT_EQ(host::process_state(child).str(), "is gone");
 }
 
 }  // namespace

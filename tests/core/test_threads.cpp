@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Cores cores_of(int cpus, int node_cpus, int threads_per_core = 1) {
-  Cores cores;
+host::Cores cores_of(int cpus, int node_cpus, int threads_per_core = 1) {
+  host::Cores cores;
   cores.cpus.resize(static_cast<std::size_t>(cpus));
   std::iota(cores.cpus.begin(), cores.cpus.end(), 0);
   cores.physical = cpus / threads_per_core;
@@ -22,70 +22,72 @@ Cores cores_of(int cpus, int node_cpus, int threads_per_core = 1) {
 }
 
 TEST(Budget, OneRankTakesTheNode) {
-  EXPECT_EQ(budget(cores_of(1, 1), {}), (ThreadBudget{.compute = 1, .loaders = 1}));
-  EXPECT_EQ(budget(cores_of(4, 4), {}), (ThreadBudget{.compute = 4, .loaders = 1}));
-  EXPECT_EQ(budget(cores_of(64, 64), {}), (ThreadBudget{.compute = 60, .loaders = 4}));
+  EXPECT_EQ(host::budget(cores_of(1, 1), {}), (host::ThreadBudget{.compute = 1, .loaders = 1}));
+  EXPECT_EQ(host::budget(cores_of(4, 4), {}), (host::ThreadBudget{.compute = 4, .loaders = 1}));
+  EXPECT_EQ(host::budget(cores_of(64, 64), {}), (host::ThreadBudget{.compute = 60, .loaders = 4}));
 }
 
 TEST(Budget, UnboundRanksDivideTheNode) {
-  EXPECT_EQ(budget(cores_of(2, 2), {.local_ranks = 2}).compute, 1);
-  EXPECT_EQ(budget(cores_of(16, 16), {.local_ranks = 4}).compute, 4);
-  EXPECT_EQ(budget(cores_of(7, 7), {.local_ranks = 2}).compute, 3);
+  EXPECT_EQ(host::budget(cores_of(2, 2), {.local_ranks = 2}).compute, 1);
+  EXPECT_EQ(host::budget(cores_of(16, 16), {.local_ranks = 4}).compute, 4);
+  EXPECT_EQ(host::budget(cores_of(7, 7), {.local_ranks = 2}).compute, 3);
 }
 
-TEST(Budget, MoreRanksThanCoresGetOneThreadEach) { EXPECT_EQ(budget(cores_of(2, 2), {.local_ranks = 4}).compute, 1); }
+TEST(Budget, MoreRanksThanCoresGetOneThreadEach) {
+  EXPECT_EQ(host::budget(cores_of(2, 2), {.local_ranks = 4}).compute, 1);
+}
 
 TEST(Budget, BoundRanksKeepTheirMask) {
-  EXPECT_EQ(budget(cores_of(4, 16), {.local_ranks = 4}).compute, 4);
-  EXPECT_EQ(budget(cores_of(1, 16), {.local_ranks = 16}).compute, 1);
+  EXPECT_EQ(host::budget(cores_of(4, 16), {.local_ranks = 4}).compute, 4);
+  EXPECT_EQ(host::budget(cores_of(1, 16), {.local_ranks = 16}).compute, 1);
 }
 
 TEST(Budget, AMaskLargerThanTheShareIsDivided) {
-  EXPECT_EQ(budget(cores_of(12, 16), {.local_ranks = 4}).compute, 3);
+  EXPECT_EQ(host::budget(cores_of(12, 16), {.local_ranks = 4}).compute, 3);
   // Two sockets of 4 CPUs in use, two ranks on each: only the masks themselves can tell.
-  EXPECT_EQ(budget(cores_of(4, 16), {.local_ranks = 4, .sharing = 2}).compute, 2);
+  EXPECT_EQ(host::budget(cores_of(4, 16), {.local_ranks = 4, .sharing = 2}).compute, 2);
 }
 
 TEST(Budget, HardwareThreadsOfACoreCountOnce) {
-  EXPECT_EQ(budget(cores_of(8, 8, 2), {.local_ranks = 2}).compute, 2);
-  EXPECT_EQ(budget(cores_of(8, 8, 2), {.local_ranks = 1}).compute, 4);
+  EXPECT_EQ(host::budget(cores_of(8, 8, 2), {.local_ranks = 2}).compute, 2);
+  EXPECT_EQ(host::budget(cores_of(8, 8, 2), {.local_ranks = 1}).compute, 4);
 }
 
 TEST(Budget, QuotaIsDividedEvenBetweenBoundRanks) {
-  Cores cores = cores_of(16, 64);
+  host::Cores cores = cores_of(16, 64);
   cores.quota = 8.5;
-  EXPECT_EQ(budget(cores, {.local_ranks = 4}).compute, 2);
+  EXPECT_EQ(host::budget(cores, {.local_ranks = 4}).compute, 2);
   cores.quota = 0.5;
-  EXPECT_EQ(budget(cores, {.local_ranks = 4}).compute, 1);
+  EXPECT_EQ(host::budget(cores, {.local_ranks = 4}).compute, 1);
 }
 
 TEST(Budget, RequestsAreGranted) {
-  EXPECT_EQ(budget(cores_of(4, 4), {.local_ranks = 2, .threads = 6, .loaders = 0}),
-            (ThreadBudget{.compute = 6, .loaders = 0}));
-  EXPECT_EQ(budget(cores_of(16, 16), {.loaders = 4}), (ThreadBudget{.compute = 12, .loaders = 4}));
-  EXPECT_EQ(budget(cores_of(16, 16), {.loaders = 40}).compute, 1);
-  EXPECT_EQ(budget(1, 3, 2), (ThreadBudget{.compute = 3, .loaders = 2}));
+  EXPECT_EQ(host::budget(cores_of(4, 4), {.local_ranks = 2, .threads = 6, .loaders = 0}),
+            (host::ThreadBudget{.compute = 6, .loaders = 0}));
+  EXPECT_EQ(host::budget(cores_of(16, 16), {.loaders = 4}), (host::ThreadBudget{.compute = 12, .loaders = 4}));
+  EXPECT_EQ(host::budget(cores_of(16, 16), {.loaders = 40}).compute, 1);
+  EXPECT_EQ(host::budget(1, 3, 2), (host::ThreadBudget{.compute = 3, .loaders = 2}));
 }
 
 TEST(Budget, EnvironmentCountsWithoutARequest) {
   setenv("OMP_NUM_THREADS", "5,2", 1);
-  EXPECT_EQ(budget(1, 0, 1).compute, 5);
-  EXPECT_EQ(budget(1, 2, 1).compute, 2);
+  EXPECT_EQ(host::budget(1, 0, 1).compute, 5);
+  EXPECT_EQ(host::budget(1, 2, 1).compute, 2);
   unsetenv("OMP_NUM_THREADS");
 }
 
 TEST(Budget, ApplySetsOpenMp) {
   const int before = omp_get_max_threads();
-  apply({.compute = 3});
+  host::apply({.compute = 3});
   EXPECT_EQ(omp_get_max_threads(), 3);
-  apply({.compute = before});
+  host::apply({.compute = before});
 }
 
 TEST(RanksSharing, CountsOverlappingMasks) {
   const std::vector<std::vector<int>> masks{{0, 1}, {0, 1}, {2, 3}, {1, 2}};
-  EXPECT_EQ(ranks_sharing(masks, 0), 3);
-  EXPECT_EQ(ranks_sharing(masks, 2), 2);
-  EXPECT_EQ(ranks_sharing(masks, 3), 4);
+  EXPECT_EQ(host::ranks_sharing(masks, 0), 3);
+  EXPECT_EQ(host::ranks_sharing(masks, 2), 2);
+  EXPECT_EQ(host::ranks_sharing(masks, 3), 4);
 }
 
 TEST(NumaNodes, AreThoseThatHoldTheCpus) {
@@ -95,25 +97,25 @@ TEST(NumaNodes, AreThoseThatHoldTheCpus) {
     std::ofstream(nodes / name / "cpulist") << cpus << "\n";
   }
   std::filesystem::create_directories(nodes / "power");
-  EXPECT_EQ(numa_nodes(std::vector{5, 6}, nodes), "1");
-  EXPECT_EQ(numa_nodes(std::vector{3, 4}, nodes), "0,1");
-  EXPECT_EQ(numa_nodes(std::vector{0}, nodes / "absent"), "");
+  EXPECT_EQ(host::numa_nodes(std::vector{5, 6}, nodes), "1");
+  EXPECT_EQ(host::numa_nodes(std::vector{3, 4}, nodes), "0,1");
+  EXPECT_EQ(host::numa_nodes(std::vector{0}, nodes / "absent"), "");
   std::filesystem::remove_all(nodes);
 }
 
 TEST(CpuList, RangesAndSingles) {
-  EXPECT_EQ(parse_cpu_list("0-3,8"), (std::vector<int>{0, 1, 2, 3, 8}));
-  EXPECT_EQ(parse_cpu_list("5\n"), (std::vector<int>{5}));
-  EXPECT_TRUE(parse_cpu_list("").empty());
+  EXPECT_EQ(host::parse_cpu_list("0-3,8"), (std::vector<int>{0, 1, 2, 3, 8}));
+  EXPECT_EQ(host::parse_cpu_list("5\n"), (std::vector<int>{5}));
+  EXPECT_TRUE(host::parse_cpu_list("").empty());
 }
 
 TEST(Machine, IsDescribed) {
-  const Cores cores = available_cores();
+  const host::Cores cores = host::available_cores();
   EXPECT_GE(cores.cpus.size(), 1u);
   EXPECT_GE(cores.physical, 1);
   EXPECT_LE(cores.physical, static_cast<int>(cores.cpus.size()));
   EXPECT_GE(cores.quota, 0);
-  const CpuInfo info = cpu_info();
+  const host::CpuInfo info = host::cpu_info();
   EXPECT_FALSE(info.model.empty());
   EXPECT_FALSE(info.instructions.empty());
   EXPECT_EQ(info.blas.rfind("OpenBLAS ", 0), 0u) << info.blas;
@@ -127,7 +129,7 @@ class CgroupQuota : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << "\n";
   }
-  double quota() { return cgroup_cpu_quota(root_ / "membership", root_ / "mount"); }
+  double quota() { return host::cgroup_cpu_quota(root_ / "membership", root_ / "mount"); }
   fs::path root_ =
       fs::path(testing::TempDir()) / "lockstep_cgroup" / testing::UnitTest::GetInstance()->current_test_info()->name();
 };

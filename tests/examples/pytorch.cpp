@@ -13,14 +13,14 @@ using namespace lockstep;
 namespace {
 
 void write_weights() {
-  ResNet network(resnet_config(50));
-  train::Predictor predict(network, [&](const Inputs& in) { return network(in["image"]); });
-  checkpoint::save_weights("resnet50.h5", train::weights(predict.parameters()));
+  models::ResNet network(models::resnet_config(50));
+  infer::Predictor predict(network, [&](const plan::Inputs& in) { return network(in["image"]); });
+  checkpoint::save_weights("resnet50.h5", checkpoint::weights(predict.parameters()));
 }
 
-void infer(const Tensor& images) {
-  ResNet network(resnet_config(50));
-  train::Predictor predict(network, [&](const Inputs& in) { return network(in["image"]); });
+void predict(const Tensor& images) {
+  models::ResNet network(models::resnet_config(50));
+  infer::Predictor predict(network, [&](const plan::Inputs& in) { return network(in["image"]); });
   predict.load("resnet50.h5");
   const Tensor logits = predict(images);  // (samples, 3, 224, 224), normalised as torchvision does
   check(logits.shape() == Shape{1, 1000}, "infer", "logits are {}", logits.shape().str());
@@ -29,17 +29,17 @@ void infer(const Tensor& images) {
 const std::vector<data::Field> kFields = {{"image", {3, 64, 64}, DType::F32}, {"label", {}, DType::I32}};
 
 void train_with_the_same_head() {
-  ResNet network(resnet_config(50));
-  train::Trainer trainer(comm::Communicator::self(), network, classify(network), kFields, {.global_batch = 1});
+  models::ResNet network(models::resnet_config(50));
+  train::Trainer trainer(comm::Communicator::self(), network, models::classify(network), kFields, {.global_batch = 1});
   trainer.load_weights("resnet50.h5");  // strict
 }
 
 void train_with_another_head() {
-  ResNetConfig config = resnet_config(50);
+  models::ResNetConfig config = models::resnet_config(50);
   config.classes = 7;
-  ResNet network(config);
-  train::Trainer trainer(comm::Communicator::self(), network, classify(network), kFields, {.global_batch = 1});
-  const train::LoadReport report = trainer.load_weights("resnet50.h5", {.strict = false});  // all but fc
+  models::ResNet network(config);
+  train::Trainer trainer(comm::Communicator::self(), network, models::classify(network), kFields, {.global_batch = 1});
+  const checkpoint::LoadReport report = trainer.load_weights("resnet50.h5", {.strict = false});  // all but fc
   check(report.mismatched.size() == 2, "train", "{}", report.str());
 }
 
@@ -49,7 +49,7 @@ int main() {
   return train::guard_main([] {
     const comm::Environment mpi;
     write_weights();
-    infer(Tensor(Shape{1, 3, 224, 224}, DType::F32));
+    predict(Tensor(Shape{1, 3, 224, 224}, DType::F32));
     train_with_the_same_head();
     train_with_another_head();
   });

@@ -7,8 +7,8 @@
 namespace lockstep::fuzz {
 namespace {
 
-std::vector<checkpoint::NamedTensor> tensors() {
-  std::vector<checkpoint::NamedTensor> all;
+std::vector<io::NamedTensor> tensors() {
+  std::vector<io::NamedTensor> all;
   all.push_back({"model/fc.weight", Tensor({3, 4}, DType::F32)});
   all.push_back({"model/bn.num_batches_tracked", Tensor({}, DType::I64)});
   all.push_back({"optimizer/momentum/fc.weight", Tensor({3, 4}, DType::F64)});

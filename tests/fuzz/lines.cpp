@@ -27,6 +27,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     }
   });
   fuzz::expect_answer([&] { train::MetricsWriter(log.parent_path(), 3); });
-  fuzz::expect_answer([&] { train::HashLog(std::make_shared<checkpoint::Folder>(log.parent_path()), 1, 3); });
+  fuzz::expect_answer([&] { train::HashLog(std::make_shared<io::Folder>(log.parent_path()), 1, 3); });
   return 0;
 }

@@ -15,10 +15,10 @@ std::vector<Bytes> seeds() {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
   const std::string text(fuzz::text_of(data, size));
-  fuzz::expect_answer([&] { parse_cpu_list(text); });
+  fuzz::expect_answer([&] { host::parse_cpu_list(text); });
   const auto says = [&](const std::string&) { return std::optional(text); };
   fuzz::expect_answer([&] { comm::launch_problem({.world_size = 1, .library = "Open MPI v4", .variable = says}); });
   const auto file = fuzz::input_file("cpu.max", {data, size});
-  fuzz::expect_answer([&] { cgroup_cpu_quota(file, file.parent_path()); });
+  fuzz::expect_answer([&] { host::cgroup_cpu_quota(file, file.parent_path()); });
   return 0;
 }

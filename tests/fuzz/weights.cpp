@@ -8,11 +8,11 @@
 namespace lockstep::fuzz {
 
 std::vector<Bytes> seeds() {
-  std::vector<checkpoint::NamedTensor> tensors;
+  std::vector<io::NamedTensor> tensors;
   tensors.push_back({"fc.weight", Tensor({2, 5}, DType::F32)});
   tensors.push_back({"group/fc.bias", Tensor({5}, DType::F64)});
   Bytes image;
-  checkpoint::ImageStream(checkpoint::source_of(tensors), {}, "seed").write([&](std::span<const std::byte> bytes) {
+  io::ImageStream(io::source_of(tensors), {}, "seed").write([&](std::span<const std::byte> bytes) {
     const auto* begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
     image.insert(image.end(), begin, begin + bytes.size());
   });

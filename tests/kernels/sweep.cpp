@@ -48,8 +48,8 @@ std::vector<Tensor> magnitudes(const std::vector<Tensor>& inputs) {
   return result;
 }
 
-KernelRequest request_for(const Case& c, DType dtype) {
-  KernelRequest request{.op = c.op.get(), .inputs = {}, .outputs = {}};
+kernels::KernelRequest request_for(const Case& c, DType dtype) {
+  kernels::KernelRequest request{.op = c.op.get(), .inputs = {}, .outputs = {}};
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     DType type = c.inputs[i].dtype();
     if (is_floating(type)) type = dtype == DType::BF16 && !c.activation[i] ? DType::F32 : dtype;
@@ -60,8 +60,8 @@ KernelRequest request_for(const Case& c, DType dtype) {
 }
 
 std::vector<Tensor> run_f64(const Case& c, const std::vector<Tensor>& inputs) {
-  KernelRequest request = request_for(c, DType::F64);
-  const auto offer = kernel_registry().offer(request, std::vector<Layout>(inputs.size()));
+  kernels::KernelRequest request = request_for(c, DType::F64);
+  const auto offer = kernels::kernel_registry().offer(request, std::vector<Layout>(inputs.size()));
   return run_offer(request, offer, inputs).outputs;
 }
 
@@ -105,7 +105,8 @@ Tensor random_values(const Shape& shape, std::uint64_t key) {
   return t.to(DType::F64);
 }
 
-Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std::vector<Tensor>& inputs) {
+Made run_offer(const kernels::KernelRequest& request, const kernels::KernelOffer& offer,
+               const std::vector<Tensor>& inputs) {
   const auto kernel = offer.build();
   std::vector<Placed> in, out;
   std::vector<const void*> sources;
@@ -153,13 +154,13 @@ std::vector<std::string> expect_offers_agree(const Case& c, const std::function<
   const std::vector<Tensor> want = reference(c);
   const std::vector<Tensor> scale = scales(c, want);
   for (const DType dtype : {DType::F32, DType::BF16}) {
-    const KernelRequest request = request_for(c, dtype);
+    const kernels::KernelRequest request = request_for(c, dtype);
     for (const std::int64_t block : {1, 8, 16}) {
       std::vector<Layout> offered;
       for (const Tensor& t : c.inputs)
         offered.push_back(t.shape().rank() == 4 ? Layout::channels_blocked(t.shape(), block) : Layout{});
       std::set<std::string> names;
-      for (const KernelOffer& offer : kernel_registry().offers(request, offered)) {
+      for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, offered)) {
         SCOPED_TRACE(c.name + " in " + std::string(name_of(dtype)) + " by " + offer.implementation +
                      ", offered blocks of " + std::to_string(block));
         EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);

@@ -50,7 +50,8 @@ struct Made {
 
 // Runs one offer as a plan would: inputs in the forms that it asks for, outputs poisoned before. Expects that padding
 // of outputs is 0 and that nothing is written behind them or the workspace.
-Made run_offer(const KernelRequest& request, const KernelOffer& offer, const std::vector<Tensor>& inputs);
+Made run_offer(const kernels::KernelRequest& request, const kernels::KernelOffer& offer,
+               const std::vector<Tensor>& inputs);
 
 // With the f64 kernels.
 std::vector<Tensor> reference(const Case& c);

@@ -11,8 +11,8 @@ template <class T>
 class BatchNorm : public ::testing::Test {};
 TYPED_TEST_SUITE(BatchNorm, FloatTypes);
 
-std::vector<BatchNormView> views() {
-  std::vector<BatchNormView> all;
+std::vector<kernels::BatchNormView> views() {
+  std::vector<kernels::BatchNormView> all;
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels : {1, 3, 5, 17, 32}) {
       all.push_back({.batch = 3, .channels = channels, .spatial = 35, .block = block});
@@ -23,13 +23,13 @@ std::vector<BatchNormView> views() {
   return all;
 }
 
-std::int64_t place(const BatchNormView& v, std::int64_t n, std::int64_t c, std::int64_t s) {
+std::int64_t place(const kernels::BatchNormView& v, std::int64_t n, std::int64_t c, std::int64_t s) {
   return ((n * v.blocks() + c / v.block) * v.spatial + s) * v.block + c % v.block;
 }
 
 // Calls body(c, index) for every logical element.
 template <class Body>
-void for_elements(const BatchNormView& v, const Body& body) {
+void for_elements(const kernels::BatchNormView& v, const Body& body) {
   for (std::int64_t c = 0; c < v.channels; ++c)
     for (std::int64_t n = 0; n < v.batch; ++n)
       for (std::int64_t s = 0; s < v.spatial; ++s)
@@ -38,7 +38,7 @@ void for_elements(const BatchNormView& v, const Body& body) {
 
 // Random where there are channels, 0 in the padding lanes; in scrambled places, so that it is not periodic.
 template <class T>
-std::vector<T> activations(const BatchNormView& v, std::uint64_t seed, double centre) {
+std::vector<T> activations(const kernels::BatchNormView& v, std::uint64_t seed, double centre) {
   const auto values = random_values<T>(v.elements(), seed, centre);
   std::vector<T> out(values.size(), T(0));
   for_elements(v, [&](std::size_t, std::size_t i) { out[i] = values[i]; });
@@ -47,7 +47,7 @@ std::vector<T> activations(const BatchNormView& v, std::uint64_t seed, double ce
 
 template <class T>
 struct Outputs {
-  explicit Outputs(const BatchNormView& v)
+  explicit Outputs(const kernels::BatchNormView& v)
       : y(unwritten<T>(v.elements())),
         mean(unwritten<T>(v.channels)),
         inv_std(mean),
@@ -60,7 +60,7 @@ struct Outputs {
 
 // Every padding lane must hold 0.
 template <class T>
-void expect_zero_padding(const BatchNormView& v, std::vector<T> values) {
+void expect_zero_padding(const kernels::BatchNormView& v, std::vector<T> values) {
   for_elements(v, [&](std::size_t, std::size_t i) { values[i] = T(0); });
   EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](T value) { return value == T(0); }));
 }
@@ -72,7 +72,7 @@ struct Statistics {
 };
 
 template <class T>
-std::vector<Statistics> statistics(const BatchNormView& v, const std::vector<T>& x) {
+std::vector<Statistics> statistics(const kernels::BatchNormView& v, const std::vector<T>& x) {
   std::vector<Statistics> all(static_cast<std::size_t>(v.channels));
   const long double n = static_cast<long double>(std::max<std::int64_t>(v.batch * v.spatial, 1));
   for_elements(v, [&](std::size_t c, std::size_t i) { all[c].mean += static_cast<long double>(x[i]) / n; });
@@ -86,12 +86,12 @@ std::vector<Statistics> statistics(const BatchNormView& v, const std::vector<T>&
 TYPED_TEST(BatchNorm, ForwardMatchesTwoPassReference) {
   using T = TypeParam;
   for (const double centre : {0.0, 3.0, 1000.0}) {
-    for (const BatchNormView& v : views()) {
+    for (const kernels::BatchNormView& v : views()) {
       const auto x = activations<T>(v, 1, centre), gamma = random_values<T>(v.channels, 2),
                  beta = random_values<T>(v.channels, 3);
       Outputs<T> o(v);
-      batch_norm_forward<T>(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                            o.sums.data());
+      kernels::generic::batch_norm_forward<T>(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(),
+                                              o.inv_std.data(), o.sums.data());
       const auto want = statistics(v, x);
       const double n = static_cast<double>(v.batch * v.spatial), u = kUnit<T>, u64 = kUnit<double>;
       for (std::size_t c = 0; c < want.size(); ++c) {
@@ -123,17 +123,18 @@ TYPED_TEST(BatchNorm, ForwardMatchesTwoPassReference) {
 TEST(BatchNorm, BackwardMatchesFiniteDifferences) {
   for (const bool inference : {false, true}) {
     for (const std::int64_t block : {1, 8}) {
-      const BatchNormView v{.batch = 2, .channels = 3, .spatial = 5, .block = block};
+      const kernels::BatchNormView v{.batch = 2, .channels = 3, .spatial = 5, .block = block};
       auto x = activations<double>(v, 1, 0.5), gamma = random_values<double>(3, 2), beta = random_values<double>(3, 3);
       const auto r = activations<double>(v, 4, 0);
       const std::vector<double> mean{0.1, 0.2, -0.3}, variance{0.5, 1.5, 0.2};
       const auto loss = [&] {
         Outputs<double> o(v);
         if (inference) {
-          batch_norm_inference(v, x.data(), gamma.data(), beta.data(), mean.data(), variance.data(), kEps, o.y.data());
+          kernels::generic::batch_norm_inference(v, x.data(), gamma.data(), beta.data(), mean.data(), variance.data(),
+                                                 kEps, o.y.data());
         } else {
-          batch_norm_forward(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                             o.sums.data());
+          kernels::generic::batch_norm_forward(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(),
+                                               o.inv_std.data(), o.sums.data());
         }
         double total = 0;
         for_elements(v, [&](std::size_t, std::size_t i) { total += o.y[i] * r[i]; });
@@ -142,13 +143,14 @@ TEST(BatchNorm, BackwardMatchesFiniteDifferences) {
       Outputs<double> o(v);
       auto dx = unwritten<double>(v.elements());
       if (inference) {
-        batch_norm_inference_backward(v, x.data(), r.data(), gamma.data(), mean.data(), variance.data(), kEps,
-                                      dx.data(), o.dgamma.data(), o.dbeta.data());
+        kernels::generic::batch_norm_inference_backward(v, x.data(), r.data(), gamma.data(), mean.data(),
+                                                        variance.data(), kEps, dx.data(), o.dgamma.data(),
+                                                        o.dbeta.data());
       } else {
-        batch_norm_forward(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                           o.sums.data());
-        batch_norm_backward(v, x.data(), r.data(), gamma.data(), o.mean.data(), o.inv_std.data(), dx.data(),
-                            o.dgamma.data(), o.dbeta.data());
+        kernels::generic::batch_norm_forward(v, x.data(), gamma.data(), beta.data(), kEps, o.y.data(), o.mean.data(),
+                                             o.inv_std.data(), o.sums.data());
+        kernels::generic::batch_norm_backward(v, x.data(), r.data(), gamma.data(), o.mean.data(), o.inv_std.data(),
+                                              dx.data(), o.dgamma.data(), o.dbeta.data());
       }
       const auto difference = [&](double& at) {
         const double before = at, h = 1e-5;
@@ -171,14 +173,14 @@ TEST(BatchNorm, BackwardMatchesFiniteDifferences) {
 
 TYPED_TEST(BatchNorm, BackwardMatchesFormulaAtEveryView) {
   using T = TypeParam;
-  for (const BatchNormView& v : views()) {
+  for (const kernels::BatchNormView& v : views()) {
     const auto x = activations<T>(v, 1, 2), dy = activations<T>(v, 2, 0.3), gamma = random_values<T>(v.channels, 3);
     Outputs<T> o(v);
-    batch_norm_forward<T>(v, x.data(), gamma.data(), nullptr, kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                          o.sums.data());
+    kernels::generic::batch_norm_forward<T>(v, x.data(), gamma.data(), nullptr, kEps, o.y.data(), o.mean.data(),
+                                            o.inv_std.data(), o.sums.data());
     auto dx = unwritten<T>(v.elements());
-    batch_norm_backward<T>(v, x.data(), dy.data(), gamma.data(), o.mean.data(), o.inv_std.data(), dx.data(),
-                           o.dgamma.data(), o.dbeta.data());
+    kernels::generic::batch_norm_backward<T>(v, x.data(), dy.data(), gamma.data(), o.mean.data(), o.inv_std.data(),
+                                             dx.data(), o.dgamma.data(), o.dbeta.data());
     const double n = static_cast<double>(v.batch * v.spatial);
     std::vector<Exact> dgamma(static_cast<std::size_t>(v.channels)), dbeta(dgamma), want(dx.size());
     const auto normal = [&](std::size_t c, std::size_t i) {
@@ -204,15 +206,17 @@ TYPED_TEST(BatchNorm, BackwardMatchesFormulaAtEveryView) {
 
 TYPED_TEST(BatchNorm, InferenceMatchesFormulaAtEveryView) {
   using T = TypeParam;
-  for (const BatchNormView& v : views()) {
+  for (const kernels::BatchNormView& v : views()) {
     const auto x = activations<T>(v, 1, 0.2), dy = activations<T>(v, 2, 0);
     const auto gamma = random_values<T>(v.channels, 3), beta = random_values<T>(v.channels, 4);
     const auto mean = random_values<T>(v.channels, 5), variance = random_values<T>(v.channels, 6, 1.5);
     Outputs<T> o(v);
     auto dx = unwritten<T>(v.elements());
-    batch_norm_inference<T>(v, x.data(), gamma.data(), beta.data(), mean.data(), variance.data(), kEps, o.y.data());
-    batch_norm_inference_backward<T>(v, x.data(), dy.data(), gamma.data(), mean.data(), variance.data(), kEps,
-                                     dx.data(), o.dgamma.data(), o.dbeta.data());
+    kernels::generic::batch_norm_inference<T>(v, x.data(), gamma.data(), beta.data(), mean.data(), variance.data(),
+                                              kEps, o.y.data());
+    kernels::generic::batch_norm_inference_backward<T>(v, x.data(), dy.data(), gamma.data(), mean.data(),
+                                                       variance.data(), kEps, dx.data(), o.dgamma.data(),
+                                                       o.dbeta.data());
     std::vector<Exact> want_y(dx.size()), want_dx(dx.size()), dgamma(static_cast<std::size_t>(v.channels)),
         dbeta(dgamma);
     for_elements(v, [&](std::size_t c, std::size_t i) {
@@ -236,12 +240,12 @@ TYPED_TEST(BatchNorm, InferenceMatchesFormulaAtEveryView) {
 
 TYPED_TEST(BatchNorm, ChannelSumAndBias) {
   using T = TypeParam;
-  for (const BatchNormView& v : views()) {
+  for (const kernels::BatchNormView& v : views()) {
     const auto dy = activations<T>(v, 1, 0.1), bias = random_values<T>(v.channels, 2);
     auto out = unwritten<T>(v.channels);
     auto y = dy;
-    channel_sum<T>(v, dy.data(), out.data());
-    add_channel_bias<T>(v, y.data(), bias.data());
+    kernels::generic::channel_sum<T>(v, dy.data(), out.data());
+    kernels::generic::add_channel_bias<T>(v, y.data(), bias.data());
     std::vector<Exact> want(out.size());
     for_elements(v, [&](std::size_t c, std::size_t i) {
       want[c].add(static_cast<double>(dy[i]));
@@ -254,11 +258,12 @@ TYPED_TEST(BatchNorm, ChannelSumAndBias) {
 
 TYPED_TEST(BatchNorm, EmptyBatchIsNeutral) {
   using T = TypeParam;
-  const BatchNormView v{.batch = 0, .channels = 3, .spatial = 4};
+  const kernels::BatchNormView v{.batch = 0, .channels = 3, .spatial = 4};
   Outputs<T> o(v);
-  batch_norm_forward<T>(v, nullptr, nullptr, nullptr, kEps, nullptr, o.mean.data(), o.inv_std.data(), o.sums.data());
-  batch_norm_backward<T>(v, nullptr, nullptr, nullptr, o.mean.data(), o.inv_std.data(), nullptr, o.dgamma.data(),
-                         o.dbeta.data());
+  kernels::generic::batch_norm_forward<T>(v, nullptr, nullptr, nullptr, kEps, nullptr, o.mean.data(), o.inv_std.data(),
+                                          o.sums.data());
+  kernels::generic::batch_norm_backward<T>(v, nullptr, nullptr, nullptr, o.mean.data(), o.inv_std.data(), nullptr,
+                                           o.dgamma.data(), o.dbeta.data());
   EXPECT_EQ(o.sums, std::vector<double>(6, 0.0));
   EXPECT_EQ(o.mean, std::vector<T>(3, T(0)));
   EXPECT_EQ(o.dgamma, std::vector<T>(3, T(0)));
@@ -269,20 +274,20 @@ TYPED_TEST(BatchNorm, EmptyBatchIsNeutral) {
 TYPED_TEST(BatchNorm, WorksInPlace) {
   using T = TypeParam;
   for (const std::int64_t block : {1, 16}) {
-    const BatchNormView v{.batch = 2, .channels = 5, .spatial = 37, .block = block};
+    const kernels::BatchNormView v{.batch = 2, .channels = 5, .spatial = 37, .block = block};
     auto x = activations<T>(v, 1, 0), dy = activations<T>(v, 2, 0);
     const auto input = x;
     Outputs<T> o(v);
     auto dx = unwritten<T>(v.elements());
-    batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                          o.sums.data());
-    batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, x.data(), o.mean.data(), o.inv_std.data(),
-                          o.sums.data());
+    kernels::generic::batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, o.y.data(), o.mean.data(),
+                                            o.inv_std.data(), o.sums.data());
+    kernels::generic::batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, x.data(), o.mean.data(),
+                                            o.inv_std.data(), o.sums.data());
     EXPECT_TRUE(same_bits(x, o.y));
-    batch_norm_backward<T>(v, input.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(), dx.data(), nullptr,
-                           nullptr);
-    batch_norm_backward<T>(v, input.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(), dy.data(), nullptr,
-                           nullptr);
+    kernels::generic::batch_norm_backward<T>(v, input.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(),
+                                             dx.data(), nullptr, nullptr);
+    kernels::generic::batch_norm_backward<T>(v, input.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(),
+                                             dy.data(), nullptr, nullptr);
     EXPECT_TRUE(same_bits(dx, dy));
   }
 }
@@ -290,15 +295,15 @@ TYPED_TEST(BatchNorm, WorksInPlace) {
 TYPED_TEST(BatchNorm, DoesNotDependOnThreads) {
   using T = TypeParam;
   for (const std::int64_t block : {1, 8, 16}) {
-    const BatchNormView v{.batch = 4, .channels = 37, .spatial = 333, .block = block};
+    const kernels::BatchNormView v{.batch = 4, .channels = 37, .spatial = 333, .block = block};
     const auto x = activations<T>(v, 1, 2), dy = activations<T>(v, 2, 0);
     expect_thread_invariant([&] {
       Outputs<T> o(v);
       auto dx = unwritten<T>(v.elements());
-      batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, o.y.data(), o.mean.data(), o.inv_std.data(),
-                            o.sums.data());
-      batch_norm_backward<T>(v, x.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(), dx.data(),
-                             o.dgamma.data(), o.dbeta.data());
+      kernels::generic::batch_norm_forward<T>(v, x.data(), nullptr, nullptr, kEps, o.y.data(), o.mean.data(),
+                                              o.inv_std.data(), o.sums.data());
+      kernels::generic::batch_norm_backward<T>(v, x.data(), dy.data(), nullptr, o.mean.data(), o.inv_std.data(),
+                                               dx.data(), o.dgamma.data(), o.dbeta.data());
       for (const auto* part : {&dx, &o.mean, &o.inv_std, &o.dgamma, &o.dbeta})
         o.y.insert(o.y.end(), part->begin(), part->end());
       return o.y;
@@ -307,9 +312,9 @@ TYPED_TEST(BatchNorm, DoesNotDependOnThreads) {
 }
 
 TEST(BatchNorm, AnUnknownBlockIsAnError) {
-  const BatchNormView v{.batch = 1, .channels = 4, .spatial = 1, .block = 4};
+  const kernels::BatchNormView v{.batch = 1, .channels = 4, .spatial = 1, .block = 4};
   float out[4];
-  EXPECT_THROW(channel_sum<float>(v, out, out), Error);
+  EXPECT_THROW(kernels::generic::channel_sum<float>(v, out, out), Error);
 }
 
 }  // namespace

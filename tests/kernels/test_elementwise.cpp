@@ -19,16 +19,16 @@ TYPED_TEST(Elementwise, ArithmeticIsExactToOneRounding) {
   for (const std::int64_t n : kSizes) {
     const auto a = random_values<T>(n, 1), b = random_values<T>(n, 2);
     auto sums = unwritten<T>(n), line = sums, constant = sums;
-    add(n, a.data(), b.data(), sums.data());
-    scale_shift(n, T(3), T(-2), a.data(), line.data());
-    fill(n, T(4), constant.data());
+    kernels::generic::add(n, a.data(), b.data(), sums.data());
+    kernels::generic::scale_shift(n, T(3), T(-2), a.data(), line.data());
+    kernels::generic::fill(n, T(4), constant.data());
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_EQ(sums[i], a[i] + b[i]);
       ASSERT_NEAR(static_cast<double>(line[i]), 3 * static_cast<double>(a[i]) - 2, 6 * kUnit<T>);
       ASSERT_EQ(constant[i], T(4));
     }
     auto in_place = a;
-    add(n, in_place.data(), b.data(), in_place.data());
+    kernels::generic::add(n, in_place.data(), b.data(), in_place.data());
     EXPECT_TRUE(same_bits(in_place, sums));
   }
 }
@@ -38,23 +38,24 @@ TYPED_TEST(Elementwise, ReluKeepsNanAndPassesGradientsWhereOpen) {
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
   const std::vector<T> x{-1, 0, 2, nan, -inf, inf};
   std::vector<T> y(6), dx(6);
-  relu_forward<T>(6, x.data(), y.data());
+  kernels::generic::relu_forward<T>(6, x.data(), y.data());
   EXPECT_EQ(std::vector<T>(y.begin(), y.begin() + 3), (std::vector<T>{0, 0, 2}));
   EXPECT_TRUE(std::isnan(y[3]));
   EXPECT_EQ(y[4], T(0));
   EXPECT_EQ(y[5], inf);
   const std::vector<T> dy{inf, 5, 6, 7, 8, 9};
-  relu_backward<T>(6, y.data(), dy.data(), dx.data());
+  kernels::generic::relu_backward<T>(6, y.data(), dy.data(), dx.data());
   EXPECT_EQ(dx, (std::vector<T>{0, 0, 6, 7, 0, 9}));
 }
 
 TYPED_TEST(Elementwise, DropoutIsAFunctionOfSampleAndElement) {
   using T = TypeParam;
   const std::vector<std::int64_t> ids{5, 1000000007, 2};
-  const DropoutOptions o{.samples = 3, .per_sample = 1023, .p = 0.25, .key = 11, .step = 6, .sample_ids = ids.data()};
+  const kernels::generic::DropoutOptions o{
+      .samples = 3, .per_sample = 1023, .p = 0.25, .key = 11, .step = 6, .sample_ids = ids.data()};
   const auto x = random_values<T>(3 * 1023, 1, 2);
   auto y = unwritten<T>(3 * 1023);
-  dropout(o, x.data(), y.data());
+  kernels::generic::dropout(o, x.data(), y.data());
   std::size_t kept = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::uint64_t element = i % 1023;
@@ -66,34 +67,34 @@ TYPED_TEST(Elementwise, DropoutIsAFunctionOfSampleAndElement) {
   EXPECT_NEAR(static_cast<double>(kept) / 3069, 0.75, 0.04);  // 5 standard deviations
   // Sample 2 alone, as another rank may have it, in place.
   std::vector<T> alone(x.begin() + 2 * 1023, x.end());
-  DropoutOptions one = o;
+  kernels::generic::DropoutOptions one = o;
   one.samples = 1;
   one.sample_ids = &ids[2];
-  dropout(one, alone.data(), alone.data());
+  kernels::generic::dropout(one, alone.data(), alone.data());
   EXPECT_TRUE(same_bits(alone, std::vector<T>(y.begin() + 2 * 1023, y.end())));
   one.step = 7;
   auto later = alone;
-  dropout(one, x.data() + 2 * 1023, later.data());
+  kernels::generic::dropout(one, x.data() + 2 * 1023, later.data());
   EXPECT_FALSE(same_bits(alone, later));
 }
 
 TYPED_TEST(Elementwise, DropoutAtItsLimits) {
   using T = TypeParam;
   const std::int64_t id = 3;
-  DropoutOptions o{.samples = 1, .per_sample = 9, .p = 0, .sample_ids = &id};
+  kernels::generic::DropoutOptions o{.samples = 1, .per_sample = 9, .p = 0, .sample_ids = &id};
   const auto x = random_values<T>(9, 1);
   auto y = unwritten<T>(9);
-  dropout(o, x.data(), y.data());
+  kernels::generic::dropout(o, x.data(), y.data());
   EXPECT_TRUE(same_bits(x, y));
   o.p = 1;
-  dropout(o, x.data(), y.data());
+  kernels::generic::dropout(o, x.data(), y.data());
   EXPECT_EQ(y, std::vector<T>(9, T(0)));
   o.p = 1.5;
-  EXPECT_THROW(dropout(o, x.data(), y.data()), Error);
+  EXPECT_THROW(kernels::generic::dropout(o, x.data(), y.data()), Error);
   o = {.samples = 0, .per_sample = 9};
-  dropout<T>(o, nullptr, nullptr);
+  kernels::generic::dropout<T>(o, nullptr, nullptr);
   o = {.samples = 2, .per_sample = 0};
-  dropout<T>(o, nullptr, nullptr);
+  kernels::generic::dropout<T>(o, nullptr, nullptr);
 }
 
 TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
@@ -102,12 +103,12 @@ TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
   const auto a = random_values<T>(n, 1), b = random_values<T>(n, 2);
   expect_thread_invariant([&] {
     auto y = unwritten<T>(n), columns = unwritten<T>(407);
-    map(n, a.data(), y.data(), [](T v) { return v / (T(1) + v * v); });
-    add(n, y.data(), b.data(), y.data());
-    dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
-    column_sum<T>(491, 407, a.data(), columns.data());
+    kernels::generic::map(n, a.data(), y.data(), [](T v) { return v / (T(1) + v * v); });
+    kernels::generic::add(n, y.data(), b.data(), y.data());
+    kernels::generic::dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
+    kernels::generic::column_sum<T>(491, 407, a.data(), columns.data());
     y.insert(y.end(), columns.begin(), columns.end());
-    y.insert(y.end(), {static_cast<T>(sum(n, a.data()))});
+    y.insert(y.end(), {static_cast<T>(kernels::generic::sum(n, a.data()))});
     return y;
   });
 }
@@ -122,13 +123,13 @@ TYPED_TEST(Reduce, SumAndMeanAreAccurateAndIndependentOfTheAddress) {
     const auto x = random_values<T>(n + 1, 5, 0.5);
     long double want = 0;
     for (std::int64_t i = 0; i < n; ++i) want += x[static_cast<std::size_t>(i)];
-    const double got = sum(n, x.data());
+    const double got = kernels::generic::sum(n, x.data());
     // Chunks of at most 1024 on 8 lanes, then at most 20 levels: below 150 roundings in a row, on values below 2.
     EXPECT_NEAR(got, static_cast<double>(want), 150 * kUnit<double> * 2 * static_cast<double>(n));
-    EXPECT_EQ(mean(n, x.data()), n > 0 ? got / static_cast<double>(n) : 0.0);
+    EXPECT_EQ(kernels::generic::mean(n, x.data()), n > 0 ? got / static_cast<double>(n) : 0.0);
     std::vector<T> shifted(x.begin(), x.end());
     shifted.insert(shifted.begin(), T(7));
-    EXPECT_EQ(sum(n, shifted.data() + 1), got);
+    EXPECT_EQ(kernels::generic::sum(n, shifted.data() + 1), got);
   }
 }
 
@@ -140,7 +141,7 @@ TYPED_TEST(Reduce, ColumnSumMatchesDefinition) {
   for (const auto [rows, cols] : {Case{0, 3}, Case{1, 1}, Case{5, 17}, Case{33, 64}, Case{9, 131}, Case{4, 0}}) {
     const auto x = random_values<T>(rows * cols, 6);
     auto out = unwritten<T>(cols);
-    column_sum(rows, cols, x.data(), out.data());
+    kernels::generic::column_sum(rows, cols, x.data(), out.data());
     std::vector<Exact> want(out.size());
     for (std::size_t i = 0; i < x.size(); ++i) want[i % want.size()].add(static_cast<double>(x[i]));
     expect_close(out, want, sizeof(T) == 4 ? 2 : static_cast<double>(rows + 1));

@@ -25,11 +25,12 @@ template <class Reached>
 void expect_nan(const Op& op, const std::vector<Tensor>& inputs, const std::vector<bool>& activation,
                 const Reached& reached) {
   for (const DType dtype : {DType::F32, DType::BF16}) {
-    KernelRequest request{.op = &op, .inputs = {}, .outputs = {}};
+    kernels::KernelRequest request{.op = &op, .inputs = {}, .outputs = {}};
     for (std::size_t i = 0; i < inputs.size(); ++i)
       request.inputs.push_back({inputs[i].shape(), activation[i] ? dtype : DType::F32});
     request.outputs = op.infer("test", request.inputs);
-    for (const KernelOffer& offer : kernel_registry().offers(request, std::vector<Layout>(inputs.size()))) {
+    for (const kernels::KernelOffer& offer :
+         kernels::kernel_registry().offers(request, std::vector<Layout>(inputs.size()))) {
       SCOPED_TRACE(std::string(op.name()) + " " + op.attributes() + " in " + std::string(name_of(dtype)) + " by " +
                    offer.implementation);
       const sweep::Made made = sweep::run_offer(request, offer, inputs);
@@ -66,7 +67,9 @@ TEST(Nan, PassesThroughFusedLinearLayers) {
 
 class ConvNet : public nn::Module {
  public:
-  Traced operator()(const Inputs& in) const { return {.prediction = relu(fc_(flatten(relu(conv_(in["image"])))))}; }
+  plan::Traced operator()(const plan::Inputs& in) const {
+    return {.prediction = relu(fc_(flatten(relu(conv_(in["image"])))))};
+  }
 
  private:
   nn::Child<nn::Conv2d> conv_{this, "conv", {.in = 3, .out = 20, .kernel = 3, .padding = 1}};
@@ -77,11 +80,12 @@ class ConvNet : public nn::Module {
 TEST(Nan, PassesThroughAPlan) {
   const ConvNet net;
   for (const bool bf16 : {false, true}) {
-    CompiledModel model(net.named_parameters(), [&](const Inputs& in) { return net(in); }, {.dtype = DType::F32},
-                        {.bf16 = bf16});
-    Plan& plan = model.plan(Mode::Eval, {{"image", {Shape{2, 3, 6, 6}, DType::F32}}});
-    ASSERT_TRUE(std::ranges::none_of(plan.steps(), [](const PlanStep& s) { return s.op->attributes() == "relu"; }))
-        << plan.describe();
+    plan::CompiledModel model(net.named_parameters(), [&](const plan::Inputs& in) { return net(in); },
+                              {.dtype = DType::F32}, {.bf16 = bf16});
+    plan::Plan& plan = model.plan(Mode::Eval, {{"image", {Shape{2, 3, 6, 6}, DType::F32}}});
+    ASSERT_TRUE(std::ranges::none_of(plan.steps(), [](const plan::PlanStep& s) {
+      return s.op->attributes() == "relu";
+    })) << plan.describe();
     auto* const image = static_cast<float*>(plan.input("image"));
     std::fill_n(image, 2 * 3 * 36, 0.25f);
     image[3 * 36 + 7] = static_cast<float>(kNan);  // of sample 1

@@ -29,7 +29,7 @@ Tensor absolute(const Tensor& t) {
 }
 
 struct Result {
-  KernelOffer offer;
+  kernels::KernelOffer offer;
   Tensor value;  // logical order, f64
 };
 
@@ -69,7 +69,7 @@ Result run(const Op& op, const std::vector<Tensor>& inputs, std::vector<Layout> 
   for (const Tensor& t : inputs) types.push_back({t.shape(), dtype});
   const Type out = op.infer("test", types)[0];
   offered.resize(inputs.size());
-  Result result{kernel_registry().offer({&op, types, {out}}, offered), Tensor(out.shape, dtype)};
+  Result result{kernels::kernel_registry().offer({&op, types, {out}}, offered), Tensor(out.shape, dtype)};
   EXPECT_EQ(result.offer.implementation.find("ref"), std::string::npos) << result.offer.implementation;
   const auto kernel = result.offer.build();
   std::vector<Placed> placed;
@@ -231,7 +231,7 @@ TEST(OneDnnConv2d, DoesNotDependOnTheAddress) {
 TEST(OneDnnConv2d, FollowsMovedMemory) {
   const Conv2dOp op({.padding_h = 1, .padding_w = 1});
   const Type x{Shape{2, 16, 6, 6}, DType::F32}, w{Shape{16, 16, 3, 3}, DType::F32};
-  const auto offer = kernel_registry().offer({&op, {x, w}, {x}}, std::vector<Layout>(2));
+  const auto offer = kernels::kernel_registry().offer({&op, {x, w}, {x}}, std::vector<Layout>(2));
   const auto kernel = offer.build();
   const AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
   Placed weight(w.shape, offer.inputs[1], 0), first(x.shape, offer.inputs[0], 0), second(x.shape, offer.inputs[0], 0);
@@ -260,16 +260,16 @@ TEST(OneDnnConv2d, AnEmptyBatchHasAKernel) {
 }
 
 TEST(OneDnnConv2d, WholeBlocksOfChannelsStayBlocked) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Conv2dOptions o{.padding_h = 1, .padding_w = 1};
   const Type x{Shape{4, 32, 8, 8}, DType::F32}, w{Shape{32, 32, 3, 3}, DType::F32};
   const Conv2dOp forward(o);
   const Conv2dBackwardDataOp data(o, x.shape);
   const Conv2dBackwardWeightsOp weights(o, w.shape, false);
   const std::vector<Layout> plain(2);
-  const auto f = kernel_registry().offer({&forward, {x, w}, {x}}, plain);
-  const auto d = kernel_registry().offer({&data, {x, w}, {x}}, plain);
-  const auto b = kernel_registry().offer({&weights, {x, x}, {w}}, plain);
+  const auto f = kernels::kernel_registry().offer({&forward, {x, w}, {x}}, plain);
+  const auto d = kernels::kernel_registry().offer({&data, {x, w}, {x}}, plain);
+  const auto b = kernels::kernel_registry().offer({&weights, {x, x}, {w}}, plain);
   const Layout activations = f.outputs[0];
   EXPECT_GT(activations.channel_block(x.shape), 1);
   for (const Layout& l : {f.inputs[0], d.inputs[0], d.outputs[0], b.inputs[0], b.inputs[1]})
@@ -302,7 +302,7 @@ TEST(OneDnnReorder, MovesEveryElementAndZeroesPadding) {
     for (const Layout& to : layouts) {
       if (from == to) continue;
       const ReorderOp op(to, DType::F32);
-      const auto offer = kernel_registry().offer({&op, {type}, {type}}, std::span(&from, 1));
+      const auto offer = kernels::kernel_registry().offer({&op, {type}, {type}}, std::span(&from, 1));
       SCOPED_TRACE(from.str() + " -> " + to.str() + " by " + offer.implementation);
       EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);
       ASSERT_EQ(offer.inputs[0], from);

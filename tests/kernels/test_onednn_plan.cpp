@@ -22,7 +22,7 @@ namespace {
 class SmallNet : public nn::Module {
  public:
   SmallNet(std::int64_t width1, std::int64_t width2) : width1_(width1), width2_(width2) {}
-  Traced operator()(const Inputs& in) const {
+  plan::Traced operator()(const plan::Inputs& in) const {
     const Value x = relu(conv2_(relu(bn1_(conv1_(in["image"])))));
     const Value logits = fc_(flatten(global_average_pool2d(x)));
     return {.loss = cross_entropy(logits, in["label"]), .prediction = logits};
@@ -62,7 +62,7 @@ class Block : public nn::Module {
 // ResNet-20's shapes (He et al. 2015, section 4.2) with one block per stage.
 class ResidualNet : public nn::Module {
  public:
-  Traced operator()(const Inputs& in) const {
+  plan::Traced operator()(const plan::Inputs& in) const {
     const Value x = stage3_(stage2_(stage1_(relu(bn_(conv_(in["image"]))))));
     return {.loss = cross_entropy(fc_(flatten(global_average_pool2d(x))), in["label"])};
   }
@@ -81,7 +81,7 @@ std::map<std::string, Type> batch_of(const Shape& images, DType dtype) {
 }
 
 // Fills the batch alike for both precisions.
-void fill_inputs(Plan& plan) {
+void fill_inputs(plan::Plan& plan) {
   const Type type = *plan.input_type("image");
   RandomStream random(11, 0);
   for (std::int64_t i = 0; i < type.shape.elements(); ++i) {
@@ -99,8 +99,9 @@ void fill_inputs(Plan& plan) {
 // The same model in f32, on whatever the registry prefers, and in f64 on the generic kernels.
 struct Pair {
   explicit Pair(const SmallNet& net, const Shape& images)
-      : single(net.named_parameters(), [&net](const Inputs& in) { return net(in); }, {.dtype = DType::F32, .seed = 3}),
-        reference(net.named_parameters(), [&net](const Inputs& in) { return net(in); },
+      : single(net.named_parameters(), [&net](const plan::Inputs& in) { return net(in); },
+               {.dtype = DType::F32, .seed = 3}),
+        reference(net.named_parameters(), [&net](const plan::Inputs& in) { return net(in); },
                   {.dtype = DType::F64, .seed = 3}),
         single_plan(single.plan(Mode::Train, batch_of(images, DType::F32))),
         reference_plan(reference.plan(Mode::Train, batch_of(images, DType::F64))) {}
@@ -130,13 +131,13 @@ struct Pair {
     }
   }
 
-  CompiledModel single, reference;
-  Plan &single_plan, &reference_plan;
+  plan::CompiledModel single, reference;
+  plan::Plan &single_plan, &reference_plan;
 };
 
-const PlanStep& find_step(const Plan& plan, std::string_view place, std::string_view op) {
-  const auto found =
-      std::ranges::find_if(plan.steps(), [&](const PlanStep& s) { return s.place == place && s.op->name() == op; });
+const plan::PlanStep& find_step(const plan::Plan& plan, std::string_view place, std::string_view op) {
+  const auto found = std::ranges::find_if(
+      plan.steps(), [&](const plan::PlanStep& s) { return s.place == place && s.op->name() == op; });
   check(found != plan.steps().end(), "test", "no step {} {} in\n{}", place, op, plan.describe());
   return *found;
 }
@@ -163,14 +164,14 @@ TEST(OneDnnPlan, ParametersAreReadInLogicalOrder) {
 }
 
 TEST(OneDnnPlan, TheWeightPersistsAsItsGradientIsMade) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const SmallNet net(16, 32);
   Pair pair(net, {2, 3, 8, 8});
-  const ParameterStore& store = pair.single.parameters();
+  const plan::ParameterStore& store = pair.single.parameters();
   const Layout& form = store.layout(store.find("conv2.weight"));
   EXPECT_FALSE(form.plain());
   EXPECT_EQ(find_step(pair.single_plan, "conv2", "conv2d").offer.inputs[1], form);
-  const PlanStep& gradient = find_step(pair.single_plan, "grad conv2", "conv2d_backward_weights");
+  const plan::PlanStep& gradient = find_step(pair.single_plan, "grad conv2", "conv2d_backward_weights");
   EXPECT_EQ(gradient.offer.outputs[0], form);
   EXPECT_EQ(gradient.sinks.size(), 2u) << "weight and bias are written straight into their slots";
 }
@@ -183,7 +184,7 @@ TEST(OneDnnPlan, NewWeightsReachEveryDirection) {
   const double before = pair.single_plan.loss();
   Tensor weight = pair.reference.parameters().read("conv2.weight");
   for (double& v : weight.data<double>()) v = 1 - 3 * v;
-  for (CompiledModel* model : {&pair.single, &pair.reference}) {
+  for (plan::CompiledModel* model : {&pair.single, &pair.reference}) {
     model->parameters().write("conv2.weight", weight);
     model->parameters().refresh();
   }
@@ -197,13 +198,13 @@ TEST(OneDnnPlan, AShortBatchAndEvaluationShareTheParameters) {
   const SmallNet net(16, 32);
   Pair pair(net, {6, 3, 8, 8});
   for (const std::int64_t batch : {1, 0}) {
-    Plan& plan = pair.single.plan(Mode::Train, batch_of({batch, 3, 8, 8}, DType::F32));
+    plan::Plan& plan = pair.single.plan(Mode::Train, batch_of({batch, 3, 8, 8}, DType::F32));
     if (batch > 0) fill_inputs(plan);
     plan.run();
     EXPECT_EQ(plan.weight(), static_cast<double>(batch));
   }
-  Plan& single = pair.single.plan(Mode::Eval, batch_of({5, 3, 8, 8}, DType::F32));
-  Plan& reference = pair.reference.plan(Mode::Eval, batch_of({5, 3, 8, 8}, DType::F64));
+  plan::Plan& single = pair.single.plan(Mode::Eval, batch_of({5, 3, 8, 8}, DType::F32));
+  plan::Plan& reference = pair.reference.plan(Mode::Eval, batch_of({5, 3, 8, 8}, DType::F64));
   fill_inputs(single);
   fill_inputs(reference);
   single.run();
@@ -212,13 +213,13 @@ TEST(OneDnnPlan, AShortBatchAndEvaluationShareTheParameters) {
 }
 
 TEST(OneDnnPlan, AResidualNetworkStaysBlockedFromEndToEnd) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const ResidualNet net;
-  CompiledModel model(net.named_parameters(), [&net](const Inputs& in) { return net(in); },
-                      {.dtype = DType::F32, .seed = 1});
-  const Plan& plan = model.plan(Mode::Train, batch_of({32, 3, 32, 32}, DType::F32));
+  plan::CompiledModel model(net.named_parameters(), [&net](const plan::Inputs& in) { return net(in); },
+                            {.dtype = DType::F32, .seed = 1});
+  const plan::Plan& plan = model.plan(Mode::Train, batch_of({32, 3, 32, 32}, DType::F32));
   int reorders = 0;
-  for (const PlanStep& step : plan.steps()) {
+  for (const plan::PlanStep& step : plan.steps()) {
     EXPECT_EQ(step.offer.implementation.find("ref"), std::string::npos)
         << step.place << ": " << step.offer.implementation;
     if (step.op->name().starts_with("conv2d")) {

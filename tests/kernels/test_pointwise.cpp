@@ -26,11 +26,12 @@ Expression expression_of(const Function& f) {
 }
 
 template <class T>
-std::vector<T> run(const Expression& e, const std::vector<std::vector<T>>& inputs, const VectorKernels& kernels) {
+std::vector<T> run(const Expression& e, const std::vector<std::vector<T>>& inputs,
+                   const kernels::VectorKernels& kernels) {
   const auto n = static_cast<std::int64_t>(inputs[0].size());
   const std::vector<Shape> shapes(inputs.size(), Shape{n});
   const DType dtype = sizeof(T) == 8 ? DType::F64 : sizeof(T) == 4 ? DType::F32 : DType::BF16;
-  PointwiseKernel kernel(e, shapes, Shape{n}, n, dtype, kernels);
+  kernels::native::PointwiseKernel kernel(e, shapes, Shape{n}, n, dtype, kernels);
   std::vector<const void*> in;
   for (const auto& v : inputs) in.push_back(v.data());
   std::vector<T> y(inputs[0].size());
@@ -66,7 +67,7 @@ TYPED_TEST(PointwiseKernels, AreTheTablesFunctionsAtEveryLevel) {
     for (int k = 0; k < f.operands; ++k) inputs.push_back(numbers<T>(3001, static_cast<std::uint64_t>(k)));
     const Expression e = expression_of(f);
     std::vector<T> first;
-    for_levels([&](const VectorKernels& kernels) {
+    for_levels([&](const kernels::VectorKernels& kernels) {
       std::vector<T> y = run(e, inputs, kernels);
       for (std::size_t i = 0; i < y.size(); ++i) {
         std::vector<double> x;
@@ -101,7 +102,7 @@ TYPED_TEST(PointwiseKernels, WorkOutExpressionsInBlocks) {
     RandomStream random(4, 5);
     std::vector<std::vector<T>> inputs(2, std::vector<T>(static_cast<std::size_t>(n)));
     for (auto& v : inputs) std::ranges::generate(v, [&] { return static_cast<T>(random.uniform(-2, 2)); });
-    for_levels([&](const VectorKernels& kernels) {
+    for_levels([&](const kernels::VectorKernels& kernels) {
       const std::vector<T> y = run(e, inputs, kernels);
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double x[] = {static_cast<double>(inputs[0][i]), static_cast<double>(inputs[1][i])};
@@ -117,13 +118,14 @@ TEST(PointwiseBf16, IsF32RoundedOnce) {
   e.set_result(pointwise::apply("exp", {-(a * a)}) * a);
   std::vector<float> x(1003);
   RandomStream random(4, 5);
-  std::ranges::generate(x, [&] { return to_float(from_float<Bf16>(static_cast<float>(random.uniform(-2, 2)))); });
-  std::vector<Bf16> half;
-  for (const float v : x) half.push_back(from_float<Bf16>(v));
-  for_levels([&](const VectorKernels& kernels) {
+  std::ranges::generate(
+      x, [&] { return to_float(from_float<kernels::native::Bf16>(static_cast<float>(random.uniform(-2, 2)))); });
+  std::vector<kernels::native::Bf16> half;
+  for (const float v : x) half.push_back(from_float<kernels::native::Bf16>(v));
+  for_levels([&](const kernels::VectorKernels& kernels) {
     const std::vector<float> wide = run<float>(e, {x}, kernels);
-    const std::vector<Bf16> narrow = run<Bf16>(e, {half}, kernels);
-    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(narrow[i], from_float<Bf16>(wide[i]));
+    const std::vector<kernels::native::Bf16> narrow = run<kernels::native::Bf16>(e, {half}, kernels);
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(narrow[i], from_float<kernels::native::Bf16>(wide[i]));
   });
 }
 
@@ -132,13 +134,13 @@ TEST(PointwiseProgram, TakesFewRegisters) {
   Scalar sum = e.input(0);
   for (int i = 0; i < 50; ++i) sum = pointwise::apply("tanh", {sum}) + 0.25 * e.input(i % 3);
   e.set_result(sum);
-  const PointwiseProgram program(e);
+  const kernels::PointwiseProgram program(e);
   EXPECT_LE(program.registers(), 3 + 2);
   EXPECT_EQ(program.instructions().back().code, pointwise::Code::Add);
-  EXPECT_TRUE(PointwiseProgram::fits(e));
+  EXPECT_TRUE(kernels::PointwiseProgram::fits(e));
   for (int i = 0; i < 20; ++i) sum = sum + e.input(i);
   e.set_result(sum);
-  EXPECT_FALSE(PointwiseProgram::fits(e)) << "too many inputs";
+  EXPECT_FALSE(kernels::PointwiseProgram::fits(e)) << "too many inputs";
 }
 
 TEST(PointwiseProgram, OfManyRegistersTakesShorterBlocks) {
@@ -146,17 +148,17 @@ TEST(PointwiseProgram, OfManyRegistersTakesShorterBlocks) {
   Scalar sum = e.input(0);
   for (int i = 1; i < 150; ++i) sum = sum + (0.25 + i) * e.input(i % 5);
   e.set_result(sum);
-  EXPECT_GT(PointwiseProgram(e).needed(), 100);
+  EXPECT_GT(kernels::PointwiseProgram(e).needed(), 100);
   std::vector<std::vector<double>> inputs;
   for (std::uint64_t k = 0; k < 5; ++k) inputs.push_back(generic::random_values<double>(3001, k));
-  const std::vector<double> y = run(e, inputs, vector_kernels());
+  const std::vector<double> y = run(e, inputs, kernels::vector_kernels());
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double x[] = {inputs[0][i], inputs[1][i], inputs[2][i], inputs[3][i], inputs[4][i]};
     ASSERT_EQ(y[i], e.at(x));
   }
   for (int i = 150; i < 400; ++i) sum = sum + (0.25 + i) * e.input(i % 5);
   e.set_result(sum);
-  EXPECT_THROW(run(e, inputs, vector_kernels()), Error);
+  EXPECT_THROW(run(e, inputs, kernels::vector_kernels()), Error);
 }
 
 }  // namespace

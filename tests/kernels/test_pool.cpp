@@ -32,7 +32,7 @@ std::vector<Window> windows(bool dilated) {
   return all;
 }
 
-PoolGeometry geometry(const Window& window) {
+kernels::PoolGeometry geometry(const Window& window) {
   return {.batch = window.x[0],
           .channels = window.x[1],
           .in_h = window.x[2],
@@ -48,12 +48,12 @@ PoolGeometry geometry(const Window& window) {
 }
 
 // Every window with both ways to round sizes and to count padding.
-std::vector<PoolGeometry> geometries(bool dilated) {
-  std::vector<PoolGeometry> all;
+std::vector<kernels::PoolGeometry> geometries(bool dilated) {
+  std::vector<kernels::PoolGeometry> all;
   for (const Window& window : windows(dilated)) {
     for (const bool ceil : {false, true}) {
       for (const bool include : {false, true}) {
-        PoolGeometry& g = all.emplace_back(geometry(window));
+        kernels::PoolGeometry& g = all.emplace_back(geometry(window));
         g.ceil_mode = ceil;
         g.count_include_pad = include;
       }
@@ -62,12 +62,12 @@ std::vector<PoolGeometry> geometries(bool dilated) {
   return all;
 }
 
-std::int64_t in_size(const PoolGeometry& g) { return g.batch * g.channels * g.in_h * g.in_w; }
-std::int64_t out_size(const PoolGeometry& g) { return g.batch * g.channels * g.out_h() * g.out_w(); }
+std::int64_t in_size(const kernels::PoolGeometry& g) { return g.batch * g.channels * g.in_h * g.in_w; }
+std::int64_t out_size(const kernels::PoolGeometry& g) { return g.batch * g.channels * g.out_h() * g.out_w(); }
 
 // Calls window(y index, the x indices inside it, the number of its places inside image and padding) for each output.
 template <class Body>
-void for_windows(const PoolGeometry& g, const Body& window) {
+void for_windows(const kernels::PoolGeometry& g, const Body& window) {
   std::size_t y = 0;
   for (std::int64_t p = 0; p < g.batch * g.channels; ++p)
     for (std::int64_t r = 0; r < g.out_h(); ++r)
@@ -87,16 +87,16 @@ void for_windows(const PoolGeometry& g, const Body& window) {
 
 TYPED_TEST(Pool, MaxMatchesDefinition) {
   using T = TypeParam;
-  for (const PoolGeometry& g : geometries(true)) {
+  for (const kernels::PoolGeometry& g : geometries(true)) {
     auto x = random_values<T>(in_size(g), 1);
     for (T& v : x) v = std::round(v * T(3));  // many ties
     const auto dy = random_values<T>(out_size(g), 2);
     auto y = unwritten<T>(out_size(g)), dx = unwritten<T>(in_size(g));
     std::vector<std::uint8_t> index(y.size(), 77);
     std::vector<std::int32_t> wide_index(y.size(), -7);
-    max_pool_forward(g, x.data(), y.data(), wide_index.data());
-    max_pool_forward(g, x.data(), y.data(), index.data());
-    max_pool_backward(g, dy.data(), index.data(), dx.data());
+    kernels::generic::max_pool_forward(g, x.data(), y.data(), wide_index.data());
+    kernels::generic::max_pool_forward(g, x.data(), y.data(), index.data());
+    kernels::generic::max_pool_backward(g, dy.data(), index.data(), dx.data());
     std::vector<Exact> want_dx(x.size());
     for_windows(g, [&](std::size_t o, const std::vector<std::int64_t>& inside, int) {
       ASSERT_FALSE(inside.empty());
@@ -117,12 +117,12 @@ TYPED_TEST(Pool, MaxMatchesDefinition) {
 
 TYPED_TEST(Pool, MaxKeepsNanAndMinusInfinity) {
   using T = TypeParam;
-  const PoolGeometry g{.batch = 1, .channels = 1, .in_h = 1, .in_w = 4, .kernel_w = 2, .stride_w = 2};
+  const kernels::PoolGeometry g{.batch = 1, .channels = 1, .in_h = 1, .in_w = 4, .kernel_w = 2, .stride_w = 2};
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   const std::vector<T> x{-inf, -inf, nan, 3};
   std::vector<T> y(2);
   std::vector<std::uint8_t> index(2);
-  max_pool_forward(g, x.data(), y.data(), index.data());
+  kernels::generic::max_pool_forward(g, x.data(), y.data(), index.data());
   EXPECT_EQ(y[0], -inf);
   EXPECT_EQ(index[0], 0);
   EXPECT_TRUE(std::isnan(y[1]));
@@ -131,11 +131,11 @@ TYPED_TEST(Pool, MaxKeepsNanAndMinusInfinity) {
 
 TYPED_TEST(Pool, AverageMatchesDefinition) {
   using T = TypeParam;
-  for (const PoolGeometry& g : geometries(false)) {
+  for (const kernels::PoolGeometry& g : geometries(false)) {
     const auto x = random_values<T>(in_size(g), 3), dy = random_values<T>(out_size(g), 4);
     auto y = unwritten<T>(out_size(g)), dx = unwritten<T>(in_size(g));
-    average_pool_forward<T>(g, x.data(), y.data());
-    average_pool_backward<T>(g, dy.data(), dx.data());
+    kernels::generic::average_pool_forward<T>(g, x.data(), y.data());
+    kernels::generic::average_pool_backward<T>(g, dy.data(), dx.data());
     std::vector<Exact> want_y(y.size()), want_dx(x.size());
     for_windows(g, [&](std::size_t o, const std::vector<std::int64_t>& inside, int places) {
       const double divisor = g.count_include_pad ? places : static_cast<double>(inside.size());
@@ -157,8 +157,8 @@ TYPED_TEST(Pool, GlobalAverageMatchesDefinition) {
   for (const auto [planes, spatial] : {Case{3, 49}, Case{17, 1}, Case{2, 4099}, Case{0, 5}}) {
     const auto x = random_values<T>(planes * spatial, 5), dy = random_values<T>(planes, 6);
     auto y = unwritten<T>(planes), dx = unwritten<T>(planes * spatial);
-    global_average_pool_forward<T>(planes, spatial, x.data(), y.data());
-    global_average_pool_backward<T>(planes, spatial, dy.data(), dx.data());
+    kernels::generic::global_average_pool_forward<T>(planes, spatial, x.data(), y.data());
+    kernels::generic::global_average_pool_backward<T>(planes, spatial, dy.data(), dx.data());
     std::vector<Exact> want_y(y.size()), want_dx(dx.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t p = i / static_cast<std::size_t>(spatial);
@@ -173,7 +173,8 @@ TYPED_TEST(Pool, GlobalAverageMatchesDefinition) {
 // out_h as torch.nn.functional.max_pool2d gives it.
 TEST(PoolGeometry, CeilModeRoundsAsPyTorch) {
   const auto out = [](std::int64_t in, std::int64_t k, std::int64_t stride, std::int64_t pad, bool ceil) {
-    return PoolGeometry{.in_h = in, .kernel_h = k, .stride_h = stride, .padding_h = pad, .ceil_mode = ceil}.out_h();
+    return kernels::PoolGeometry{.in_h = in, .kernel_h = k, .stride_h = stride, .padding_h = pad, .ceil_mode = ceil}
+        .out_h();
   };
   EXPECT_EQ(out(5, 2, 2, 0, false), 2);
   EXPECT_EQ(out(5, 2, 2, 0, true), 3);
@@ -186,29 +187,29 @@ TEST(PoolGeometry, CeilModeRoundsAsPyTorch) {
 
 TYPED_TEST(Pool, DoesNotDependOnThreads) {
   using T = TypeParam;
-  const PoolGeometry g{.batch = 4,
-                       .channels = 17,
-                       .in_h = 33,
-                       .in_w = 31,
-                       .kernel_h = 3,
-                       .kernel_w = 3,
-                       .stride_h = 2,
-                       .stride_w = 2,
-                       .padding_h = 1,
-                       .padding_w = 1};
+  const kernels::PoolGeometry g{.batch = 4,
+                                .channels = 17,
+                                .in_h = 33,
+                                .in_w = 31,
+                                .kernel_h = 3,
+                                .kernel_w = 3,
+                                .stride_h = 2,
+                                .stride_w = 2,
+                                .padding_h = 1,
+                                .padding_w = 1};
   const auto x = random_values<T>(in_size(g), 7), dy = random_values<T>(out_size(g), 8);
   expect_thread_invariant([&] {
     std::vector<T> all, y(static_cast<std::size_t>(out_size(g))), dx(x.size());
     std::vector<std::uint8_t> index(y.size());
     const auto keep = [&](const std::vector<T>& v) { all.insert(all.end(), v.begin(), v.end()); };
-    max_pool_forward(g, x.data(), y.data(), index.data());
-    max_pool_backward(g, dy.data(), index.data(), dx.data());
+    kernels::generic::max_pool_forward(g, x.data(), y.data(), index.data());
+    kernels::generic::max_pool_backward(g, dy.data(), index.data(), dx.data());
     keep(y), keep(dx);
-    average_pool_forward<T>(g, x.data(), y.data());
-    average_pool_backward<T>(g, dy.data(), dx.data());
+    kernels::generic::average_pool_forward<T>(g, x.data(), y.data());
+    kernels::generic::average_pool_backward<T>(g, dy.data(), dx.data());
     keep(y), keep(dx);
     std::vector<T> means(static_cast<std::size_t>(g.batch * g.channels));
-    global_average_pool_forward<T>(g.batch * g.channels, g.in_h * g.in_w, x.data(), means.data());
+    kernels::generic::global_average_pool_forward<T>(g.batch * g.channels, g.in_h * g.in_w, x.data(), means.data());
     keep(means);
     return all;
   });

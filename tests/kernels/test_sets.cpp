@@ -148,16 +148,16 @@ TEST(KernelSets, AveragePooling) {
 }
 
 TEST(KernelSets, GlobalAveragesOfWholeBlocksArePlain) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Type x{Shape{2, 32, 7, 7}, DType::F32}, y{Shape{2, 32, 1, 1}, DType::F32};
   const Pool2dOptions o{.kernel_h = 7, .kernel_w = 7, .stride_h = 7, .stride_w = 7};
   const Pool2dOp forward(Pool::Average, o);
   const Pool2dGradientOp backward(Pool::Average, o, x.shape);
   const Layout blocked = Layout::channels_blocked(x.shape, 16), plain;
-  const auto f = kernel_registry().offer({&forward, {x}, {y}}, std::span(&blocked, 1));
+  const auto f = kernels::kernel_registry().offer({&forward, {x}, {y}}, std::span(&blocked, 1));
   EXPECT_EQ(f.inputs[0], blocked);
   EXPECT_TRUE(f.outputs[0].plain());
-  const auto b = kernel_registry().offer({&backward, {y}, {x}}, std::span(&plain, 1));
+  const auto b = kernels::kernel_registry().offer({&backward, {y}, {x}}, std::span(&plain, 1));
   EXPECT_TRUE(b.inputs[0].plain());
   EXPECT_GT(b.outputs[0].channel_block(x.shape), 1);
 }
@@ -224,7 +224,7 @@ TEST(KernelSets, PaddedLayoutsAreKeptWhereZerosStayZeros) {
     const PointwiseOp op = pointwise_op(f);
     const std::vector<Type> inputs(static_cast<std::size_t>(f.operands), type);
     const std::vector<Layout> offered(inputs.size(), blocked);
-    const KernelOffer offer = kernel_registry().offer({&op, inputs, {type}}, offered);
+    const kernels::KernelOffer offer = kernels::kernel_registry().offer({&op, inputs, {type}}, offered);
     const std::vector<double> zeros(inputs.size(), 0.0);
     const double value = op.expression().at(zeros);
     EXPECT_EQ(offer.outputs[0] == blocked, value == 0.0 && !std::signbit(value)) << f.name;
@@ -240,8 +240,8 @@ TEST(KernelSets, PointwiseFunctionsPassNanOn) {
     const Type type{shape, DType::F32};
     Tensor x(shape, DType::F64);
     std::ranges::fill(x.data<double>(), std::numeric_limits<double>::quiet_NaN());
-    const KernelRequest request{&op, {type}, {type}};
-    for (const KernelOffer& offer : kernel_registry().offers(request, std::vector<Layout>(1))) {
+    const kernels::KernelRequest request{&op, {type}, {type}};
+    for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::vector<Layout>(1))) {
       const Made made = run_offer(request, offer, list(x.clone()));
       const auto values = made.outputs[0].data<double>();
       EXPECT_TRUE(std::ranges::all_of(values, [](double v) { return std::isnan(v); }))
@@ -255,8 +255,8 @@ TEST(KernelSets, ReordersAndCasts) {
   const Shape shape{3, 17, 5, 7};
   const Tensor x = random_values(shape, 1);
   const auto expect_same = [&](const Op& op, DType from, DType to, const Layout& lies) {
-    const KernelRequest request{&op, {{shape, from}}, {{shape, to}}};
-    for (const KernelOffer& offer : kernel_registry().offers(request, std::span(&lies, 1))) {
+    const kernels::KernelRequest request{&op, {{shape, from}}, {{shape, to}}};
+    for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::span(&lies, 1))) {
       SCOPED_TRACE(formatted("{} {} {} to {} {} by {}", op.name(), name_of(from), lies.str(), name_of(to),
                              offer.outputs[0].str(), offer.implementation));
       EXPECT_EQ(offer.implementation.find("ref"), std::string::npos);
@@ -283,9 +283,9 @@ TEST(KernelSets, MaxPoolingPassesNanOn) {
   x.data<double>()[2] = std::numeric_limits<double>::quiet_NaN();  // channel 0
   for (const DType dtype : {DType::F32, DType::BF16}) {
     const Type in{shape, dtype};
-    const KernelRequest request{&op, {in}, op.infer("test", std::span(&in, 1))};
+    const kernels::KernelRequest request{&op, {in}, op.infer("test", std::span(&in, 1))};
     for (const Layout& offered : {Layout{}, Layout::channels_blocked(shape, 16)}) {
-      for (const KernelOffer& offer : kernel_registry().offers(request, std::span(&offered, 1))) {
+      for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::span(&offered, 1))) {
         const Made made = run_offer(request, offer, list(x.clone()));
         EXPECT_TRUE(std::isnan(made.outputs[0].data<double>()[0])) << offer.implementation;
         EXPECT_EQ(made.outputs[1].data<std::uint8_t>()[0], 2) << offer.implementation;

@@ -62,7 +62,7 @@ bool any_named(const std::vector<std::string>& names, std::string_view part) {
 void expect_every_set(const std::vector<std::string>& seen, const Epilogue& e) {
   EXPECT_TRUE(any_named(seen, "generic"));
   EXPECT_TRUE(any_named(seen, "vector"));
-  EXPECT_EQ(any_named(seen, "bnorm"), has_onednn() && e == Epilogue{}) << "oneDNN's";
+  EXPECT_EQ(any_named(seen, "bnorm"), kernels::has_onednn() && e == Epilogue{}) << "oneDNN's";
 }
 
 TEST(KernelSets, BatchNormInTraining) {
@@ -135,12 +135,12 @@ TEST(KernelSets, BatchNormIsOurOwnUnlessAskedFor) {
   const Type image{x, DType::F32}, channels{Shape{32}, DType::F32};
   const BatchNorm2dOp op(kEpsilon);
   const std::vector<Type> inputs{image, channels, channels};
-  KernelRequest request{&op, inputs, op.infer("test", inputs)};
+  kernels::KernelRequest request{&op, inputs, op.infer("test", inputs)};
   const std::vector<Layout> offered{Layout::channels_blocked(x, 16), {}, {}};
-  const auto first = [&] { return kernel_registry().offer(request, offered).implementation; };
+  const auto first = [&] { return kernels::kernel_registry().offer(request, offered).implementation; };
   EXPECT_TRUE(first().starts_with("vector")) << first();
   request.options.prefer = "onednn";
-  EXPECT_EQ(any_named({first()}, "bnorm"), has_onednn()) << first();
+  EXPECT_EQ(any_named({first()}, "bnorm"), kernels::has_onednn()) << first();
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ TEST(KernelSets, WinogradIsThereUnlessExactIsAskedFor) {
   EXPECT_EQ(any_named(seen, "avx512_core"), any_named(seen, "wino"));
   const Type x{Shape{4, 32, 16, 16}, DType::F32}, w{Shape{48, 32, 3, 3}, DType::F32};
   const Conv2dOp op(c.options);
-  KernelRequest request{&op, {x, w}, {{Shape{4, 48, 16, 16}, DType::F32}}};
-  request.options.conv_math = KernelOptions::ConvMath::Exact;
-  for (const KernelOffer& offer : kernel_registry().offers(request, std::vector<Layout>(2)))
+  kernels::KernelRequest request{&op, {x, w}, {{Shape{4, 48, 16, 16}, DType::F32}}};
+  request.options.conv_math = kernels::KernelOptions::ConvMath::Exact;
+  for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::vector<Layout>(2)))
     EXPECT_EQ(offer.implementation.find("wino"), std::string::npos);
 }
 

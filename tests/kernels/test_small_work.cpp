@@ -28,9 +28,9 @@ std::ptrdiff_t threads_of_process() {
 
 // All of oneDNN's offers, on a thread of its own that may use `threads`: what it starts is then not there already.
 Ran run_with(int threads, const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types) {
-  KernelRegistry registry;
-  register_onednn_kernels(registry);
-  KernelRequest request{.op = &op, .inputs = {}, .outputs = {}, .place = "test"};
+  kernels::KernelRegistry registry;
+  kernels::register_onednn_kernels(registry);
+  kernels::KernelRequest request{.op = &op, .inputs = {}, .outputs = {}, .place = "test"};
   for (std::size_t i = 0; i < inputs.size(); ++i) request.inputs.push_back({inputs[i].shape(), types[i]});
   request.outputs = op.infer("test", request.inputs);
   const std::vector<Layout> offered(inputs.size());
@@ -38,7 +38,7 @@ Ran run_with(int threads, const Op& op, const std::vector<Tensor>& inputs, const
   std::thread([&] {
     omp_set_num_threads(threads);
     const std::ptrdiff_t before = threads_of_process();
-    for (const KernelOffer& offer : registry.offers(request, offered))
+    for (const kernels::KernelOffer& offer : registry.offers(request, offered))
       ran.made.push_back(sweep::run_offer(request, offer, inputs));
     ran.started = threads_of_process() - before;
     ran.allowed = omp_get_max_threads();
@@ -63,7 +63,7 @@ void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::v
 }
 
 TEST(SmallWork, RunsOnOneThread) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   for (const DType dtype : {DType::F32, DType::BF16}) {
     SCOPED_TRACE(name_of(dtype));
     const Tensor image = sweep::random_values({4, 16, 6, 6}, 1), filters = sweep::random_values({16, 16, 3, 3}, 2);
@@ -81,7 +81,7 @@ TEST(SmallWork, RunsOnOneThread) {
 
 // Or the test above sees nothing.
 TEST(SmallWork, LargeWorkTakesAllThreads) {
-  if (!has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Ran ran =
       run_with(3, Conv2dOp(kPadded),
                sweep::list(sweep::random_values({6, 16, 32, 32}, 1), sweep::random_values({16, 16, 3, 3}, 2)),

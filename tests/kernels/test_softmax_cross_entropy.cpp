@@ -25,8 +25,8 @@ struct Reference {
 };
 
 template <class T>
-Reference reference(const CrossEntropyOptions& o, const std::vector<T>& z, const std::vector<std::int32_t>& targets,
-                    const std::vector<T>& weights) {
+Reference reference(const kernels::generic::CrossEntropyOptions& o, const std::vector<T>& z,
+                    const std::vector<std::int32_t>& targets, const std::vector<T>& weights) {
   Reference r;
   r.probabilities.resize(z.size());
   const std::size_t c = static_cast<std::size_t>(o.classes);
@@ -59,15 +59,15 @@ const std::vector<Case> kCases = {{0, 3, 0, false},   {1, 1, 0, false},  {1, 5, 
 TYPED_TEST(CrossEntropy, ForwardMatchesDefinition) {
   using T = TypeParam;
   for (const Case& k : kCases) {
-    const CrossEntropyOptions o{.samples = k.n, .classes = k.c, .label_smoothing = k.smoothing};
+    const kernels::generic::CrossEntropyOptions o{.samples = k.n, .classes = k.c, .label_smoothing = k.smoothing};
     auto z = random_values<T>(k.n * k.c, 1);
     for (T& v : z) v *= T(5);
     const auto targets = random_targets(k.n, k.c);
     const auto w = k.weighted ? random_values<T>(k.c, 2, 1.5) : std::vector<T>{};
     auto p = unwritten<T>(k.n * k.c);
     T loss = -1, weight = -1;
-    softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.empty() ? nullptr : w.data(), p.data(), &loss,
-                                     &weight);
+    kernels::generic::softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.empty() ? nullptr : w.data(),
+                                                       p.data(), &loss, &weight);
     const Reference want = reference(o, z, targets, w);
     // Sums are in double, the exponent of size 5 loses that factor there, results are rounded once.
     const double bound = 2 * kUnit<T> + 50 * static_cast<double>(k.n + k.c) * kUnit<double>;
@@ -80,26 +80,28 @@ TYPED_TEST(CrossEntropy, ForwardMatchesDefinition) {
 // d(loss) by central differences in f64: error h^2 and rounding / h, both below 1e-9 for values of size 1.
 TEST(CrossEntropy, BackwardMatchesFiniteDifferences) {
   for (const Case& k : kCases) {
-    const CrossEntropyOptions o{.samples = k.n, .classes = k.c, .label_smoothing = k.smoothing};
+    const kernels::generic::CrossEntropyOptions o{.samples = k.n, .classes = k.c, .label_smoothing = k.smoothing};
     auto z = random_values<double>(k.n * k.c, 3);
     const auto targets = random_targets(k.n, k.c);
     const auto w = k.weighted ? random_values<double>(k.c, 4, 1.5) : std::vector<double>{};
     const double* weights = w.empty() ? nullptr : w.data();
     auto p = unwritten<double>(k.n * k.c), dz = p, scratch = p;
     double loss = 0, weight = 0;
-    softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, p.data(), &loss, &weight);
-    softmax_cross_entropy_backward(o, p.data(), targets.data(), weights, 0.7, weight, dz.data());
+    kernels::generic::softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, p.data(), &loss, &weight);
+    kernels::generic::softmax_cross_entropy_backward(o, p.data(), targets.data(), weights, 0.7, weight, dz.data());
     for (std::size_t i = 0; i < z.size(); ++i) {
       const double before = z[i], h = 1e-5;
       double up = 0, down = 0, ignored = 0;
       z[i] = before + h;
-      softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, scratch.data(), &up, &ignored);
+      kernels::generic::softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, scratch.data(), &up,
+                                                      &ignored);
       z[i] = before - h;
-      softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, scratch.data(), &down, &ignored);
+      kernels::generic::softmax_cross_entropy_forward(o, z.data(), targets.data(), weights, scratch.data(), &down,
+                                                      &ignored);
       z[i] = before;
       ASSERT_NEAR(dz[i], 0.7 * (up - down) / (2 * h), 1e-9);
     }
-    softmax_cross_entropy_backward(o, p.data(), targets.data(), weights, 0.7, weight, p.data());
+    kernels::generic::softmax_cross_entropy_backward(o, p.data(), targets.data(), weights, 0.7, weight, p.data());
     EXPECT_EQ(p, dz);  // in place
   }
 }
@@ -107,16 +109,18 @@ TEST(CrossEntropy, BackwardMatchesFiniteDifferences) {
 // With dloss == weight_total a shard's gradient must not depend on the shard's own weight.
 TYPED_TEST(CrossEntropy, WeightAsGradientOfTheLossGivesThePlainSum) {
   using T = TypeParam;
-  const CrossEntropyOptions all{.samples = 7, .classes = 5}, part{.samples = 3, .classes = 5};
+  const kernels::generic::CrossEntropyOptions all{.samples = 7, .classes = 5}, part{.samples = 3, .classes = 5};
   const auto p = random_values<T>(35, 1, 2);
   const auto targets = random_targets(7, 5);
   auto whole = unwritten<T>(35), first = unwritten<T>(15);
-  softmax_cross_entropy_backward<T>(all, p.data(), targets.data(), nullptr, T(7), T(7), whole.data());
-  softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), nullptr, T(3), T(3), first.data());
+  kernels::generic::softmax_cross_entropy_backward<T>(all, p.data(), targets.data(), nullptr, T(7), T(7), whole.data());
+  kernels::generic::softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), nullptr, T(3), T(3),
+                                                      first.data());
   whole.resize(15);
   EXPECT_TRUE(same_bits(whole, first));
   const std::vector<T> none(5, T(0));  // classes without weight: no gradient, and no 0 / 0
-  softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), none.data(), T(0), T(0), first.data());
+  kernels::generic::softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), none.data(), T(0), T(0),
+                                                      first.data());
   for (const T d : first) EXPECT_EQ(d, T(0));
 }
 
@@ -126,8 +130,8 @@ TYPED_TEST(CrossEntropy, LargeLogitsStayFinite) {
   const std::vector<std::int32_t> targets{0, 1};
   std::vector<T> p(6);
   T loss = 0, weight = 0;
-  softmax_cross_entropy_forward<T>({.samples = 2, .classes = 3}, z.data(), targets.data(), nullptr, p.data(), &loss,
-                                   &weight);
+  kernels::generic::softmax_cross_entropy_forward<T>({.samples = 2, .classes = 3}, z.data(), targets.data(), nullptr,
+                                                     p.data(), &loss, &weight);
   const double want = (1 + std::log(1 + std::exp(-1.0) + std::exp(-2.0))) / 2;
   EXPECT_NEAR(static_cast<double>(loss), want, 4 * kUnit<T> + 1000 * kUnit<double>);
   EXPECT_EQ(p[0], T(1));
@@ -142,15 +146,15 @@ TYPED_TEST(CrossEntropy, TargetOutOfRangeNamesRowValueAndRange) {
   for (const std::int32_t bad : {3, -1}) {
     const std::array<std::int32_t, 2> targets{1, bad};
     try {
-      softmax_cross_entropy_forward<T>({.samples = 2, .classes = 3}, z.data(), targets.data(), nullptr, p.data(), &loss,
-                                       &weight);
+      kernels::generic::softmax_cross_entropy_forward<T>({.samples = 2, .classes = 3}, z.data(), targets.data(),
+                                                         nullptr, p.data(), &loss, &weight);
       FAIL() << "target " << bad << " was accepted";
     } catch (const SampleError& e) {
       EXPECT_EQ(std::string(e.what()), "[cross_entropy] the target of row 1 of the batch is " + std::to_string(bad) +
                                            ", expected a class from 0 to 2");
       EXPECT_EQ(e.row(), 1);
     }
-    EXPECT_THROW(count_correct<T>(2, 3, 1, z.data(), targets.data()), SampleError);
+    EXPECT_THROW(kernels::generic::count_correct<T>(2, 3, 1, z.data(), targets.data()), SampleError);
   }
 }
 
@@ -159,23 +163,23 @@ TYPED_TEST(CrossEntropy, CountCorrectPutsLowerIndexFirst) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   const std::vector<T> z{1, 3, 3, 2, /**/ 1, 3, 3, 2, /**/ 0, 0, 0, 0, /**/ nan, nan, nan, nan};
   const std::vector<std::int32_t> targets{1, 2, 3, 0};
-  EXPECT_EQ(count_correct<T>(4, 4, 1, z.data(), targets.data()), 1);
-  EXPECT_EQ(count_correct<T>(4, 4, 2, z.data(), targets.data()), 2);
-  EXPECT_EQ(count_correct<T>(4, 4, 3, z.data(), targets.data()), 2);
-  EXPECT_EQ(count_correct<T>(4, 4, 4, z.data(), targets.data()), 4);
-  EXPECT_EQ(count_correct<T>(0, 4, 1, z.data(), targets.data()), 0);
+  EXPECT_EQ(kernels::generic::count_correct<T>(4, 4, 1, z.data(), targets.data()), 1);
+  EXPECT_EQ(kernels::generic::count_correct<T>(4, 4, 2, z.data(), targets.data()), 2);
+  EXPECT_EQ(kernels::generic::count_correct<T>(4, 4, 3, z.data(), targets.data()), 2);
+  EXPECT_EQ(kernels::generic::count_correct<T>(4, 4, 4, z.data(), targets.data()), 4);
+  EXPECT_EQ(kernels::generic::count_correct<T>(0, 4, 1, z.data(), targets.data()), 0);
 }
 
 TYPED_TEST(CrossEntropy, DoesNotDependOnThreads) {
   using T = TypeParam;
-  const CrossEntropyOptions o{.samples = 331, .classes = 129, .label_smoothing = 0.1};
+  const kernels::generic::CrossEntropyOptions o{.samples = 331, .classes = 129, .label_smoothing = 0.1};
   const auto z = random_values<T>(331 * 129, 1), w = random_values<T>(129, 2, 1.5);
   const auto targets = random_targets(331, 129);
   expect_thread_invariant([&] {
     auto p = unwritten<T>(331 * 129), dz = p;
     T loss = 0, weight = 0;
-    softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.data(), p.data(), &loss, &weight);
-    softmax_cross_entropy_backward<T>(o, p.data(), targets.data(), w.data(), T(1), weight, dz.data());
+    kernels::generic::softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.data(), p.data(), &loss, &weight);
+    kernels::generic::softmax_cross_entropy_backward<T>(o, p.data(), targets.data(), w.data(), T(1), weight, dz.data());
     dz.insert(dz.end(), {loss, weight});
     return dz;
   });

@@ -17,8 +17,8 @@ template <class T>
 class VectorBatchNorm : public ::testing::Test {};
 TYPED_TEST_SUITE(VectorBatchNorm, ElementTypes);
 
-std::vector<BatchNormView> views() {
-  std::vector<BatchNormView> all;
+std::vector<kernels::BatchNormView> views() {
+  std::vector<kernels::BatchNormView> all;
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels : {1, 5, 17, 32}) {
       all.push_back({.batch = 3, .channels = channels, .spatial = 35, .block = block});
@@ -34,7 +34,7 @@ std::vector<BatchNormView> views() {
 
 // Calls body(channel, index) for every logical element.
 template <class Body>
-void for_elements(const BatchNormView& v, const Body& body) {
+void for_elements(const kernels::BatchNormView& v, const Body& body) {
   for (std::int64_t n = 0; n < v.batch; ++n)
     for (std::int64_t c = 0; c < v.channels; ++c)
       for (std::int64_t s = 0; s < v.spatial; ++s)
@@ -44,7 +44,7 @@ void for_elements(const BatchNormView& v, const Body& body) {
 
 // Random where there are channels, 0 in the padding lanes.
 template <class T>
-std::vector<T> activations(const BatchNormView& v, std::uint64_t seed, double centre) {
+std::vector<T> activations(const kernels::BatchNormView& v, std::uint64_t seed, double centre) {
   const auto values = random_elements<T>(v.elements(), seed, centre);
   std::vector<T> out(values.size());
   for_elements(v, [&](std::size_t, std::size_t i) { out[i] = values[i]; });
@@ -52,13 +52,14 @@ std::vector<T> activations(const BatchNormView& v, std::uint64_t seed, double ce
 }
 
 template <class T>
-void expect_zero_padding(const BatchNormView& v, std::vector<T> values) {
+void expect_zero_padding(const kernels::BatchNormView& v, std::vector<T> values) {
   for_elements(v, [&](std::size_t, std::size_t i) { values[i] = T{}; });
   EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](T value) { return to_float(value) == 0; }));
 }
 
 struct Workspace {
-  explicit Workspace(const BatchNormView& v) : memory(static_cast<std::size_t>(batch_norm_workspace(v)) / 64 + 1) {}
+  explicit Workspace(const kernels::BatchNormView& v)
+      : memory(static_cast<std::size_t>(kernels::native::batch_norm_workspace(v)) / 64 + 1) {}
   std::byte* data() { return reinterpret_cast<std::byte*>(memory.data()); }
   struct alignas(64) Line {
     char bytes[64];
@@ -69,7 +70,7 @@ struct Workspace {
 // Inputs, and what forward and backward make of them.
 template <class T>
 struct Layer {
-  explicit Layer(const BatchNormView& v, double centre = 0.3)
+  explicit Layer(const kernels::BatchNormView& v, double centre = 0.3)
       : view(v),
         x(activations<T>(v, 1, centre)),
         residual(activations<T>(v, 2, 0)),
@@ -86,7 +87,7 @@ struct Layer {
         sums(2 * mean.size(), NAN),
         workspace(v) {}
 
-  BatchNormForward<T> forward(bool relu, bool with_residual) {
+  kernels::native::BatchNormForward<T> forward(bool relu, bool with_residual) {
     return {.view = view,
             .x = x.data(),
             .residual = with_residual ? residual.data() : nullptr,
@@ -100,7 +101,7 @@ struct Layer {
             .sums = sums.data(),
             .workspace = workspace.data()};
   }
-  BatchNormBackward<T> backward(bool relu, bool with_residual) {
+  kernels::native::BatchNormBackward<T> backward(bool relu, bool with_residual) {
     return {.view = view,
             .x = x.data(),
             .dy = dy.data(),
@@ -116,7 +117,7 @@ struct Layer {
             .dbeta = dbeta.data(),
             .workspace = workspace.data()};
   }
-  BatchNormApply<T> apply(bool relu, bool with_residual, T* out) {
+  kernels::native::BatchNormApply<T> apply(bool relu, bool with_residual, T* out) {
     return {.view = view,
             .x = x.data(),
             .residual = with_residual ? residual.data() : nullptr,
@@ -128,7 +129,7 @@ struct Layer {
             .y = out};
   }
 
-  BatchNormView view;
+  kernels::BatchNormView view;
   std::vector<T> x, residual, dy;
   std::vector<float> gamma, beta;
   std::vector<T> y, dx, dresidual;
@@ -142,11 +143,11 @@ constexpr double kSumRounding = 34 * 0x1p-24;
 
 template <class T>
 void expect_forward(const Layer<T>& layer, bool relu, bool with_residual) {
-  const BatchNormView& v = layer.view;
+  const kernels::BatchNormView& v = layer.view;
   const auto x = as_double(layer.x), gamma = as_double(layer.gamma), beta = as_double(layer.beta);
   std::vector<double> y(x.size()), mean(gamma.size()), inv_std(gamma.size()), sums(2 * gamma.size());
-  generic::batch_norm_forward<double>(v, x.data(), gamma.data(), beta.data(), kEps, y.data(), mean.data(),
-                                      inv_std.data(), sums.data());
+  kernels::generic::batch_norm_forward<double>(v, x.data(), gamma.data(), beta.data(), kEps, y.data(), mean.data(),
+                                               inv_std.data(), sums.data());
   const double n = static_cast<double>(v.batch * v.spatial);
   for (std::size_t c = 0; c < mean.size(); ++c) {
     // x lies within 1 of its centre, so the pivot is within 2.
@@ -170,14 +171,14 @@ void expect_forward(const Layer<T>& layer, bool relu, bool with_residual) {
 
 template <class T>
 void expect_backward(const Layer<T>& layer, bool relu, bool with_residual) {
-  const BatchNormView& v = layer.view;
+  const kernels::BatchNormView& v = layer.view;
   const auto x = as_double(layer.x), gamma = as_double(layer.gamma), mean = as_double(layer.mean),
              inv_std = as_double(layer.inv_std);
   auto g = as_double(layer.dy);
   for (std::size_t i = 0; relu && i < g.size(); ++i) g[i] = to_float(layer.y[i]) > 0 ? g[i] : 0;
   std::vector<double> dx(x.size()), dgamma(gamma.size()), dbeta(gamma.size());
-  generic::batch_norm_backward<double>(v, x.data(), g.data(), gamma.data(), mean.data(), inv_std.data(), dx.data(),
-                                       dgamma.data(), dbeta.data());
+  kernels::generic::batch_norm_backward<double>(v, x.data(), g.data(), gamma.data(), mean.data(), inv_std.data(),
+                                                dx.data(), dgamma.data(), dbeta.data());
   const double n = static_cast<double>(v.batch * v.spatial);
   for (std::size_t c = 0; c < gamma.size(); ++c) {
     ASSERT_NEAR(static_cast<double>(layer.dgamma[c]), dgamma[c], 2 * kSumRounding * n * (2 * inv_std[c]));
@@ -198,20 +199,20 @@ void expect_backward(const Layer<T>& layer, bool relu, bool with_residual) {
 // The sums alone, then each pass by given sums: forward's and backward's own bits.
 TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
   using T = TypeParam;
-  for (const BatchNormView& v : views()) {
+  for (const kernels::BatchNormView& v : views()) {
     for (const auto& [relu, with_residual] : {std::pair(false, false), {true, false}, {true, true}}) {
       Layer<T> whole(v), parts(v);
-      batch_norm_forward(whole.forward(relu, with_residual));
-      batch_norm_backward(whole.backward(relu, with_residual));
-      batch_norm_moments<T>(
+      kernels::native::batch_norm_forward(whole.forward(relu, with_residual));
+      kernels::native::batch_norm_backward(whole.backward(relu, with_residual));
+      kernels::native::batch_norm_moments<T>(
           {.view = v, .x = parts.x.data(), .sums = parts.sums.data(), .workspace = parts.workspace.data()});
       EXPECT_TRUE(same_bits(parts.sums, whole.sums));
       parts.mean = whole.mean;
       parts.inv_std = whole.inv_std;
       parts.y = whole.y;
-      BatchNormBackward<T> backward = parts.backward(relu, with_residual);
+      kernels::native::BatchNormBackward<T> backward = parts.backward(relu, with_residual);
       std::vector<double> sums(parts.sums.size());
-      batch_norm_gradient_sums(backward, sums.data());
+      kernels::native::batch_norm_gradient_sums(backward, sums.data());
       if (with_residual) {
         EXPECT_TRUE(same_bits(parts.dresidual, whole.dresidual));
         backward.dy = parts.dresidual.data();
@@ -219,7 +220,8 @@ TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
         backward.dresidual = nullptr;
         backward.relu = false;
       }
-      batch_norm_gradient_apply(backward, sums.data(), std::max(1.0, static_cast<double>(v.batch * v.spatial)));
+      kernels::native::batch_norm_gradient_apply(backward, sums.data(),
+                                                 std::max(1.0, static_cast<double>(v.batch * v.spatial)));
       EXPECT_TRUE(same_bits(parts.dx, whole.dx));
       EXPECT_TRUE(same_bits(parts.dgamma, whole.dgamma));
       EXPECT_TRUE(same_bits(parts.dbeta, whole.dbeta));
@@ -229,18 +231,18 @@ TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
 
 TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
-    for (const BatchNormView& v : views()) {
+  for_levels([](const kernels::VectorKernels& kernels) {
+    for (const kernels::BatchNormView& v : views()) {
       SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       for (const bool relu : {false, true}) {
         for (const bool residual : {false, true}) {
           Layer<T> layer(v);
-          batch_norm_forward<T>(layer.forward(relu, residual), kernels);
-          batch_norm_backward<T>(layer.backward(relu, residual), kernels);
+          kernels::native::batch_norm_forward<T>(layer.forward(relu, residual), kernels);
+          kernels::native::batch_norm_backward<T>(layer.backward(relu, residual), kernels);
           expect_forward(layer, relu, residual);
           expect_backward(layer, relu, residual);
           auto again = blank<T>(v.elements());
-          batch_norm_apply<T>(layer.apply(relu, residual, again.data()), kernels);
+          kernels::native::batch_norm_apply<T>(layer.apply(relu, residual, again.data()), kernels);
           ASSERT_TRUE(same_bits(again, layer.y));
         }
       }
@@ -250,15 +252,15 @@ TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
 
 // A mean that is large beside the deviation, and a first element far from all others.
 TEST(VectorBatchNormAccuracy, StatisticsOfShiftedDataAndOutliers) {
-  const BatchNormView v{.batch = 64, .channels = 16, .spatial = 1024, .block = 16};
+  const kernels::BatchNormView v{.batch = 64, .channels = 16, .spatial = 1024, .block = 16};
   for (const bool outlier : {false, true}) {
     Layer<float> layer(v, 1000);
     for (std::size_t l = 0; outlier && l < 16; ++l) layer.x[l] = 2000;
-    batch_norm_forward<float>(layer.forward(true, false));
+    kernels::native::batch_norm_forward<float>(layer.forward(true, false));
     const auto x = as_double(layer.x);
     std::vector<double> y(x.size()), mean(16), inv_std(16), sums(32);
-    generic::batch_norm_forward<double>(v, x.data(), nullptr, nullptr, kEps, y.data(), mean.data(), inv_std.data(),
-                                        sums.data());
+    kernels::generic::batch_norm_forward<double>(v, x.data(), nullptr, nullptr, kEps, y.data(), mean.data(),
+                                                 inv_std.data(), sums.data());
     for (std::size_t c = 0; c < 16; ++c) {
       EXPECT_NEAR(static_cast<double>(layer.mean[c]), mean[c], 1e-7 * mean[c]);
       EXPECT_NEAR(static_cast<double>(layer.inv_std[c]), inv_std[c], (outlier ? 1e-3 : 2e-6) * inv_std[c]);
@@ -268,7 +270,7 @@ TEST(VectorBatchNormAccuracy, StatisticsOfShiftedDataAndOutliers) {
 
 TYPED_TEST(VectorBatchNorm, InferenceUsesTheGivenVariance) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
+  for_levels([](const kernels::VectorKernels& kernels) {
     for (const std::int64_t block : {1, 8, 16}) {
       Layer<T> layer({.batch = 2, .channels = 21, .spatial = 19, .block = block});
       layer.mean = generic::random_values<float>(21, 8);
@@ -277,7 +279,7 @@ TYPED_TEST(VectorBatchNorm, InferenceUsesTheGivenVariance) {
       options.inv_std = nullptr;
       options.variance = variance.data();
       options.eps = kEps;
-      batch_norm_apply<T>(options, kernels);
+      kernels::native::batch_norm_apply<T>(options, kernels);
       for_elements(layer.view, [&](std::size_t c, std::size_t i) {
         const double normal = static_cast<double>(to_float(layer.x[i]) - layer.mean[c]) /
                               std::sqrt(static_cast<double>(variance[c]) + kEps);
@@ -292,29 +294,29 @@ TYPED_TEST(VectorBatchNorm, InferenceUsesTheGivenVariance) {
 
 TYPED_TEST(VectorBatchNorm, WorksInPlace) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
+  for_levels([](const kernels::VectorKernels& kernels) {
     for (const std::int64_t spatial : {37, 5000}) {  // one chunk, and several
       for (const int threads : {1, 2}) {
         const generic::Threads scope(threads);
-        const BatchNormView v{.batch = 2, .channels = 37, .spatial = spatial, .block = 16};
+        const kernels::BatchNormView v{.batch = 2, .channels = 37, .spatial = spatial, .block = 16};
         Layer<T> apart(v), onto_x(v), onto_residual(v);
-        batch_norm_forward<T>(apart.forward(true, true), kernels);
+        kernels::native::batch_norm_forward<T>(apart.forward(true, true), kernels);
         auto options = onto_x.forward(true, true);
         options.y = onto_x.x.data();
-        batch_norm_forward<T>(options, kernels);
+        kernels::native::batch_norm_forward<T>(options, kernels);
         EXPECT_TRUE(same_bits(onto_x.x, apart.y));
         options = onto_residual.forward(true, true);
         options.y = onto_residual.residual.data();
-        batch_norm_forward<T>(options, kernels);
+        kernels::native::batch_norm_forward<T>(options, kernels);
         EXPECT_TRUE(same_bits(onto_residual.residual, apart.y));
 
-        batch_norm_backward<T>(apart.backward(true, true), kernels);
+        kernels::native::batch_norm_backward<T>(apart.backward(true, true), kernels);
         const auto backward = [&](auto redirect) {
           Layer<T> other = apart;
           auto gradient = other.backward(true, true);
           gradient.workspace = apart.workspace.data();
           redirect(other, gradient);
-          batch_norm_backward<T>(gradient, kernels);
+          kernels::native::batch_norm_backward<T>(gradient, kernels);
           EXPECT_TRUE(same_bits(other.dgamma, apart.dgamma));
           return other;
         };
@@ -334,19 +336,20 @@ TYPED_TEST(VectorBatchNorm, WorksInPlace) {
 
 TYPED_TEST(VectorBatchNorm, AddsAsAPassOfItsOwnWould) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
-    for (const BatchNormView& v : views()) {
+  for_levels([](const kernels::VectorKernels& kernels) {
+    for (const kernels::BatchNormView& v : views()) {
       SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       auto addend = activations<T>(v, 6, -0.2);
       Layer<T> want(v), got(v), onto_addend(v);
-      for (Layer<T>* layer : {&want, &got, &onto_addend}) batch_norm_forward<T>(layer->forward(true, true), kernels);
-      add(v.elements(), want.dy.data(), addend.data(), want.dy.data(), kernels);
-      batch_norm_backward<T>(want.backward(true, true), kernels);
+      for (Layer<T>* layer : {&want, &got, &onto_addend})
+        kernels::native::batch_norm_forward<T>(layer->forward(true, true), kernels);
+      kernels::native::add(v.elements(), want.dy.data(), addend.data(), want.dy.data(), kernels);
+      kernels::native::batch_norm_backward<T>(want.backward(true, true), kernels);
       for (Layer<T>* layer : {&got, &onto_addend}) {
         auto options = layer->backward(true, true);
         options.addend = addend.data();
         if (layer == &onto_addend) options.dresidual = addend.data();
-        batch_norm_backward<T>(options, kernels);
+        kernels::native::batch_norm_backward<T>(options, kernels);
         EXPECT_TRUE(same_bits(layer->dx, want.dx) && same_bits(layer->dgamma, want.dgamma) &&
                     same_bits(layer->dbeta, want.dbeta));
       }
@@ -360,16 +363,16 @@ TYPED_TEST(VectorBatchNorm, DoesNotDependOnThreadsOrLevel) {
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels :
          {std::int64_t{1}, 2 * block + 1}) {  // with one channel block, threads share its chunks
-      const BatchNormView v{.batch = 5, .channels = channels, .spatial = 33 * 1001 / block, .block = block};
-      const auto run = [&](const VectorKernels& kernels, int threads) {
+      const kernels::BatchNormView v{.batch = 5, .channels = channels, .spatial = 33 * 1001 / block, .block = block};
+      const auto run = [&](const kernels::VectorKernels& kernels, int threads) {
         const generic::Threads scope(threads);
         Layer<T> layer(v);
-        batch_norm_forward<T>(layer.forward(true, false), kernels);
-        batch_norm_backward<T>(layer.backward(true, false), kernels);
+        kernels::native::batch_norm_forward<T>(layer.forward(true, false), kernels);
+        kernels::native::batch_norm_backward<T>(layer.backward(true, false), kernels);
         return layer;
       };
-      const Layer<T> want = run(*vector_kernels("baseline"), 1);
-      for_levels([&](const VectorKernels& kernels) {
+      const Layer<T> want = run(*kernels::vector_kernels("baseline"), 1);
+      for_levels([&](const kernels::VectorKernels& kernels) {
         for (const int threads : {1, 2, 3}) {
           const Layer<T> got = run(kernels, threads);
           EXPECT_TRUE(same_bits(got.y, want.y) && same_bits(got.dx, want.dx) && same_bits(got.sums, want.sums) &&
@@ -385,16 +388,16 @@ TEST(VectorBatchNormErrors, WrongArgumentsAreNamed) {
   Layer<float> layer({.batch = 1, .channels = 4, .spatial = 1, .block = 1});
   auto forward = layer.forward(false, false);
   forward.view.block = 4;
-  EXPECT_THROW(batch_norm_forward<float>(forward), Error);
+  EXPECT_THROW(kernels::native::batch_norm_forward<float>(forward), Error);
   auto backward = layer.backward(true, false);
   backward.dresidual = layer.dresidual.data();
-  EXPECT_THROW(batch_norm_backward<float>(backward), Error);
+  EXPECT_THROW(kernels::native::batch_norm_backward<float>(backward), Error);
   backward = layer.backward(true, false);
   backward.addend = layer.dy.data();
-  EXPECT_THROW(batch_norm_backward<float>(backward), Error);
+  EXPECT_THROW(kernels::native::batch_norm_backward<float>(backward), Error);
   auto apply = layer.apply(false, false, layer.y.data());
   apply.inv_std = nullptr;
-  EXPECT_THROW(batch_norm_apply<float>(apply), Error);
+  EXPECT_THROW(kernels::native::batch_norm_apply<float>(apply), Error);
 }
 
 }  // namespace

@@ -11,13 +11,13 @@ namespace {
 using generic::Exact;
 using generic::random_values;
 
-constexpr auto kForward = DirectConvolution::Direction::Forward;
-constexpr auto kBackwardData = DirectConvolution::Direction::BackwardData;
+constexpr auto kForward = kernels::native::DirectConvolution::Direction::Forward;
+constexpr auto kBackwardData = kernels::native::DirectConvolution::Direction::BackwardData;
 
 // Rows that end within a vector, on its end and behind it, images smaller than a vector, all paddings, and numbers of
 // filters and channels that leave every remainder.
-std::vector<Conv2dGeometry> geometries() {
-  std::vector<Conv2dGeometry> all;
+std::vector<kernels::Conv2dGeometry> geometries() {
+  std::vector<kernels::Conv2dGeometry> all;
   const auto put = [&](std::int64_t n, std::int64_t c, std::int64_t f, std::int64_t h, std::int64_t w, std::int64_t k,
                        std::int64_t p) {
     all.push_back({.batch = n,
@@ -51,7 +51,7 @@ std::vector<Conv2dGeometry> geometries() {
 }
 
 struct Sizes {
-  explicit Sizes(const Conv2dGeometry& g)
+  explicit Sizes(const kernels::Conv2dGeometry& g)
       : x(g.batch * g.in_channels * g.in_h * g.in_w),
         y(g.batch * g.out_channels * g.out_h() * g.out_w()),
         w(g.out_channels * g.in_channels * g.kernel_h * g.kernel_w) {}
@@ -60,7 +60,7 @@ struct Sizes {
 
 // Calls term(x, y, w), indices, for every product of the convolution.
 template <class Term>
-void for_products(const Conv2dGeometry& g, const Term& term) {
+void for_products(const kernels::Conv2dGeometry& g, const Term& term) {
   for (std::int64_t i = 0; i < g.batch * g.out_channels * g.in_channels; ++i) {
     const std::int64_t c = i % g.in_channels, o = i / g.in_channels % g.out_channels,
                        n = i / g.in_channels / g.out_channels;
@@ -95,11 +95,12 @@ struct ForwardCase {
   bool bias = false, relu = false;
 };
 
-std::vector<float> forward(const Conv2dGeometry& g, const ForwardCase& c, const VectorKernels& kernels) {
+std::vector<float> forward(const kernels::Conv2dGeometry& g, const ForwardCase& c,
+                           const kernels::VectorKernels& kernels) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
   const auto bias = random_values<float>(g.out_channels, 3);
-  const DirectConvolution convolution(g, kForward, kernels);
+  const kernels::native::DirectConvolution convolution(g, kForward, kernels);
   Workspace workspace(convolution.workspace_bytes());
   auto y = blank<float>(n.y);
   convolution.run({.x = x.data(),
@@ -112,7 +113,7 @@ std::vector<float> forward(const Conv2dGeometry& g, const ForwardCase& c, const 
 }
 
 TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
-  for (const Conv2dGeometry& g : geometries()) {
+  for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
     const auto bias = random_values<float>(g.out_channels, 3);
@@ -128,7 +129,7 @@ TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
       for (Exact& e : want) e.value = c.relu ? std::max(e.value, 0.0) : e.value;
       const auto depth = static_cast<double>(g.in_channels * g.kernel_h * g.kernel_w + 2);
       std::vector<float> first;
-      for_levels([&](const VectorKernels& kernels) {
+      for_levels([&](const kernels::VectorKernels& kernels) {
         const std::vector<float> y = forward(g, c, kernels);
         generic::expect_close(y, want, depth);
         if (first.empty()) first = y;
@@ -139,15 +140,15 @@ TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
 }
 
 TEST(VectorConvolution, BackwardDataIsItsTranspose) {
-  for (const Conv2dGeometry& g : geometries()) {
+  for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto dy = random_values<float>(n.y, 1), w = random_values<float>(n.w, 2);
     std::vector<Exact> want(static_cast<std::size_t>(n.x));
     for_products(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi) {
       want[xi].add(static_cast<double>(dy[yi]) * static_cast<double>(w[wi]));
     });
-    for_levels([&](const VectorKernels& kernels) {
-      const DirectConvolution convolution(g, kBackwardData, kernels);
+    for_levels([&](const kernels::VectorKernels& kernels) {
+      const kernels::native::DirectConvolution convolution(g, kBackwardData, kernels);
       Workspace workspace(convolution.workspace_bytes());
       auto dx = blank<float>(n.x);
       convolution.run({.x = dy.data(), .w = w.data(), .y = dx.data(), .workspace = workspace.data()});
@@ -160,10 +161,10 @@ struct Gradients {
   std::vector<float> dw, dbias;
 };
 
-Gradients weight_gradient(const Conv2dGeometry& g, const VectorKernels& kernels, bool bias = true) {
+Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::VectorKernels& kernels, bool bias = true) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
-  const DirectWeightGradient gradient(g, kernels);
+  const kernels::native::DirectWeightGradient gradient(g, kernels);
   Workspace workspace(gradient.workspace_bytes());
   Gradients made{blank<float>(n.w), blank<float>(g.out_channels)};
   gradient.run({.x = x.data(),
@@ -175,7 +176,7 @@ Gradients weight_gradient(const Conv2dGeometry& g, const VectorKernels& kernels,
 }
 
 TEST(VectorConvolution, WeightAndBiasGradients) {
-  for (const Conv2dGeometry& g : geometries()) {
+  for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
     std::vector<Exact> dw(static_cast<std::size_t>(n.w)), dbias(static_cast<std::size_t>(g.out_channels));
@@ -185,7 +186,7 @@ TEST(VectorConvolution, WeightAndBiasGradients) {
     const std::int64_t plane = g.out_h() * g.out_w();
     for (std::int64_t i = 0; i < n.y; ++i) dbias[i / plane % g.out_channels].add(static_cast<double>(dy[i]));
     const auto depth = static_cast<double>(g.batch * plane + 1);
-    for_levels([&](const VectorKernels& kernels) {
+    for_levels([&](const kernels::VectorKernels& kernels) {
       const Gradients made = weight_gradient(g, kernels);
       generic::expect_close(made.dw, dw, depth);
       generic::expect_close(made.dbias, dbias, depth);
@@ -195,9 +196,9 @@ TEST(VectorConvolution, WeightAndBiasGradients) {
 }
 
 TEST(VectorConvolution, ThreadsChangeNoBit) {
-  const Conv2dGeometry g{
+  const kernels::Conv2dGeometry g{
       .batch = 37, .in_channels = 3, .in_h = 32, .in_w = 32, .out_channels = 6, .kernel_h = 5, .kernel_w = 5};
-  for_levels([&](const VectorKernels& kernels) {
+  for_levels([&](const kernels::VectorKernels& kernels) {
     generic::expect_thread_invariant([&] { return forward(g, {.bias = true, .relu = true}, kernels); });
     generic::expect_thread_invariant([&] { return weight_gradient(g, kernels).dw; });
     generic::expect_thread_invariant([&] { return weight_gradient(g, kernels).dbias; });
@@ -205,12 +206,12 @@ TEST(VectorConvolution, ThreadsChangeNoBit) {
 }
 
 TEST(VectorConvolution, KeepsNan) {
-  const Conv2dGeometry g{
+  const kernels::Conv2dGeometry g{
       .batch = 1, .in_channels = 1, .in_h = 4, .in_w = 4, .out_channels = 1, .kernel_h = 3, .kernel_w = 3};
   std::vector<float> x(16, 1.0F), w(9, 1.0F), y(4);
   x[0] = std::numeric_limits<float>::quiet_NaN();  // in the first window alone
-  for_levels([&](const VectorKernels& kernels) {
-    const DirectConvolution convolution(g, kForward, kernels);
+  for_levels([&](const kernels::VectorKernels& kernels) {
+    const kernels::native::DirectConvolution convolution(g, kForward, kernels);
     Workspace workspace(convolution.workspace_bytes());
     convolution.run({.x = x.data(), .w = w.data(), .relu = true, .y = y.data(), .workspace = workspace.data()});
     EXPECT_TRUE(std::isnan(y[0]));
@@ -220,24 +221,25 @@ TEST(VectorConvolution, KeepsNan) {
 }
 
 TEST(VectorConvolution, RefusesWhatItDoesNotCompute) {
-  const Conv2dGeometry good{
+  const kernels::Conv2dGeometry good{
       .batch = 1, .in_channels = 2, .in_h = 8, .in_w = 8, .out_channels = 2, .kernel_h = 3, .kernel_w = 3};
-  ASSERT_TRUE(supports_convolution(good));
+  ASSERT_TRUE(kernels::native::supports_convolution(good));
   const auto refused = [&](auto change) {
-    Conv2dGeometry g = good;
+    kernels::Conv2dGeometry g = good;
     change(g);
-    EXPECT_FALSE(supports_convolution(g));
-    EXPECT_FALSE(direct_forward_wins(g) || direct_backward_data_wins(g) || direct_backward_weights_wins(g));
-    EXPECT_THROW(DirectConvolution(g, kForward), Error);
-    EXPECT_THROW(DirectWeightGradient{g}, Error);
+    EXPECT_FALSE(kernels::native::supports_convolution(g));
+    EXPECT_FALSE(kernels::native::direct_forward_wins(g) || kernels::native::direct_backward_data_wins(g) ||
+                 kernels::native::direct_backward_weights_wins(g));
+    EXPECT_THROW(kernels::native::DirectConvolution(g, kForward), Error);
+    EXPECT_THROW(kernels::native::DirectWeightGradient{g}, Error);
   };
-  refused([](Conv2dGeometry& g) { g.stride_w = 2; });
-  refused([](Conv2dGeometry& g) { g.stride_h = 2; });
-  refused([](Conv2dGeometry& g) { g.dilation_w = 2; });
-  refused([](Conv2dGeometry& g) { g.groups = 2; });
-  refused([](Conv2dGeometry& g) { g.padding_w = 3; });
-  refused([](Conv2dGeometry& g) { g.in_h = 2; });
-  refused([](Conv2dGeometry& g) { g.kernel_w = 9, g.in_w = 12; });
+  refused([](kernels::Conv2dGeometry& g) { g.stride_w = 2; });
+  refused([](kernels::Conv2dGeometry& g) { g.stride_h = 2; });
+  refused([](kernels::Conv2dGeometry& g) { g.dilation_w = 2; });
+  refused([](kernels::Conv2dGeometry& g) { g.groups = 2; });
+  refused([](kernels::Conv2dGeometry& g) { g.padding_w = 3; });
+  refused([](kernels::Conv2dGeometry& g) { g.in_h = 2; });
+  refused([](kernels::Conv2dGeometry& g) { g.kernel_w = 9, g.in_w = 12; });
 }
 
 }  // namespace

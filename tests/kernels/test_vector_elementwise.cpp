@@ -24,15 +24,15 @@ TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
   RandomStream random(1, 2);
   while (x.size() < 5003) x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random.uniform(0, 1) * 0x1p32)));
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<Bf16> want;
+  std::vector<kernels::native::Bf16> want;
   std::vector<float> back;
-  for (const float v : x) want.push_back(from_float<Bf16>(v));
-  for (const Bf16 v : want) back.push_back(to_float(v));
-  for_levels([&](const VectorKernels& kernels) {
-    std::vector<Bf16> half(x.size());
+  for (const float v : x) want.push_back(from_float<kernels::native::Bf16>(v));
+  for (const kernels::native::Bf16 v : want) back.push_back(to_float(v));
+  for_levels([&](const kernels::VectorKernels& kernels) {
+    std::vector<kernels::native::Bf16> half(x.size());
     std::vector<float> full(x.size());
-    convert(n, x.data(), half.data(), kernels);
-    convert(n, half.data(), full.data(), kernels);
+    kernels::native::convert(n, x.data(), half.data(), kernels);
+    kernels::native::convert(n, half.data(), full.data(), kernels);
     EXPECT_EQ(half, want);
     EXPECT_TRUE(same_bits(full, back));
   });
@@ -40,13 +40,13 @@ TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
 
 TYPED_TEST(VectorElementwise, MatchesOneAtATimeAtEverySize) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
+  for_levels([](const kernels::VectorKernels& kernels) {
     for (const std::int64_t n : kSizes) {
       const auto a = random_elements<T>(n, 1), b = random_elements<T>(n, 2);
       auto y = blank<T>(n + 1), sum = y, dx = y;  // one more: nothing is written beyond n
-      relu<T>(n, a.data(), y.data(), kernels);
-      add<T>(n, a.data(), b.data(), sum.data(), kernels);
-      relu_backward<T>(n, y.data(), b.data(), dx.data(), kernels);
+      kernels::native::relu<T>(n, a.data(), y.data(), kernels);
+      kernels::native::add<T>(n, a.data(), b.data(), sum.data(), kernels);
+      kernels::native::relu_backward<T>(n, y.data(), b.data(), dx.data(), kernels);
       for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
         const float u = to_float(a[i]), v = to_float(b[i]);
         ASSERT_EQ(y[i], from_float<T>(std::max(u, 0.0F)));
@@ -60,24 +60,24 @@ TYPED_TEST(VectorElementwise, MatchesOneAtATimeAtEverySize) {
 
 TYPED_TEST(VectorElementwise, NaNStaysAndInfinityIsMasked) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
+  for_levels([](const kernels::VectorKernels& kernels) {
     const std::vector<T> x(33, from_float<T>(kNaN)), negative(33, from_float<T>(-1)), huge(33, from_float<T>(kInf));
     std::vector<T> y(33), dx(33);
-    relu<T>(33, x.data(), y.data(), kernels);
+    kernels::native::relu<T>(33, x.data(), y.data(), kernels);
     for (const T v : y) EXPECT_TRUE(std::isnan(to_float(v)));
-    relu_backward<T>(33, negative.data(), huge.data(), dx.data(), kernels);
+    kernels::native::relu_backward<T>(33, negative.data(), huge.data(), dx.data(), kernels);
     EXPECT_EQ(dx, std::vector<T>(33));
   });
 }
 
 TYPED_TEST(VectorElementwise, WorksInPlace) {
   using T = TypeParam;
-  for_levels([](const VectorKernels& kernels) {
+  for_levels([](const kernels::VectorKernels& kernels) {
     const auto a = random_elements<T>(1003, 1), b = random_elements<T>(1003, 2);
     auto want = a, first = a, second = b;
-    add<T>(1003, a.data(), b.data(), want.data(), kernels);
-    add<T>(1003, first.data(), b.data(), first.data(), kernels);
-    add<T>(1003, a.data(), second.data(), second.data(), kernels);
+    kernels::native::add<T>(1003, a.data(), b.data(), want.data(), kernels);
+    kernels::native::add<T>(1003, first.data(), b.data(), first.data(), kernels);
+    kernels::native::add<T>(1003, a.data(), second.data(), second.data(), kernels);
     EXPECT_TRUE(same_bits(first, want));
     EXPECT_TRUE(same_bits(second, want));
   });

@@ -9,18 +9,18 @@ namespace lockstep {
 namespace {
 
 TEST(VectorKernels, BaselineIsEverywhereAndTheChosenLevelIsOneOfThem) {
-  ASSERT_NE(vector_kernels("baseline"), nullptr);
-  EXPECT_EQ(vector_kernels("mmx"), nullptr);
-  EXPECT_EQ(&vector_kernels(), vector_kernels(vector_level()));
+  ASSERT_NE(kernels::vector_kernels("baseline"), nullptr);
+  EXPECT_EQ(kernels::vector_kernels("mmx"), nullptr);
+  EXPECT_EQ(&kernels::vector_kernels(), kernels::vector_kernels(kernels::vector_level()));
 }
 
 TEST(VectorKernels, TheBestSupportedLevelUnlessTheEnvironmentNamesOne) {
   if (const char* wanted = std::getenv("LOCKSTEP_ISA")) {
-    EXPECT_EQ(vector_level(), wanted);
+    EXPECT_EQ(kernels::vector_level(), wanted);
   } else {
     std::string_view best;
-    for (const vector::Level& level : vector::levels()) best = level.supported ? level.name : best;
-    EXPECT_EQ(vector_level(), best);
+    for (const kernels::native::Level& level : kernels::native::levels()) best = level.supported ? level.name : best;
+    EXPECT_EQ(kernels::vector_level(), best);
   }
 }
 
@@ -30,12 +30,12 @@ TEST(VectorKernelsDeathTest, AnUnknownLevelIsNamed) {
   const auto ask = [](const char* wanted) {
     setenv("LOCKSTEP_ISA", wanted, 1);
     try {
-      vector_kernels();
+      kernels::vector_kernels();
     } catch (const Error& error) {
       std::fputs(error.what(), stderr);
       std::exit(3);
     }
-    std::fputs(std::string(vector_level()).c_str(), stderr);
+    std::fputs(std::string(kernels::vector_level()).c_str(), stderr);
     std::exit(0);
   };
   EXPECT_EXIT(ask("sse9"), ::testing::ExitedWithCode(3), "LOCKSTEP_ISA. is \"sse9\", expected one of .*baseline");

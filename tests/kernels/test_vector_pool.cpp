@@ -12,12 +12,12 @@ template <class T>
 class VectorPool : public ::testing::Test {};
 TYPED_TEST_SUITE(VectorPool, ElementTypes);
 
-std::vector<PoolGeometry> geometries() {
-  std::vector<PoolGeometry> all;
+std::vector<kernels::PoolGeometry> geometries() {
+  std::vector<kernels::PoolGeometry> all;
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels : {1, 8, 17}) {
       for (const bool ceil : {false, true}) {
-        const auto put = [&](PoolGeometry g) {
+        const auto put = [&](kernels::PoolGeometry g) {
           g.batch = 2;
           g.channels = channels;
           g.ceil_mode = ceil;
@@ -78,7 +78,7 @@ std::vector<PoolGeometry> geometries() {
 
 // Values with ties, NaN, infinities; padding lanes are 0.
 template <class T>
-std::vector<T> values(const PoolGeometry& g) {
+std::vector<T> values(const kernels::PoolGeometry& g) {
   const std::int64_t plane = g.in_h * g.in_w;
   std::vector<T> x = random_elements<T>(g.batch * g.blocks() * g.block * plane, 1);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -95,34 +95,34 @@ std::vector<T> values(const PoolGeometry& g) {
 // The generic kernels' name for the type.
 const float* generic_pointer(const float* p) { return p; }
 float* generic_pointer(float* p) { return p; }
-const BFloat16* generic_pointer(const Bf16* p) { return reinterpret_cast<const BFloat16*>(p); }
-BFloat16* generic_pointer(Bf16* p) { return reinterpret_cast<BFloat16*>(p); }
+const BFloat16* generic_pointer(const kernels::native::Bf16* p) { return reinterpret_cast<const BFloat16*>(p); }
+BFloat16* generic_pointer(kernels::native::Bf16* p) { return reinterpret_cast<BFloat16*>(p); }
 
 TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
   using T = TypeParam;
   std::set<std::int64_t> backward;  // blocks
-  for (const PoolGeometry& g : geometries()) {
-    ASSERT_TRUE(supports_max_pool_forward(g));
+  for (const kernels::PoolGeometry& g : geometries()) {
+    ASSERT_TRUE(kernels::native::supports_max_pool_forward(g));
     SCOPED_TRACE(testing::Message() << "block " << g.block << ", channels " << g.channels << ", width " << g.in_w
                                     << ", kernel " << g.kernel_w << ", ceil " << g.ceil_mode);
     const std::int64_t planes = g.batch * g.blocks() * g.block, out = planes * g.out_h() * g.out_w();
     const std::vector<T> x = values<T>(g), dy = random_elements<T>(out, 2);
     std::vector<T> want = blank<T>(out), dx = blank<T>(planes * g.in_h * g.in_w);
     std::vector<std::uint8_t> index(static_cast<std::size_t>(out), 77);
-    generic::max_pool_forward(g, generic_pointer(x.data()), generic_pointer(want.data()), index.data());
-    generic::max_pool_backward(g, generic_pointer(dy.data()), index.data(), generic_pointer(dx.data()));
-    for_levels([&](const VectorKernels& kernels) {
+    kernels::generic::max_pool_forward(g, generic_pointer(x.data()), generic_pointer(want.data()), index.data());
+    kernels::generic::max_pool_backward(g, generic_pointer(dy.data()), index.data(), generic_pointer(dx.data()));
+    for_levels([&](const kernels::VectorKernels& kernels) {
       std::vector<T> y = blank<T>(out), gradient = blank<T>(planes * g.in_h * g.in_w);
       std::vector<std::uint8_t> at(static_cast<std::size_t>(out), 99);
-      max_pool_forward(g, x.data(), y.data(), at.data(), kernels);
+      kernels::native::max_pool_forward(g, x.data(), y.data(), at.data(), kernels);
       EXPECT_EQ(at, index);
       for (std::size_t i = 0; i < y.size(); ++i) {
         const float a = to_float(y[i]), b = to_float(want[i]);
         ASSERT_TRUE(a == b || (a != a && b != b)) << "element " << i << " is " << a << ", expected " << b;
       }
-      if (!supports_max_pool_backward(g)) return;
+      if (!kernels::native::supports_max_pool_backward(g)) return;
       backward.insert(g.block);
-      max_pool_backward(g, dy.data(), at.data(), gradient.data(), kernels);
+      kernels::native::max_pool_backward(g, dy.data(), at.data(), gradient.data(), kernels);
       for (std::size_t i = 0; i < dx.size(); ++i) ASSERT_EQ(to_float(gradient[i]), to_float(dx[i])) << "element " << i;
     });
   }
@@ -131,16 +131,16 @@ TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
 
 TYPED_TEST(VectorPool, ThreadsChangeNothing) {
   using T = TypeParam;
-  PoolGeometry g{.batch = 8,
-                 .channels = 24,
-                 .in_h = 32,
-                 .in_w = 32,
-                 .kernel_h = 3,
-                 .kernel_w = 3,
-                 .stride_h = 2,
-                 .stride_w = 2,
-                 .padding_h = 1,
-                 .padding_w = 1};
+  kernels::PoolGeometry g{.batch = 8,
+                          .channels = 24,
+                          .in_h = 32,
+                          .in_w = 32,
+                          .kernel_h = 3,
+                          .kernel_w = 3,
+                          .stride_h = 2,
+                          .stride_w = 2,
+                          .padding_h = 1,
+                          .padding_w = 1};
   for (const std::int64_t block : {1, 8}) {
     g.block = block;
     const std::vector<T> x = random_elements<T>(g.batch * g.channels * g.in_h * g.in_w, 1);
@@ -148,7 +148,7 @@ TYPED_TEST(VectorPool, ThreadsChangeNothing) {
     std::vector<std::uint8_t> at(static_cast<std::size_t>(out));
     generic::expect_thread_invariant([&] {
       std::vector<T> y = blank<T>(out);
-      max_pool_forward(g, x.data(), y.data(), at.data());
+      kernels::native::max_pool_forward(g, x.data(), y.data(), at.data());
       return y;
     });
   }

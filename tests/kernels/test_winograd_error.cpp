@@ -45,16 +45,16 @@ struct Errors {
 
 Errors measure(const Op& op, const std::vector<Tensor>& inputs) {
   const auto request = [&](DType dtype) {
-    KernelRequest r{.op = &op, .inputs = {}, .outputs = {}};
+    kernels::KernelRequest r{.op = &op, .inputs = {}, .outputs = {}};
     for (const Tensor& t : inputs) r.inputs.push_back({t.shape(), dtype});
     r.outputs = op.infer("test", r.inputs);
     return r;
   };
-  const KernelRequest exact = request(DType::F64), single = request(DType::F32);
+  const kernels::KernelRequest exact = request(DType::F64), single = request(DType::F32);
   const std::vector<Layout> plain(inputs.size());
-  const Tensor want = std::move(run_offer(exact, kernel_registry().offer(exact, plain), inputs).outputs[0]);
+  const Tensor want = std::move(run_offer(exact, kernels::kernel_registry().offer(exact, plain), inputs).outputs[0]);
   Errors errors;
-  for (const KernelOffer& offer : kernel_registry().offers(single, plain)) {
+  for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(single, plain)) {
     const bool winograd = offer.implementation.find("wino") != std::string::npos;
     if (!winograd && offer.implementation.find("jit") == std::string::npos) continue;
     (winograd ? errors.winograd : errors.direct) = error_of(run_offer(single, offer, inputs).outputs[0], want);

@@ -13,13 +13,13 @@
 
 namespace lockstep::vector {
 
-using ElementTypes = ::testing::Types<float, Bf16>;
+using ElementTypes = ::testing::Types<float, kernels::native::Bf16>;
 
 template <class T>
 constexpr double kRounding = sizeof(T) == 4 ? 0x1p-24 : 0x1p-8;  // relative, of one store
 
 inline float to_float(float x) { return x; }
-inline float to_float(Bf16 x) { return static_cast<float>(std::bit_cast<BFloat16>(x)); }
+inline float to_float(kernels::native::Bf16 x) { return static_cast<float>(std::bit_cast<BFloat16>(x)); }
 template <class T>
 T from_float(float x) {
   if constexpr (sizeof(T) == 4) {
@@ -52,7 +52,7 @@ std::vector<T> blank(std::int64_t n) {
 // Calls body(kernels) for every level of this machine.
 template <class Body>
 void for_levels(const Body& body) {
-  for (const Level& level : levels()) {
+  for (const kernels::native::Level& level : kernels::native::levels()) {
     if (!level.supported) continue;
     SCOPED_TRACE(level.name);
     body(*level.kernels);

@@ -13,9 +13,9 @@
 namespace lockstep {
 namespace {
 
-using Stem = ResNetConfig::Stem;
+using Stem = models::ResNetConfig::Stem;
 
-std::int64_t trainable_elements(const Classifier& model) {
+std::int64_t trainable_elements(const models::Classifier& model) {
   std::int64_t sum = 0;
   for (const NamedParameter& p : model.named_parameters()) {
     if (p.parameter->role != Role::Buffer) sum += p.parameter->shape.elements();
@@ -23,13 +23,13 @@ std::int64_t trainable_elements(const Classifier& model) {
   return sum;
 }
 
-std::map<std::string, Shape> shapes(const Classifier& model) {
+std::map<std::string, Shape> shapes(const models::Classifier& model) {
   std::map<std::string, Shape> all;
   for (const NamedParameter& p : model.named_parameters()) all[p.name] = p.parameter->shape;
   return all;
 }
 
-nn::Summary summary_of(const Classifier& model, Shape input, Mode mode = Mode::Eval) {
+nn::Summary summary_of(const models::Classifier& model, Shape input, Mode mode = Mode::Eval) {
   return nn::summarize(
       model, [&](Value x) { return model(x); }, {std::move(input), DType::F32}, mode);
 }
@@ -43,7 +43,7 @@ Shape output_of(const nn::Summary& summary, const std::string& path) {
 }
 
 TEST(ResNet, EighteenHasTorchvisionsStateInItsOrder) {
-  const ResNet model(resnet_config(18));
+  const models::ResNet model(models::resnet_config(18));
   std::string state;
   for (const NamedParameter& p : model.named_parameters()) {
     state += p.name + " " + p.parameter->shape.str() + "\n";
@@ -60,7 +60,7 @@ struct Known {
 class TorchvisionResNet : public testing::TestWithParam<Known> {};
 
 TEST_P(TorchvisionResNet, HasAsManyParameters) {
-  const ResNet model(resnet_config(GetParam().depth));
+  const models::ResNet model(models::resnet_config(GetParam().depth));
   EXPECT_EQ(trainable_elements(model), GetParam().parameters);
   EXPECT_EQ(model.named_parameters().size(), GetParam().state);
 }
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Depths, TorchvisionResNet,
                          [](const auto& tested) { return "Depth" + std::to_string(tested.param.depth); });
 
 TEST(ResNet, BottlenecksHaveTheirStrideOnTheMiddleConvolution) {
-  const ResNet model(resnet_config(50));
+  const models::ResNet model(models::resnet_config(50));
   const auto state = shapes(model);
   EXPECT_EQ(state.at("layer2.0.conv1.weight"), (Shape{128, 256, 1, 1}));
   EXPECT_EQ(state.at("layer2.0.conv2.weight"), (Shape{128, 128, 3, 3}));
@@ -90,7 +90,7 @@ TEST(ResNet, BottlenecksHaveTheirStrideOnTheMiddleConvolution) {
 TEST(ResNet, CifarFamilyHasThePapersSizes) {
   const std::map<int, double> millions{{20, 0.27}, {32, 0.46}, {44, 0.66}, {56, 0.85}, {110, 1.7}};
   for (const auto& [depth, expected] : millions) {
-    const ResNet model(resnet_config(depth));
+    const models::ResNet model(models::resnet_config(depth));
     EXPECT_NEAR(static_cast<double>(trainable_elements(model)) * 1e-6, expected, 0.03 * expected) << depth;
     int convolutions = 0;
     for (const auto& [name, shape] : shapes(model)) {
@@ -102,7 +102,7 @@ TEST(ResNet, CifarFamilyHasThePapersSizes) {
 
 // The identity-shortcut network has 269 722 parameters; two projections add 16*32 + 2*32 and 32*64 + 2*64.
 TEST(ResNet, TwentyHasProjectionsWhereTheShapeChanges) {
-  const ResNet model(resnet_config(20));
+  const models::ResNet model(models::resnet_config(20));
   const auto state = shapes(model);
   EXPECT_EQ(trainable_elements(model), 269722 + 576 + 2176);
   EXPECT_EQ(state.at("conv1.weight"), (Shape{16, 3, 3, 3}));
@@ -114,9 +114,9 @@ TEST(ResNet, TwentyHasProjectionsWhereTheShapeChanges) {
 }
 
 TEST(ResNet, CifarStemKeepsTheImagesSize) {
-  ResNetConfig config = resnet_config(18, Stem::Cifar);
+  models::ResNetConfig config = models::resnet_config(18, Stem::Cifar);
   config.classes = 10;
-  const ResNet model(config);
+  const models::ResNet model(config);
   EXPECT_EQ(shapes(model).at("conv1.weight"), (Shape{64, 3, 3, 3}));
   const nn::Summary summary = summary_of(model, {2, 3, 32, 32});
   EXPECT_EQ(summary.rows.front().output.shape, (Shape{2, 64, 32, 32}));
@@ -125,13 +125,13 @@ TEST(ResNet, CifarStemKeepsTheImagesSize) {
 }
 
 TEST(ResNet, FiftyTakesEightGigaflopsAnImage) {  // 4.09 billion multiply-adds, as torchvision documents
-  const ResNet model(resnet_config(50));
+  const models::ResNet model(models::resnet_config(50));
   const nn::Summary summary = summary_of(model, {2, 3, 224, 224});
   EXPECT_NEAR(summary.flops_per_sample(), 2 * 4.09e9, 0.02 * 2 * 4.09e9);
   EXPECT_EQ(summary.rows.back().output.shape, (Shape{2, 1000}));
 }
 
-double deviation(const Classifier& model, const std::string& name) {
+double deviation(const models::Classifier& model, const std::string& name) {
   for (const NamedParameter& p : model.named_parameters()) {
     if (p.name != name) continue;
     std::vector<double> values(static_cast<std::size_t>(p.parameter->shape.elements()));
@@ -146,7 +146,7 @@ double deviation(const Classifier& model, const std::string& name) {
 }
 
 TEST(ResNet, InitialisesAsTorchvision) {
-  const ResNet model(resnet_config(50));
+  const models::ResNet model(models::resnet_config(50));
   const double conv1 = std::sqrt(2.0 / (64 * 49)), conv2 = std::sqrt(2.0 / (128 * 9)), fc = 1 / std::sqrt(3 * 2048.0);
   EXPECT_NEAR(deviation(model, "conv1.weight"), conv1, 0.05 * conv1);  // sqrt(2 / fan out)
   EXPECT_NEAR(deviation(model, "layer2.0.conv2.weight"), conv2, 0.05 * conv2);
@@ -156,9 +156,9 @@ TEST(ResNet, InitialisesAsTorchvision) {
 }
 
 TEST(ResNet, ZeroResidualIsForTheLastScaleOfEveryBlock) {
-  ResNetConfig config = resnet_config(50);
+  models::ResNetConfig config = models::resnet_config(50);
   config.zero_residual = true;
-  const ResNet model(config);
+  const models::ResNet model(config);
   EXPECT_EQ(deviation(model, "layer1.0.bn3.weight"), 0);
   EXPECT_EQ(deviation(model, "layer4.2.bn3.weight"), 0);
   EXPECT_EQ(deviation(model, "layer1.0.bn2.weight"), 1);
@@ -167,25 +167,25 @@ TEST(ResNet, ZeroResidualIsForTheLastScaleOfEveryBlock) {
 
 TEST(ResNet, RefusesWhatItCannotBuild) {
   try {
-    resnet_config(19);
+    models::resnet_config(19);
     FAIL() << "depth 19 was accepted";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("19"), std::string::npos);
     EXPECT_NE(std::string(e.what()).find("152"), std::string::npos);
   }
   // The family for small images has a stem of its own, and no other.
-  EXPECT_EQ(resnet_config(20).stem, Stem::Cifar);
-  EXPECT_EQ(resnet_config(20, Stem::Cifar).stem, Stem::Cifar);
-  EXPECT_EQ(resnet_config(18).stem, Stem::ImageNet);
-  EXPECT_EQ(resnet_config(18, Stem::Cifar).stem, Stem::Cifar);
+  EXPECT_EQ(models::resnet_config(20).stem, Stem::Cifar);
+  EXPECT_EQ(models::resnet_config(20, Stem::Cifar).stem, Stem::Cifar);
+  EXPECT_EQ(models::resnet_config(18).stem, Stem::ImageNet);
+  EXPECT_EQ(models::resnet_config(18, Stem::Cifar).stem, Stem::Cifar);
   try {
-    resnet_config(20, Stem::ImageNet);
+    models::resnet_config(20, Stem::ImageNet);
     FAIL() << "the stem was accepted, and ignored";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("depth 20 is for small images"), std::string::npos) << e.what();
   }
-  EXPECT_THROW(ResNet({.blocks = {}}), Error);
-  EXPECT_THROW(ResNet({.classes = 0}), Error);
+  EXPECT_THROW(models::ResNet({.blocks = {}}), Error);
+  EXPECT_THROW(models::ResNet({.classes = 0}), Error);
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ classifier.6.weight (1000, 4096)
 classifier.6.bias (1000)
 )";
 
-std::string state_of(const Vgg& model) {
+std::string state_of(const models::Vgg& model) {
   std::string text;
   for (const NamedParameter& p : model.named_parameters()) text += p.name + " " + p.parameter->shape.str() + "\n";
   return text;
@@ -124,7 +124,7 @@ struct Known {
 class TorchvisionVgg : public testing::TestWithParam<Known> {};
 
 TEST_P(TorchvisionVgg, HasItsSize) {
-  const Vgg model(vgg_config(GetParam().depth, GetParam().norms));
+  const models::Vgg model(models::vgg_config(GetParam().depth, GetParam().norms));
   std::int64_t parameters = 0;
   for (const NamedParameter& p : model.named_parameters()) {
     if (p.parameter->role != Role::Buffer) parameters += p.parameter->shape.elements();
@@ -140,15 +140,15 @@ INSTANTIATE_TEST_SUITE_P(Depths, TorchvisionVgg,
                                          Known{19, false, 143667240, 38}, Known{19, true, 143678248, 118}));
 
 TEST(Vgg, HasTorchvisionsStateInItsOrder) {
-  EXPECT_EQ(state_of(Vgg(vgg_config(11, true))), kVgg11BnState);
-  EXPECT_EQ(state_of(Vgg(vgg_config(16))), kVgg16State);
+  EXPECT_EQ(state_of(models::Vgg(models::vgg_config(11, true))), kVgg11BnState);
+  EXPECT_EQ(state_of(models::Vgg(models::vgg_config(16))), kVgg16State);
 }
 
 TEST(Vgg, SizesItsFirstLinearLayerByTheImage) {
-  VggConfig config = vgg_config(11);
+  models::VggConfig config = models::vgg_config(11);
   config.image = {1, 64, 96};
   config.classes = 7;
-  const Vgg model(config);
+  const models::Vgg model(config);
   Graph graph(Mode::Eval, DType::F32);
   EXPECT_EQ(model(graph.input("image", {{2, 1, 64, 96}, DType::F32})).shape(), (Shape{2, 7}));
   EXPECT_NE(state_of(model).find("classifier.0.weight (4096, 3072)\n"), std::string::npos);  // 512 x 2 x 3
@@ -163,9 +163,9 @@ TEST(Vgg, WhatItCannotBeIsNamed) {
     }
     return "no error";
   };
-  EXPECT_EQ(message([] { vgg_config(12); }), "[vgg] there is no depth 12; depths: 11, 13, 16, 19");
+  EXPECT_EQ(message([] { models::vgg_config(12); }), "[vgg] there is no depth 12; depths: 11, 13, 16, 19");
   EXPECT_EQ(message([] {
-              Vgg({.image = {3, 28, 28}});
+              models::Vgg({.image = {3, 28, 28}});
             }),
             "[vgg] images are (3, 28, 28), expected (channels, height, width) of at least 32x32");
 }

@@ -16,44 +16,44 @@
 namespace lockstep {
 namespace {
 
-std::string state_of(const Classifier& model) {
+std::string state_of(const models::Classifier& model) {
   std::string text;
   for (const NamedParameter& p : model.named_parameters()) text += p.name + " " + p.parameter->shape.str() + "\n";
   return text;
 }
 
-std::int64_t elements(const Classifier& model) {
+std::int64_t elements(const models::Classifier& model) {
   std::int64_t sum = 0;
   for (const NamedParameter& p : model.named_parameters()) sum += p.parameter->shape.elements();
   return sum;
 }
 
 TEST(LeNet, IsThatOfTheTutorial) {
-  EXPECT_EQ(state_of(LeNet()),
+  EXPECT_EQ(state_of(models::LeNet()),
             "conv1.weight (6, 3, 5, 5)\nconv1.bias (6)\nconv2.weight (16, 6, 5, 5)\nconv2.bias (16)\n"
             "fc1.weight (120, 400)\nfc1.bias (120)\nfc2.weight (84, 120)\nfc2.bias (84)\n"
             "fc3.weight (10, 84)\nfc3.bias (10)\n");
-  EXPECT_EQ(elements(LeNet()), 62006);
+  EXPECT_EQ(elements(models::LeNet()), 62006);
 }
 
 TEST(LeNet, SizesItsFirstLinearLayerByTheImage) {
-  const LeNet model({.image = {1, 28, 28}, .classes = 5});
+  const models::LeNet model({.image = {1, 28, 28}, .classes = 5});
   Graph graph(Mode::Eval, DType::F32);
   EXPECT_EQ(model(graph.input("image", {{3, 1, 28, 28}, DType::F32})).shape(), (Shape{3, 5}));
-  EXPECT_THROW(LeNet({.image = {3, 8, 8}}), Error);
-  EXPECT_THROW(LeNet({.image = {}}), Error);
+  EXPECT_THROW(models::LeNet({.image = {3, 8, 8}}), Error);
+  EXPECT_THROW(models::LeNet({.image = {}}), Error);
 }
 
 TEST(MnistConvNet, IsThatOfTheExample) {
-  EXPECT_EQ(state_of(MnistConvNet()),
+  EXPECT_EQ(state_of(models::MnistConvNet()),
             "conv1.weight (32, 1, 3, 3)\nconv1.bias (32)\nconv2.weight (64, 32, 3, 3)\nconv2.bias (64)\n"
             "fc1.weight (128, 9216)\nfc1.bias (128)\nfc2.weight (10, 128)\nfc2.bias (10)\n");
-  EXPECT_EQ(elements(MnistConvNet()), 1199882);
-  EXPECT_THROW(MnistConvNet({.image = {28, 28}}), Error);
+  EXPECT_EQ(elements(models::MnistConvNet()), 1199882);
+  EXPECT_THROW(models::MnistConvNet({.image = {28, 28}}), Error);
 }
 
 TEST(MnistConvNet, DropsOutInTrainingOnly) {
-  const MnistConvNet model;
+  const models::MnistConvNet model;
   for (const Mode mode : {Mode::Train, Mode::Eval}) {
     Graph graph(mode, DType::F32);
     model(graph.input("image", {{2, 1, 28, 28}, DType::F32}));
@@ -67,17 +67,17 @@ TEST(MnistConvNet, DropsOutInTrainingOnly) {
 
 TEST(Mlp, NamesItsLayersAsASequential) {
   EXPECT_EQ(
-      state_of(Mlp({256, 1024, 1024, 10})),
+      state_of(models::Mlp({256, 1024, 1024, 10})),
       "0.weight (1024, 256)\n0.bias (1024)\n2.weight (1024, 1024)\n2.bias (1024)\n4.weight (10, 1024)\n4.bias (10)\n");
-  EXPECT_THROW(Mlp({256}), Error);
-  EXPECT_THROW(Mlp({256, 0, 10}), Error);
+  EXPECT_THROW(models::Mlp({256}), Error);
+  EXPECT_THROW(models::Mlp({256, 0, 10}), Error);
 }
 
 TEST(Registry, NamesAreUniqueAndFound) {
   std::set<std::string> names;
-  for (const ModelEntry& e : model_table()) {
+  for (const models::ModelEntry& e : models::model_table()) {
     EXPECT_TRUE(names.insert(e.name).second) << e.name;
-    EXPECT_EQ(&find_model(e.name), &e);
+    EXPECT_EQ(&models::find_model(e.name), &e);
   }
   for (const char* name : {"toy", "mlp", "mnist_mlp", "mnist_convnet", "resnet18", "resnet152", "resnet50_cifar",
                            "resnet20", "resnet110"}) {
@@ -87,7 +87,7 @@ TEST(Registry, NamesAreUniqueAndFound) {
 
 TEST(Registry, AnUnknownNameIsAnErrorThatListsTheNames) {
   try {
-    build_model("resnet19");
+    models::build_model("resnet19");
     FAIL() << "resnet19 was built";
   } catch (const Error& e) {
     const std::string text = e.what();
@@ -97,36 +97,36 @@ TEST(Registry, AnUnknownNameIsAnErrorThatListsTheNames) {
 }
 
 TEST(Registry, TakesOtherClassesAndImages) {
-  const auto model = build_model("resnet20", 100, {1, 28, 28});
+  const auto model = models::build_model("resnet20", 100, {1, 28, 28});
   Graph graph(Mode::Eval, DType::F32);
   EXPECT_EQ((*model)(graph.input("image", {{2, 1, 28, 28}, DType::F32})).shape(), (Shape{2, 100}));
-  EXPECT_THROW(build_model("resnet20", -1), Error);
-  EXPECT_THROW(build_model("resnet20", 10, {3, 0, 32}), Error);
-  EXPECT_THROW(build_model("resnet20", 10, {256}), Error);
+  EXPECT_THROW(models::build_model("resnet20", -1), Error);
+  EXPECT_THROW(models::build_model("resnet20", 10, {3, 0, 32}), Error);
+  EXPECT_THROW(models::build_model("resnet20", 10, {256}), Error);
 }
 
 class EveryModel : public testing::TestWithParam<std::string> {};
 
 // Small images, so that the deep ones stay quick: what they need, where the registry's own are large.
-Shape small_image(const ModelEntry& entry) {
+Shape small_image(const models::ModelEntry& entry) {
   return entry.image == Shape{3, 224, 224} ? Shape{3, 32, 32} : entry.image;
 }
 
 TEST_P(EveryModel, CompilesForTrainingAndEvaluatesToFiniteLogits) {
-  const ModelEntry& entry = find_model(GetParam());
+  const models::ModelEntry& entry = models::find_model(GetParam());
   const std::int64_t samples = 2, classes = 7;
-  const auto model = build_model(entry.name, classes, small_image(entry));
-  const auto function = [&](const Inputs& in) {
+  const auto model = models::build_model(entry.name, classes, small_image(entry));
+  const auto function = [&](const plan::Inputs& in) {
     const Value logits = (*model)(in["image"]);
-    return Traced{.loss = cross_entropy(logits, in["label"]), .prediction = logits};
+    return plan::Traced{.loss = cross_entropy(logits, in["label"]), .prediction = logits};
   };
-  CompiledModel compiled(model->named_parameters(), function);
+  plan::CompiledModel compiled(model->named_parameters(), function);
   const std::map<std::string, Type> inputs{{"image", {small_image(entry).batched(samples), DType::F32}},
                                            {"label", {Shape{samples}, DType::I32}}};
-  const Plan& training = compiled.plan(Mode::Train, inputs);  // throws if a parameter has no gradient
+  const plan::Plan& training = compiled.plan(Mode::Train, inputs);  // throws if a parameter has no gradient
   EXPECT_EQ(training.batch(), samples);
 
-  Plan& plan = compiled.plan(Mode::Eval, inputs);
+  plan::Plan& plan = compiled.plan(Mode::Eval, inputs);
   EXPECT_GT(training.flops(), 2 * plan.flops());
   const Type& type = *plan.input_type("image");
   auto* pixels = static_cast<float*>(plan.input("image"));
@@ -150,7 +150,7 @@ TEST_P(EveryModel, CompilesForTrainingAndEvaluatesToFiniteLogits) {
 
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
-  for (const ModelEntry& e : model_table()) names.push_back(e.name);
+  for (const models::ModelEntry& e : models::model_table()) names.push_back(e.name);
   return names;
 }
 

@@ -13,12 +13,12 @@
 namespace lockstep::test {
 
 struct EngineCase {
-  Domains domains;
+  parallel::Domains domains;
   std::int64_t shards = 0;
   DType dtype = DType::F32;
   std::int64_t bucket_bytes = 12'000;
   bool share = true;
-  EngineOptions options = {};
+  parallel::EngineOptions options = {};
   std::shared_ptr<optim::UpdateRule> rule = optim::sgd({.momentum = 0.9});
 };
 
@@ -31,7 +31,7 @@ inline std::int64_t gradient_shift(std::size_t parameter, std::int64_t step) {
 
 class EngineRig {
  public:
-  static constexpr std::int64_t kStatistics = 6, kSums = static_cast<std::int64_t>(kFirstCount) + 1;
+  static constexpr std::int64_t kStatistics = 6, kSums = static_cast<std::int64_t>(parallel::kFirstCount) + 1;
 
   explicit EngineRig(const EngineCase& c)
       : comm_(comm::Communicator::world()),
@@ -49,11 +49,11 @@ class EngineRig {
     std::vector<const Parameter*> order;
     for (std::size_t p = parameters_.size(); p-- > 0;) order.push_back(&parameters_[p]);
     store_.allocate({}, order);
-    updater_ = std::make_unique<Updater>(store_, c.rule, UpdaterOptions{});
-    EngineOptions options = c.options;
+    updater_ = std::make_unique<parallel::Updater>(store_, c.rule, parallel::UpdaterOptions{});
+    parallel::EngineOptions options = c.options;
     options.statistics = kStatistics;
     options.counts = 1;
-    engine_ = std::make_unique<GradientEngine>(comm_, where_, memory_, store_, *updater_, options);
+    engine_ = std::make_unique<parallel::GradientEngine>(comm_, where_, memory_, store_, *updater_, options);
     engine_->fence();
   }
 
@@ -73,8 +73,8 @@ class EngineRig {
     comm_.poison("a test");
     engine_->fail();
   }
-  GradientEngine& engine() { return *engine_; }
-  ParameterStore& store() { return store_; }
+  parallel::GradientEngine& engine() { return *engine_; }
+  plan::ParameterStore& store() { return store_; }
 
   void begin(std::int64_t step) {
     engine_->begin_step({.samples = 100, .position = 7, .learning_rate = 0.01, .update = step + 1});
@@ -97,14 +97,15 @@ class EngineRig {
     engine_->finish_step();
   }
 
-  const WorldLayout& where() const { return where_; }
+  const parallel::WorldLayout& where() const { return where_; }
 
  private:
   void run_leaf(std::int64_t leaf, std::int64_t step, const std::vector<std::size_t>& parameters) {
     for (std::size_t b = 0; b < store_.buckets().size(); ++b) engine_->needs(static_cast<int>(b));
-    engine_->leaf_sums()[kLossSum] = number(leaf, step);
-    engine_->leaf_sums()[kWeightSum] = engine_->leaf_sums()[kSampleSum] = static_cast<double>(3 + leaf % 3);
-    engine_->leaf_sums()[kFirstCount] = number(leaf, 40 + step);
+    engine_->leaf_sums()[parallel::kLossSum] = number(leaf, step);
+    engine_->leaf_sums()[parallel::kWeightSum] = engine_->leaf_sums()[parallel::kSampleSum] =
+        static_cast<double>(3 + leaf % 3);
+    engine_->leaf_sums()[parallel::kFirstCount] = number(leaf, 40 + step);
     for (std::int64_t i = 0; i < kStatistics; ++i)
       engine_->leaf_statistics()[static_cast<std::size_t>(i)] = number(leaf, 50 + step + i);
     engine_->sums_ready();
@@ -120,13 +121,13 @@ class EngineRig {
   }
 
   comm::Communicator comm_;
-  WorldLayout where_;
+  parallel::WorldLayout where_;
   DType dtype_;
-  NodeMemory memory_;
+  parallel::NodeMemory memory_;
   std::vector<Parameter> parameters_;
-  ParameterStore store_;
-  std::unique_ptr<Updater> updater_;
-  std::unique_ptr<GradientEngine> engine_;
+  plan::ParameterStore store_;
+  std::unique_ptr<parallel::Updater> updater_;
+  std::unique_ptr<parallel::GradientEngine> engine_;
 };
 
 // Parameters and optimizer state as they must be, on every rank whole.
@@ -136,7 +137,7 @@ class EngineReference {
   explicit EngineReference(const EngineCase& c)
       : leaves_(layout(c.shards).tree.leaves()), wire_(c.options.reduction.wire), rule_(c.rule) {
     std::vector<Parameter> parameters = EngineRig::make_parameters();
-    ParameterStore initial(EngineRig::named(parameters), {.dtype = c.dtype, .seed = 4});
+    plan::ParameterStore initial(EngineRig::named(parameters), {.dtype = c.dtype, .seed = 4});
     initial.allocate({}, {});
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const Tensor value = initial.read(formatted("p{}", p));
@@ -147,15 +148,15 @@ class EngineReference {
   }
 
   void run_step(std::int64_t step, const std::set<std::int64_t>& empty = {}, double factor = 1) {
-    const auto with_gap = [&]<class V>(V, std::int64_t element, Wire wire) {
+    const auto with_gap = [&]<class V>(V, std::int64_t element, parallel::Wire wire) {
       return tree_sum_of<V>(leaves_, wire,
                             [&](std::int64_t leaf) { return empty.contains(leaf) ? 0 : number(leaf, element); });
     };
-    loss = with_gap(double{}, step, Wire::Exact);
-    count = with_gap(double{}, 40 + step, Wire::Exact);
+    loss = with_gap(double{}, step, parallel::Wire::Exact);
+    count = with_gap(double{}, 40 + step, parallel::Wire::Exact);
     statistics.clear();
     for (std::int64_t i = 0; i < EngineRig::kStatistics; ++i)
-      statistics.push_back(with_gap(double{}, 50 + step + i, Wire::Exact));
+      statistics.push_back(with_gap(double{}, 50 + step + i, parallel::Wire::Exact));
     weight = 0;
     for (std::int64_t leaf = 0; leaf < leaves_; ++leaf)
       weight += empty.contains(leaf) ? 0 : static_cast<double>(3 + leaf % 3);
@@ -202,9 +203,9 @@ class EngineReference {
     }
   }
   void expect_sums(EngineRig& rig, const std::string& what) const {
-    EXPECT_EQ(rig.engine().sums()[kLossSum], loss) << what;
-    EXPECT_EQ(rig.engine().sums()[kSampleSum], weight) << what;
-    EXPECT_EQ(rig.engine().sums()[kFirstCount], count) << what;
+    EXPECT_EQ(rig.engine().sums()[parallel::kLossSum], loss) << what;
+    EXPECT_EQ(rig.engine().sums()[parallel::kSampleSum], weight) << what;
+    EXPECT_EQ(rig.engine().sums()[parallel::kFirstCount], count) << what;
     expect_equal<double>(rig.engine().statistics(), statistics, what + ", statistics");
   }
 
@@ -215,7 +216,7 @@ class EngineReference {
 
  private:
   std::int64_t leaves_;
-  Wire wire_;
+  parallel::Wire wire_;
   std::shared_ptr<optim::UpdateRule> rule_;
 };
 

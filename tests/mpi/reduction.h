@@ -31,16 +31,16 @@ inline double number(std::int64_t leaf, std::int64_t element) {
 }
 
 template <class T>
-T on_the_wire(Wire wire, T value) {
-  if (std::is_same_v<T, double> || wire == Wire::Exact) return value;
+T on_the_wire(parallel::Wire wire, T value) {
+  if (std::is_same_v<T, double> || wire == parallel::Wire::Exact) return value;
   const auto narrow = static_cast<float>(value);
-  return static_cast<T>(wire == Wire::BF16 ? static_cast<float>(BFloat16(narrow))
-                                           : static_cast<float>(Float16(narrow)));
+  return static_cast<T>(wire == parallel::Wire::BF16 ? static_cast<float>(BFloat16(narrow))
+                                                     : static_cast<float>(Float16(narrow)));
 }
 
 // What node (level, index) of the tree over `leaves` sends up its edge, by recursion from the root.
 template <class T, class Leaf>
-T tree_value(std::int64_t leaves, Wire wire, int level, std::int64_t index, const Leaf& leaf) {
+T tree_value(std::int64_t leaves, parallel::Wire wire, int level, std::int64_t index, const Leaf& leaf) {
   if (level == 0) return on_the_wire(wire, static_cast<T>(leaf(index)));
   const T left = tree_value<T>(leaves, wire, level - 1, 2 * index, leaf);
   if (((2 * index + 1) << (level - 1)) >= leaves) return left;
@@ -48,7 +48,7 @@ T tree_value(std::int64_t leaves, Wire wire, int level, std::int64_t index, cons
 }
 
 template <class T, class Leaf>
-T tree_sum_of(std::int64_t leaves, Wire wire, const Leaf& leaf) {
+T tree_sum_of(std::int64_t leaves, parallel::Wire wire, const Leaf& leaf) {
   int levels = 0;
   while ((std::int64_t{1} << levels) < leaves) ++levels;
   return tree_value<T>(leaves, wire, levels, 0, leaf);
@@ -56,14 +56,14 @@ T tree_sum_of(std::int64_t leaves, Wire wire, const Leaf& leaf) {
 
 // Of number(), elements [shift, shift + n).
 template <class T>
-std::vector<T> expected_sums(std::int64_t leaves, Wire wire, std::int64_t shift, std::int64_t n) {
+std::vector<T> expected_sums(std::int64_t leaves, parallel::Wire wire, std::int64_t shift, std::int64_t n) {
   std::vector<T> sums;
   for (std::int64_t i = 0; i < n; ++i)
     sums.push_back(tree_sum_of<T>(leaves, wire, [&](std::int64_t leaf) { return number(leaf, shift + i); }));
   return sums;
 }
 
-inline WorldLayout layout(std::int64_t shards) { return {world().rank(), world().size(), shards}; }
+inline parallel::WorldLayout layout(std::int64_t shards) { return {world().rank(), world().size(), shards}; }
 
 // 0 (a leaf per rank), and numbers of shards from one per rank on that leave ranks with one, some and uneven parts.
 inline std::vector<std::int64_t> shard_counts() {
@@ -75,13 +75,13 @@ inline std::vector<std::int64_t> shard_counts() {
 
 struct Grouping {
   std::string name;
-  Domains domains;
+  parallel::Domains domains;
 };
 
 // Rank r is in domain domain_of(r); those are numbered from 0 without gaps.
 template <class DomainOf>
 Grouping grouping(std::string name, const DomainOf& domain_of) {
-  Domains domains{.rank = world().rank(), .domain_of = {}, .members = {}};
+  parallel::Domains domains{.rank = world().rank(), .domain_of = {}, .members = {}};
   for (int r = 0; r < world().size(); ++r) {
     const auto d = static_cast<std::size_t>(domain_of(r));
     domains.domain_of.push_back(static_cast<int>(d));

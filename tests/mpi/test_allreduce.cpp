@@ -45,8 +45,8 @@ class AllreduceOf : public testing::Test {
   static constexpr std::int64_t kChunk = 16 << 10;
   static inline const std::vector<std::int64_t> kSizes{0, 1, 3, 1023, 2049, 5003, 70'001};
 
-  static void check(const Communicator& comm, const AllreduceOptions& options) {
-    Allreduce engine(comm, options);
+  static void check(const Communicator& comm, const parallel::AllreduceOptions& options) {
+    parallel::Allreduce engine(comm, options);
     const auto bytes = static_cast<std::size_t>(kSizes.back()) * sizeof(T);
     const std::span<std::byte> window = engine.allocate(bytes), other = engine.allocate(bytes);
     std::vector<T> own(static_cast<std::size_t>(kSizes.back())), out(own.size());
@@ -82,18 +82,18 @@ using Elements = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::i
 TYPED_TEST_SUITE(AllreduceOf, Elements);
 
 TYPED_TEST(AllreduceOf, WindowIsTheTree) {
-  this->check(world(), {.path = AllreducePath::Shared, .chunk_bytes = this->kChunk});
+  this->check(world(), {.path = parallel::AllreducePath::Shared, .chunk_bytes = this->kChunk});
 }
 
 TYPED_TEST(AllreduceOf, MessagesAreTheTree) {
-  this->check(world(), {.path = AllreducePath::Messages, .chunk_bytes = this->kChunk});
+  this->check(world(), {.path = parallel::AllreducePath::Messages, .chunk_bytes = this->kChunk});
 }
 
 TYPED_TEST(AllreduceOf, NodesAreTheTree) {
   for (const int per : {2, 3}) {
     for (const bool dealt : {false, true}) {
       if (world().size() > per)
-        this->check(world(), {.path = AllreducePath::Hierarchical,
+        this->check(world(), {.path = parallel::AllreducePath::Hierarchical,
                               .domains = domains_of(world(), per, dealt),
                               .chunk_bytes = this->kChunk});
     }
@@ -104,7 +104,7 @@ TYPED_TEST(AllreduceOf, NodesAreTheTree) {
 TEST(Allreduce, GroupsReduceByThemselves) {
   const int rank = world().rank(), size = world().size();
   const Communicator halves = world().split(rank % 2, -rank);
-  Allreduce all(world()), half(halves);
+  parallel::Allreduce all(world()), half(halves);
   std::vector<std::int64_t> values(3000), sums(3000);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<std::int64_t>(i) + round;
@@ -121,8 +121,8 @@ TEST(Allreduce, GroupsReduceByThemselves) {
 }
 
 TEST(Allreduce, MpiGivesTheSameOfNumbersWhoseSumsAreExact) {
-  Allreduce own(world()), mpi(world(), {.path = AllreducePath::Mpi});
-  EXPECT_EQ(mpi.path(), AllreducePath::Mpi);
+  parallel::Allreduce own(world()), mpi(world(), {.path = parallel::AllreducePath::Mpi});
+  EXPECT_EQ(mpi.path(), parallel::AllreducePath::Mpi);
   for (const ReduceOp op : kOps) {
     std::vector<float> a(10'001), b;
     for (std::size_t i = 0; i < a.size(); ++i)
@@ -134,7 +134,7 @@ TEST(Allreduce, MpiGivesTheSameOfNumbersWhoseSumsAreExact) {
   }
 }
 
-std::string refusal_of(Allreduce& engine, comm::ConstBuffer in, comm::Buffer out, ReduceOp op) {
+std::string refusal_of(parallel::Allreduce& engine, comm::ConstBuffer in, comm::Buffer out, ReduceOp op) {
   try {
     engine.allreduce(in, out, op);
   } catch (const Error& error) {
@@ -147,11 +147,11 @@ TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
   if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
   const int last = world().size() - 1;
   const bool odd_one = world().rank() == last;
-  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
+  for (const parallel::AllreducePath path : {parallel::AllreducePath::Shared, parallel::AllreducePath::Messages}) {
     for (const std::int64_t n : {10, 5000}) {
       std::vector<float> data(static_cast<std::size_t>(n) + 1), other(data.size());
       const auto text = [&](auto&& call) {
-        Allreduce engine(world(), {.path = path});
+        parallel::Allreduce engine(world(), {.path = path});
         return refusal_of(engine, call.first, call.second, ReduceOp::Sum);
       };
       const comm::Buffer whole(data);
@@ -168,9 +168,10 @@ TEST(Allreduce, CallsThatDifferOrAreWrongAreNamedOnAllRanks) {
 }
 
 TEST(Allreduce, ANullPointerIsRefusedOnAllRanks) {
-  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages, AllreducePath::Mpi}) {
-    Allreduce engine(world(), {.path = path});
-    const bool alike = path == AllreducePath::Mpi;  // which looks at this rank's call alone
+  for (const parallel::AllreducePath path :
+       {parallel::AllreducePath::Shared, parallel::AllreducePath::Messages, parallel::AllreducePath::Mpi}) {
+    parallel::Allreduce engine(world(), {.path = path});
+    const bool alike = path == parallel::AllreducePath::Mpi;  // which looks at this rank's call alone
     std::vector<float> data(5000);
     const comm::Buffer wrong(nullptr, 5000, comm::Element::F32), right(data);
     const bool mine = alike || world().rank() == world().size() - 1;
@@ -182,13 +183,14 @@ TEST(Allreduce, ANullPointerIsRefusedOnAllRanks) {
 TEST(Allreduce, EnginesThatDifferAreRefused) {
   if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
   const std::int64_t chunk = world().is_root() ? 4096 : 8192;
-  EXPECT_NE(
-      error_of([&] { Allreduce(world(), {.chunk_bytes = chunk}); }).find("the path and the chunk of an allreduce"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              parallel::Allreduce(world(), {.chunk_bytes = chunk});
+            }).find("the path and the chunk of an allreduce"),
+            std::string::npos);
 }
 
 TEST(Allreduce, GoesOnInANodeAfterARefusedCall) {
-  Allreduce engine(world(), {.path = AllreducePath::Shared});
+  parallel::Allreduce engine(world(), {.path = parallel::AllreducePath::Shared});
   std::vector<std::int32_t> data(2000, 1);
   if (world().size() > 1) {
     const auto op = world().is_root() ? ReduceOp::Sum : ReduceOp::Max;
@@ -202,8 +204,8 @@ TEST(Allreduce, GoesOnInANodeAfterARefusedCall) {
 TEST(Allreduce, PastTwoToThe31Bytes) {
   if (std::getenv("LOCKSTEP_LONG_TESTS") == nullptr) GTEST_SKIP() << "LOCKSTEP_LONG_TESTS is not set";
   const auto n = (std::size_t{1} << 31) + 12'345;
-  for (const AllreducePath path : {AllreducePath::Shared, AllreducePath::Messages}) {
-    Allreduce engine(world(), {.path = path});
+  for (const parallel::AllreducePath path : {parallel::AllreducePath::Shared, parallel::AllreducePath::Messages}) {
+    parallel::Allreduce engine(world(), {.path = path});
     std::span<std::uint8_t> data = as<std::uint8_t>(engine.allocate(n), static_cast<std::int64_t>(n));
     for (std::size_t i = 0; i < n; ++i)
       data[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(world().rank()));

@@ -26,13 +26,14 @@ using comm::ReduceOp;
 constexpr std::int64_t kChunk = 16 << 10;
 
 // Every way that the ranks of the test can be grouped, the last path being MPI's.
-std::vector<AllreduceOptions> own_paths() {
-  std::vector<AllreduceOptions> all{{.path = AllreducePath::Shared, .chunk_bytes = kChunk},
-                                    {.path = AllreducePath::Messages, .chunk_bytes = kChunk}};
+std::vector<parallel::AllreduceOptions> own_paths() {
+  std::vector<parallel::AllreduceOptions> all{{.path = parallel::AllreducePath::Shared, .chunk_bytes = kChunk},
+                                              {.path = parallel::AllreducePath::Messages, .chunk_bytes = kChunk}};
   for (const bool dealt : {false, true}) {
     if (world().size() > 2)
-      all.push_back(
-          {.path = AllreducePath::Hierarchical, .domains = domains_of(world(), 2, dealt), .chunk_bytes = kChunk});
+      all.push_back({.path = parallel::AllreducePath::Hierarchical,
+                     .domains = domains_of(world(), 2, dealt),
+                     .chunk_bytes = kChunk});
   }
   return all;
 }
@@ -50,19 +51,19 @@ struct Numbers {
     }
     out.resize(in.size());
   }
-  Handle start(Allreduce& engine) { return engine.iallreduce(in, out, op); }
+  parallel::Handle start(parallel::Allreduce& engine) { return engine.iallreduce(in, out, op); }
   void check(const std::string& what) const { EXPECT_TRUE(same_bits<T>(out, want)) << what; }
 };
 
 // More than there are places for calls; long ones in several chunks between short ones.
 TEST(Handles, SeveralReductionsAreUnderWayAtOnce) {
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     for (const bool backwards : {false, true}) {
       std::deque<Numbers<float>> singles;
       std::deque<Numbers<double>> doubles;
       std::deque<Numbers<BFloat16>> narrow;
-      std::vector<Handle> handles;
+      std::vector<parallel::Handle> handles;
       for (const std::int64_t n : {3, 20'001, 0, 700, 9000, 1, 30'003}) {
         handles.push_back(singles.emplace_back(n, n).start(engine));
         handles.push_back(doubles.emplace_back(n, 7 + n, ReduceOp::Max).start(engine));
@@ -78,14 +79,15 @@ TEST(Handles, SeveralReductionsAreUnderWayAtOnce) {
 }
 
 TEST(Handles, ReductionsInTheWindowAreUnderWayBesideOthers) {
-  Allreduce engine(world(), {.path = AllreducePath::Shared, .chunk_bytes = kChunk});
+  parallel::Allreduce engine(world(), {.path = parallel::AllreducePath::Shared, .chunk_bytes = kChunk});
   constexpr std::size_t kCount = 20'000;
   const std::span<std::byte> bytes = engine.allocate(kCount * sizeof(float));
   const std::span<float> window(reinterpret_cast<float*>(bytes.data()), kCount);
   for (int round = 0; round < 3; ++round) {
     Numbers<float> staged(9001, round), direct(kCount, 5 + round), small(5, 3);
     std::ranges::copy(direct.in, window.begin());
-    Handle first = staged.start(engine), second = engine.iallreduce(window, ReduceOp::Sum), third = small.start(engine);
+    parallel::Handle first = staged.start(engine), second = engine.iallreduce(window, ReduceOp::Sum),
+                     third = small.start(engine);
     third.wait();
     second.wait();
     first.wait();
@@ -96,10 +98,10 @@ TEST(Handles, ReductionsInTheWindowAreUnderWayBesideOthers) {
 }
 
 TEST(Handles, TestDrivesAndComesToAnEnd) {
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     Numbers<double> numbers(40'000, 1);
-    Handle handle = numbers.start(engine);
+    parallel::Handle handle = numbers.start(engine);
     while (!handle.test()) std::this_thread::yield();
     EXPECT_FALSE(handle.active());
     EXPECT_TRUE(handle.test());
@@ -109,10 +111,10 @@ TEST(Handles, TestDrivesAndComesToAnEnd) {
 }
 
 TEST(Handles, MayBeMoved) {
-  Allreduce engine(world());
+  parallel::Allreduce engine(world());
   Numbers<float> a(5000, 1), b(6000, 2);
-  Handle first = a.start(engine), second = b.start(engine);
-  Handle third = std::move(first);
+  parallel::Handle first = a.start(engine), second = b.start(engine);
+  parallel::Handle third = std::move(first);
   EXPECT_FALSE(first.active());
   first = std::move(second);
   third.wait();
@@ -139,7 +141,7 @@ std::vector<std::vector<std::int64_t>> all_parts(std::int64_t n) {
 }
 
 template <class T>
-void check_scattered(Allreduce& engine, std::span<std::byte> bytes, std::int64_t n, ReduceOp op) {
+void check_scattered(parallel::Allreduce& engine, std::span<std::byte> bytes, std::int64_t n, ReduceOp op) {
   const auto rank = static_cast<std::size_t>(world().rank());
   for (const std::vector<std::int64_t>& counts : all_parts(n)) {
     const auto begin =
@@ -164,8 +166,8 @@ void check_scattered(Allreduce& engine, std::span<std::byte> bytes, std::int64_t
 }
 
 TEST(ReduceScatter, IsTheRanksPartOfTheTree) {
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     const std::span<std::byte> window = engine.allocate(50'007 * sizeof(double));
     for (const std::int64_t n : {0, 1, 1000, 1025, 50'007}) {
       check_scattered<float>(engine, window, n, ReduceOp::Sum);
@@ -177,12 +179,12 @@ TEST(ReduceScatter, IsTheRanksPartOfTheTree) {
 }
 
 TEST(ReduceScatter, SeveralAreUnderWayBesideAllreduces) {
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     constexpr std::int64_t kCount = 30'000;
     std::deque<Numbers<float>> whole, scattered;
     std::deque<std::vector<float>> parts;
-    std::vector<Handle> handles;
+    std::vector<parallel::Handle> handles;
     const std::vector<std::int64_t> counts = all_parts(kCount)[0];
     const auto count = static_cast<std::size_t>(counts[static_cast<std::size_t>(world().rank())]);
     for (int i = 0; i < 5; ++i) {
@@ -190,7 +192,7 @@ TEST(ReduceScatter, SeveralAreUnderWayBesideAllreduces) {
       handles.push_back(engine.ireduce_scatter(scattered.emplace_back(kCount, 50 * i).in, parts.emplace_back(count),
                                                counts, ReduceOp::Sum));
     }
-    for (Handle& handle : handles) handle.wait();
+    for (parallel::Handle& handle : handles) handle.wait();
     const auto begin = static_cast<std::size_t>(part_of(kCount, world().size(), world().rank()).begin);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       whole[i].check("beside reduce_scatter");
@@ -202,19 +204,19 @@ TEST(ReduceScatter, SeveralAreUnderWayBesideAllreduces) {
 // --- through MPI alone. Whole numbers, so that any order of summation gives the same.
 
 TEST(MpiPath, ReducesWithoutWaiting) {
-  Allreduce engine(world(), {.path = AllreducePath::Mpi});
+  parallel::Allreduce engine(world(), {.path = parallel::AllreducePath::Mpi});
   const int size = world().size(), ranks = size * (size - 1) / 2;
   std::vector<double> a(10'000), b(3);
   std::vector<BFloat16> narrow(100, BFloat16(1.0F));
   std::iota(a.begin(), a.end(), world().rank());
   std::vector<double> sum(a.size());
-  Handle first = engine.iallreduce(a, sum, ReduceOp::Sum), second = engine.iallreduce(b, ReduceOp::Max),
-         third = engine.iallreduce(narrow, ReduceOp::Sum);
+  parallel::Handle first = engine.iallreduce(a, sum, ReduceOp::Sum), second = engine.iallreduce(b, ReduceOp::Max),
+                   third = engine.iallreduce(narrow, ReduceOp::Sum);
   const std::vector<std::int64_t> counts = all_parts(10'000)[1];
   const auto rank = static_cast<std::size_t>(world().rank());
   const auto begin = std::accumulate(counts.begin(), counts.begin() + world().rank(), std::int64_t{0});
   std::vector<double> part(static_cast<std::size_t>(counts[rank]));
-  Handle fourth = engine.ireduce_scatter(a, part, counts, ReduceOp::Sum);
+  parallel::Handle fourth = engine.ireduce_scatter(a, part, counts, ReduceOp::Sum);
   fourth.wait();
   third.wait();
   second.wait();
@@ -239,13 +241,14 @@ std::string agreed_error_of(const std::function<void()>& call) {
 
 TEST(Handles, CallsThatDifferAreNamedByTheirHandleAloneAndTheNextGoOn) {
   if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     Numbers<float> before(9000, 1), after(9001, 2);
     std::vector<float> data(5001);
     const std::int64_t n = world().is_root() ? 5000 : 5001;
-    Handle first = before.start(engine), wrong = engine.iallreduce(comm::Buffer(data).part(0, n), ReduceOp::Sum),
-           last = after.start(engine);
+    parallel::Handle first = before.start(engine),
+                     wrong = engine.iallreduce(comm::Buffer(data).part(0, n), ReduceOp::Sum),
+                     last = after.start(engine);
     const std::string error = agreed_error_of([&] { wrong.wait(); });
     EXPECT_NE(error.find("calls for sum of 5001 f32, rank 0 for sum of 5000 f32"), std::string::npos) << error;
     for (const std::string& other : world().allgather_strings(error)) EXPECT_EQ(other, error) << "alike on all ranks";
@@ -259,8 +262,8 @@ TEST(Handles, CallsThatDifferAreNamedByTheirHandleAloneAndTheNextGoOn) {
 
 TEST(ReduceScatter, PartsThatAreWrongOrDifferAreNamedOnAllRanks) {
   const int size = world().size(), last = size - 1;
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     std::vector<float> in(static_cast<std::size_t>(1000 * size)), out(1000);
     const std::vector<std::int64_t> right(static_cast<std::size_t>(size), 1000);
     const auto error = [&](std::vector<std::int64_t> counts) {
@@ -289,23 +292,23 @@ TEST(ReduceScatter, PartsThatAreWrongOrDifferAreNamedOnAllRanks) {
 // --- the end of handles and engines
 
 TEST(Handles, ADestroyedHandleWaits) {
-  for (const AllreduceOptions& options : own_paths()) {
-    Allreduce engine(world(), options);
+  for (const parallel::AllreduceOptions& options : own_paths()) {
+    parallel::Allreduce engine(world(), options);
     Numbers<float> numbers(30'000, 1);
-    { const Handle dropped = numbers.start(engine); }
+    { const parallel::Handle dropped = numbers.start(engine); }
     numbers.check("dropped");
   }
 }
 
 TEST(Handles, AnExceptionDoesNotWaitAndEndsTheEngine) {
   if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
-  Allreduce engine(world(), {.path = AllreducePath::Shared, .chunk_bytes = kChunk});
+  parallel::Allreduce engine(world(), {.path = parallel::AllreducePath::Shared, .chunk_bytes = kChunk});
   Numbers<float> numbers(30'000, 1);
   const int last = world().size() - 1;
   if (world().rank() == last) {
     EXPECT_THROW(
         {
-          const Handle lost = numbers.start(engine);
+          const parallel::Handle lost = numbers.start(engine);
           throw std::runtime_error("in between");
         },
         std::runtime_error);
@@ -324,7 +327,8 @@ TEST(Handles, AnExceptionDoesNotWaitAndEndsTheEngine) {
 TEST(Handles, ARankThatLeavesIsNamed) {
   if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
   const int last = world().size() - 1;
-  std::optional<Allreduce> engine(std::in_place, world(), AllreduceOptions{.path = AllreducePath::Shared});
+  std::optional<parallel::Allreduce> engine(std::in_place, world(),
+                                            parallel::AllreduceOptions{.path = parallel::AllreducePath::Shared});
   for (const std::int64_t n : {3, 20'000}) {
     Numbers<float> numbers(n, 1);
     numbers.start(*engine).wait();
@@ -342,9 +346,10 @@ TEST(Handles, ARankThatLeavesIsNamed) {
 
 TEST(Handles, AHandleThatOutlivesItsEngineIsToldSo) {
   if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
-  std::optional<Allreduce> engine(std::in_place, world(), AllreduceOptions{.path = AllreducePath::Messages});
+  std::optional<parallel::Allreduce> engine(std::in_place, world(),
+                                            parallel::AllreduceOptions{.path = parallel::AllreducePath::Messages});
   Numbers<float> numbers(30'000, 1);
-  Handle handle = numbers.start(*engine);
+  parallel::Handle handle = numbers.start(*engine);
   engine.reset();
   EXPECT_NE(error_of([&] { handle.wait(); }).find("has ended before it was complete"), std::string::npos);
   EXPECT_FALSE(handle.active());

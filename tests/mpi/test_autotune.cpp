@@ -29,13 +29,13 @@ class NamedOp : public Op {
 struct Bench {
   NamedOp op;
   int built = 0;
-  KernelRequest request{.op = &op, .inputs = {{{4}, DType::F32}}, .outputs = {{{4}, DType::F32}}};
-  std::vector<KernelOffer> offers{offer("slow", 1000), offer("fast", 0)};
+  kernels::KernelRequest request{.op = &op, .inputs = {{{4}, DType::F32}}, .outputs = {{{4}, DType::F32}}};
+  std::vector<kernels::KernelOffer> offers{offer("slow", 1000), offer("fast", 0)};
 
-  KernelOffer offer(const std::string& implementation, std::int64_t microseconds) {
+  kernels::KernelOffer offer(const std::string& implementation, std::int64_t microseconds) {
     return {.implementation = implementation, .inputs = {{}}, .outputs = {{}}, .build = [this, microseconds] {
               ++built;
-              return make_kernel([microseconds](const Arguments&) {
+              return kernels::make_kernel([microseconds](const kernels::Arguments&) {
                 const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
                 while (std::chrono::steady_clock::now() < end) {
                 }
@@ -43,7 +43,7 @@ struct Bench {
             }};
   }
   train::Autotuned tune(const std::filesystem::path& cache) {
-    return train::autotune(world(), cache, [this](const KernelChooser& choose) {
+    return train::autotune(world(), cache, [this](const kernels::KernelChooser& choose) {
       EXPECT_TRUE(world().is_root()) << "only rank 0 compiles";
       choose(request, offers);
     });
@@ -180,15 +180,15 @@ TEST(Autotune, RanksWithDifferentBatchesTrainAlike) {
 TEST(Autotune, ExactMathTakesNoWinogradFromTheCache) {
   const SharedDirectory directory;
   Task task = uneven(directory.path() / "kernels.json");
-  task.options.compile.kernels.conv_math = KernelOptions::ConvMath::Exact;
+  task.options.compile.kernels.conv_math = kernels::KernelOptions::ConvMath::Exact;
   run_task(world(), task);
   rewrite_choices(task.options.autotune_cache, "jit_wino");
   const auto rig = run_task(world(), task);
   expect_alike(*rig);
   const std::int64_t samples = static_cast<std::int64_t>(rig->samples[0].size());
-  const Plan& plan = rig->trainer->model().plan(
+  const plan::Plan& plan = rig->trainer->model().plan(
       Mode::Train, {{"image", {{samples, 3, 8, 8}, DType::F32}}, {"label", {{samples}, DType::I32}}});
-  for (const PlanStep& step : plan.steps())
+  for (const plan::PlanStep& step : plan.steps())
     EXPECT_EQ(step.offer.implementation.find("wino"), std::string::npos) << step.place;
 }
 

@@ -54,8 +54,8 @@ template <class Add>
 Result run(const train::Options& options, const Add& add) {
   train::Session session(world(), options, "test_callbacks", "{}", datasets::catalogue());
   add(session);
-  const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
-  train::Trainer& trainer = session.build(*network, classify(*network));
+  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  train::Trainer& trainer = session.build(*network, models::classify(*network));
   while (session.next_epoch()) {
     for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
     session.finish_epoch();
@@ -222,8 +222,8 @@ TEST(Callbacks, AreCalledInTheDocumentedOrder) {
 TEST(Callbacks, OfAProgramAreRefusedAfterBuild) {
   const SharedDirectory shared;
   train::Session session(world(), options_for(shared.path() / "run", 1), "test_callbacks", "{}", datasets::catalogue());
-  const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
-  session.build(*network, classify(*network));
+  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  session.build(*network, models::classify(*network));
   EXPECT_NE(error_of([&] { session.add(std::make_unique<Callback>()); }).find("add() after build()"),
             std::string::npos);
 }
@@ -234,7 +234,7 @@ class ReadsWeights : public Callback {
   ReadsWeights(train::Session& session, std::vector<Tensor>& found)
       : Callback({.settled_weights = true}), session_(session), found_(found) {}
   void after_step(const train::StepEvent& /*event*/, Orders& /*orders*/) override {
-    ParameterStore& store = session_.trainer().model().parameters();
+    plan::ParameterStore& store = session_.trainer().model().parameters();
     found_.push_back(store.read(store.parameters().front().name));
   }
 
@@ -248,7 +248,7 @@ TEST(Callbacks, FindSettledWeightsIfTheyAskForThem) {
   for (std::size_t i = 0; i < 2; ++i) {
     const SharedDirectory shared;
     train::Options options = options_for(shared.path() / "run", 3);
-    options.trainer.parallel.path = i == 0 ? AllreducePath::Auto : AllreducePath::Messages;
+    options.trainer.parallel.path = i == 0 ? parallel::AllreducePath::Auto : parallel::AllreducePath::Messages;
     options.trainer.shards = 4;
     run(options, [&](train::Session& session) { session.add<ReadsWeights>(session, found[i]); });
     ASSERT_EQ(found[i].size(), 3U);

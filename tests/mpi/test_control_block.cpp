@@ -11,19 +11,21 @@
 namespace lockstep::test {
 namespace {
 
-constexpr ControlSize kSize{5, 2};
+constexpr parallel::ControlSize kSize{5, 2};
 
 class Rig {
  public:
-  Rig(const Domains& domains, const WorldLayout& where)
+  Rig(const parallel::Domains& domains, const parallel::WorldLayout& where)
       : comm_(world().duplicate()), transport_(comm_), memory_(comm_, domains, true) {
-    const std::size_t row = SharedFlags::bytes(ControlBlock::kFlags), bytes = ControlBlock::bytes(where, kSize);
+    const std::size_t row = parallel::SharedFlags::bytes(parallel::ControlBlock::kFlags),
+                      bytes = parallel::ControlBlock::bytes(where, kSize);
     const auto all = memory_.segments(memory_.own(row + bytes));
-    flags_ = std::make_unique<SharedFlags>(all, domains.local_rank());
-    block_ = std::make_unique<ControlBlock>(transport_, *flags_, all[0].subspan(row, bytes), domains, where, kSize);
+    flags_ = std::make_unique<parallel::SharedFlags>(all, domains.local_rank());
+    block_ = std::make_unique<parallel::ControlBlock>(transport_, *flags_, all[0].subspan(row, bytes), domains, where,
+                                                      kSize);
   }
-  ControlBlock& block() { return *block_; }
-  SharedFlags& flags() { return *flags_; }
+  parallel::ControlBlock& block() { return *block_; }
+  parallel::SharedFlags& flags() { return *flags_; }
   void finish() {
     drive([this] { return block_->progress(); }, [this] { return block_->complete(); });
     block_->total();
@@ -31,16 +33,16 @@ class Rig {
 
  private:
   comm::Communicator comm_;
-  CommTransport transport_;
-  NodeMemory memory_;
-  std::unique_ptr<SharedFlags> flags_;
-  std::unique_ptr<ControlBlock> block_;
+  parallel::CommTransport transport_;
+  parallel::NodeMemory memory_;
+  std::unique_ptr<parallel::SharedFlags> flags_;
+  std::unique_ptr<parallel::ControlBlock> block_;
 };
 
 // One step's block; finish() completes it, Rig's or MessageControl's.
 template <class Control>
-void check_step(Control& control, const WorldLayout& where, std::int64_t step, const std::string& what) {
-  ControlBlock& block = control.block();
+void check_step(Control& control, const parallel::WorldLayout& where, std::int64_t step, const std::string& what) {
+  parallel::ControlBlock& block = control.block();
   block.words()[0] = static_cast<std::uint64_t>(step);
   block.words()[1] = ~std::uint64_t{0} - static_cast<std::uint64_t>(world().rank());
   block.begin();
@@ -53,9 +55,9 @@ void check_step(Control& control, const WorldLayout& where, std::int64_t step, c
     block.end_leaf();
   }
   control.finish();
-  expect_equal<double>(block.sums(),
-                       expected_sums<double>(where.tree.leaves(), Wire::Exact, 100 * step, std::ssize(block.sums())),
-                       what);
+  expect_equal<double>(
+      block.sums(),
+      expected_sums<double>(where.tree.leaves(), parallel::Wire::Exact, 100 * step, std::ssize(block.sums())), what);
   for (int r = 0; r < world().size(); ++r)
     EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
   block.check_same(0, "the step");
@@ -63,13 +65,13 @@ void check_step(Control& control, const WorldLayout& where, std::int64_t step, c
 
 TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
   for (const std::int64_t shards : shard_counts()) {
-    const WorldLayout where = layout(shards);
+    const parallel::WorldLayout where = layout(shards);
     for (const auto& [name, domains] : groupings()) {
       Rig rig(domains, where);
       for (std::int64_t step = 0; step < 5; ++step)
         check_step(rig, where, step, formatted("{}, {} shards, step {}", name, shards, step));
     }
-    MessageControl messages(world(), where, kSize);
+    parallel::MessageControl messages(world(), where, kSize);
     check_step(messages, where, 0, formatted("messages alone, {} shards", shards));
   }
 }
@@ -93,7 +95,7 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
 
 // The last rank posts nothing.
 template <class Work>
-std::string error_of_unfinished(MessageControl& control, const Work& work) {
+std::string error_of_unfinished(parallel::MessageControl& control, const Work& work) {
   control.block().begin();
   if (world().rank() == world().size() - 1) return {};
   control.block().end_leaf();
@@ -103,7 +105,7 @@ std::string error_of_unfinished(MessageControl& control, const Work& work) {
 TEST(MessageControl, EndsOnACommunicatorThatIsOutOfUse) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else to wait for";
   const comm::Communicator comm = comm::Communicator::world();
-  MessageControl control(comm, layout(0), kSize);
+  parallel::MessageControl control(comm, layout(0), kSize);
   const std::string error = error_of_unfinished(control, [&] {
     std::jthread other([&] { comm.poison("another thread gave up"); });
     control.finish();
@@ -116,10 +118,10 @@ TEST(MessageControl, EndsOnACommunicatorThatIsOutOfUse) {
 TEST(MessageControl, EndsWhenAPeerIsKnownToHaveFailed) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else to wait for";
   const comm::Communicator comm = comm::Communicator::world();
-  const Domains domains = one_domain().domains;
-  NodeMemory memory(comm, domains, true);
-  SharedFlags flags(memory.segments(memory.own(SharedFlags::bytes(1))), domains.local_rank());
-  MessageControl control(comm, layout(0), kSize);
+  const parallel::Domains domains = one_domain().domains;
+  parallel::NodeMemory memory(comm, domains, true);
+  parallel::SharedFlags flags(memory.segments(memory.own(parallel::SharedFlags::bytes(1))), domains.local_rank());
+  parallel::MessageControl control(comm, layout(0), kSize);
   control.while_waiting([&] { flags.check_alive(); });
   if (world().rank() == world().size() - 1) flags.fail();
   bool ended = false;
@@ -137,9 +139,9 @@ TEST(MessageControl, EndsWhenAPeerIsKnownToHaveFailed) {
 TEST(ControlBlock, RefusesTooLittleMemory) {
   Rig rig(one_domain().domains, layout(0));
   const comm::Communicator comm = world().duplicate();
-  CommTransport transport(comm);
+  parallel::CommTransport transport(comm);
   EXPECT_NE(error_of([&] {
-              ControlBlock(transport, rig.flags(), {}, one_domain().domains, layout(0), kSize);
+              parallel::ControlBlock(transport, rig.flags(), {}, one_domain().domains, layout(0), kSize);
             }).find("0 bytes of memory, expected"),
             std::string::npos);
 }

@@ -24,7 +24,8 @@ constexpr std::size_t kStatistics = 4;
 // Memory, channels and reducer of a step over two parameters, a bucket each.
 class Rig {
  public:
-  explicit Rig(const Domains& domains, std::int64_t shards = 0, bool share = true, const Ownership& ownership = {true})
+  explicit Rig(const parallel::Domains& domains, std::int64_t shards = 0, bool share = true,
+               const parallel::Ownership& ownership = {true})
       : comm_(world().duplicate()),
         where_(layout(shards)),
         memory_(comm_, domains, share),
@@ -34,30 +35,31 @@ class Rig {
                                           .memory = &memory_,
                                           .states_by_owner = ownership.across_domains}) {
     store_.allocate({}, {&a_, &b_});
-    step_ = std::make_unique<StepMemory>(
+    step_ = std::make_unique<parallel::StepMemory>(
         memory_, store_, where_,
-        StepMemory::Size{.control = StepSums::size(1), .statistics = kStatistics, .squares = true});
-    channels_ = std::make_unique<StepChannels>(
-        comm_, memory_, StepChannels::Flags{.reduction = step_->reduction_flags(), .control = step_->control_flags()});
-    reducer_ = std::make_unique<BucketReducer>(channels_->gradients().transport, channels_->gradients().flags, domains,
-                                               where_, ReducerOptions{});
+        parallel::StepMemory::Size{.control = parallel::StepSums::size(1), .statistics = kStatistics, .squares = true});
+    channels_ = std::make_unique<parallel::StepChannels>(
+        comm_, memory_,
+        parallel::StepChannels::Flags{.reduction = step_->reduction_flags(), .control = step_->control_flags()});
+    reducer_ = std::make_unique<parallel::BucketReducer>(channels_->gradients().transport, channels_->gradients().flags,
+                                                         domains, where_, parallel::ReducerOptions{});
     reducer_->add_bucket(step_->statistics_memory());
     for (std::size_t b = 0; b < store_.buckets().size(); ++b) {
-      BucketMemory bucket = step_->gradient_memory(b);
+      parallel::BucketMemory bucket = step_->gradient_memory(b);
       bucket.everywhere = !ownership.by_owner;
       if (ownership.across_domains) bucket.values = store_.buckets()[b].values;
       reducer_->add_bucket(std::move(bucket));
     }
-    owned_ = std::make_unique<OwnedParts>(store_, *reducer_, memory_.domains(), ownership);
+    owned_ = std::make_unique<parallel::OwnedParts>(store_, *reducer_, memory_.domains(), ownership);
   }
 
   const comm::Communicator& comm() const { return comm_; }
-  const WorldLayout& where() const { return where_; }
-  NodeMemory& memory() { return memory_; }
-  ParameterStore& store() { return store_; }
-  StepMemory& step() { return *step_; }
-  StepChannels& channels() { return *channels_; }
-  OwnedParts& owned() { return *owned_; }
+  const parallel::WorldLayout& where() const { return where_; }
+  parallel::NodeMemory& memory() { return memory_; }
+  plan::ParameterStore& store() { return store_; }
+  parallel::StepMemory& step() { return *step_; }
+  parallel::StepChannels& channels() { return *channels_; }
+  parallel::OwnedParts& owned() { return *owned_; }
   float* values(std::size_t bucket) { return reinterpret_cast<float*>(store_.buckets()[bucket].values); }
   float* gradients(std::size_t bucket) { return reinterpret_cast<float*>(store_.buckets()[bucket].gradients[0]); }
 
@@ -65,13 +67,13 @@ class Rig {
   Parameter a_{.shape = Shape{9000}, .initialize = nn::constant(1)},
       b_{.shape = Shape{20}, .initialize = nn::constant(1)};
   comm::Communicator comm_;
-  WorldLayout where_;
-  NodeMemory memory_;
-  ParameterStore store_;
-  std::unique_ptr<StepMemory> step_;
-  std::unique_ptr<StepChannels> channels_;
-  std::unique_ptr<BucketReducer> reducer_;
-  std::unique_ptr<OwnedParts> owned_;
+  parallel::WorldLayout where_;
+  parallel::NodeMemory memory_;
+  plan::ParameterStore store_;
+  std::unique_ptr<parallel::StepMemory> step_;
+  std::unique_ptr<parallel::StepChannels> channels_;
+  std::unique_ptr<parallel::BucketReducer> reducer_;
+  std::unique_ptr<parallel::OwnedParts> owned_;
 };
 
 // Number `slot` of rank r's memory.
@@ -93,13 +95,13 @@ TEST(StepMemory, RanksOfADomainFindEachOthersSlots) {
         }
       }
       world().barrier();
-      const BucketMemory statistics = rig.step().statistics_memory();
+      const parallel::BucketMemory statistics = rig.step().statistics_memory();
       for (std::size_t l = 0; l < domains.local().size(); ++l) {
         const int rank = domains.local()[l];
         for (std::size_t s = 0; s < statistics.slots[l].size(); ++s) {
           EXPECT_EQ(static_cast<const double*>(statistics.slots[l][s])[kStatistics - 1], mark(rank, s)) << what;
           for (std::size_t b = 0; b < 2; ++b) {
-            const BucketMemory bucket = rig.step().gradient_memory(b);
+            const parallel::BucketMemory bucket = rig.step().gradient_memory(b);
             EXPECT_EQ(static_cast<const float*>(bucket.slots[l][s])[bucket.elements - 1], mark(rank, s)) << what;
           }
         }
@@ -150,7 +152,7 @@ TEST(StepChannels, ARankLeavesOnce) {
   world().barrier();
 }
 
-class CountingHook : public LocalHook {
+class CountingHook : public parallel::LocalHook {
  public:
   explicit CountingHook(int& begun) : begun_(begun) {}
   void begin(const comm::Communicator&, std::span<const std::int64_t> elements) override {
@@ -179,8 +181,8 @@ TEST(StepSums, AllRanksReadTheSame) {
     for (const std::int64_t shards : shard_counts()) {
       const std::string what = formatted("{}, {} shards", name, shards);
       Rig rig(domains, shards);
-      StepSums sums(rig.channels().control().transport, rig.channels().control().flags, rig.step().control_blocks(),
-                    domains, rig.where(), 1);
+      parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
+                              rig.step().control_blocks(), domains, rig.where(), 1);
       const int rank = world().rank();
       for (std::int64_t step = 1; step <= 3; ++step) {
         sums.begin({.samples = 8,
@@ -190,12 +192,12 @@ TEST(StepSums, AllRanksReadTheSame) {
                     .learning_rate = 0.1,
                     .update = step});
         double weight = 0;
-        for (LeafWalk walk(rig.where()); !walk.done(); walk.next()) {
-          EXPECT_EQ(sums.shard()[kFirstCount], 0) << what;
-          sums.shard()[kWeightSum] = 2;
-          sums.shard()[kSampleSum] = 2;
-          sums.shard()[kLossSum] = number(walk.leaf(), step);
-          sums.shard()[kFirstCount] = 1;
+        for (parallel::LeafWalk walk(rig.where()); !walk.done(); walk.next()) {
+          EXPECT_EQ(sums.shard()[parallel::kFirstCount], 0) << what;
+          sums.shard()[parallel::kWeightSum] = 2;
+          sums.shard()[parallel::kSampleSum] = 2;
+          sums.shard()[parallel::kLossSum] = number(walk.leaf(), step);
+          sums.shard()[parallel::kFirstCount] = 1;
           sums.count_shard();
           weight += 2;
           sums.tell({.damage = 7, .digest = static_cast<std::uint64_t>(rank), .own = 9});
@@ -205,9 +207,10 @@ TEST(StepSums, AllRanksReadTheSame) {
         drive([&] { return sums.progress(); }, [&] { return sums.complete(); });
         sums.add_up();
         const auto leaves = static_cast<double>(rig.where().tree.leaves());
-        EXPECT_EQ(sums.sums()[kWeightSum], 2 * leaves) << what;
-        EXPECT_EQ(sums.sums()[kFirstCount], leaves) << what;
-        EXPECT_EQ(sums.sums()[kLossSum], expected_sums<double>(rig.where().tree.leaves(), Wire::Exact, step, 1)[0])
+        EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * leaves) << what;
+        EXPECT_EQ(sums.sums()[parallel::kFirstCount], leaves) << what;
+        EXPECT_EQ(sums.sums()[parallel::kLossSum],
+                  expected_sums<double>(rig.where().tree.leaves(), parallel::Wire::Exact, step, 1)[0])
             << what;
         EXPECT_EQ(sums.requests(), (std::uint64_t{1} << world().size()) - 1) << what;
         EXPECT_EQ(sums.root_driver(), 40U) << what;
@@ -223,10 +226,10 @@ TEST(StepSums, AllRanksReadTheSame) {
 
 TEST(StepSums, SamplesWithoutWeightAreRefused) {
   Rig rig(one_domain().domains);
-  StepSums sums(rig.channels().control().transport, rig.channels().control().flags, rig.step().control_blocks(),
-                one_domain().domains, rig.where(), 1);
+  parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
+                          rig.step().control_blocks(), one_domain().domains, rig.where(), 1);
   sums.begin({.samples = 1, .learning_rate = 0.1, .update = 12});
-  sums.shard()[kSampleSum] = 1;
+  sums.shard()[parallel::kSampleSum] = 1;
   sums.count_shard();
   sums.end_shard(0);
   drive([&] { return sums.progress(); }, [&] { return sums.complete(); });
@@ -260,7 +263,7 @@ TEST(OwnedParts, EveryElementHasOneOwner) {
 
 TEST(OwnedParts, CollectedGradientsAreWhole) {
   for (const auto& [name, domains] : groupings()) {
-    const Ownership ownership{.by_owner = true, .across_domains = domains.count() > 1};
+    const parallel::Ownership ownership{.by_owner = true, .across_domains = domains.count() > 1};
     Rig rig(domains, 0, true, ownership);
     for (std::size_t b = 0; b < 2; ++b) {
       std::fill_n(rig.gradients(b), rig.store().buckets()[b].elements, -1.0F);
@@ -280,7 +283,7 @@ TEST(OwnedParts, CollectedGradientsAreWhole) {
 
 TEST(ReplicaAverage, ReplicasBecomeTheirMean) {
   Rig rig(grouping("single ranks", [](int r) { return r; }).domains, 0, false);
-  ReplicaAverage average(rig.store(), {.active = true, .local_steps = 2});
+  parallel::ReplicaAverage average(rig.store(), {.active = true, .local_steps = 2});
   EXPECT_FALSE(average.replicas_differ());
   EXPECT_FALSE(average.after_update(1));
   EXPECT_TRUE(average.after_update(2));
@@ -293,21 +296,22 @@ TEST(ReplicaAverage, ReplicasBecomeTheirMean) {
   EXPECT_FLOAT_EQ(reinterpret_cast<float*>(rig.store().buckets()[1].states[0])[3],
                   static_cast<float>(world().size() - 1));
   EXPECT_EQ(rig.values(0)[8], 1);
-  ReplicaAverage inactive(rig.store(), {});
+  parallel::ReplicaAverage inactive(rig.store(), {});
   EXPECT_FALSE(inactive.after_update(1));
 }
 
 // Every rank has a copy of its own; the last rank's is damaged after its checksums were recorded.
 TEST(MemoryGuard, AnExaminationNamesTheRankAndRepairsFromACopy) {
-  const Domains domains = grouping("single ranks", [](int r) { return r; }).domains;
+  const parallel::Domains domains = grouping("single ranks", [](int r) { return r; }).domains;
   Rig rig(domains, 0, false);
   std::vector<int> copies(static_cast<std::size_t>(world().size()));
   std::iota(copies.begin(), copies.end(), 0);
-  std::vector<std::vector<MemoryChecksums::Part>> parts;
-  for (const Bucket& b : rig.store().buckets()) parts.push_back({{{0, b.elements}, true}});
-  MemoryGuard guard(rig.store(), std::move(parts), {.verify_every = 1, .copy_of = copies, .state_names = {"momentum"}});
-  StepSums sums(rig.channels().control().transport, rig.channels().control().flags, rig.step().control_blocks(),
-                domains, rig.where(), 1);
+  std::vector<std::vector<parallel::MemoryChecksums::Part>> parts;
+  for (const plan::Bucket& b : rig.store().buckets()) parts.push_back({{{0, b.elements}, true}});
+  parallel::MemoryGuard guard(rig.store(), std::move(parts),
+                              {.verify_every = 1, .copy_of = copies, .state_names = {"momentum"}});
+  parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
+                          rig.step().control_blocks(), domains, rig.where(), 1);
   const int last = world().size() - 1;
   for (const bool damaged : {false, true}) {
     if (damaged && world().rank() == last) rig.values(0)[2000] = 8;
@@ -320,7 +324,7 @@ TEST(MemoryGuard, AnExaminationNamesTheRankAndRepairsFromACopy) {
     EXPECT_EQ(guard.is_damaged(sums), damaged);
     EXPECT_EQ(guard.is_intact(), !damaged || world().rank() != last);
   }
-  const std::vector<MemoryDamage> found = guard.examine(rig.comm(), sums, true);
+  const std::vector<parallel::MemoryDamage> found = guard.examine(rig.comm(), sums, true);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rank, last);
   EXPECT_EQ(found[0].what, "a [1024, 2048)");

@@ -60,8 +60,8 @@ TEST(GradientEngine, AShardedOptimizerChangesNothing) {
 }
 
 TEST(GradientEngine, NarrowWiresRoundAtEveryEdge) {
-  check_everywhere({.options = {.reduction = {.wire = Wire::BF16}}}, "bf16");
-  check_everywhere({.options = {.shard_optimizer = true, .reduction = {.wire = Wire::F16}}}, "f16");
+  check_everywhere({.options = {.reduction = {.wire = parallel::Wire::BF16}}}, "bf16");
+  check_everywhere({.options = {.shard_optimizer = true, .reduction = {.wire = parallel::Wire::F16}}}, "f16");
 }
 
 // What a rank does not own takes no memory that it was given: dropped states read as zero in whole pages.
@@ -71,7 +71,7 @@ TEST(GradientEngine, ForeignStatesAreDropped) {
                .bucket_bytes = 1 << 20,
                .options = {.shard_optimizer = true}};
   EngineRig rig(c);
-  const Bucket& bucket = rig.store().buckets()[0];
+  const plan::Bucket& bucket = rig.store().buckets()[0];
   auto* state = reinterpret_cast<float*>(bucket.states[0]);
   std::fill_n(state, bucket.elements, 1.0F);
   rig.engine().drop_foreign_states();
@@ -145,17 +145,17 @@ TEST(GradientEngine, TheGradientMayBeInspectedBeforeTheUpdate) {
     int calls = 0;
     rig.engine().before_update([&] {
       ++calls;
-      const WorldLayout& where = rig.where();
+      const parallel::WorldLayout& where = rig.where();
       for (std::size_t b = 0; b < rig.store().buckets().size(); ++b) {
-        const Bucket& bucket = rig.store().buckets()[b];
+        const plan::Bucket& bucket = rig.store().buckets()[b];
         for (const Range range : rig.engine().reducer().owned_by(static_cast<int>(b) + 1, where.rank)) {
           const auto* sums = reinterpret_cast<const float*>(bucket.gradients[0]);
-          for (const BucketEntry& e : bucket.entries) {
+          for (const plan::BucketEntry& e : bucket.entries) {
             const auto p = static_cast<std::size_t>(e.name[1] - '0');
             for (std::int64_t i = 0; i < kParameters[p]; ++i) {
               const std::int64_t at = e.offset + i;
               if (at < range.begin || at >= range.end) continue;
-              EXPECT_EQ(sums[at], tree_sum_of<float>(9, Wire::Exact, [&](std::int64_t leaf) {
+              EXPECT_EQ(sums[at], tree_sum_of<float>(9, parallel::Wire::Exact, [&](std::int64_t leaf) {
                           return number(leaf, gradient_shift(p, calls - 1) + i);
                         }));
             }
@@ -184,7 +184,7 @@ TEST(GradientEngine, AStepWithoutSamplesChangesNothing) {
       int calls = 0;
       rig.engine().before_update([&] { return ++calls; });
       for (std::int64_t step = 0; step < 2; ++step) rig.run_step(step, all);
-      EXPECT_EQ(rig.engine().sums()[kSampleSum], 0);
+      EXPECT_EQ(rig.engine().sums()[parallel::kSampleSum], 0);
       EXPECT_EQ(calls, 0);
       reference.expect_values(rig, name);
       reference.expect_states(rig, name);
@@ -261,12 +261,12 @@ TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
 // Collective calls between steps, in which MPI alone would wait for the rank that does not come.
 TEST(GradientEngine, ARankThatFailsBetweenStepsDoesNotLeaveItsDomainWaiting) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
-  using Call = void (*)(GradientEngine&);
+  using Call = void (*)(parallel::GradientEngine&);
   const std::vector<std::pair<const char*, Call>> calls = {
-      {"fence", [](GradientEngine& e) { e.fence(); }},
-      {"gradients", [](GradientEngine& e) { e.collect_gradients(); }},
-      {"checksums", [](GradientEngine& e) { (void)e.intact(); }},
-      {"meet", [](GradientEngine& e) { e.meet(); }},
+      {"fence", [](parallel::GradientEngine& e) { e.fence(); }},
+      {"gradients", [](parallel::GradientEngine& e) { e.collect_gradients(); }},
+      {"checksums", [](parallel::GradientEngine& e) { (void)e.intact(); }},
+      {"meet", [](parallel::GradientEngine& e) { e.meet(); }},
   };
   for (const auto& [name, call] : calls) {
     EngineRig rig({.domains = one_domain().domains, .options = {.guards = {.verify_every = 1}}});

@@ -47,7 +47,7 @@ Task guarded(const train::GuardOptions& guards, bool share) {
 
 int last_rank() { return world().size() - 1; }
 
-ParameterStore& store(Rig& rig) { return rig.trainer->model().parameters(); }
+plan::ParameterStore& store(Rig& rig) { return rig.trainer->model().parameters(); }
 
 // Who writes the last elements: the last rank, if there are blocks enough to share.
 int owner(Rig& rig) {
@@ -58,7 +58,7 @@ int owner(Rig& rig) {
 // A bit of what the owner wrote there; in values, or in the momentum.
 void flip(Rig& rig, bool momentum = false) {
   if (world().rank() == owner(rig)) {
-    const Bucket& bucket = store(rig).buckets().front();
+    const plan::Bucket& bucket = store(rig).buckets().front();
     std::byte* memory = momentum ? bucket.states[0] : bucket.values;
     memory[static_cast<std::size_t>(bucket.elements - 40) * 4 + 2] ^= std::byte{4};
   }
@@ -153,7 +153,7 @@ TEST(Memory, AFlipBetweenTheLookAndTheUpdateIsFoundInTheNextStep) {
   Task task = guarded(verifying(OnMismatch::Repair), true);
   Rig rig(world(), task);
   rig.train(2);
-  const Bucket& bucket = store(rig).buckets().front();
+  const plan::Bucket& bucket = store(rig).buckets().front();
   const bool mine = world().rank() == owner(rig);
   int calls = 0;
   rig.trainer->before_update([&] {
@@ -217,7 +217,7 @@ TEST(Copies, OfTwoNodesRepairEachOther) {
   ASSERT_TRUE(store(rig).memory().shares());
   rig.train(2);
   if (world().rank() == last_rank()) {
-    const Bucket& bucket = store(rig).buckets().front();
+    const plan::Bucket& bucket = store(rig).buckets().front();
     bucket.values[static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
   }
   world().barrier();
@@ -236,7 +236,7 @@ TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
   Rig rig(nodes, task);
   rig.train(3);
   if (world().rank() == last_rank()) {
-    const Bucket& bucket = store(rig).buckets().front();
+    const plan::Bucket& bucket = store(rig).buckets().front();
     bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
   }
   const std::string error = error_of([&] { rig.train(1); });
@@ -248,7 +248,7 @@ TEST(Copies, OfLocalStepsDifferOnPurpose) {
   Task task = guarded({.compare_every = 1, .on_mismatch = OnMismatch::Stop}, false);
   task.options.shards = 0;
   task.options.parallel.local_steps = 2;
-  task.options.parallel.hook = std::make_shared<LocalHook>();
+  task.options.parallel.hook = std::make_shared<parallel::LocalHook>();
   Rig rig(world(), task);
   rig.train(3);
   flip(rig);
@@ -318,7 +318,7 @@ TEST(Loss, AnOverflowIsNamedByItsLayer) {
 
 TEST(Skipping, LeavesTheSameBitsOnAnyNumberOfRanks) {
   for (const float factor : {kNan, -3000.0F}) {
-    for (const Wire wire : {Wire::Exact, Wire::BF16}) {
+    for (const parallel::Wire wire : {parallel::Wire::Exact, parallel::Wire::BF16}) {
       for (const bool share : {true, false}) {
         train::GuardOptions guards{.verify_every = 1, .compare_every = 1, .action = GuardAction::Skip};
         guards.gradient.norm = std::isnan(factor) ? 0 : 60;

@@ -21,18 +21,18 @@ using Gradient = std::vector<float>;
 
 Gradient zeros() { return Gradient(kElements); }
 
-void finish(BucketHook& hook, int bucket) {
+void finish(parallel::BucketHook& hook, int bucket) {
   for (Backoff wait; !hook.done(bucket);) wait.pause();
 }
 
-void reduce(BucketHook& hook, Gradient& gradient) {
+void reduce(parallel::BucketHook& hook, Gradient& gradient) {
   hook.start(0, gradient);
   finish(hook, 0);
 }
 
 // All ranks' numbers are whole, so any order of summation gives this.
 TEST(MpiHook, SumsBucketsThatAreUnderWayTogether) {
-  MpiAllreduceHook hook;
+  parallel::MpiAllreduceHook hook;
   const std::array<std::int64_t, 3> elements{50'000, 3, 700};
   hook.begin(world(), elements);
   std::vector<std::vector<double>> gradients;
@@ -52,7 +52,7 @@ TEST(MpiHook, SumsBucketsThatAreUnderWayTogether) {
 // With two ranks there is one order of summation. With more the bits are the MPI library's, but the same on all ranks.
 TEST(MpiHook, AnEngineUpdatesByItsSums) {
   for (const bool thread : {false, true}) {
-    MpiAllreduceHook hook;
+    parallel::MpiAllreduceHook hook;
     const EngineCase c{.domains = grouping("single ranks", [](int r) { return r; }).domains,
                        .options = {.thread = thread, .reduction = {.hook = &hook}}};
     EngineRig rig(c);
@@ -75,7 +75,7 @@ TEST(MpiHook, AnEngineUpdatesByItsSums) {
 }
 
 TEST(TopK, SendsTheLargestAndKeepsTheRest) {
-  TopKHook hook(0.25);
+  parallel::TopKHook hook(0.25);
   hook.begin(world(), std::array{kElements});
   Gradient gradient{1, -8, 3, 4, 5, 6, 7, 2};
   reduce(hook, gradient);
@@ -88,7 +88,7 @@ TEST(TopK, SendsTheLargestAndKeepsTheRest) {
 
 // Wherever it is and whatever stands beside it; and the step, which guards hold back, leaves nothing behind.
 TEST(TopK, WhatIsNotFiniteReachesAllRanksAndIsNotKept) {
-  TopKHook hook(1.0 / kElements);
+  parallel::TopKHook hook(1.0 / kElements);
   hook.begin(world(), std::array{kElements});
   for (const float bad : {kNan, kInfinite, -kInfinite}) {
     for (std::size_t at = 0; at < kElements; ++at) {
@@ -108,7 +108,7 @@ TEST(TopK, WhatIsNotFiniteReachesAllRanksAndIsNotKept) {
 }
 
 TEST(TopK, AGradientOfNothingButNaNsIsNotKeptEither) {
-  TopKHook hook(0.25);
+  parallel::TopKHook hook(0.25);
   hook.begin(world(), std::array{kElements});
   Gradient gradient{8, 7, 6, 5, 0, 0, 0, 0};
   reduce(hook, gradient);
@@ -156,9 +156,9 @@ void check_teardown(Noted<Hook>& hook, bool thread) {
 TEST(Hooks, ARankThatGivesUpDoesNotWaitForTheOthers) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else to wait for";
   for (const bool thread : {false, true}) {
-    Noted<MpiAllreduceHook> sums;
+    Noted<parallel::MpiAllreduceHook> sums;
     check_teardown(sums, thread);
-    Noted<TopKHook> largest(0.1);
+    Noted<parallel::TopKHook> largest(0.1);
     check_teardown(largest, thread);
   }
 }

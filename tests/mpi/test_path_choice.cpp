@@ -10,16 +10,16 @@
 namespace lockstep::test {
 namespace {
 
-using enum AllreducePath;
+using enum parallel::AllreducePath;
 
 constexpr std::size_t kTooMuch = std::size_t{1} << 50;
 
 TEST(PathChoice, AutoTakesSharedMemoryInANodeWhereThereIsRoom) {
   if (world().size() == 1 || world().node_count() > 1) GTEST_SKIP() << "wants several ranks of one node";
-  EXPECT_EQ(choose_path(world(), {}).path, Shared);
-  EXPECT_EQ(choose_path(world(), {}).domains.count(), 1);
+  EXPECT_EQ(parallel::choose_path(world(), {}).path, Shared);
+  EXPECT_EQ(parallel::choose_path(world(), {}).domains.count(), 1);
   // Room on some ranks is not enough.
-  const PathChoice none = choose_path(world(), {.shared_bytes = world().is_root() ? kTooMuch : 0});
+  const parallel::PathChoice none = parallel::choose_path(world(), {.shared_bytes = world().is_root() ? kTooMuch : 0});
   EXPECT_EQ(none.path, Messages);
   EXPECT_EQ(none.domains.count(), world().size());
   EXPECT_NE(none.reason.find("/dev/shm has no room"), std::string::npos) << none.reason;
@@ -27,48 +27,49 @@ TEST(PathChoice, AutoTakesSharedMemoryInANodeWhereThereIsRoom) {
 
 TEST(PathChoice, DomainsDecideBetweenTheWays) {
   if (world().size() < 3) GTEST_SKIP() << "wants several domains, of several ranks";
-  const Domains pairs = domains_of(world(), 2, false);
-  const PathChoice choice = choose_path(world(), {.domains = pairs});
+  const parallel::Domains pairs = domains_of(world(), 2, false);
+  const parallel::PathChoice choice = parallel::choose_path(world(), {.domains = pairs});
   EXPECT_EQ(choice.path, Hierarchical);
   EXPECT_EQ(choice.domains.count(), pairs.count());
-  EXPECT_EQ(choose_path(world(), {.path = Messages, .domains = pairs}).domains.count(), world().size());
-  EXPECT_EQ(choose_path(world(), {.domains = domains_of(world(), 1, false)}).path, Messages);
+  EXPECT_EQ(parallel::choose_path(world(), {.path = Messages, .domains = pairs}).domains.count(), world().size());
+  EXPECT_EQ(parallel::choose_path(world(), {.domains = domains_of(world(), 1, false)}).path, Messages);
 }
 
 TEST(PathChoice, OneRankExchangesNothing) {
   if (world().size() > 1) GTEST_SKIP() << "there are several";
-  const PathChoice choice = choose_path(world(), {});
+  const parallel::PathChoice choice = parallel::choose_path(world(), {});
   EXPECT_NE(choice.path, Auto);
   EXPECT_EQ(choice.reason, "one rank: nothing is exchanged");
 }
 
 TEST(PathChoice, WhatIsAskedForIsTakenOrRefused) {
-  EXPECT_EQ(choose_path(world(), {.path = Mpi}).path, Mpi);
-  EXPECT_EQ(choose_path(world(), {.path = Messages}).path, Messages);
+  EXPECT_EQ(parallel::choose_path(world(), {.path = Mpi}).path, Mpi);
+  EXPECT_EQ(parallel::choose_path(world(), {.path = Messages}).path, Messages);
   if (world().size() < 3) return;
-  const Domains pairs = domains_of(world(), 2, false);
-  EXPECT_NE(error_of([&] { choose_path(world(), {.path = Shared, .domains = pairs}); }).find("is for one node"),
-            std::string::npos);
+  const parallel::Domains pairs = domains_of(world(), 2, false);
+  EXPECT_NE(
+      error_of([&] { parallel::choose_path(world(), {.path = Shared, .domains = pairs}); }).find("is for one node"),
+      std::string::npos);
 }
 
 TEST(PathChoice, SizesDecideBetweenRounds) {
   const int size = world().size();
-  const Domains single = Domains::single_ranks(world().rank(), size);
-  EXPECT_TRUE(takes_one_round(single, 8));
-  EXPECT_EQ(takes_one_round(single, 1 << 20), size <= 2);
-  EXPECT_GT(choose_chunk_bytes(single), 0);
+  const parallel::Domains single = parallel::Domains::single_ranks(world().rank(), size);
+  EXPECT_TRUE(parallel::takes_one_round(single, 8));
+  EXPECT_EQ(parallel::takes_one_round(single, 1 << 20), size <= 2);
+  EXPECT_GT(parallel::choose_chunk_bytes(single), 0);
 }
 
 TEST(PathChoice, BucketsAreAlikeOnAllRanks) {
-  const Domains single = Domains::single_ranks(world().rank(), world().size());
-  const std::int64_t bytes = choose_bucket_bytes(world(), single);
+  const parallel::Domains single = parallel::Domains::single_ranks(world().rank(), world().size());
+  const std::int64_t bytes = parallel::choose_bucket_bytes(world(), single);
   EXPECT_EQ(world().allreduce(bytes, comm::ReduceOp::Min), world().allreduce(bytes, comm::ReduceOp::Max));
   EXPECT_GE(bytes, 1 << 20);
   EXPECT_LE(bytes, 32 << 20);
 }
 
 TEST(PathChoice, AThreadMayDriveWhereMpiAllowsIt) {
-  EXPECT_EQ(may_drive_by_thread(), comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple);
+  EXPECT_EQ(parallel::may_drive_by_thread(), comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / k
 // A reducer with its buckets in memory that the ranks of a domain share, filled as backward passes would.
 class Rig {
  public:
-  Rig(const Domains& domains, const WorldLayout& where, const ReducerOptions& options, std::vector<Plan> plans)
+  Rig(const parallel::Domains& domains, const parallel::WorldLayout& where, const parallel::ReducerOptions& options,
+      std::vector<Plan> plans)
       : comm_(world().duplicate()),
         where_(where),
         wire_(options.wire),
@@ -35,8 +36,8 @@ class Rig {
         plans_(std::move(plans)) {
     for (int r = 0; r < where.size; ++r)
       slots_ = std::max(slots_, where.tree.slots_needed(where.leaves_of(r)));  // alike, so that each finds the others'
-    const int flag_count = BucketReducer::flags_for(static_cast<int>(plans_.size()));
-    std::size_t bytes = whole_lines(SharedFlags::bytes(flag_count)), value_bytes = 0;
+    const int flag_count = parallel::BucketReducer::flags_for(static_cast<int>(plans_.size()));
+    std::size_t bytes = whole_lines(parallel::SharedFlags::bytes(flag_count)), value_bytes = 0;
     for (const Plan& p : plans_) {
       offsets_.push_back(bytes);
       bytes += static_cast<std::size_t>(slots_) * bytes_of(p);
@@ -45,8 +46,8 @@ class Rig {
     }
     segments_ = memory_.segments(memory_.own(bytes));
     values_ = memory_.common(value_bytes);
-    flags_ = std::make_unique<SharedFlags>(segments_, domains.local_rank());
-    reducer_ = std::make_unique<BucketReducer>(transport_, *flags_, domains, where, options);
+    flags_ = std::make_unique<parallel::SharedFlags>(segments_, domains.local_rank());
+    reducer_ = std::make_unique<parallel::BucketReducer>(transport_, *flags_, domains, where, options);
     for (std::size_t b = 0; b < plans_.size(); ++b) {
       EXPECT_EQ(reducer_->add_bucket({.dtype = plans_[b].dtype,
                                       .elements = plans_[b].elements,
@@ -57,8 +58,8 @@ class Rig {
     }
   }
 
-  BucketReducer& reducer() { return *reducer_; }
-  SharedFlags& flags() { return *flags_; }
+  parallel::BucketReducer& reducer() { return *reducer_; }
+  parallel::SharedFlags& flags() { return *flags_; }
   int buckets() const { return static_cast<int>(plans_.size()); }
 
   // One step; `progress` is called while waiting.
@@ -117,10 +118,11 @@ class Rig {
     const int b = static_cast<int>(&plan - plans_.data());
     with_type(plan.dtype, [&]<class T>(T) {
       const auto slot_of = [&](int s) { return static_cast<T*>(slot(static_cast<std::size_t>(b), board_rank(), s)); };
-      for (LeafWalk walk(where_); !walk.done(); walk.next()) {
+      for (parallel::LeafWalk walk(where_); !walk.done(); walk.next()) {
         for (std::int64_t i = 0; i < plan.elements; ++i)
           slot_of(walk.slot())[i] = static_cast<T>(number(walk.leaf(), shift(b, step) + i));
-        walk.join([&](int from, int into) { add_into<T>(plan.elements, slot_of(from), slot_of(into), wire_); });
+        walk.join(
+            [&](int from, int into) { parallel::add_into<T>(plan.elements, slot_of(from), slot_of(into), wire_); });
       }
     });
   }
@@ -151,21 +153,21 @@ class Rig {
   }
 
   comm::Communicator comm_;
-  WorldLayout where_;
-  Wire wire_;
-  NodeMemory memory_;
-  CommTransport transport_;
+  parallel::WorldLayout where_;
+  parallel::Wire wire_;
+  parallel::NodeMemory memory_;
+  parallel::CommTransport transport_;
   std::vector<Plan> plans_;
   int slots_ = 0;
   std::vector<std::size_t> offsets_, value_offsets_;
   std::vector<std::span<std::byte>> segments_;
   std::span<std::byte> values_;
-  std::unique_ptr<SharedFlags> flags_;
-  std::unique_ptr<BucketReducer> reducer_;
+  std::unique_ptr<parallel::SharedFlags> flags_;
+  std::unique_ptr<parallel::BucketReducer> reducer_;
 };
 
 // 0, 1, odd, one block and a little, and many blocks in every slice; in every mode that the grouping has.
-std::vector<Plan> all_plans(const Domains& domains) {
+std::vector<Plan> all_plans(const parallel::Domains& domains) {
   std::vector<Plan> plans;
   for (const std::int64_t n : {0, 1, 17, 1024, 1025, 9001}) {
     plans.push_back({DType::F32, n});
@@ -178,7 +180,7 @@ std::vector<Plan> all_plans(const Domains& domains) {
   return plans;
 }
 
-void check_all(const ReducerOptions& options, const std::string& what) {
+void check_all(const parallel::ReducerOptions& options, const std::string& what) {
   for (const auto& [name, domains] : groupings()) {
     for (const std::int64_t shards : shard_counts()) {
       Rig rig(domains, layout(shards), options, all_plans(domains));
@@ -196,22 +198,23 @@ TEST(BucketReducer, IsTheCanonicalTreeBitForBit) { check_all({}, "exact"); }
 TEST(BucketReducer, PiecesOutnumberLanes) { check_all({.piece_bytes = 4096}, "small pieces"); }
 
 TEST(BucketReducer, NarrowWiresRoundAtEveryEdge) {
-  check_all({.wire = Wire::BF16, .piece_bytes = 8192}, "bf16");
-  check_all({.wire = Wire::F16}, "f16");
+  check_all({.wire = parallel::Wire::BF16, .piece_bytes = 8192}, "bf16");
+  check_all({.wire = parallel::Wire::F16}, "f16");
 }
 
 TEST(BucketReducer, TheWireMatters) {  // else the test above would prove nothing
   const std::int64_t leaves = 9;
-  const auto exact = expected_sums<float>(leaves, Wire::Exact, 0, 100);
-  EXPECT_NE(expected_sums<float>(leaves, Wire::BF16, 0, 100), exact);
-  EXPECT_NE(expected_sums<float>(leaves, Wire::F16, 0, 100), expected_sums<float>(leaves, Wire::BF16, 0, 100));
+  const auto exact = expected_sums<float>(leaves, parallel::Wire::Exact, 0, 100);
+  EXPECT_NE(expected_sums<float>(leaves, parallel::Wire::BF16, 0, 100), exact);
+  EXPECT_NE(expected_sums<float>(leaves, parallel::Wire::F16, 0, 100),
+            expected_sums<float>(leaves, parallel::Wire::BF16, 0, 100));
 }
 
 TEST(BucketReducer, AThreadMayDrive) {
   for (const auto& [name, domains] : groupings()) {
     Rig rig(domains, layout(9), {.piece_bytes = 4096}, all_plans(domains));
     rig.reducer().allow_threads(false);
-    ProgressThread thread([&] { return rig.reducer().progress(); });
+    parallel::ProgressThread thread([&] { return rig.reducer().progress(); });
     thread.wake();
     const auto look = [&] {
       thread.rethrow();
@@ -230,7 +233,7 @@ TEST(BucketReducer, EveryElementHasOneOwner) {
       std::vector<int> in_my_domain(static_cast<std::size_t>(plan.elements)), in_all = in_my_domain;
       for (int r = 0; r < world().size(); ++r) {
         for (const Range range : rig.reducer().owned_by(b, r)) {
-          EXPECT_EQ(range.begin % BucketReducer::kBlock, 0);
+          EXPECT_EQ(range.begin % parallel::BucketReducer::kBlock, 0);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
             ++in_all[static_cast<std::size_t>(i)];
             if (domains.domain_of[static_cast<std::size_t>(r)] == domains.mine())
@@ -246,7 +249,7 @@ TEST(BucketReducer, EveryElementHasOneOwner) {
 
 TEST(BucketReducer, RefusesWhatItCannotReduce) {
   Rig rig(one_domain().domains, layout(2 * world().size() + 1), {}, {});
-  BucketReducer& reducer = rig.reducer();
+  parallel::BucketReducer& reducer = rig.reducer();
   EXPECT_NE(error_of([&] {
               reducer.add_bucket({.dtype = DType::I64, .elements = 1, .slots = {}});
             }).find("expected f32 or f64"),

@@ -90,9 +90,9 @@ Start run(const fs::path& output, std::int64_t steps, const std::string& resume,
   options.stall.report = 0;
   options.trainer.guards.verify_every = options.trainer.guards.compare_every = 0;
   train::Session session(world(), options, "test_resume", "{}", datasets::catalogue());
-  const auto network = build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
   bytes_hashed = bytes_read = tensor_bytes = 0;
-  train::Trainer& trainer = session.build(*network, classify(*network));
+  train::Trainer& trainer = session.build(*network, models::classify(*network));
   const Start result{.hashed = bytes_hashed,
                      .read = bytes_read,
                      .tensors = tensor_bytes,
@@ -154,7 +154,7 @@ TEST(Resume, AutoTakesItsOwnRunsCheckpoints) {
 TEST(Resume, KeepsTheRunsIdentityAndANewRunHasAnother) {
   const SharedDirectory shared;
   const fs::path output = shared.path() / "run";
-  const auto id = [&] { return checkpoint::read_run_id(checkpoint::Folder(output)).value_or("none"); };
+  const auto id = [&] { return checkpoint::read_run_id(io::Folder(output)).value_or("none"); };
   const auto writer = [&](std::int64_t step) { return checkpoint::run_of(checkpoint::read_note(file(output, step))); };
   run(output, 2, "");
   const std::string first = id();

@@ -8,8 +8,8 @@
 namespace lockstep::test {
 namespace {
 
-Domains pairs() {
-  Domains d{.rank = world().rank()};
+parallel::Domains pairs() {
+  parallel::Domains d{.rank = world().rank()};
   for (int r = 0; r < world().size(); ++r) {
     d.domain_of.push_back(r / 2);
     if (r % 2 == 0) d.members.emplace_back();
@@ -20,12 +20,12 @@ Domains pairs() {
 
 TEST(SelfTest, PassesOnEveryPathAndWire) {
   const int rank = world().rank(), size = world().size();
-  for (const Domains& domains :
-       {Domains::nodes(world().topology(), rank, size), Domains::single_ranks(rank, size), pairs()}) {
-    for (const Wire wire : {Wire::Exact, Wire::BF16, Wire::F16}) {
+  for (const parallel::Domains& domains : {parallel::Domains::nodes(world().topology(), rank, size),
+                                           parallel::Domains::single_ranks(rank, size), pairs()}) {
+    for (const parallel::Wire wire : {parallel::Wire::Exact, parallel::Wire::BF16, parallel::Wire::F16}) {
       for (const std::int64_t elements : {1, 5000, 100'003}) {
         SCOPED_TRACE(formatted("{} domains, wire {}, {} elements", domains.count(), static_cast<int>(wire), elements));
-        EXPECT_NO_THROW(check_paths(
+        EXPECT_NO_THROW(parallel::check_paths(
             world(), {.domains = domains, .reduction = {.wire = wire, .piece_bytes = 1 << 16}, .elements = elements}));
       }
     }
@@ -37,7 +37,7 @@ TEST(SelfTest, AWrongSumOnOneRankIsNamedOnAll) {
   std::vector<float> sums = expected;
   if (world().rank() == world().size() - 1) sums[1] = 2.5F;
   try {
-    check_sums<float>(world(), "messages", sums, expected);
+    parallel::check_sums<float>(world(), "messages", sums, expected);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
@@ -45,7 +45,7 @@ TEST(SelfTest, AWrongSumOnOneRankIsNamedOnAll) {
               std::string::npos)
         << error.what();
   }
-  EXPECT_NO_THROW(check_sums<float>(world(), "messages", expected, expected));
+  EXPECT_NO_THROW(parallel::check_sums<float>(world(), "messages", expected, expected));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ struct Parts {
   explicit Parts(const Options& options)
       : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})", datasets::catalogue())),
         files(world(), {.output = options.output, .quiet = true}),
-        network(build_model("mnist_mlp", facts.data.classes, facts.data.image_shape)),
-        trainer(world(), *network, classify(*network), float_fields(facts),
+        network(models::build_model("mnist_mlp", facts.data.classes, facts.data.image_shape)),
+        trainer(world(), *network, models::classify(*network), float_fields(facts),
                 {.global_batch = facts.global_batch(), .seed = options.seed}),
         course(facts, trainer),
         checkpoints(world(), heartbeat, trainer, files, "3") {}
@@ -72,7 +72,7 @@ struct Parts {
   RunFiles files;
   Heartbeat heartbeat;
   RunRecord record;
-  std::unique_ptr<Classifier> network;
+  std::unique_ptr<models::Classifier> network;
   Trainer trainer;
   Course course;
   Checkpoints checkpoints;

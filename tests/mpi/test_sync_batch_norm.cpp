@@ -40,8 +40,8 @@ TEST(SyncBatchNorm, TrainsAsOneRankOnTheWholeBatch) {
 Task resnet20_task(DType precision) {
   Task task = whole_batch_task(32, precision);
   task.network = [] {
-    return std::make_unique<ResNet>(ResNetConfig{
-        .blocks = {3, 3, 3}, .width = 16, .stem = ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});
+    return std::make_unique<models::ResNet>(models::ResNetConfig{
+        .blocks = {3, 3, 3}, .width = 16, .stem = models::ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});
   };
   task.side = 16;
   task.steps = 3;
@@ -68,7 +68,7 @@ TEST(SyncBatchNorm, PartsMayBeUnevenOrEmpty) {
 TEST(SyncBatchNorm, EachBlockMayBeRecomputed) {
   Task task = whole_batch_task(12);
   task.steps = 4;
-  for (const Recompute recompute : {Recompute::None, Recompute::Blocks}) {
+  for (const plan::Recompute recompute : {plan::Recompute::None, plan::Recompute::Blocks}) {
     task.options.compile.recompute = recompute;
     expect_as_on_one_rank(task, 1e-9, "recomputation");
   }
@@ -134,7 +134,7 @@ TEST(SyncBatchNorm, OnOneRankIsBatchNormBitForBit) {
   expect_same_bits(*synchronised, *run_task(Communicator::self(), task), "one rank");
 }
 
-class NormNet : public Classifier {
+class NormNet : public models::Classifier {
  public:
   explicit NormNet(bool sync) : sync_(sync) {}
   Value operator()(Value x) const override { return out_(flatten(global_average_pool2d(relu(norm_(conv_(x)))))); }

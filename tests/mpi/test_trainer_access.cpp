@@ -38,10 +38,10 @@ class Network : public nn::Module {
   nn::Child<nn::Linear> head_{this, "head", {.in = 3, .out = outputs_}};
 };
 
-ModelFunction regression(const Network& network) {
-  return [&network](const Inputs& in) {
+plan::ModelFunction regression(const Network& network) {
+  return [&network](const plan::Inputs& in) {
     const Value y = network(in["x"]);
-    return Traced{.loss = mean_squared_error(y, in["y"]), .prediction = y};
+    return plan::Traced{.loss = mean_squared_error(y, in["y"]), .prediction = y};
   };
 }
 
@@ -121,7 +121,7 @@ TEST(TrainerAccess, WeightsComeFromAFileToAllRanks) {
   Trainer from(world(), network, regression(network), fields(), options(1)),
       to(world(), network, regression(network), fields(), options(2));
   train_one_step(from, 0.1);
-  if (world().is_root()) checkpoint::save_weights(file, train::weights(from.model().parameters()));
+  if (world().is_root()) checkpoint::save_weights(file, checkpoint::weights(from.model().parameters()));
   EXPECT_NE(from.weights_hash(), to.weights_hash());
   EXPECT_TRUE(to.load_weights(file).complete());
   EXPECT_EQ(from.weights_hash(), to.weights_hash());
@@ -133,11 +133,11 @@ TEST(TrainerAccess, PartOfAFileReportsTheSameOnAllRanksAndStrictFailsOnAll) {
   const Network wide(5), network;
   Trainer from(world(), wide, regression(wide), fields(5), options(1)),
       to(world(), network, regression(network), fields(), options(2));
-  if (world().is_root()) checkpoint::save_weights(file, train::weights(from.model().parameters()));
+  if (world().is_root()) checkpoint::save_weights(file, checkpoint::weights(from.model().parameters()));
   const std::uint64_t before = to.weights_hash();
   EXPECT_NE(error_of([&] { to.load_weights(file); }).find("head.weight (5, 3) instead of (2, 3)"), std::string::npos);
   EXPECT_EQ(to.weights_hash(), before);
-  const train::LoadReport report = to.load_weights(file, {.strict = false});
+  const checkpoint::LoadReport report = to.load_weights(file, {.strict = false});
   EXPECT_EQ(report.mismatched.size(), 2u);
   EXPECT_EQ(report.loaded.size() + 2, to.model().parameters().parameters().size());
   EXPECT_EQ(parameter(to, "hidden.weight"), parameter(from, "hidden.weight"));
@@ -179,7 +179,7 @@ TEST(TrainerAccess, StateGoesRoundAndNamesWhatIsNotThere) {
   train_one_step(from, 0.1);
   train_one_step(to, 0.1);
   EXPECT_EQ(from.weights_hash(), to.weights_hash());
-  std::vector<checkpoint::NamedTensor> cut = from.state();
+  std::vector<io::NamedTensor> cut = from.state();
   std::erase_if(cut, [](const auto& t) { return t.name == "optimizer/momentum/head.bias"; });
   EXPECT_NE(error_of([&] { to.load(cut, 1); }).find("1 missing: momentum/head.bias"), std::string::npos);
   to.load(cut, 1, true);  // weights alone

@@ -62,7 +62,7 @@ TEST(Defaults, ALossThatIsNotANumberStopsAndLeavesTheWeights) {
 TEST(Defaults, SoDoesOneOfAStream) {
   const auto network = make_mlp();
   const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
-  train::Trainer trainer(world(), *network, classify(*network), fields, bare().options);
+  train::Trainer trainer(world(), *network, models::classify(*network), fields, bare().options);
   std::int64_t pulled = 0;
   const data::StreamOptions options{.fields = fields,
                                     .pull =
@@ -84,7 +84,7 @@ TEST(Defaults, DamagedMemoryWithoutACopyStopsAsThereIsNoWayBack) {
   Rig rig(world(), bare());
   rig.train(2);
   if (world().is_root()) {
-    const Bucket& bucket = rig.trainer->model().parameters().buckets().front();
+    const plan::Bucket& bucket = rig.trainer->model().parameters().buckets().front();
     bucket.values[2] ^= std::byte{4};
   }
   world().barrier();
@@ -110,7 +110,7 @@ TEST(Defaults, WhatIsWrittenByNameIsNoDamage) {
   for (const bool share : {true, false}) {
     Rig rig(world(), bare(share));
     rig.train(2);
-    ParameterStore& store = rig.trainer->model().parameters();
+    plan::ParameterStore& store = rig.trainer->model().parameters();
     store.write("2.bias", Tensor(Shape{17}, DType::F32));
     store.refresh();
     world().barrier();

@@ -136,11 +136,11 @@ TEST(Models, ThatDifferBetweenRanksAreNamedBeforeTheFirstStep) {
   if (world().size() == 1) GTEST_SKIP() << "one rank";
   const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
   const auto error = [&](std::int64_t hidden, bool frozen, bool bounded) {
-    const Mlp network({36, hidden, 10});
+    const models::Mlp network({36, hidden, 10});
     if (frozen) network.named_parameters()[0].parameter->trainable = false;
-    const ModelFunction model = [&](const Inputs& in) {
+    const plan::ModelFunction model = [&](const plan::Inputs& in) {
       const Value logits = network(in["image"]);
-      return Traced{.loss = cross_entropy(bounded ? tanh(logits) : logits, in["label"])};
+      return plan::Traced{.loss = cross_entropy(bounded ? tanh(logits) : logits, in["label"])};
     };
     return error_of([&] { train::Trainer(fresh(), network, model, fields, shared().options); });
   };
@@ -158,7 +158,7 @@ TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
     // Not as Rig does it: its sampler has opinions of its own.
     const auto network = make_mlp();
     const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
-    return error_of([&] { train::Trainer(fresh(), *network, classify(*network), fields, task.options); });
+    return error_of([&] { train::Trainer(fresh(), *network, models::classify(*network), fields, task.options); });
   };
   using Options = train::TrainerOptions;
   expect_contains(error([](Options& o) { o.global_batch = 0; }), "the global batch is 0 samples");
@@ -195,7 +195,7 @@ TEST(Options, ThatDifferBetweenRanksAreNamed) {
   const auto error = [&](auto change) {
     Task task = shared();
     if (is_last()) change(task.options);
-    return error_of([&] { train::Trainer(fresh(), *network, classify(*network), fields, task.options); });
+    return error_of([&] { train::Trainer(fresh(), *network, models::classify(*network), fields, task.options); });
   };
   using Options = train::TrainerOptions;
   expect_contains(error([](Options& o) { o.clip_norm = 1; }), "a trainer's options must be the same on all ranks");
@@ -211,7 +211,8 @@ TEST(Functions, ThatAreMissingAreNamed) {
                   "no function from a batch to a loss");
   expect_contains(error_of([&] {
                     train::Trainer(
-                        world(), *network, [](const Inputs&) { return Traced{}; }, fields, shared().options);
+                        world(), *network, [](const plan::Inputs&) { return plan::Traced{}; }, fields,
+                        shared().options);
                   }),
                   "loss");
   Rig rig(fresh(), shared());
@@ -252,9 +253,9 @@ TEST(Callbacks, AFactorThatIsNoNumberIsRefused) {
 TEST(Callbacks, AModelThatThrowsOnOneRankIsAllRanksError) {
   const auto network = make_mlp();
   const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
-  const ModelFunction model = [&](const Inputs& in) {
+  const plan::ModelFunction model = [&](const plan::Inputs& in) {
     if (is_last()) throw std::out_of_range("the model's own trouble");
-    return classify(*network)(in);
+    return models::classify(*network)(in);
   };
   expect_contains(error_of([&] { train::Trainer(fresh(), *network, model, fields, shared().options); }),
                   "the model's own trouble");

@@ -72,7 +72,7 @@ std::vector<Variant> variants(const Communicator& comm) {
 }
 
 Task with(Task task, const Variant& variant) {
-  const Wire wire = task.options.parallel.wire;
+  const parallel::Wire wire = task.options.parallel.wire;
   task.options.parallel = variant.parallel;
   task.options.parallel.wire = wire;
   task.options.bucket_bytes = variant.bucket_bytes;
@@ -82,14 +82,14 @@ Task with(Task task, const Variant& variant) {
 // Wide enough for slices of several blocks; 301 samples by 128 end in a step of 45.
 Task wide_task(std::shared_ptr<optim::UpdateRule> rule) {
   Task task;
-  task.network = [] { return std::make_unique<Mlp>(std::vector<std::int64_t>{36, 131, 67, 5}); };
+  task.network = [] { return std::make_unique<models::Mlp>(std::vector<std::int64_t>{36, 131, 67, 5}); };
   task.options.rule = std::move(rule);
   task.lr = 0.01;
   task.steps = 4;
   return task;
 }
 
-using State = std::vector<checkpoint::NamedTensor>;
+using State = std::vector<io::NamedTensor>;
 
 // What training left, whole on the first rank.
 struct Outcome {
@@ -173,11 +173,11 @@ TEST(Parallel, NoOptionChangesABitOfAdam) {
 TEST(Parallel, NoOptionChangesABitOfANarrowWire) {
   Task task = wide_task(optim::sgd({.momentum = 0.9}));
   task.options.shards = 5;
-  task.options.parallel.wire = Wire::BF16;
+  task.options.parallel.wire = parallel::Wire::BF16;
   expect_same_everywhere(task, "bf16", 2);
   const Task exact = [&] {
     Task t = task;
-    t.options.parallel.wire = Wire::Exact;
+    t.options.parallel.wire = parallel::Wire::Exact;
     return t;
   }();
   EXPECT_NE(train_on(Communicator::self(), task).losses, train_on(Communicator::self(), exact).losses);
@@ -199,7 +199,7 @@ TEST(Parallel, NoOptionChangesABitOfAConvNet) {
 
 // The first rank's state on all of them, as a checkpoint's reader gives it.
 State broadcast_of(const Communicator& comm, State state) {
-  for (checkpoint::NamedTensor& t : state) comm.broadcast(std::span(t.tensor.raw(), t.tensor.bytes()));
+  for (io::NamedTensor& t : state) comm.broadcast(std::span(t.tensor.raw(), t.tensor.bytes()));
   return state;
 }
 

@@ -21,16 +21,16 @@ using namespace train;
 struct Parts {
   Task task;
   std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);
-  std::unique_ptr<Classifier> network = task.network();
+  std::unique_ptr<models::Classifier> network = task.network();
   PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
-  GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
-                        prepared.store(), prepared.updater(), {.counts = prepared.nominal().counts.size()}};
+  parallel::GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
+                                  prepared.store(), prepared.updater(), {.counts = prepared.nominal().counts.size()}};
   BatchFeed feed{prepared};
   StepRunner runner{prepared, engine, feed};
   TrainerState state{prepared, engine};
 
   data::Batch next_batch() {
-    const WorldLayout& where = prepared.world();
+    const parallel::WorldLayout& where = prepared.world();
     data::Loader loader(*dataset,
                         data::DistributedSampler({.size = dataset->size(),
                                                   .global_batch = task.options.global_batch,
@@ -75,7 +75,7 @@ TEST(BatchFeed, FillsTheInputsOfAPlanThatItFindsAgain) {
   Parts parts;
   const data::Batch batch = parts.next_batch();
   const std::int64_t rows = batch.samples() - 1;
-  Plan& plan = parts.feed.plan(Mode::Train, rows);
+  plan::Plan& plan = parts.feed.plan(Mode::Train, rows);
   EXPECT_EQ(&parts.feed.plan(Mode::Train, rows), &plan);
   EXPECT_NE(&parts.feed.plan(Mode::Eval, rows), &plan);
   parts.feed.fill(plan, batch, {1, rows + 1}, 0);
@@ -88,7 +88,7 @@ TEST(BatchFeed, NamesWhatIsWrongWithABatch) {
   Parts parts;
   data::Batch batch = parts.next_batch();
   batch.fields[0] = batch.fields[0].to(DType::F64);
-  Plan& plan = parts.feed.plan(Mode::Train, batch.samples());
+  plan::Plan& plan = parts.feed.plan(Mode::Train, batch.samples());
   EXPECT_NE(error_of([&] {
               parts.feed.fill(plan, batch, {0, batch.samples()}, 0);
             }).find("field 'image' of the batch"),
@@ -106,12 +106,12 @@ TEST(StepRunner, MakesTheGradientThatARepetitionMakesAgain) {
       {.samples = static_cast<std::uint64_t>(batch.step.global_size), .learning_rate = 0, .update = 1});
   parts.runner.run(local, 0);
   parts.engine.finish_step();
-  EXPECT_EQ(parts.engine.sums()[kSampleSum], batch.step.global_size);
+  EXPECT_EQ(parts.engine.sums()[parallel::kSampleSum], batch.step.global_size);
   double loss = 0, again = 0;
   std::int64_t rows = 0;
   for (double* sum : {&loss, &again}) {
     rows = 0;
-    parts.runner.repeat(local, 0, [&](Plan& plan, Range part, bool first) {
+    parts.runner.repeat(local, 0, [&](plan::Plan& plan, Range part, bool first) {
       plan.run({0, !first});
       *sum += plan.loss() * plan.weight();
       rows += part.size();
@@ -128,7 +128,7 @@ TEST(TrainerState, IsLoadedAsItWasHandedOut) {
   parts.state.applied(5);
   const std::uint64_t hash = parts.state.weights_hash();
   const auto tensors = parts.state.state(true);
-  ParameterStore& store = parts.prepared.store();
+  plan::ParameterStore& store = parts.prepared.store();
   const std::string name = store.parameters().front().name;
   Tensor other = store.read(name);
   other.data<float>()[0] += 1;
@@ -176,7 +176,7 @@ TEST(Evaluator, CountsEverySampleOnce) {
   parts.state.broadcast_weights();
   StepVotes votes(0);
   Evaluator evaluator(parts.prepared, parts.engine, parts.feed, votes, [&] { parts.engine.progress(); });
-  const WorldLayout& where = parts.prepared.world();
+  const parallel::WorldLayout& where = parts.prepared.world();
   data::Loader loader(*parts.dataset,
                       data::DistributedSampler({.size = parts.dataset->size(),
                                                 .global_batch = 64,

@@ -20,8 +20,8 @@ Task small(std::int64_t shards) {
   return task;
 }
 
-checkpoint::NamedTensor& find(std::vector<checkpoint::NamedTensor>& state, const std::string& name) {
-  const auto found = std::ranges::find(state, name, &checkpoint::NamedTensor::name);
+io::NamedTensor& find(std::vector<io::NamedTensor>& state, const std::string& name) {
+  const auto found = std::ranges::find(state, name, &io::NamedTensor::name);
   check(found != state.end(), "test", "no '{}'", name);
   return *found;
 }
@@ -93,7 +93,7 @@ TEST(Snapshot, IsTheStateOfItsStep) {
         rig.trainer->snapshot(copy.get());
         rig.train(1);
         if (!copy) continue;
-        const checkpoint::TensorSource source = copy->tensors();
+        const io::TensorSource source = copy->tensors();
         ASSERT_EQ(source.count(), expected.size());
         std::size_t bytes = 0;
         for (std::size_t i = 0; i < source.count(); ++i) {
@@ -210,7 +210,7 @@ TEST(State, GoesOutAndInAndGoesOnBitForBit) {
 TEST(State, ThatDoesNotFitNamesTheTensor) {
   const Task task = small(0);
   const auto rig = run_task(world(), task);
-  const auto message = [&](const std::function<void(std::vector<checkpoint::NamedTensor>&)>& change) {
+  const auto message = [&](const std::function<void(std::vector<io::NamedTensor>&)>& change) {
     auto state = rig->trainer->state();
     change(state);
     return error_of([&] { rig->trainer->load(state, 3); });
@@ -254,7 +254,7 @@ TEST(State, OfRankZeroIsSentToTheRanksThatWriteIt) {
       const auto place = second.loader->position();
       second.train(1);
       second.loader->seek(place);
-      second.trainer->load(checkpoint::source_of(state), "here", first.trainer->updates());
+      second.trainer->load(io::source_of(state), "here", first.trainer->updates());
       EXPECT_EQ(second.trainer->updates(), 3);
       EXPECT_EQ(second.trainer->weights_hash(), first.trainer->weights_hash()) << share << shard_optimizer;
       const auto again = second.trainer->state(world().is_root());
@@ -274,15 +274,15 @@ TEST(State, OfRankZeroIsSentToTheRanksThatWriteIt) {
 TEST(State, ThatRankZeroCannotReadIsAnErrorOfAllRanks) {
   const auto rig = run_task(world(), small(0));
   const auto state = rig->trainer->state(world().is_root());
-  checkpoint::TensorSource source = checkpoint::source_of(state);
-  source.tensor = [&](std::size_t i) -> const checkpoint::NamedTensor& {
+  io::TensorSource source = io::source_of(state);
+  source.tensor = [&](std::size_t i) -> const io::NamedTensor& {
     if (i == 2) fail("test", "the disk is gone");
     return state[i];
   };
   const std::string error = error_of([&] { rig->trainer->load(source, "here", 3); });
   EXPECT_NE(error.find("the disk is gone"), std::string::npos) << error;
   EXPECT_EQ(world().broadcast_string(error), error);
-  EXPECT_EQ(error_of([&] { rig->trainer->load(checkpoint::source_of(state), "here", 3); }), "no error");
+  EXPECT_EQ(error_of([&] { rig->trainer->load(io::source_of(state), "here", 3); }), "no error");
 }
 
 TEST(State, OfRankZeroThatDoesNotFitChangesNothing) {
@@ -293,7 +293,7 @@ TEST(State, OfRankZeroThatDoesNotFitChangesNothing) {
     if (entry.tensor.dtype() == DType::F64) std::ranges::fill(entry.tensor.data<double>(), 1.0);
     if (entry.name == "optimizer/momentum/4.bias") entry.tensor = Tensor(Shape{1}, DType::F64);
   }
-  const std::string error = error_of([&] { rig->trainer->load(checkpoint::source_of(state), "here", 3); });
+  const std::string error = error_of([&] { rig->trainer->load(io::source_of(state), "here", 3); });
   EXPECT_NE(error.find("momentum/4.bias (1) instead of "), std::string::npos) << error;
   EXPECT_EQ(rig->trainer->weights_hash(), before);
 }
@@ -327,7 +327,7 @@ TEST(Input, ThatDoesNotFitIsNamed) {
   EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("this rank's part is"), std::string::npos);
   const auto refusal = [&](const train::TrainerOptions& options) {
     return error_of(
-        [&] { train::Trainer(world(), *rig.network, classify(*rig.network), rig.loader->fields(), options); });
+        [&] { train::Trainer(world(), *rig.network, models::classify(*rig.network), rig.loader->fields(), options); });
   };
   if (world().size() > 1) {
     EXPECT_NE(refusal({.global_batch = 8, .shards = world().size() - 1}).find("at least one for each rank"),
@@ -360,7 +360,7 @@ class FailingOp : public Op {
   }
 };
 
-class FailingNet : public Classifier {
+class FailingNet : public models::Classifier {
  public:
   Value operator()(Value x) const override { return out_(apply_op(std::make_shared<FailingOp>(), {in_(flatten(x))})); }
 
@@ -371,7 +371,7 @@ class FailingNet : public Classifier {
 
 TEST(Input, AnErrorWithMessagesUnderWayNeedsNoOtherRankToEnd) {
   static int runs = 0;
-  register_plain_kernel("failing", [](const KernelRequest& request, const Arguments& a) {
+  kernels::register_plain_kernel("failing", [](const kernels::KernelRequest& request, const kernels::Arguments& a) {
     check(++runs == 1, "failing", "no gradient today");
     std::copy_n(a.in<double>(0), request.outputs[0].shape.elements(), a.out<double>(0));
   });
@@ -392,10 +392,10 @@ TEST(Input, AnErrorWithMessagesUnderWayNeedsNoOtherRankToEnd) {
 TEST(Model, AnUnusedParameterIsReportedByName) {
   Task task = small(0);
   task.network = [] { return std::make_unique<DropoutNet>(0.0); };
-  task.model = [](const Classifier& n) {
-    return [&n](const Inputs& in) {
+  task.model = [](const models::Classifier& n) {
+    return [&n](const plan::Inputs& in) {
       in.graph().observe("logits", n(in["image"]));
-      return Traced{.loss = cross_entropy(scale_shift(flatten(in["image"]), 1), in["label"])};
+      return plan::Traced{.loss = cross_entropy(scale_shift(flatten(in["image"]), 1), in["label"])};
     };
   };
   const std::string error = error_of([&] { Rig(world(), task); });

@@ -70,10 +70,11 @@ TEST(F64, RanksWithoutSamplesTakePart) {
 TEST(F64, ClassWeightsCountOverAllRanks) {
   Task task = in_f64();
   double smoothing = 0.1, ignored = 0.01;
-  task.model = [&](const Classifier& n) {
-    return [&n, smoothing, ignored](const Inputs& in) {
-      return Traced{.loss = cross_entropy(n(in["image"]), in["label"],
-                                          {.label_smoothing = smoothing, .class_weights = {0.2, 3, 1, ignored, 0.7}})};
+  task.model = [&](const models::Classifier& n) {
+    return [&n, smoothing, ignored](const plan::Inputs& in) {
+      return plan::Traced{
+          .loss = cross_entropy(n(in["image"]), in["label"],
+                                {.label_smoothing = smoothing, .class_weights = {0.2, 3, 1, ignored, 0.7}})};
     };
   };
   expect_as_alone(task, 1e-12, "class weights");
@@ -87,9 +88,9 @@ TEST(F64, ClassWeightsCountOverAllRanks) {
 
 TEST(F64, AStepOfWeightZeroIsAnError) {
   Task task = in_f64();
-  task.model = [](const Classifier& n) {
-    return [&n](const Inputs& in) {
-      return Traced{.loss = cross_entropy(n(in["image"]), in["label"], {.class_weights = {0, 0, 0, 0, 0}})};
+  task.model = [](const models::Classifier& n) {
+    return [&n](const plan::Inputs& in) {
+      return plan::Traced{.loss = cross_entropy(n(in["image"]), in["label"], {.class_weights = {0, 0, 0, 0, 0}})};
     };
   };
   const comm::Communicator comm = comm::Communicator::world();  // an error in the middle of a step is its end

@@ -33,15 +33,16 @@ std::vector<double> expected_sum(std::size_t n) {
   for (const auto& values : all) operands.push_back(values.data());
   std::vector<double> want(n);
   const std::array<double*, 1> out{want.data()};
-  tree_sum<double>(operands, WorldLayout(0, size, 0).merges(), static_cast<std::int64_t>(n), out, {});
+  parallel::tree_sum<double>(operands, parallel::WorldLayout(0, size, 0).merges(), static_cast<std::int64_t>(n), out,
+                             {});
   return want;
 }
 
 TEST(TreeCollective, SumsInTheTreesOrder) {
-  TreeCollective collective(world());
-  const Domains ranks = Domains::single_ranks(world().rank(), world().size());
-  EXPECT_TRUE(takes_one_round(ranks, 7 * 8));
-  EXPECT_TRUE(world().size() <= 2 || !takes_one_round(ranks, 20'000 * 8));
+  parallel::TreeCollective collective(world());
+  const parallel::Domains ranks = parallel::Domains::single_ranks(world().rank(), world().size());
+  EXPECT_TRUE(parallel::takes_one_round(ranks, 7 * 8));
+  EXPECT_TRUE(world().size() <= 2 || !parallel::takes_one_round(ranks, 20'000 * 8));
   for (const std::size_t n : {1, 7, 0, 1000, 20'000, 3}) {
     std::vector<double> sum = numbers_of(world().rank(), n);
     collective.allreduce_sum(sum);
@@ -52,7 +53,7 @@ TEST(TreeCollective, SumsInTheTreesOrder) {
 // The other ranks may need what `work` drives before they come: here rank 0 waits for a message of it.
 TEST(TreeCollective, DrivesWorkWhileItWaits) {
   if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
-  TreeCollective collective(world());
+  parallel::TreeCollective collective(world());
   bool sent = false;
   int word = 0;
   collective.while_waiting([&] {

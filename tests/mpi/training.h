@@ -46,7 +46,7 @@ inline std::unique_ptr<data::TensorDataset> make_images(std::int64_t count, std:
   return std::make_unique<data::TensorDataset>(std::move(tensors), 5);
 }
 
-class DropoutNet : public Classifier {
+class DropoutNet : public models::Classifier {
  public:
   explicit DropoutNet(double probability) : probability_(probability) {}
   Value operator()(Value x) const override { return out_(drop_(relu(in_(flatten(x))))); }
@@ -58,12 +58,12 @@ class DropoutNet : public Classifier {
   nn::Child<nn::Linear> out_{this, "out", {.in = 24, .out = 5}};
 };
 
-inline std::unique_ptr<Classifier> make_mlp() {
-  return std::make_unique<Mlp>(std::vector<std::int64_t>{36, 31, 17, 5});
+inline std::unique_ptr<models::Classifier> make_mlp() {
+  return std::make_unique<models::Mlp>(std::vector<std::int64_t>{36, 31, 17, 5});
 }
-inline std::unique_ptr<Classifier> make_resnet() {
-  return std::make_unique<ResNet>(
-      ResNetConfig{.blocks = {1, 1, 1}, .width = 8, .stem = ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});
+inline std::unique_ptr<models::Classifier> make_resnet() {
+  return std::make_unique<models::ResNet>(models::ResNetConfig{
+      .blocks = {1, 1, 1}, .width = 8, .stem = models::ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5});
 }
 
 struct Task {
@@ -71,14 +71,16 @@ struct Task {
   std::int64_t steps = 6;
   double lr = 0.05;
   train::TrainerOptions options = {.global_batch = 128, .shards = 4, .seed = 5};
-  std::function<std::unique_ptr<Classifier>()> network = make_mlp;
-  std::function<ModelFunction(const Classifier&)> model = [](const Classifier& n) { return classify(n); };
+  std::function<std::unique_ptr<models::Classifier>()> network = make_mlp;
+  std::function<plan::ModelFunction(const models::Classifier&)> model = [](const models::Classifier& n) {
+    return models::classify(n);
+  };
 };
 
 // Everything that a run of a task on a communicator needs, in the order of its construction.
 struct Rig {
   std::unique_ptr<data::TensorDataset> dataset;
-  std::unique_ptr<Classifier> network;
+  std::unique_ptr<models::Classifier> network;
   std::unique_ptr<data::Loader> loader;
   std::unique_ptr<train::Trainer> trainer;
   double lr;
@@ -87,7 +89,7 @@ struct Rig {
 
   Rig(const comm::Communicator& comm, const Task& task)
       : dataset(make_images(task.samples, task.channels, task.side)), network(task.network()), lr(task.lr) {
-    const WorldLayout where(comm.rank(), comm.size(), task.options.shards);
+    const parallel::WorldLayout where(comm.rank(), comm.size(), task.options.shards);
     const data::DistributedSampler sampler({.size = dataset->size(),
                                             .global_batch = task.options.global_batch,
                                             .leaves = where.tree.leaves(),

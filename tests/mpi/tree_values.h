@@ -60,9 +60,9 @@ bool same_bits(std::span<const T> a, std::span<const T> b) {
 }
 
 // Domains of `per` ranks each, ranks dealt out in turn or one block after the other; the last may have fewer.
-inline Domains domains_of(const comm::Communicator& comm, int per, bool dealt) {
+inline parallel::Domains domains_of(const comm::Communicator& comm, int per, bool dealt) {
   const int size = comm.size(), count = (size + per - 1) / per;
-  Domains d{.rank = comm.rank()};
+  parallel::Domains d{.rank = comm.rank()};
   d.members.resize(static_cast<std::size_t>(count));
   for (int r = 0; r < size; ++r) {
     d.domain_of.push_back(dealt ? r % count : r / per);

@@ -34,7 +34,7 @@ class SoftplusOp : public Op {
 };
 
 template <class T>
-void run_softplus(const KernelRequest& request, const Arguments& a) {
+void run_softplus(const kernels::KernelRequest& request, const kernels::Arguments& a) {
   const auto beta = static_cast<T>(request.as<SoftplusOp>().beta());
   for (std::int64_t i = 0; i < request.outputs[0].shape.elements(); ++i) {
     a.out<T>(0)[i] = std::log1p(std::exp(beta * a.in<T>(0)[i])) / beta;
@@ -43,9 +43,10 @@ void run_softplus(const KernelRequest& request, const Arguments& a) {
 
 Value softplus(Value x, double beta) {
   static const bool registered = [] {
-    register_plain_kernel("user_softplus", [](const KernelRequest& request, const Arguments& a) {
-      request.dtype() == DType::F64 ? run_softplus<double>(request, a) : run_softplus<float>(request, a);
-    });
+    kernels::register_plain_kernel(
+        "user_softplus", [](const kernels::KernelRequest& request, const kernels::Arguments& a) {
+          request.dtype() == DType::F64 ? run_softplus<double>(request, a) : run_softplus<float>(request, a);
+        });
     return true;
   }();
   (void)registered;
@@ -71,10 +72,13 @@ Loss log_cosh(Value prediction, Value target) {
 template <class T>
 std::vector<double> train(int steps) {
   const Network network;
-  const auto function = [&](const Inputs& in) { return Traced{.loss = log_cosh(network(in["x"]), in["y"])}; };
-  CompiledModel model(network.named_parameters(), function, {.dtype = dtype_of<T>, .seed = 1, .optimizer_states = 2});
-  Plan& plan = model.plan(Mode::Train, {{"x", {{16, 3}, dtype_of<T>}}, {"y", {{16, 1}, dtype_of<T>}}});
-  Updater updater(model.parameters(), optim::adam({}), {});
+  const auto function = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = log_cosh(network(in["x"]), in["y"])};
+  };
+  plan::CompiledModel model(network.named_parameters(), function,
+                            {.dtype = dtype_of<T>, .seed = 1, .optimizer_states = 2});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {{16, 3}, dtype_of<T>}}, {"y", {{16, 1}, dtype_of<T>}}});
+  parallel::Updater updater(model.parameters(), optim::adam({}), {});
   std::vector<double> losses;
   for (int step = 1; step <= steps; ++step) {
     RandomStream random(9, 9);
@@ -103,11 +107,11 @@ TEST(CustomOp, TakesTheSameStepsInF32AndF64) {
 
 TEST(CustomOp, HasTheGradientOfItsKernel) {
   Parameter x{.shape = {3, 4}, .initialize = nn::normal(0, 1)};
-  const auto function = [&](const Inputs& in) {
-    return Traced{.loss = mean(softplus(in.graph().parameter(x), 3) * in["c"])};
+  const auto function = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = mean(softplus(in.graph().parameter(x), 3) * in["c"])};
   };
-  CompiledModel model({{"x", &x}}, function, {.dtype = DType::F64});
-  Plan& plan = model.plan(Mode::Train, {{"c", {{3, 4}, DType::F64}}});
+  plan::CompiledModel model({{"x", &x}}, function, {.dtype = DType::F64});
+  plan::Plan& plan = model.plan(Mode::Train, {{"c", {{3, 4}, DType::F64}}});
   const auto loss_of = [&](const Tensor& values) {
     model.parameters().write("x", values);
     std::fill_n(static_cast<double*>(plan.input("c")), 12, 0.7);
@@ -144,10 +148,10 @@ class BareOp : public Op {
 
 TEST(CustomOp, WithoutKernelOrGradientIsAnErrorWhenCompiled) {
   Parameter x{.shape = {3}, .initialize = nn::constant(1)};
-  const auto function = [&](const Inputs& in) {
-    return Traced{.loss = mean(apply_op(std::make_shared<BareOp>(), {in.graph().parameter(x)}))};
+  const auto function = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = mean(apply_op(std::make_shared<BareOp>(), {in.graph().parameter(x)}))};
   };
-  CompiledModel model({{"x", &x}}, function);
+  plan::CompiledModel model({{"x", &x}}, function);
   const auto message = [&](Mode mode) {
     try {
       model.plan(mode, {{"c", {{3}, DType::F32}}});
@@ -174,7 +178,7 @@ class NamesakeOp : public Op {
 
 template <class F>
 std::string error_of_prediction(const F& predict) {
-  CompiledModel model({}, [&](const Inputs& in) { return Traced{.prediction = predict(in["x"])}; });
+  plan::CompiledModel model({}, [&](const plan::Inputs& in) { return plan::Traced{.prediction = predict(in["x"])}; });
   try {
     model.plan(Mode::Eval, {{"x", {{2, 3}, DType::F32}}}).run();
   } catch (const Error& e) {
@@ -196,9 +200,10 @@ TEST(CustomOp, MayNotHaveTheNameOfABuiltInOne) {
 }
 
 TEST(CustomOp, MayNotHaveTheNameOfAnother) {
-  register_plain_kernel("user_namesake", [](const KernelRequest& request, const Arguments& a) {
-    std::copy_n(a.in<float>(0), request.outputs[0].shape.elements(), a.out<float>(0));
-  });
+  kernels::register_plain_kernel("user_namesake",
+                                 [](const kernels::KernelRequest& request, const kernels::Arguments& a) {
+                                   std::copy_n(a.in<float>(0), request.outputs[0].shape.elements(), a.out<float>(0));
+                                 });
   const auto first = [](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>("user_namesake"), {x}); };
   const auto second = [](Value x) { return apply_op(std::make_shared<NamesakeOp<2>>("user_namesake"), {x}); };
   EXPECT_EQ(error_of_prediction(first), "no error");
@@ -210,8 +215,9 @@ TEST(CustomOp, MayNotHaveTheNameOfAnother) {
 }
 
 TEST(CustomOp, AKernelOfAnotherClassSaysSo) {
-  register_plain_kernel("user_other_class",
-                        [](const KernelRequest& request, const Arguments&) { (void)request.as<SoftplusOp>().beta(); });
+  kernels::register_plain_kernel(
+      "user_other_class",
+      [](const kernels::KernelRequest& request, const kernels::Arguments&) { (void)request.as<SoftplusOp>().beta(); });
   const std::string error =
       error_of_prediction([](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>("user_other_class"), {x}); });
   EXPECT_NE(error.find("the kernel of this name is for ops of the class "), std::string::npos) << error;
@@ -219,10 +225,10 @@ TEST(CustomOp, AKernelOfAnotherClassSaysSo) {
 }
 
 TEST(KernelRegistry, EveryBuiltInNameHasAClass) {
-  KernelRegistry registry;
-  register_generic_kernels(registry);
-  register_onednn_kernels(registry);
-  register_vector_kernels(registry);
+  kernels::KernelRegistry registry;
+  kernels::register_generic_kernels(registry);
+  kernels::register_onednn_kernels(registry);
+  kernels::register_vector_kernels(registry);
   EXPECT_GE(registry.ops().size(), 30u);
   for (const std::string& name : registry.ops()) EXPECT_TRUE(registry.is_reserved(name)) << name;
 }
@@ -242,7 +248,7 @@ class VarianceOp : public Op {
   std::int64_t count_;
 };
 
-void run_variance(const KernelRequest& request, const Arguments& a) {
+void run_variance(const kernels::KernelRequest& request, const kernels::Arguments& a) {
   const std::int64_t channels = request.outputs[0].shape[0];
   const auto count = static_cast<double>(request.as<VarianceOp>().count());
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -256,7 +262,7 @@ struct TappedNorm : nn::Module {
   nn::Child<nn::Conv2d> conv{this, "conv", {.in = 2, .out = 3, .kernel = 3}};
   Parameter& gamma = add("gamma", {.shape = {3}, .initialize = nn::constant(1)});
   Parameter& beta = add("beta", {.shape = {3}, .initialize = nn::constant(0.5)});
-  Traced operator()(const Inputs& in) const {
+  plan::Traced operator()(const plan::Inputs& in) const {
     Graph& graph = in.graph();
     const Value x = observe("x", conv(in["x"]));
     const BatchNormOutputs norm = batch_norm2d(x, graph.parameter(gamma), graph.parameter(beta), 1e-5);
@@ -268,10 +274,10 @@ struct TappedNorm : nn::Module {
 template <class T>
 void expect_tapped_norm_trains(bool fuse) {
   const TappedNorm net;
-  CompiledModel model(net.named_parameters(), [&](const Inputs& in) { return net(in); }, {.dtype = dtype_of<T>},
-                      {.fuse = fuse});
-  Plan& plan = model.plan(Mode::Train, {{"x", {{4, 2, 6, 5}, dtype_of<T>}}});
-  Updater updater(model.parameters(), optim::sgd({}), {});
+  plan::CompiledModel model(net.named_parameters(), [&](const plan::Inputs& in) { return net(in); },
+                            {.dtype = dtype_of<T>}, {.fuse = fuse});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {{4, 2, 6, 5}, dtype_of<T>}}});
+  parallel::Updater updater(model.parameters(), optim::sgd({}), {});
   std::vector<double> losses;
   for (int step = 1; step <= 5; ++step) {
     RandomStream random(9, 9);
@@ -295,7 +301,7 @@ void expect_tapped_norm_trains(bool fuse) {
 }
 
 TEST(CustomOp, MayReadTheSumsOfABatchNormBeforeItsRelu) {
-  register_plain_kernel("user_variance", run_variance);
+  kernels::register_plain_kernel("user_variance", run_variance);
   for (const bool fuse : {true, false}) {
     expect_tapped_norm_trains<float>(fuse);
     expect_tapped_norm_trains<double>(fuse);
@@ -312,24 +318,25 @@ class AbsoluteLossOp : public Op {
 };
 
 TEST(CustomOp, ALossInBf16IsReadAsF32) {
-  register_plain_kernel("user_absolute_loss", [](const KernelRequest& request, const Arguments& a) {
-    const std::int64_t n = request.inputs[0].shape.elements();
-    float sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += std::abs(a.in<float>(0)[i]);
-    *a.out<float>(0) = sum / static_cast<float>(n);
-  });
+  kernels::register_plain_kernel("user_absolute_loss",
+                                 [](const kernels::KernelRequest& request, const kernels::Arguments& a) {
+                                   const std::int64_t n = request.inputs[0].shape.elements();
+                                   float sum = 0;
+                                   for (std::int64_t i = 0; i < n; ++i) sum += std::abs(a.in<float>(0)[i]);
+                                   *a.out<float>(0) = sum / static_cast<float>(n);
+                                 });
   const nn::Linear hidden({.in = 6, .out = 16}), out({.in = 16, .out = 3});
   std::vector<NamedParameter> parameters;
   for (const NamedParameter& p : hidden.named_parameters()) parameters.push_back({"hidden." + p.name, p.parameter});
   for (const NamedParameter& p : out.named_parameters()) parameters.push_back({"out." + p.name, p.parameter});
   DType logits_type = DType::F32;
-  const auto function = [&](const Inputs& in) {
+  const auto function = [&](const plan::Inputs& in) {
     const Value logits = out(observe("hidden", relu(hidden(in["x"]))));
     logits_type = logits.dtype();
-    return Traced{.loss = apply_op(std::make_shared<AbsoluteLossOp>(), {logits}), .prediction = logits};
+    return plan::Traced{.loss = apply_op(std::make_shared<AbsoluteLossOp>(), {logits}), .prediction = logits};
   };
-  CompiledModel model(parameters, function, {}, {.bf16 = true});
-  Plan& plan = model.plan(Mode::Eval, {{"x", {{5, 6}, DType::F32}}});
+  plan::CompiledModel model(parameters, function, {}, {.bf16 = true});
+  plan::Plan& plan = model.plan(Mode::Eval, {{"x", {{5, 6}, DType::F32}}});
   EXPECT_EQ(logits_type, DType::BF16);
   for (int i = 0; i < 30; ++i) static_cast<float*>(plan.input("x"))[i] = 0.1F * static_cast<float>(i % 7 - 2);
   plan.run();

@@ -238,8 +238,8 @@ TEST(Init, VariancesAndBoundsAreThoseOfTheFormulas) {
 
 TEST(Init, LayersTakePyTorchsDefaults) {
   Model model;
-  CompiledModel compiled(model.named_parameters(),
-                         [&](const Inputs& in) { return Traced{.prediction = model.stem(in["x"])}; });
+  plan::CompiledModel compiled(model.named_parameters(),
+                               [&](const plan::Inputs& in) { return plan::Traced{.prediction = model.stem(in["x"])}; });
   compiled.plan(Mode::Eval, {{"x", {{1, 3, 4, 4}, DType::F32}}});
   const auto largest = [&](const char* name) {
     const Tensor t = compiled.parameters().read(name);
@@ -275,11 +275,11 @@ TEST(BatchNorm2d, UsesTheBatchInTrainingAndRunningStatisticsOtherwise) {
 
 TEST(BatchNorm2d, HandsOutTheSumsOfTheBatch) {
   BatchNorm2d bn({.channels = 2});
-  CompiledModel model(bn.named_parameters(), [&](const Inputs& in) {
+  plan::CompiledModel model(bn.named_parameters(), [&](const plan::Inputs& in) {
     const Value y = bn(in["x"]);
-    return Traced{.loss = apply_op(std::make_shared<SumOp>(true), {square(y)})};
+    return plan::Traced{.loss = apply_op(std::make_shared<SumOp>(true), {square(y)})};
   });
-  Plan& plan = model.plan(Mode::Train, {{"x", {{3, 2, 1, 2}, DType::F32}}});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {{3, 2, 1, 2}, DType::F32}}});
   auto* x = static_cast<float*>(plan.input("x"));
   double want[4] = {};
   for (int i = 0; i < 12; ++i) {

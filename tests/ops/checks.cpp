@@ -55,14 +55,14 @@ RowModel::RowModel(const Row& row, DType dtype) : row_(row), dtype_(dtype) {
 
   std::vector<NamedParameter> named;
   for (std::size_t i = 0; i < parameters_.size(); ++i) named.push_back({name_of_operand(i), &parameters_[i]});
-  const auto function = [this](const Inputs& inputs) {
+  const auto function = [this](const plan::Inputs& inputs) {
     Graph& graph = inputs.graph();
     const Value y = trace(graph);
     graph.observe("output", y);
-    return Traced{.loss = {sum(y * graph.parameter(parameters_.back())), fill(graph, {Shape{}, dtype_}, 1)}};
+    return plan::Traced{.loss = {sum(y * graph.parameter(parameters_.back())), fill(graph, {Shape{}, dtype_}, 1)}};
   };
-  model_ =
-      std::make_unique<CompiledModel>(std::move(named), function, ParameterStoreOptions{.dtype = dtype, .seed = 3});
+  model_ = std::make_unique<plan::CompiledModel>(std::move(named), function,
+                                                 plan::ParameterStoreOptions{.dtype = dtype, .seed = 3});
   std::map<std::string, Type> inputs;
   if (!row.targets.empty()) inputs["target"] = {Shape{static_cast<std::int64_t>(row.targets.size())}, DType::I32};
   plan_ = &model_->plan(Mode::Train, inputs);

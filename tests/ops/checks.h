@@ -32,8 +32,8 @@ class RowModel {
   DType dtype_;
   std::vector<Array> operands_;
   std::vector<Parameter> parameters_;  // the operands, then the functional's coefficients
-  std::unique_ptr<CompiledModel> model_;
-  Plan* plan_ = nullptr;
+  std::unique_ptr<plan::CompiledModel> model_;
+  plan::Plan* plan_ = nullptr;
 };
 
 }  // namespace lockstep::optest

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-constexpr ParameterStoreOptions kF64{.dtype = DType::F64};
+constexpr plan::ParameterStoreOptions kF64{.dtype = DType::F64};
 
 Parameter constant_parameter(Shape shape, double value) {
   return {.shape = std::move(shape),
@@ -25,15 +25,15 @@ Parameter constant_parameter(Shape shape, double value) {
 // D(x) = tanh(w x), one weight: the penalty (|dD/dx| - 1)^2 and its gradient in closed form.
 TEST(Gradient, PenaltyOfACritic) {
   Parameter weight = constant_parameter({1, 1}, 0.7);
-  CompiledModel model(
+  plan::CompiledModel model(
       {{"w", &weight}},
-      [&](const Inputs& in) {
+      [&](const plan::Inputs& in) {
         const Value x = in["x"];
         const Value slope = gradient(tanh(linear(x, x.graph().parameter(weight))), x);
-        return Traced{.loss = mean(square(abs(slope) - 1.0)), .prediction = slope};
+        return plan::Traced{.loss = mean(square(abs(slope) - 1.0)), .prediction = slope};
       },
       kF64);
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1, 1}, DType::F64}}});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1, 1}, DType::F64}}});
   const double x = 0.4, w = 0.7;
   *static_cast<double*>(plan.input("x")) = x;
   plan.run();
@@ -46,25 +46,26 @@ TEST(Gradient, PenaltyOfACritic) {
 
 TEST(Gradient, ThirdDerivatives) {
   Parameter p = constant_parameter({3}, 0.3);
-  CompiledModel model(
+  plan::CompiledModel model(
       {{"p", &p}},
-      [&](const Inputs& in) {
+      [&](const plan::Inputs& in) {
         const Value x = in.graph().parameter(p);
         const Value second = gradient(gradient(sin(x), x), x);
-        return Traced{.loss = {sum(second), fill(in.graph(), {Shape{}, DType::F64}, 1)}};
+        return plan::Traced{.loss = {sum(second), fill(in.graph(), {Shape{}, DType::F64}, 1)}};
       },
       kF64);
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1}, DType::F64}}});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1}, DType::F64}}});
   plan.run();
   EXPECT_NEAR(plan.loss(), -3 * std::sin(0.3), 1e-15);
   const Tensor by_p = model.parameters().read_gradient("p");
   for (const double g : by_p.data<double>()) EXPECT_NEAR(g, -std::cos(0.3), 1e-15);
 }
 
-std::string error_of(const std::function<Value(const Inputs&)>& trace) {
+std::string error_of(const std::function<Value(const plan::Inputs&)>& trace) {
   Parameter p = constant_parameter({1, 1, 4, 4}, 0.3);
-  CompiledModel model(
-      {{"p", &p}}, [&](const Inputs& in) { return Traced{.loss = sum(trace(in) * in.graph().parameter(p))}; }, kF64);
+  plan::CompiledModel model(
+      {{"p", &p}},
+      [&](const plan::Inputs& in) { return plan::Traced{.loss = sum(trace(in) * in.graph().parameter(p))}; }, kF64);
   try {
     model.plan(Mode::Train, {{"x", {Shape{1, 1, 4, 4}, DType::F64}}});
   } catch (const Error& e) {
@@ -74,11 +75,11 @@ std::string error_of(const std::function<Value(const Inputs&)>& trace) {
 }
 
 TEST(Gradient, Refuses) {
-  EXPECT_NE(error_of([](const Inputs& in) {
+  EXPECT_NE(error_of([](const plan::Inputs& in) {
               return gradient(exp(in["x"]), square(in["x"]));
             }).find("[gradient] the value does not depend on input 0"),
             std::string::npos);
-  const auto again = [](const Inputs& in) {
+  const auto again = [](const plan::Inputs& in) {
     return gradient(gradient(max_pool2d(square(in["x"]), {}), in["x"]), in["x"]);
   };
   EXPECT_NE(error_of(again).find("[max_pool2d_gradient] this op has no gradient"), std::string::npos)

@@ -132,10 +132,10 @@ const std::set<std::string> kExempt{
 };
 
 TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
-  KernelRegistry built_in;
-  register_generic_kernels(built_in);
-  register_onednn_kernels(built_in);
-  register_vector_kernels(built_in);
+  kernels::KernelRegistry built_in;
+  kernels::register_generic_kernels(built_in);
+  kernels::register_onednn_kernels(built_in);
+  kernels::register_vector_kernels(built_in);
   std::set<std::string> rows;
   for (const Row& row : all_rows()) rows.insert(row.op);
   const std::vector<std::string> ops = built_in.ops();
@@ -200,10 +200,10 @@ TEST(OpTableItself, SaysHowOftenOpsCanBeDifferentiated) {
 }
 
 TEST(OpTableItself, HasARowOfDerivativesForEveryOpThatHasAKernel) {
-  KernelRegistry built_in;
-  register_generic_kernels(built_in);
-  register_onednn_kernels(built_in);
-  register_vector_kernels(built_in);
+  kernels::KernelRegistry built_in;
+  kernels::register_generic_kernels(built_in);
+  kernels::register_onednn_kernels(built_in);
+  kernels::register_vector_kernels(built_in);
   for (const std::string& op : built_in.ops()) derivatives_of(op);
 }
 

@@ -15,7 +15,7 @@
 
 namespace lockstep::test {
 
-class NoTransport : public Transport {
+class NoTransport : public parallel::Transport {
  public:
   MessageHandle send(comm::ConstBuffer, int, int) override { fail("test", "a message is sent, expected none"); }
   MessageHandle receive(comm::Buffer, int, int) override { fail("test", "a message is received, expected none"); }
@@ -26,7 +26,7 @@ class NoTransport : public Transport {
 struct StepModel {
   Parameter a{.shape = Shape{1500}, .initialize = nn::constant(1)},
       b{.shape = Shape{40}, .initialize = nn::constant(1)}, c{.shape = Shape{700}, .initialize = nn::constant(1)};
-  ParameterStore store;
+  plan::ParameterStore store;
   explicit StepModel(int slots)
       : store({{"a", &a}, {"b", &b}, {"c", &c}}, {.gradient_slots = slots, .bucket_bytes = 4 * 1600}) {
     store.allocate({}, {&a, &b, &c});
@@ -41,8 +41,8 @@ struct StepRigOptions {
   int ranks = 1;
   std::int64_t shards = 0;
   bool may_be_late = false;
-  MemoryGuardOptions guard = {};
-  StepUpdate::Options update = {};
+  parallel::MemoryGuardOptions guard = {};
+  parallel::StepUpdate::Options update = {};
 };
 
 // Memory that all ranks of the domain see.
@@ -53,41 +53,44 @@ class StepRigMemory {
 
   explicit StepRigMemory(const StepRigOptions& options) : options_(options) {
     for (int r = 0; r < options.ranks; ++r) {
-      const WorldLayout world = layout(r);
+      const parallel::WorldLayout world = layout(r);
       models_.push_back(std::make_unique<StepModel>(world.my_slots()));
       reduction_rows_.push_back(allocate_aligned(kRow));
       control_rows_.push_back(allocate_aligned(kRow));
       statistics_.emplace_back(static_cast<std::size_t>(world.my_slots()), std::vector<double>(kStatistics, 5));
       squares_.emplace_back(static_cast<std::size_t>(world.my_slots()), std::vector<double>(kBlocks));
     }
-    blocks_.resize(ControlBlock::bytes(layout(0), StepSums::size(0)) / sizeof(std::uint64_t));
+    blocks_.resize(parallel::ControlBlock::bytes(layout(0), parallel::StepSums::size(0)) / sizeof(std::uint64_t));
   }
 
-  WorldLayout layout(int rank) const { return {rank, options_.ranks, options_.shards}; }
-  Domains domains(int rank) const {
-    Domains d{.rank = rank, .domain_of = std::vector<int>(static_cast<std::size_t>(options_.ranks)), .members = {{}}};
+  parallel::WorldLayout layout(int rank) const { return {rank, options_.ranks, options_.shards}; }
+  parallel::Domains domains(int rank) const {
+    parallel::Domains d{
+        .rank = rank, .domain_of = std::vector<int>(static_cast<std::size_t>(options_.ranks)), .members = {{}}};
     for (int r = 0; r < options_.ranks; ++r) d.members[0].push_back(r);
     return d;
   }
   StepModel& model(int rank) { return *models_[static_cast<std::size_t>(rank)]; }
-  SharedFlags reduction_flags(int rank) const { return {rows(reduction_rows_), rank}; }
-  SharedFlags control_flags(int rank) const { return {rows(control_rows_), rank}; }
+  parallel::SharedFlags reduction_flags(int rank) const { return {rows(reduction_rows_), rank}; }
+  parallel::SharedFlags control_flags(int rank) const { return {rows(control_rows_), rank}; }
   std::span<std::byte> blocks() { return std::as_writable_bytes(std::span(blocks_)); }
   std::vector<std::span<double>> statistics(int rank) {
     return {statistics_[static_cast<std::size_t>(rank)].begin(), statistics_[static_cast<std::size_t>(rank)].end()};
   }
   std::span<double> squares(int rank) { return squares_[static_cast<std::size_t>(rank)][0]; }
 
-  void add_buckets(BucketReducer& reducer, int rank, bool squares) {
+  void add_buckets(parallel::BucketReducer& reducer, int rank, bool squares) {
     reducer.add_bucket(doubles(statistics_, kStatistics));
     for (std::size_t b = 0, block = 0; b < 2; ++b) {
       const std::int64_t elements = model(0).store.buckets()[b].elements;
-      BucketMemory bucket{.dtype = DType::F32, .elements = elements, .slots = {}, .everywhere = options_.ranks > 1};
+      parallel::BucketMemory bucket{
+          .dtype = DType::F32, .elements = elements, .slots = {}, .everywhere = options_.ranks > 1};
       for (auto& m : models_) {
         auto& slots = bucket.slots.emplace_back();
         for (std::byte* slot : m->store.buckets()[b].gradients) slots.push_back(slot);
       }
-      const auto blocks = static_cast<std::size_t>((elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
+      const auto blocks =
+          static_cast<std::size_t>((elements + parallel::BucketReducer::kBlock - 1) / parallel::BucketReducer::kBlock);
       if (squares) bucket.squares = this->squares(rank).subspan(block, blocks);
       block += blocks;
       reducer.add_bucket(std::move(bucket));
@@ -104,8 +107,8 @@ class StepRigMemory {
     for (const AlignedBuffer& m : memory) all.emplace_back(m.get(), kRow);
     return all;
   }
-  static BucketMemory doubles(Slots& memory, std::size_t elements) {
-    BucketMemory bucket{.dtype = DType::F64, .elements = static_cast<std::int64_t>(elements), .slots = {}};
+  static parallel::BucketMemory doubles(Slots& memory, std::size_t elements) {
+    parallel::BucketMemory bucket{.dtype = DType::F64, .elements = static_cast<std::int64_t>(elements), .slots = {}};
     for (auto& of_rank : memory) {
       auto& slots = bucket.slots.emplace_back();
       for (auto& slot : of_rank) slots.push_back(slot.data());
@@ -148,7 +151,7 @@ struct StepRank {
   }
 
   void begin(std::int64_t number = 1, std::uint64_t position = 0) {
-    const StepStart start{.samples = 10, .position = position, .learning_rate = 0.5, .update = number};
+    const parallel::StepStart start{.samples = 10, .position = position, .learning_rate = 0.5, .update = number};
     sums.begin(start);
     timer.begin(reducer.traffic());
     update.begin(start);
@@ -156,8 +159,8 @@ struct StepRank {
   }
   // The forward pass of the last shard is through.
   void end_forward(double weight = 1, double loss = 0) {
-    sums.shard()[kWeightSum] = sums.shard()[kSampleSum] = weight;
-    sums.shard()[kLossSum] = loss;
+    sums.shard()[parallel::kWeightSum] = sums.shard()[parallel::kSampleSum] = weight;
+    sums.shard()[parallel::kLossSum] = loss;
     sums.count_shard();
     update.open();
     sums.tell(guard.look(update.state().update.count));
@@ -174,27 +177,27 @@ struct StepRank {
   void finish() {
     gate.wait_until([this] {
       return update.state().sums_known && update.state().decided &&
-             (gate.is_late_allowed() || !update.buckets().late()) && reducer.reduced(kStatisticsReduction);
+             (gate.is_late_allowed() || !update.buckets().late()) && reducer.reduced(parallel::kStatisticsReduction);
     });
     update.end();
     guard.end_step(update.state().applies());
   }
 
   StepModel& model;
-  Domains domains;
+  parallel::Domains domains;
   NoTransport transport;
-  Updater updater;
-  SharedFlags reduction_flags, control_flags;
-  StepSums sums;
-  BucketReducer reducer;
-  OwnedParts owned;
-  MemoryGuard guard;
-  ReductionScheduler reductions;
+  parallel::Updater updater;
+  parallel::SharedFlags reduction_flags, control_flags;
+  parallel::StepSums sums;
+  parallel::BucketReducer reducer;
+  parallel::OwnedParts owned;
+  parallel::MemoryGuard guard;
+  parallel::ReductionScheduler reductions;
   std::function<void()> meanwhile;  // while this rank drives communication: what other ranks do
-  ProgressDriver driver;
-  StepUpdate update;
-  StepTimer timer;
-  UpdateGate gate;
+  parallel::ProgressDriver driver;
+  parallel::StepUpdate update;
+  parallel::StepTimer timer;
+  parallel::UpdateGate gate;
 };
 
 struct StepRig {

@@ -7,7 +7,7 @@ namespace {
 
 using Ranks = std::vector<int>;
 
-BallotResult of(std::vector<BlockCopy> copies) { return elect(copies); }
+parallel::BallotResult of(std::vector<parallel::BlockCopy> copies) { return parallel::elect(copies); }
 
 TEST(Ballot, IntactCopiesAreLeftAlone) {
   EXPECT_TRUE(of({}).damaged.empty());
@@ -18,19 +18,19 @@ TEST(Ballot, IntactCopiesAreLeftAlone) {
 TEST(Ballot, MemoryThatDiffersFromItsChecksumIsDamaged) {
   EXPECT_EQ(of({{4, 7, 8}}).damaged, Ranks{4});
   EXPECT_EQ(of({{4, 7, 8}}).source, -1);
-  const BallotResult two = of({{0, 7, 8}, {1, 7, 7}});
+  const parallel::BallotResult two = of({{0, 7, 8}, {1, 7, 7}});
   EXPECT_EQ(two.damaged, Ranks{0});
   EXPECT_EQ(two.source, 1);
 }
 
 TEST(Ballot, TheMajorityOutvotesACopyThatWasWrittenWrong) {
-  const BallotResult three = of({{0, 7, 7}, {3, 9, 9}, {5, 7, 7}});
+  const parallel::BallotResult three = of({{0, 7, 7}, {3, 9, 9}, {5, 7, 7}});
   EXPECT_EQ(three.damaged, Ranks{3});
   EXPECT_EQ(three.source, 0);
 }
 
 TEST(Ballot, WithoutAMajorityNobodyIsASource) {
-  const BallotResult two = of({{0, 7, 7}, {1, 9, 9}});
+  const parallel::BallotResult two = of({{0, 7, 7}, {1, 9, 9}});
   EXPECT_EQ(two.damaged, (Ranks{0, 1}));
   EXPECT_EQ(two.source, -1);
   EXPECT_EQ(of({{0, 1, 1}, {1, 2, 2}, {2, 3, 3}}).damaged.size(), 3U);
@@ -38,7 +38,7 @@ TEST(Ballot, WithoutAMajorityNobodyIsASource) {
 }
 
 TEST(Ballot, ADamagedMajorityStillVotesForWhatItWrote) {
-  const BallotResult all = of({{0, 7, 1}, {1, 7, 2}, {2, 7, 7}});
+  const parallel::BallotResult all = of({{0, 7, 1}, {1, 7, 2}, {2, 7, 7}});
   EXPECT_EQ(all.damaged, (Ranks{0, 1}));
   EXPECT_EQ(all.source, 2);
   EXPECT_EQ(of({{0, 7, 1}, {1, 7, 2}}).source, -1);

@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kBlock = BucketPieces::kBlock;
+constexpr std::int64_t kBlock = parallel::BucketPieces::kBlock;
 
-Domains domains_of(const std::vector<int>& domain_of, int rank) {
-  Domains d{.rank = rank, .domain_of = domain_of, .members = {}};
+parallel::Domains domains_of(const std::vector<int>& domain_of, int rank) {
+  parallel::Domains d{.rank = rank, .domain_of = domain_of, .members = {}};
   for (int r = 0; r < static_cast<int>(domain_of.size()); ++r) {
     const auto domain = static_cast<std::size_t>(domain_of[static_cast<std::size_t>(r)]);
     d.members.resize(std::max(d.members.size(), domain + 1));
@@ -32,8 +32,8 @@ TEST(BucketPieces, CoverEveryElementOfADomainOnce) {
     for (const std::int64_t n : kSizes) {
       std::vector<std::vector<int>> seen(grouping.size(), std::vector<int>(static_cast<std::size_t>(n)));  // by domain
       for (int rank = 0; rank < static_cast<int>(grouping.size()); ++rank) {
-        const Domains domains = domains_of(grouping, rank);
-        BucketPieces pieces(domains, 8192);
+        const parallel::Domains domains = domains_of(grouping, rank);
+        parallel::BucketPieces pieces(domains, 8192);
         const Range mine = pieces.add(0, n, 4);
         for (std::int64_t i = mine.begin; i < mine.end; ++i) {
           for (int d = 0; d < domains.count(); ++d) {
@@ -55,7 +55,7 @@ TEST(BucketPieces, TagsAreOfOnePieceAndAlikeInAllDomains) {
   const std::vector<int> grouping{0, 0, 1, 1};
   std::set<int> of_domain[2];
   for (int rank = 0; rank < 4; ++rank) {
-    BucketPieces pieces(domains_of(grouping, rank), 8192);
+    parallel::BucketPieces pieces(domains_of(grouping, rank), 8192);
     std::int64_t count = 0;
     for (int bucket = 0; bucket < 3; ++bucket) count += pieces.add(bucket, 20'000, 8).size();
     for (std::int64_t i = 0; i < count; ++i)
@@ -69,8 +69,8 @@ TEST(BucketPieces, WhatOneRankOwnsTheOthersOfItsSliceReceive) {
     for (const std::int64_t n : kSizes) {
       std::vector<int> owners(static_cast<std::size_t>(n));
       for (int rank = 0; rank < static_cast<int>(grouping.size()); ++rank) {
-        const Domains domains = domains_of(grouping, rank);
-        const BucketPieces pieces(domains, 1 << 20);
+        const parallel::Domains domains = domains_of(grouping, rank);
+        const parallel::BucketPieces pieces(domains, 1 << 20);
         std::int64_t owned = 0, received = 0, driven = 0;
         for (const Range range : pieces.owned_by(rank, n, true)) {
           owned += range.size();

@@ -13,15 +13,15 @@
 namespace lockstep {
 namespace {
 
-constexpr ControlSize kSize{.sums = 3, .words = 2};
-const Domains kDomains{.rank = 0, .domain_of = {0, 1, 0, 1, 0}, .members = {{0, 2, 4}, {1, 3}}};
+constexpr parallel::ControlSize kSize{.sums = 3, .words = 2};
+const parallel::Domains kDomains{.rank = 0, .domain_of = {0, 1, 0, 1, 0}, .members = {{0, 2, 4}, {1, 3}}};
 
-WorldLayout world(std::int64_t shards) { return {0, 5, shards}; }
+parallel::WorldLayout world(std::int64_t shards) { return {0, 5, shards}; }
 
 TEST(ControlMemory, BlocksAreDisjointAndADomainsAreTogether) {
   for (const std::int64_t shards : {0, 7, 12}) {
-    std::vector<std::uint64_t> memory(ControlMemory::bytes(world(shards), kSize) / sizeof(std::uint64_t));
-    const ControlMemory blocks(std::as_writable_bytes(std::span(memory)), kDomains, world(shards), kSize);
+    std::vector<std::uint64_t> memory(parallel::ControlMemory::bytes(world(shards), kSize) / sizeof(std::uint64_t));
+    const parallel::ControlMemory blocks(std::as_writable_bytes(std::span(memory)), kDomains, world(shards), kSize);
     ASSERT_EQ(blocks.ranks(), 5);
     std::set<const std::uint64_t*> seen;
     for (const std::uint32_t step : {1U, 2U}) {
@@ -46,12 +46,12 @@ TEST(ControlMemory, BlocksAreDisjointAndADomainsAreTogether) {
 
 TEST(ControlMemory, RefusesTooLittleMemory) {
   std::vector<std::byte> memory(8);
-  EXPECT_THROW(ControlMemory(memory, kDomains, world(0), kSize), Error);
+  EXPECT_THROW(parallel::ControlMemory(memory, kDomains, world(0), kSize), Error);
 }
 
 TEST(PartialSums, AddsAllRanksPartialsByTheTree) {
   for (const std::int64_t shards : {0, 7, 12}) {
-    PartialSums sums(world(shards), 2);
+    parallel::PartialSums sums(world(shards), 2);
     for (int repetition = 0; repetition < 2; ++repetition) {
       sums.begin();
       double expected = 0;
@@ -70,7 +70,7 @@ TEST(PartialSums, AddsAllRanksPartialsByTheTree) {
   }
 }
 
-TEST(WordText, IsDecimal) { EXPECT_EQ(decimal(~std::uint64_t{0}), "18446744073709551615"); }
+TEST(WordText, IsDecimal) { EXPECT_EQ(parallel::decimal(~std::uint64_t{0}), "18446744073709551615"); }
 
 }  // namespace
 }  // namespace lockstep

@@ -44,7 +44,7 @@ class Post {
   std::map<Key, std::deque<std::vector<std::byte>>> queues_;
 };
 
-class PostTransport : public Transport {
+class PostTransport : public parallel::Transport {
  public:
   PostTransport(Post& post, int rank) : post_(post), rank_(rank) {}
   // Keeps nothing of the caller's: done at once.
@@ -81,7 +81,7 @@ class PostTransport : public Transport {
 
 constexpr int kRanks = 4;
 constexpr std::int64_t kSteps = 6;
-const ControlSize kControl{3, 2};
+const parallel::ControlSize kControl{3, 2};
 const std::vector<std::int64_t> kSizes{5000, 1, 0, 3001, 1024};
 
 // Small integers: sums are exact whatever their order, which the tests of the tree look at.
@@ -100,9 +100,9 @@ struct Case {
 struct Job {
   explicit Job(const Case& c) : setup(c) {
     for (int r = 0; r < kRanks; ++r) {
-      const WorldLayout where(r, kRanks, c.shards);
+      const parallel::WorldLayout where(r, kRanks, c.shards);
       for (auto* flags : {&reducer_rows, &control_rows}) flags->push_back(allocate_aligned(kRowBytes));
-      blocks.push_back(allocate_aligned(ControlBlock::bytes(where, kControl)));
+      blocks.push_back(allocate_aligned(parallel::ControlBlock::bytes(where, kControl)));
       auto& of_rank = slots.emplace_back();
       for (const std::int64_t n : kSizes) {
         auto& of_bucket = of_rank.emplace_back();
@@ -122,8 +122,8 @@ struct Job {
   std::vector<std::vector<std::vector<float>>> values;              // by rank (a domain's first), bucket
 };
 
-Domains domains_of(const Case& c, int rank) {
-  Domains d{.rank = rank, .domain_of = c.domain_of, .members = {}};
+parallel::Domains domains_of(const Case& c, int rank) {
+  parallel::Domains d{.rank = rank, .domain_of = c.domain_of, .members = {}};
   d.members.resize(static_cast<std::size_t>(std::ranges::max(c.domain_of)) + 1);
   for (int r = 0; r < kRanks; ++r)
     d.members[static_cast<std::size_t>(c.domain_of[static_cast<std::size_t>(r)])].push_back(r);
@@ -141,10 +141,12 @@ class Rank {
         gradient_flags_(rows(job.reducer_rows), domains_.local_rank()),
         control_flags_(rows(job.control_rows), domains_.local_rank()),
         reducer_(gradient_transport_, gradient_flags_, domains_, where_, {.threads = false, .piece_bytes = 4096}),
-        control_(control_transport_, control_flags_, {job.blocks[first()].get(), ControlBlock::bytes(where_, kControl)},
-                 domains_, where_, kControl) {
+        control_(control_transport_, control_flags_,
+                 {job.blocks[first()].get(), parallel::ControlBlock::bytes(where_, kControl)}, domains_, where_,
+                 kControl) {
     for (std::size_t b = 0; b < kSizes.size(); ++b) {
-      BucketMemory memory{.dtype = DType::F32, .elements = kSizes[b], .slots = {}, .everywhere = job.setup.everywhere};
+      parallel::BucketMemory memory{
+          .dtype = DType::F32, .elements = kSizes[b], .slots = {}, .everywhere = job.setup.everywhere};
       for (int r : domains_.local()) {
         auto& of_rank = memory.slots.emplace_back();
         for (auto& slot : job.slots[static_cast<std::size_t>(r)][b]) of_rank.push_back(slot.data());
@@ -155,7 +157,7 @@ class Rank {
   }
 
   void run() {
-    ProgressThread thread([this] {
+    parallel::ProgressThread thread([this] {
       const bool moved = control_.progress();
       return reducer_.progress() || moved;
     });
@@ -183,7 +185,7 @@ class Rank {
     return job_.slots[static_cast<std::size_t>(where_.rank)][static_cast<std::size_t>(b)];
   }
   template <class Done>
-  void wait(const ProgressThread& thread, const Done& done) const {
+  void wait(const parallel::ProgressThread& thread, const Done& done) const {
     for (Backoff pause; !done(); pause.pause()) {
       thread.rethrow();
       check(!job_.failed, "job", "another rank has failed");
@@ -194,7 +196,7 @@ class Rank {
     control_.words()[0] = static_cast<std::uint64_t>(step);
     control_.words()[1] = static_cast<std::uint64_t>(where_.rank);
     control_.begin();
-    for (LeafWalk walk(where_); !walk.done(); walk.next()) {
+    for (parallel::LeafWalk walk(where_); !walk.done(); walk.next()) {
       for (std::size_t i = 0; i < kControl.sums; ++i)
         control_.leaf()[i] = number(walk.leaf(), static_cast<std::int64_t>(i), step);
       control_.end_leaf();
@@ -203,8 +205,8 @@ class Rank {
         auto& leaf = slots[static_cast<std::size_t>(walk.slot())];
         for (std::size_t i = 0; i < leaf.size(); ++i) leaf[i] = number(walk.leaf(), static_cast<std::int64_t>(i), step);
         walk.join([&](int from, int into) {
-          add_into<float>(std::ssize(leaf), slots[static_cast<std::size_t>(from)].data(),
-                          slots[static_cast<std::size_t>(into)].data());
+          parallel::add_into<float>(std::ssize(leaf), slots[static_cast<std::size_t>(from)].data(),
+                                    slots[static_cast<std::size_t>(into)].data());
         });
         if (walk.last()) reducer_.start(b);
       }
@@ -215,7 +217,7 @@ class Rank {
     for (std::int64_t leaf = 0; leaf < where_.tree.leaves(); ++leaf) sum += number(leaf, element, step);
     return sum;
   }
-  void finish(int b, std::int64_t step, const ProgressThread& thread) {
+  void finish(int b, std::int64_t step, const parallel::ProgressThread& thread) {
     wait(thread, [this, b] { return reducer_.reduced(b); });
     const std::vector<float>& sums = my_slots(b)[0];
     std::vector<Range> ranges(reducer_.owned(b).begin(), reducer_.owned(b).end());
@@ -250,12 +252,12 @@ class Rank {
   }
 
   Job& job_;
-  WorldLayout where_;
-  Domains domains_;
+  parallel::WorldLayout where_;
+  parallel::Domains domains_;
   PostTransport gradient_transport_, control_transport_;
-  SharedFlags gradient_flags_, control_flags_;
-  BucketReducer reducer_;
-  ControlBlock control_;
+  parallel::SharedFlags gradient_flags_, control_flags_;
+  parallel::BucketReducer reducer_;
+  parallel::ControlBlock control_;
 };
 
 void run(const Case& c) {

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 // Complete after some steps; then it throws, if it is to.
-struct Steps : Reduction {
+struct Steps : parallel::Reduction {
   int left = 0, given_up = 0;
   bool fails = false;
 
@@ -26,7 +26,7 @@ struct Steps : Reduction {
 };
 
 TEST(Handle, OfNothingIsComplete) {
-  Handle handle;
+  parallel::Handle handle;
   EXPECT_FALSE(handle.active());
   EXPECT_TRUE(handle.test());
   handle.wait();
@@ -34,7 +34,7 @@ TEST(Handle, OfNothingIsComplete) {
 
 TEST(Handle, TestDrivesByOneStepAndWaitToTheEnd) {
   const auto steps = std::make_shared<Steps>(3);
-  Handle handle(steps);
+  parallel::Handle handle(steps);
   EXPECT_FALSE(handle.test());
   EXPECT_EQ(steps->left, 2);
   handle.wait();
@@ -46,7 +46,7 @@ TEST(Handle, IsOfNothingAfterAnError) {
   for (const bool by_test : {false, true}) {
     const auto steps = std::make_shared<Steps>(1);
     steps->fails = true;
-    Handle handle(steps);
+    parallel::Handle handle(steps);
     EXPECT_THROW(by_test ? static_cast<void>(handle.test()) : handle.wait(), std::runtime_error);
     EXPECT_FALSE(handle.active());
   }
@@ -55,8 +55,8 @@ TEST(Handle, IsOfNothingAfterAnError) {
 TEST(Handle, WaitsWhenItIsDestroyedOrReplaced) {
   const auto first = std::make_shared<Steps>(5), second = std::make_shared<Steps>(4);
   {
-    Handle handle(first);
-    handle = Handle(second);
+    parallel::Handle handle(first);
+    handle = parallel::Handle(second);
     EXPECT_EQ(first->left, 0);
     EXPECT_EQ(second->left, 4);
   }
@@ -67,7 +67,7 @@ TEST(Handle, WaitsWhenItIsDestroyedOrReplaced) {
 TEST(Handle, AnErrorWhileItIsDestroyedStaysInside) {
   const auto steps = std::make_shared<Steps>(2);
   steps->fails = true;
-  EXPECT_NO_THROW({ const Handle handle(steps); });
+  EXPECT_NO_THROW({ const parallel::Handle handle(steps); });
   EXPECT_EQ(steps->left, 0);
 }
 
@@ -75,7 +75,7 @@ TEST(Handle, GivesUpWhileAnExceptionPasses) {
   const auto steps = std::make_shared<Steps>(2);
   EXPECT_THROW(
       {
-        const Handle handle(steps);
+        const parallel::Handle handle(steps);
         throw std::runtime_error("in between");
       },
       std::runtime_error);
@@ -85,9 +85,9 @@ TEST(Handle, GivesUpWhileAnExceptionPasses) {
 
 TEST(Handle, AMovedOneHasNothingToDo) {
   const auto steps = std::make_shared<Steps>(2);
-  Handle handle(steps);
+  parallel::Handle handle(steps);
   {
-    Handle other = std::move(handle);
+    parallel::Handle other = std::move(handle);
     EXPECT_TRUE(other.active());
     handle = std::move(other);
   }

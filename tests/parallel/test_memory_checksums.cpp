@@ -15,10 +15,12 @@ struct Model {
   Parameter a{.shape = Shape{3000}, .initialize = nn::normal(0, 1)},
       b{.shape = Shape{40}, .initialize = nn::constant(1)}, c{.shape = Shape{1500}, .initialize = nn::normal(0, 1)},
       frozen{.shape = Shape{5}, .initialize = nn::constant(1)};
-  ParameterStore store{{{"a", &a}, {"b", &b}, {"c", &c}, {"frozen", &frozen}},
-                       {.optimizer_states = 1, .bucket_bytes = 4 * 3100}};
+  plan::ParameterStore store{{{"a", &a}, {"b", &b}, {"c", &c}, {"frozen", &frozen}},
+                             {.optimizer_states = 1, .bucket_bytes = 4 * 3100}};
   Model() { store.allocate({}, {&a, &b, &c}); }
-  std::vector<std::vector<MemoryChecksums::Part>> all() const { return {{{{0, 3056}, true}}, {{{0, 1504}, true}}}; }
+  std::vector<std::vector<parallel::MemoryChecksums::Part>> all() const {
+    return {{{{0, 3056}, true}}, {{{0, 1504}, true}}};
+  }
   float* value(std::size_t bucket) { return reinterpret_cast<float*>(store.buckets()[bucket].values); }
 };
 
@@ -27,9 +29,9 @@ const std::vector<std::string_view> kStates{"momentum"};
 TEST(MemoryChecksums, FindTheBlockThatChanged) {
   Model m;
   ASSERT_EQ(m.store.buckets().size(), 2U);
-  MemoryChecksums checksums(m.store, m.all());
+  parallel::MemoryChecksums checksums(m.store, m.all());
   checksums.record();
-  EXPECT_EQ(checksums.verify(), MemoryChecksums::kNone);
+  EXPECT_EQ(checksums.verify(), parallel::MemoryChecksums::kNone);
   m.value(0)[2047] += 1;
   EXPECT_EQ(checksums.describe(checksums.verify(), kStates), "a [1024, 2048)");
   m.value(0)[2047] -= 1;
@@ -38,28 +40,28 @@ TEST(MemoryChecksums, FindTheBlockThatChanged) {
   checksums.record();
   reinterpret_cast<float*>(m.store.buckets()[1].states[0])[1499] += 1;
   EXPECT_EQ(checksums.describe(checksums.verify(), kStates), "momentum of c [1024, 1504)");
-  EXPECT_EQ(checksums.verify(0, {0, 3056}), MemoryChecksums::kNone);
-  EXPECT_EQ(checksums.verify(1, {0, 1024}), MemoryChecksums::kNone);
-  EXPECT_NE(checksums.verify(1, {1024, 1504}), MemoryChecksums::kNone);
+  EXPECT_EQ(checksums.verify(0, {0, 3056}), parallel::MemoryChecksums::kNone);
+  EXPECT_EQ(checksums.verify(1, {0, 1024}), parallel::MemoryChecksums::kNone);
+  EXPECT_NE(checksums.verify(1, {1024, 1504}), parallel::MemoryChecksums::kNone);
 }
 
 TEST(MemoryChecksums, LookOnlyAtWhatIsTheirs) {
   Model m;
-  MemoryChecksums checksums(m.store, {{{{1024, 2048}, false}}, {}});
+  parallel::MemoryChecksums checksums(m.store, {{{{1024, 2048}, false}}, {}});
   checksums.record();
   m.value(0)[0] += 1;
   m.value(1)[0] += 1;
   reinterpret_cast<float*>(m.store.buckets()[0].states[0])[1030] += 1;
-  EXPECT_EQ(checksums.verify(), MemoryChecksums::kNone);
+  EXPECT_EQ(checksums.verify(), parallel::MemoryChecksums::kNone);
   m.value(0)[1024] += 1;
-  EXPECT_NE(checksums.verify(), MemoryChecksums::kNone);
+  EXPECT_NE(checksums.verify(), parallel::MemoryChecksums::kNone);
 }
 
 TEST(MemoryChecksums, PartsOfACopyAddUpToItsDigest) {
   Model m;
-  MemoryChecksums whole(m.store, m.all()), first(m.store, {{{{0, 1024}, true}}, {{{0, 1504}, true}}}),
+  parallel::MemoryChecksums whole(m.store, m.all()), first(m.store, {{{{0, 1024}, true}}, {{{0, 1504}, true}}}),
       second(m.store, {{{{1024, 3056}, true}}, {}});
-  for (MemoryChecksums* s : {&whole, &first, &second}) s->verify();
+  for (parallel::MemoryChecksums* s : {&whole, &first, &second}) s->verify();
   for (const bool states : {false, true}) EXPECT_EQ(whole.digest(states), first.digest(states) + second.digest(states));
   const std::uint64_t before = whole.digest(true), own = whole.own_digest();
   std::swap_ranges(m.value(0), m.value(0) + 1024, m.value(0) + 1024);
@@ -74,7 +76,7 @@ TEST(MemoryChecksums, PartsOfACopyAddUpToItsDigest) {
 
 TEST(MemoryChecksums, WriteBringsABlockBack) {
   Model m;
-  MemoryChecksums checksums(m.store, m.all());
+  parallel::MemoryChecksums checksums(m.store, m.all());
   checksums.record();
   const std::span<std::byte> block = checksums.bytes(2);
   const std::vector<std::byte> content(block.begin(), block.end());
@@ -90,34 +92,34 @@ std::vector<double> squares(double first, double second) { return {first, 0, 0, 
 
 TEST(GradientGuard, JudgesTheWholeByTheLimit) {
   Model m;
-  GradientGuard guard(m.store, {.norm = 10, .warn = 0.5});
-  EXPECT_EQ(guard.look(squares(9, 0), 1).level, GradientFinding::Level::Fine);
-  EXPECT_EQ(guard.look(squares(36, 1), 1).level, GradientFinding::Level::Warn);
-  const GradientFinding& act = guard.look(squares(100, 400), 1);
-  EXPECT_EQ(act.level, GradientFinding::Level::Act);
+  parallel::GradientGuard guard(m.store, {.norm = 10, .warn = 0.5});
+  EXPECT_EQ(guard.look(squares(9, 0), 1).level, parallel::GradientFinding::Level::Fine);
+  EXPECT_EQ(guard.look(squares(36, 1), 1).level, parallel::GradientFinding::Level::Warn);
+  const parallel::GradientFinding& act = guard.look(squares(100, 400), 1);
+  EXPECT_EQ(act.level, parallel::GradientFinding::Level::Act);
   EXPECT_EQ(act.str(), "the gradient has norm 22.36, the limit is 10, largest in the blocks of c");
-  EXPECT_EQ(guard.look(squares(100, 400), 0.1).level, GradientFinding::Level::Fine) << "of sums";
+  EXPECT_EQ(guard.look(squares(100, 400), 0.1).level, parallel::GradientFinding::Level::Fine) << "of sums";
 }
 
 TEST(GradientGuard, JudgesParametersByTheirMeans) {
   Model m;
-  GradientGuard guard(m.store, {.spike = 4});
+  parallel::GradientGuard guard(m.store, {.spike = 4});
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(guard.look(squares(100, 1e4 * i), 1).level, GradientFinding::Level::Fine) << "no mean yet";
+    EXPECT_EQ(guard.look(squares(100, 1e4 * i), 1).level, parallel::GradientFinding::Level::Fine) << "no mean yet";
     guard.look(squares(100, 1), 1);
     guard.accept();
   }
-  EXPECT_EQ(guard.look(squares(100, 9), 1).level, GradientFinding::Level::Warn);
-  const GradientFinding& act = guard.look(squares(100, 25), 1);
-  EXPECT_EQ(act.level, GradientFinding::Level::Act);
+  EXPECT_EQ(guard.look(squares(100, 9), 1).level, parallel::GradientFinding::Level::Warn);
+  const parallel::GradientFinding& act = guard.look(squares(100, 25), 1);
+  EXPECT_EQ(act.level, parallel::GradientFinding::Level::Act);
   EXPECT_EQ(act.str(), "the gradient in the blocks of c has norm 5, the limit is 4");
 }
 
 TEST(GradientGuard, NamesWhatIsNotFinite) {
   Model m;
-  GradientGuard guard(m.store, {});
-  const GradientFinding& finding = guard.look(squares(1, std::nan("")), 1);
-  EXPECT_EQ(finding.level, GradientFinding::Level::Act);
+  parallel::GradientGuard guard(m.store, {});
+  const parallel::GradientFinding& finding = guard.look(squares(1, std::nan("")), 1);
+  EXPECT_EQ(finding.level, parallel::GradientFinding::Level::Act);
   EXPECT_EQ(finding.str(), "the gradient of c is not finite");
 }
 

@@ -50,14 +50,14 @@ bool same_bits(const Vector& a, const Vector& b) {
 }
 
 // A rank's part: its leaves one after the other into its slots, joined as the tree says. Returns its open partial sums.
-std::vector<Vector> rank_partials(const ReductionTree& tree, Range range, const std::vector<Vector>& leaves) {
+std::vector<Vector> rank_partials(const parallel::ReductionTree& tree, Range range, const std::vector<Vector>& leaves) {
   std::vector<Vector> slots(static_cast<std::size_t>(tree.slots_needed(range)));
-  std::vector<TreeNode> stack;
+  std::vector<parallel::TreeNode> stack;
   for (std::int64_t leaf = range.begin; leaf < range.end; ++leaf) {
     slots.at(stack.size()) = leaves[static_cast<std::size_t>(leaf)];  // at(): slots_needed() must be enough
     std::size_t top = stack.size();
     for (int joins = tree.push(stack, {0, leaf}); joins > 0; --joins, --top) {
-      add_into(static_cast<std::int64_t>(slots[top].size()), slots[top].data(), slots[top - 1].data());
+      parallel::add_into(static_cast<std::int64_t>(slots[top].size()), slots[top].data(), slots[top - 1].data());
     }
   }
   EXPECT_EQ(stack, tree.open_partials(range));
@@ -65,37 +65,37 @@ std::vector<Vector> rank_partials(const ReductionTree& tree, Range range, const 
   return slots;
 }
 
-Vector sum_of(const std::vector<Vector>& operands, const std::vector<TreeMerge>& merges) {
+Vector sum_of(const std::vector<Vector>& operands, const std::vector<parallel::TreeMerge>& merges) {
   std::vector<const float*> pointers;
   for (const Vector& v : operands) pointers.push_back(v.data());
   Vector out(operands[0].size());
   const std::array<float*, 1> outs{out.data()};
-  tree_sum<float>(pointers, merges, static_cast<std::int64_t>(out.size()), outs, {});
+  parallel::tree_sum<float>(pointers, merges, static_cast<std::int64_t>(out.size()), outs, {});
   return out;
 }
 
 TEST(ReductionTree, SumIsTheCanonicalTreesForEveryPartition) {
   for (std::int64_t count = 1; count <= 17; ++count) {
-    const ReductionTree tree(count);
+    const parallel::ReductionTree tree(count);
     const std::vector<Vector> leaves = random_leaves(count, 3);
     const Vector want = tree_of(leaves);
     for (std::uint32_t cuts = 0; cuts < 1u << (count - 1); ++cuts) {  // bit i: a rank begins at leaf i + 1
       std::vector<Vector> operands;
-      std::vector<TreeNode> partials;
+      std::vector<parallel::TreeNode> partials;
       Range range{0, 0};
       while (range.end < count) {
         range.begin = range.end++;
         while (range.end < count && (cuts >> (range.end - 1) & 1) == 0) ++range.end;
         for (Vector& v : rank_partials(tree, range, leaves)) operands.push_back(std::move(v));
-        for (const TreeNode& node : tree.open_partials(range)) partials.push_back(node);
+        for (const parallel::TreeNode& node : tree.open_partials(range)) partials.push_back(node);
       }
       ASSERT_EQ(operands.size(), partials.size());
-      const auto merges = merges_to_root(tree, partials);
+      const auto merges = parallel::merges_to_root(tree, partials);
       ASSERT_EQ(merges.size(), operands.size() - 1);
       ASSERT_TRUE(same_bits(sum_of(operands, merges), want)) << count << " leaves, cuts " << cuts;
-      for (const TreeMerge& m : merges) {  // the same additions, one by one on whole vectors
-        add_into<float>(3, operands[static_cast<std::size_t>(m.from)].data(),
-                        operands[static_cast<std::size_t>(m.into)].data());
+      for (const parallel::TreeMerge& m : merges) {  // the same additions, one by one on whole vectors
+        parallel::add_into<float>(3, operands[static_cast<std::size_t>(m.from)].data(),
+                                  operands[static_cast<std::size_t>(m.into)].data());
       }
       ASSERT_TRUE(same_bits(operands[0], want)) << count << " leaves, cuts " << cuts;
     }
@@ -105,25 +105,25 @@ TEST(ReductionTree, SumIsTheCanonicalTreesForEveryPartition) {
 TEST(ReductionTree, OrderMatters) {  // else the test above would prove nothing
   const std::vector<Vector> leaves = random_leaves(17, 3);
   Vector left_to_right = leaves[0];
-  for (std::size_t i = 1; i < leaves.size(); ++i) add_into<float>(3, leaves[i].data(), left_to_right.data());
+  for (std::size_t i = 1; i < leaves.size(); ++i) parallel::add_into<float>(3, leaves[i].data(), left_to_right.data());
   EXPECT_FALSE(same_bits(left_to_right, tree_of(leaves)));
 }
 
 void expect_sums_into_any_operand(std::int64_t n) {
   std::vector<Vector> leaves = random_leaves(13, n);
-  const ReductionTree tree(13);
-  std::vector<TreeNode> partials;
+  const parallel::ReductionTree tree(13);
+  std::vector<parallel::TreeNode> partials;
   std::vector<const float*> pointers;
   for (std::int64_t leaf = 0; leaf < 13; ++leaf) {
     partials.push_back(tree.open_partials({leaf, leaf + 1})[0]);
     pointers.push_back(leaves[static_cast<std::size_t>(leaf)].data());
   }
-  const auto merges = merges_to_root(tree, partials);
+  const auto merges = parallel::merges_to_root(tree, partials);
   const Vector want = tree_of(leaves);
   for (const std::size_t into : {0u, 5u, 12u}) {
     const std::vector<Vector> saved = leaves;
     const std::array<float*, 1> outs{leaves[into].data()};
-    tree_sum<float>(pointers, merges, n, outs, {});
+    parallel::tree_sum<float>(pointers, merges, n, outs, {});
     EXPECT_TRUE(same_bits(leaves[into], want)) << "into operand " << into;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       EXPECT_TRUE(i == into || same_bits(leaves[i], saved[i])) << "operand " << i;
@@ -144,14 +144,14 @@ TEST(ReductionTree, WiresRoundAsTheirTypesDo) {
     for (const std::uint32_t low : {0x0000U, 0x0001U, 0x0fffU, 0x1000U, 0x1001U, 0x3000U, 0x7fffU, 0x8000U, 0x8001U})
       values.push_back(std::bit_cast<float>(high << 16 | low));
   }
-  for (const Wire wire : {Wire::BF16, Wire::F16}) {
+  for (const parallel::Wire wire : {parallel::Wire::BF16, parallel::Wire::F16}) {
     Vector rounded(values.size());
     const std::array<const float*, 1> operands{values.data()};
     const std::array<float*, 1> outs{rounded.data()};
-    tree_sum<float>(operands, {}, static_cast<std::int64_t>(values.size()), outs, {.wire = wire});
+    parallel::tree_sum<float>(operands, {}, static_cast<std::int64_t>(values.size()), outs, {.wire = wire});
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const float want =
-          wire == Wire::BF16 ? static_cast<float>(BFloat16(values[i])) : static_cast<float>(Float16(values[i]));
+      const float want = wire == parallel::Wire::BF16 ? static_cast<float>(BFloat16(values[i]))
+                                                      : static_cast<float>(Float16(values[i]));
       ASSERT_EQ(std::bit_cast<std::uint32_t>(rounded[i]), std::bit_cast<std::uint32_t>(want))
           << "of bits " << std::bit_cast<std::uint32_t>(values[i]);
     }
@@ -159,25 +159,26 @@ TEST(ReductionTree, WiresRoundAsTheirTypesDo) {
 }
 
 TEST(ReductionTree, OneLeafNeedsNoAddition) {
-  const ReductionTree tree(1);
+  const parallel::ReductionTree tree(1);
   EXPECT_EQ(tree.slots_needed({0, 1}), 1);
-  const std::vector<TreeNode> root = tree.open_partials({0, 1});
+  const std::vector<parallel::TreeNode> root = tree.open_partials({0, 1});
   ASSERT_EQ(root.size(), 1u);
-  EXPECT_TRUE(merges_to_root(tree, root).empty());
+  EXPECT_TRUE(parallel::merges_to_root(tree, root).empty());
 }
 
 TEST(ReductionTree, SlotsGrowAsTheLogarithm) {
   for (std::int64_t leaves = 1; leaves <= 1024; leaves *= 2) {
-    EXPECT_EQ(ReductionTree(leaves).slots_needed({0, leaves}), std::bit_width(static_cast<std::uint64_t>(leaves)));
+    EXPECT_EQ(parallel::ReductionTree(leaves).slots_needed({0, leaves}),
+              std::bit_width(static_cast<std::uint64_t>(leaves)));
   }
 }
 
 TEST(ReductionTree, RefusesWhatDoesNotCoverTheLeaves) {
-  const ReductionTree tree(5);
-  EXPECT_THROW(merges_to_root(tree, tree.open_partials({0, 4})), Error);
-  EXPECT_THROW(merges_to_root(tree, tree.open_partials({1, 5})), Error);
-  EXPECT_THROW(merges_to_root(tree, {}), Error);
-  EXPECT_THROW(ReductionTree(0), Error);
+  const parallel::ReductionTree tree(5);
+  EXPECT_THROW(parallel::merges_to_root(tree, tree.open_partials({0, 4})), Error);
+  EXPECT_THROW(parallel::merges_to_root(tree, tree.open_partials({1, 5})), Error);
+  EXPECT_THROW(parallel::merges_to_root(tree, {}), Error);
+  EXPECT_THROW(parallel::ReductionTree(0), Error);
 }
 
 // The walk that the gradient engine takes, for worlds up to more ranks than shards.
@@ -187,19 +188,19 @@ TEST(LeafWalk, FillsAndJoinsSlotsToTheCanonicalSum) {
     const Vector want = tree_of(leaves);
     for (int size = 1; size <= 19; ++size) {
       std::vector<Vector> operands;
-      std::vector<TreeNode> partials;
+      std::vector<parallel::TreeNode> partials;
       std::int64_t visited = 0;
       for (int rank = 0; rank < size; ++rank) {
-        const WorldLayout world(rank, size, shards);
+        const parallel::WorldLayout world(rank, size, shards);
         std::vector<Vector> slots(static_cast<std::size_t>(world.my_slots()));
-        LeafWalk walk(world);
+        parallel::LeafWalk walk(world);
         for (; !walk.done(); walk.next()) {
           ASSERT_EQ(walk.leaf(), visited++);
           ASSERT_EQ(walk.last(), walk.leaf() + 1 == world.my_leaves().end);
           slots.at(static_cast<std::size_t>(walk.slot())) = leaves[static_cast<std::size_t>(walk.leaf())];
           walk.join([&](int from, int into) {
-            add_into<float>(3, slots.at(static_cast<std::size_t>(from)).data(),
-                            slots.at(static_cast<std::size_t>(into)).data());
+            parallel::add_into<float>(3, slots.at(static_cast<std::size_t>(from)).data(),
+                                      slots.at(static_cast<std::size_t>(into)).data());
           });
         }
         const auto open = world.partials()[static_cast<std::size_t>(rank)];
@@ -209,15 +210,16 @@ TEST(LeafWalk, FillsAndJoinsSlotsToTheCanonicalSum) {
         std::ranges::copy(open, std::back_inserter(partials));
       }
       ASSERT_EQ(visited, shards);
-      const ReductionTree tree(shards);
-      ASSERT_TRUE(same_bits(sum_of(operands, merges_to_root(tree, partials)), want)) << shards << " shards on " << size;
+      const parallel::ReductionTree tree(shards);
+      ASSERT_TRUE(same_bits(sum_of(operands, parallel::merges_to_root(tree, partials)), want))
+          << shards << " shards on " << size;
     }
   }
 }
 
 TEST(LeafWalk, BeginsAgain) {
-  const WorldLayout world(0, 1, 6);
-  LeafWalk walk(world);
+  const parallel::WorldLayout world(0, 1, 6);
+  parallel::LeafWalk walk(world);
   const auto slots = [&] {
     std::vector<int> all;
     for (walk.begin(); !walk.done(); walk.next()) all.push_back(walk.slot());
@@ -228,7 +230,7 @@ TEST(LeafWalk, BeginsAgain) {
 }
 
 TEST(WorldLayout, RanksAreTheLeavesWithoutShards) {
-  const WorldLayout world(2, 5, 0);
+  const parallel::WorldLayout world(2, 5, 0);
   EXPECT_EQ(world.tree.leaves(), 5);
   EXPECT_EQ(world.my_leaves(), (Range{2, 3}));
   EXPECT_EQ(world.my_slots(), 1);

@@ -15,11 +15,11 @@ constexpr int kFlags = 2;
 class Rows {
  public:
   explicit Rows(int ranks) {
-    for (int r = 0; r < ranks; ++r) memory_.push_back(allocate_aligned(SharedFlags::bytes(kFlags)));
+    for (int r = 0; r < ranks; ++r) memory_.push_back(allocate_aligned(parallel::SharedFlags::bytes(kFlags)));
   }
-  SharedFlags of(int rank) const {
+  parallel::SharedFlags of(int rank) const {
     std::vector<std::span<std::byte>> rows;
-    for (const AlignedBuffer& m : memory_) rows.emplace_back(m.get(), SharedFlags::bytes(kFlags));
+    for (const AlignedBuffer& m : memory_) rows.emplace_back(m.get(), parallel::SharedFlags::bytes(kFlags));
     return {rows, rank};
   }
 
@@ -29,7 +29,7 @@ class Rows {
 
 TEST(SharedFlags, TellsHowFarOthersAre) {
   const Rows rows(2);
-  SharedFlags mine = rows.of(0), other = rows.of(1);
+  parallel::SharedFlags mine = rows.of(0), other = rows.of(1);
   EXPECT_EQ(other.value(0, 1), 0U);
   mine.raise(1, 7);
   EXPECT_EQ(other.value(0, 1), 7U);
@@ -43,7 +43,7 @@ TEST(SharedFlags, TellsHowFarOthersAre) {
 
 TEST(SharedFlags, NumbersMayWrap) {
   const Rows rows(1);
-  SharedFlags flags = rows.of(0);
+  parallel::SharedFlags flags = rows.of(0);
   flags.raise(0, 2);
   EXPECT_TRUE(flags.reached(0, 0, ~std::uint32_t{0} - 3));
   EXPECT_FALSE(flags.reached(0, 0, 3));
@@ -52,7 +52,7 @@ TEST(SharedFlags, NumbersMayWrap) {
 // Rank 0 is late but alive: that must not hide that rank 1 has failed.
 TEST(SharedFlags, AFailureIsSeenBehindARankThatIsLate) {
   const Rows rows(3);
-  const SharedFlags mine = rows.of(2);
+  const parallel::SharedFlags mine = rows.of(2);
   EXPECT_FALSE(mine.all_reached(0, 1));
   rows.of(1).fail();
   EXPECT_THROW(mine.all_reached(0, 1), PeerError);
@@ -60,7 +60,7 @@ TEST(SharedFlags, AFailureIsSeenBehindARankThatIsLate) {
 
 TEST(SharedFlags, WhoGaveWhatItOwedMayFailAfterwards) {
   const Rows rows(2);
-  SharedFlags other = rows.of(1);
+  parallel::SharedFlags other = rows.of(1);
   other.raise(0, 1);
   other.fail();
   EXPECT_FALSE(rows.of(0).all_reached(0, 1)) << "rank 0 itself is late";
@@ -70,7 +70,7 @@ TEST(SharedFlags, WhoGaveWhatItOwedMayFailAfterwards) {
 
 TEST(SharedFlags, ARankThatWaitsForOneThatHasLeftIsTold) {
   const Rows rows(3);
-  SharedFlags mine = rows.of(2);
+  parallel::SharedFlags mine = rows.of(2);
   rows.of(0).raise(0, 1);
   rows.of(1).leave(7, 5, false);
   EXPECT_FALSE(mine.all_reached(0, 1)) << "this rank has not come to it itself, so it does not wait yet";
@@ -96,7 +96,7 @@ TEST(SharedFlags, ARankThatWaitsForOneThatHasLeftIsTold) {
 
 TEST(SharedFlags, ARankThatGaveWhatItOwedMayLeave) {
   const Rows rows(2);
-  SharedFlags mine = rows.of(0), other = rows.of(1);
+  parallel::SharedFlags mine = rows.of(0), other = rows.of(1);
   mine.raise(0, 1);
   other.raise(0, 1);
   other.leave(1, 1, false);
@@ -109,7 +109,7 @@ TEST(SharedFlags, ARankThatGaveWhatItOwedMayLeave) {
 
 TEST(SharedFlags, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
   const Rows rows(2);
-  SharedFlags mine = rows.of(0);
+  parallel::SharedFlags mine = rows.of(0);
   mine.raise(0, 1);
   rows.of(1).leave(1, 3, true);
   EXPECT_THROW(mine.all_reached(0, 1), PeerError);
@@ -117,7 +117,7 @@ TEST(SharedFlags, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
 
 TEST(SharedFlags, AFailureIsNotTakenForALeave) {
   const Rows rows(2);
-  SharedFlags mine = rows.of(0), other = rows.of(1);
+  parallel::SharedFlags mine = rows.of(0), other = rows.of(1);
   other.fail();
   other.leave(1, 3, false);
   EXPECT_FALSE(mine.somebody_left());

@@ -80,7 +80,7 @@ TEST(ReductionScheduler, SquaresFollowTheLastBucket) {
 
 TEST(ProgressDriver, WithoutAThreadTheCallerWorks) {
   int calls = 0;
-  ProgressDriver driver([&] { return ++calls < 2; });
+  parallel::ProgressDriver driver([&] { return ++calls < 2; });
   EXPECT_TRUE(driver.advance());
   EXPECT_FALSE(driver.advance());
   EXPECT_EQ(calls, 2);
@@ -92,7 +92,7 @@ TEST(ProgressDriver, WithoutAThreadTheCallerWorks) {
 TEST(ProgressDriver, AThreadWorksWhileItIsAwake) {
   std::atomic<int> calls{0};
   std::atomic<std::thread::id> worker{};
-  ProgressDriver driver([&] {
+  parallel::ProgressDriver driver([&] {
     worker = std::this_thread::get_id();
     ++calls;
     return true;
@@ -109,7 +109,7 @@ TEST(ProgressDriver, AThreadWorksWhileItIsAwake) {
 }
 
 TEST(ProgressDriver, AnErrorOfTheThreadIsTheCallers) {
-  ProgressDriver driver([]() -> bool { fail("test", "the network is gone"); });
+  parallel::ProgressDriver driver([]() -> bool { fail("test", "the network is gone"); });
   EXPECT_THROW(driver.advance(), Error);
   driver.use_thread(true);
   driver.wake();
@@ -160,7 +160,7 @@ TEST(StepUpdate, AStepWithoutSamplesOrWithABadLossChangesNothing) {
     rank.end_forward(samples ? 1 : 0, samples ? std::numeric_limits<double>::quiet_NaN() : 0);
     rank.retire_all(3);
     rank.finish();
-    EXPECT_EQ(rank.update.state().verdict, samples ? StepVerdict::BadLoss : StepVerdict::Apply);
+    EXPECT_EQ(rank.update.state().verdict, samples ? parallel::StepVerdict::BadLoss : parallel::StepVerdict::Apply);
     EXPECT_FALSE(rank.update.state().applies());
     EXPECT_EQ(rank.model.first_value(0), 1);
   }
@@ -199,15 +199,15 @@ TEST(StepUpdate, ClipsAndHoldsBackByTheNorm) {
     rank.finish();
     EXPECT_NEAR(rank.update.decision().norm(), gradient * std::sqrt(2240.0), 1e-3);
     const bool held = gradient > 4;
-    EXPECT_EQ(rank.update.state().verdict, held ? StepVerdict::BadGradient : StepVerdict::Apply);
+    EXPECT_EQ(rank.update.state().verdict, held ? parallel::StepVerdict::BadGradient : parallel::StepVerdict::Apply);
     EXPECT_NEAR(rank.model.first_value(0), held ? before : before - 0.5 / std::sqrt(2240.0), 1e-6);
   }
 }
 
 TEST(StepUpdate, RanksInDifferentPlacesAreTold) {
   StepRig rig({.ranks = 2});
-  rig[0].begin(1, position_word(2, 30));
-  rig[1].begin(1, position_word(2, 40));
+  rig[0].begin(1, parallel::position_word(2, 30));
+  rig[1].begin(1, parallel::position_word(2, 40));
   for (StepRank& rank : rig.ranks) rank.end_forward();
   std::string said;
   try {
@@ -284,7 +284,7 @@ TEST(MemoryGuard, DamageBetweenStepsIsInTheNextStepsWords) {
     rank.end_forward();
     rank.retire_all(1);
     rank.finish();
-    EXPECT_EQ(rank.update.state().verdict, damaged ? StepVerdict::Damaged : StepVerdict::Apply);
+    EXPECT_EQ(rank.update.state().verdict, damaged ? parallel::StepVerdict::Damaged : parallel::StepVerdict::Apply);
     EXPECT_EQ(rank.sums.memory_of(0).damage != 0, damaged);
   }
   EXPECT_FALSE(rank.guard.is_intact());
@@ -300,13 +300,13 @@ TEST(MemoryGuard, DamageAfterTheWordsLeftIsToldInTheNextStep) {
   rank.model.store.buckets()[1].values[2] ^= std::byte{4};
   rank.retire_all(1);
   rank.finish();
-  EXPECT_EQ(rank.update.state().verdict, StepVerdict::Apply);
+  EXPECT_EQ(rank.update.state().verdict, parallel::StepVerdict::Apply);
   EXPECT_FALSE(rank.guard.is_intact());
   rank.begin(2);
   rank.end_forward();
   rank.retire_all(1);
   rank.finish();
-  EXPECT_EQ(rank.update.state().verdict, StepVerdict::Damaged);
+  EXPECT_EQ(rank.update.state().verdict, parallel::StepVerdict::Damaged);
 }
 
 TEST(MemoryGuard, CopiesAreCompared) {
@@ -325,7 +325,8 @@ TEST(MemoryGuard, CopiesAreCompared) {
     rig[1].finish();
     rig[1].meanwhile = nullptr;
     for (StepRank& rank : rig.ranks)
-      EXPECT_EQ(rank.update.state().verdict, step == 2 ? StepVerdict::Damaged : StepVerdict::Apply) << step;
+      EXPECT_EQ(rank.update.state().verdict, step == 2 ? parallel::StepVerdict::Damaged : parallel::StepVerdict::Apply)
+          << step;
   }
 }
 

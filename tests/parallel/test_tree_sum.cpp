@@ -17,8 +17,9 @@ namespace {
 
 using Vector = std::vector<float>;
 
-std::vector<TreeNode> single_leaves(const ReductionTree& tree, const std::vector<std::int64_t>& leaves) {
-  std::vector<TreeNode> nodes;
+std::vector<parallel::TreeNode> single_leaves(const parallel::ReductionTree& tree,
+                                              const std::vector<std::int64_t>& leaves) {
+  std::vector<parallel::TreeNode> nodes;
   for (const std::int64_t leaf : leaves) {
     const auto open = tree.open_partials({leaf, leaf + 1});
     nodes.insert(nodes.end(), open.begin(), open.end());
@@ -29,20 +30,20 @@ std::vector<TreeNode> single_leaves(const ReductionTree& tree, const std::vector
 // The subsets of leaves that two groups hold, each folded by itself, then both together: always the whole tree.
 TEST(Fold, OfAnyTwoGroupsOfLeavesLeadsToTheRoot) {
   for (std::int64_t count = 1; count <= 12; ++count) {
-    const ReductionTree tree(count);
+    const parallel::ReductionTree tree(count);
     for (std::uint32_t members = 0; members < 1u << count; ++members) {
-      std::vector<std::pair<std::int64_t, TreeNode>> open;  // by first leaf
+      std::vector<std::pair<std::int64_t, parallel::TreeNode>> open;  // by first leaf
       std::size_t additions = 0;
       for (const std::uint32_t group : {0u, 1u}) {
         std::vector<std::int64_t> leaves;
         for (std::int64_t leaf = 0; leaf < count; ++leaf)
           if ((members >> leaf & 1) == group) leaves.push_back(leaf);
-        const TreeFold folded = fold(tree, single_leaves(tree, leaves));
+        const parallel::TreeFold folded = fold(tree, single_leaves(tree, leaves));
         ASSERT_EQ(folded.open.size(), folded.nodes.size());
         ASSERT_EQ(folded.merges.size() + folded.open.size(), leaves.size());
         ASSERT_TRUE(std::ranges::is_sorted(folded.open));
         for (std::size_t i = 0; i < folded.open.size(); ++i) {
-          const TreeNode node = folded.nodes[i];
+          const parallel::TreeNode node = folded.nodes[i];
           ASSERT_EQ(node.index << node.level, leaves[static_cast<std::size_t>(folded.open[i])]);
           // All leaves that the node covers are the group's: no gap within.
           for (std::int64_t leaf = node.index << node.level; leaf < std::min(count, (node.index + 1) << node.level);
@@ -52,35 +53,37 @@ TEST(Fold, OfAnyTwoGroupsOfLeavesLeadsToTheRoot) {
         }
         additions += folded.merges.size();
       }
-      std::ranges::sort(open, {}, &std::pair<std::int64_t, TreeNode>::first);
-      std::vector<TreeNode> nodes;
+      std::ranges::sort(open, {}, &std::pair<std::int64_t, parallel::TreeNode>::first);
+      std::vector<parallel::TreeNode> nodes;
       for (const auto& [leaf, node] : open) nodes.push_back(node);
-      additions += merges_to_root(tree, nodes).size();
+      additions += parallel::merges_to_root(tree, nodes).size();
       ASSERT_EQ(additions, static_cast<std::size_t>(count - 1)) << count << " leaves, members " << members;
     }
   }
 }
 
 TEST(Fold, LeavesGapsOpen) {
-  const ReductionTree tree(6);  // ((0 1) (2 3)) (4 5)
-  const TreeFold folded = fold(tree, single_leaves(tree, {0, 1, 3, 4, 5}));
+  const parallel::ReductionTree tree(6);  // ((0 1) (2 3)) (4 5)
+  const parallel::TreeFold folded = fold(tree, single_leaves(tree, {0, 1, 3, 4, 5}));
   ASSERT_EQ(folded.merges.size(), 2u);
   EXPECT_EQ(folded.merges[0].into, 0);
   EXPECT_EQ(folded.merges[0].from, 1);
   EXPECT_EQ(folded.merges[1].into, 3);
   EXPECT_EQ(folded.merges[1].from, 4);
   EXPECT_EQ(folded.open, (std::vector<int>{0, 2, 3}));
-  EXPECT_EQ(folded.nodes, (std::vector<TreeNode>{{1, 0}, {0, 3}, {2, 1}}));  // 4 and 5 have no right sibling above
+  EXPECT_EQ(folded.nodes,
+            (std::vector<parallel::TreeNode>{{1, 0}, {0, 3}, {2, 1}}));  // 4 and 5 have no right sibling above
   EXPECT_TRUE(fold(tree, {}).open.empty());
 }
 
-float on_wire(Wire wire, float v) {
-  if (wire == Wire::BF16) return static_cast<float>(BFloat16(v));
-  if (wire == Wire::F16) return static_cast<float>(Float16(v));
+float on_wire(parallel::Wire wire, float v) {
+  if (wire == parallel::Wire::BF16) return static_cast<float>(BFloat16(v));
+  if (wire == parallel::Wire::F16) return static_cast<float>(Float16(v));
   return v;
 }
 
-float tree_value(const std::vector<Vector>& leaves, Wire wire, std::size_t element, int level, std::size_t index) {
+float tree_value(const std::vector<Vector>& leaves, parallel::Wire wire, std::size_t element, int level,
+                 std::size_t index) {
   if (level == 0) return on_wire(wire, leaves[index][element]);
   float sum = tree_value(leaves, wire, element, level - 1, 2 * index);
   if (((2 * index + 1) << (level - 1)) < leaves.size())
@@ -97,19 +100,19 @@ std::vector<Vector> random_leaves(std::size_t count, std::size_t n) {
   return leaves;
 }
 
-void check_sum(std::int64_t count, std::int64_t n, Wire wire, bool into_operands) {
+void check_sum(std::int64_t count, std::int64_t n, parallel::Wire wire, bool into_operands) {
   std::vector<Vector> leaves = random_leaves(static_cast<std::size_t>(count), static_cast<std::size_t>(n));
   const std::vector<Vector> saved = leaves;
-  const ReductionTree tree(count);
+  const parallel::ReductionTree tree(count);
   std::vector<std::int64_t> all;
   for (std::int64_t leaf = 0; leaf < count; ++leaf) all.push_back(leaf);
-  const auto merges = merges_to_root(tree, single_leaves(tree, all));
+  const auto merges = parallel::merges_to_root(tree, single_leaves(tree, all));
   std::vector<Vector> results(static_cast<std::size_t>(count), Vector(static_cast<std::size_t>(n)));
   std::vector<const float*> operands;
   std::vector<float*> outs;
   for (std::size_t i = leaves.size(); i-- > 0;) outs.push_back(into_operands ? leaves[i].data() : results[i].data());
   for (const Vector& leaf : leaves) operands.push_back(leaf.data());
-  tree_sum<float>(operands, merges, n, outs, {.wire = wire, .threads = true});
+  parallel::tree_sum<float>(operands, merges, n, outs, {.wire = wire, .threads = true});
   for (std::size_t element = 0; std::cmp_less(element, n); ++element) {
     const float expected = tree_value(saved, wire, element, tree.root().level, 0);
     for (const float* out : outs)
@@ -118,7 +121,7 @@ void check_sum(std::int64_t count, std::int64_t n, Wire wire, bool into_operands
 }
 
 TEST(TreeSum, GoesToAllOutsRoundedForTheWire) {
-  for (const Wire wire : {Wire::Exact, Wire::BF16, Wire::F16}) {
+  for (const parallel::Wire wire : {parallel::Wire::Exact, parallel::Wire::BF16, parallel::Wire::F16}) {
     for (const std::int64_t count : {1, 2, 3, 5, 8, 13}) {
       for (const bool into_operands : {false, true}) {
         for (const std::int64_t n : {0, 1, 511, 512, 1100}) check_sum(count, n, wire, into_operands);
@@ -132,26 +135,26 @@ TEST(TreeSum, GoesToAllOutsRoundedForTheWire) {
 TEST(TreeSum, RoundsOperandsButNotAnOpenSum) {
   const float a = 1 + 0x1p-8F, b = 0x1p-7F + 0x1p-12F;  // a is a tie for bf16, which goes down
   const std::array<const float*, 2> operands{&a, &b};
-  const std::array<TreeMerge, 1> merges{{{0, 1}}};
+  const std::array<parallel::TreeMerge, 1> merges{{{0, 1}}};
   float sum = 0;
   const std::array<float*, 1> outs{&sum};
-  tree_sum<float>(operands, merges, 1, outs, {.wire = Wire::BF16, .root = false});
-  EXPECT_EQ(sum, 1 + on_wire(Wire::BF16, b));
-  EXPECT_NE(sum, on_wire(Wire::BF16, sum));
+  parallel::tree_sum<float>(operands, merges, 1, outs, {.wire = parallel::Wire::BF16, .root = false});
+  EXPECT_EQ(sum, 1 + on_wire(parallel::Wire::BF16, b));
+  EXPECT_NE(sum, on_wire(parallel::Wire::BF16, sum));
   float joined = a;
-  add_into<float>(1, &b, &joined, Wire::BF16);
+  parallel::add_into<float>(1, &b, &joined, parallel::Wire::BF16);
   EXPECT_EQ(joined, sum);
-  tree_sum<float>(operands, merges, 1, outs, {.wire = Wire::BF16});
-  EXPECT_EQ(sum, on_wire(Wire::BF16, joined));
+  parallel::tree_sum<float>(operands, merges, 1, outs, {.wire = parallel::Wire::BF16});
+  EXPECT_EQ(sum, on_wire(parallel::Wire::BF16, joined));
 }
 
 TEST(TreeSum, OfDoublesIsExactOnAnyWire) {
   const double a = 1 + 0x1p-50, b = 0x1p-51;
   const std::array<const double*, 2> operands{&a, &b};
-  const std::array<TreeMerge, 1> merges{{{0, 1}}};
+  const std::array<parallel::TreeMerge, 1> merges{{{0, 1}}};
   double sum = 0;
   const std::array<double*, 1> outs{&sum};
-  tree_sum<double>(operands, merges, 1, outs, {.wire = Wire::BF16});
+  parallel::tree_sum<double>(operands, merges, 1, outs, {.wire = parallel::Wire::BF16});
   EXPECT_EQ(sum, a + b);
 }
 
@@ -159,12 +162,12 @@ TEST(Wire, CarriesAll65536Words) {
   std::vector<std::uint16_t> words(65536), back(words.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint16_t>(i);
   Vector wide(words.size());
-  for (const Wire wire : {Wire::BF16, Wire::F16}) {
+  for (const parallel::Wire wire : {parallel::Wire::BF16, parallel::Wire::F16}) {
     widen(std::ssize(words), words.data(), wire, wide.data());
     narrow(std::ssize(words), wide.data(), wire, back.data());
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const float expected = wire == Wire::F16 ? static_cast<float>(std::bit_cast<Float16>(words[i]))
-                                               : static_cast<float>(std::bit_cast<BFloat16>(words[i]));
+      const float expected = wire == parallel::Wire::F16 ? static_cast<float>(std::bit_cast<Float16>(words[i]))
+                                                         : static_cast<float>(std::bit_cast<BFloat16>(words[i]));
       if (std::isnan(expected)) {
         ASSERT_TRUE(std::isnan(wide[i]));
         ASSERT_TRUE(std::isnan(on_wire(wire, wide[i])));
@@ -177,7 +180,7 @@ TEST(Wire, CarriesAll65536Words) {
 }
 
 TEST(Wire, NarrowsAsTheTypesDo) {
-  for (const Wire wire : {Wire::BF16, Wire::F16}) {
+  for (const parallel::Wire wire : {parallel::Wire::BF16, parallel::Wire::F16}) {
     Vector values{0.0F, -0.0F, 65519.9F, 65520.0F, -1e30F, 1e-30F, INFINITY, 0x1p-24F, 0x1.8p-25F, 1 + 0x1p-11F};
     RandomStream random(3, 1);
     for (int i = 0; i < 5000; ++i)
@@ -185,7 +188,8 @@ TEST(Wire, NarrowsAsTheTypesDo) {
     std::vector<std::uint16_t> words(values.size());
     narrow(std::ssize(values), values.data(), wire, words.data());
     for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_EQ(words[i], wire == Wire::F16 ? Float16(values[i]).bits : BFloat16(values[i]).bits) << values[i];
+      ASSERT_EQ(words[i], wire == parallel::Wire::F16 ? Float16(values[i]).bits : BFloat16(values[i]).bits)
+          << values[i];
     }
   }
 }

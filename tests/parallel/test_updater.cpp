@@ -15,20 +15,20 @@ class UpdaterTest : public ::testing::Test {
     for (Parameter* p : {&weight_, &bias_, &norm_, &other_}) p->initialize = nn::constant(2);
     bias_.role = Role::Bias;
     norm_.role = Role::Norm;
-    store_ = std::make_unique<ParameterStore>(
+    store_ = std::make_unique<plan::ParameterStore>(
         std::vector<NamedParameter>{
             {"conv.weight", &weight_}, {"conv.bias", &bias_}, {"norm.weight", &norm_}, {"fc.weight", &other_}},
-        ParameterStoreOptions{.dtype = DType::F64, .bucket_bytes = 3 * 64});
+        plan::ParameterStoreOptions{.dtype = DType::F64, .bucket_bytes = 3 * 64});
     store_->allocate({}, {&weight_, &bias_, &norm_, &other_});
-    for (Bucket& bucket : store_->buckets()) {
-      for (const BucketEntry& e : bucket.entries) {
+    for (plan::Bucket& bucket : store_->buckets()) {
+      for (const plan::BucketEntry& e : bucket.entries) {
         auto* gradient = static_cast<double*>(store_->gradient(e.parameter, 0));
         std::fill_n(gradient, e.parameter->shape.elements(), 3.0);
       }
     }
   }
-  void update(const UpdaterOptions& options) {
-    Updater(*store_, optim::sgd({}), options).update(0.5, 4, 1);  // gradients are sums over 4 samples
+  void update(const parallel::UpdaterOptions& options) {
+    parallel::Updater(*store_, optim::sgd({}), options).update(0.5, 4, 1);  // gradients are sums over 4 samples
   }
   void expect(const std::string& name, double rate, double decay) const {
     const Tensor value = store_->read(name);
@@ -36,7 +36,7 @@ class UpdaterTest : public ::testing::Test {
   }
 
   Parameter weight_{.shape = {3, 2}}, bias_{.shape = {3}}, norm_{.shape = {3}}, other_{.shape = {5, 3}};
-  std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<plan::ParameterStore> store_;
 };
 
 TEST_F(UpdaterTest, DecaysAllAlikeUnlessToldOtherwise) {
@@ -80,9 +80,9 @@ TEST_F(UpdaterTest, RefusesAGroupThatFitsNothing) {
 
 TEST_F(UpdaterTest, LeavesTheGapsBetweenParametersAtZero) {
   update({.weight_decay = 0.1});
-  for (Bucket& bucket : store_->buckets()) {
+  for (plan::Bucket& bucket : store_->buckets()) {
     const auto* values = reinterpret_cast<const double*>(bucket.values);
-    for (const BucketEntry& e : bucket.entries) {
+    for (const plan::BucketEntry& e : bucket.entries) {
       for (std::int64_t i = e.parameter->shape.elements(); i < e.elements; ++i) EXPECT_EQ(values[e.offset + i], 0);
     }
   }
@@ -102,8 +102,8 @@ class Network {
     }
     store_.make_copies();
     RandomStream random(2, 2);
-    for (Bucket& bucket : store_.buckets()) {
-      for (const BucketEntry& e : bucket.entries) {
+    for (plan::Bucket& bucket : store_.buckets()) {
+      for (const plan::BucketEntry& e : bucket.entries) {
         std::vector<float> logical(static_cast<std::size_t>(e.parameter->shape.elements()));
         for (float& v : logical) v = static_cast<float>(random.normal());
         reorder(e.parameter->shape, DType::F32, {}, logical.data(), store_.layout(e.parameter),
@@ -111,11 +111,13 @@ class Network {
       }
     }
   }
-  ParameterStore& store() { return store_; }
-  Updater updater() { return {store_, optim::adam({}), {.weight_decay = 0.1, .decay_biases_and_norms = false}}; }
+  plan::ParameterStore& store() { return store_; }
+  parallel::Updater updater() {
+    return {store_, optim::adam({}), {.weight_decay = 0.1, .decay_biases_and_norms = false}};
+  }
   std::vector<float> values() {
     std::vector<float> all;
-    for (Bucket& bucket : store_.buckets()) {
+    for (plan::Bucket& bucket : store_.buckets()) {
       const auto* values = reinterpret_cast<const float*>(bucket.values);
       all.insert(all.end(), values, values + bucket.elements);
     }
@@ -143,14 +145,14 @@ class Network {
   Parameter a_{.shape = {40, 50, 5, 5}, .initialize = nn::normal(0, 1)},
       b_{.shape = {300, 301}, .initialize = nn::normal(0, 1)},
       c_{.shape = {7}, .initialize = nn::normal(0, 1), .role = Role::Bias};
-  ParameterStore store_;
+  plan::ParameterStore store_;
   std::vector<Copy> copies_;
   std::vector<int> ids_;
 };
 
 TEST(Updater, KeepsDerivedCopiesCurrent) {
   Network network;
-  Updater updater = network.updater();
+  parallel::Updater updater = network.updater();
   const std::vector<float> before = network.values();
   for (std::int64_t step = 1; step <= 2; ++step) updater.update(0.1, 8, step);
   EXPECT_NE(network.values(), before);
@@ -160,9 +162,9 @@ TEST(Updater, KeepsDerivedCopiesCurrent) {
 TEST(Updater, GivesTheSameBitsInRanges) {
   Network whole, parts;
   whole.updater().update(0.1, 8, 1);
-  Updater updater = parts.updater();
-  const UpdateStep step{.learning_rate = 0.1, .gradient_scale = 1.0 / 8, .count = 1};
-  std::vector<Bucket>& buckets = parts.store().buckets();
+  parallel::Updater updater = parts.updater();
+  const parallel::UpdateStep step{.learning_rate = 0.1, .gradient_scale = 1.0 / 8, .count = 1};
+  std::vector<plan::Bucket>& buckets = parts.store().buckets();
   ASSERT_GT(buckets.size(), 1u);
   for (std::size_t b = buckets.size(); b-- > 0;) {
     const std::int64_t n = buckets[b].elements;
@@ -187,17 +189,17 @@ TEST(Updater, LeavesWhatIsOutsideTheRange) {
 
 TEST(Updater, RefusesARuleWithoutMemoryForItsStates) {
   Parameter a{.shape = {3}, .initialize = nn::constant(0)};
-  ParameterStore store({{"a", &a}}, {.optimizer_states = 1});
+  plan::ParameterStore store({{"a", &a}}, {.optimizer_states = 1});
   store.allocate({}, {&a});
-  EXPECT_THROW(Updater(store, optim::adam({}), {}), Error);
+  EXPECT_THROW(parallel::Updater(store, optim::adam({}), {}), Error);
 }
 
 TEST(RunningStatistics, MoveTowardsTheUnbiasedStatisticsOfTheBatch) {
   // Channel 0 saw 1, 2, 3, 6 (mean 3, unbiased variance 14/3), channel 1 saw 5 four times.
   const std::vector<double> sums{12, 20}, squares{50, 100};
   std::vector<double> mean{1, 5}, variance{2, 1};
-  move_running_statistics<double>({.momentum = 0.25, .count = 4, .sums = sums, .squares = squares}, mean.data(),
-                                  variance.data());
+  parallel::move_running_statistics<double>({.momentum = 0.25, .count = 4, .sums = sums, .squares = squares},
+                                            mean.data(), variance.data());
   EXPECT_DOUBLE_EQ(mean[0], 0.75 * 1 + 0.25 * 3);
   EXPECT_DOUBLE_EQ(mean[1], 5);
   EXPECT_DOUBLE_EQ(variance[0], 0.75 * 2 + 0.25 * 14 / 3);
@@ -207,7 +209,8 @@ TEST(RunningStatistics, MoveTowardsTheUnbiasedStatisticsOfTheBatch) {
 TEST(RunningStatistics, StayWithoutSamples) {
   const std::vector<double> nothing{0};
   float mean = 3, variance = 4;
-  move_running_statistics<float>({.momentum = 0.1, .count = 0, .sums = nothing, .squares = nothing}, &mean, &variance);
+  parallel::move_running_statistics<float>({.momentum = 0.1, .count = 0, .sums = nothing, .squares = nothing}, &mean,
+                                           &variance);
   EXPECT_EQ(mean, 3);
   EXPECT_EQ(variance, 4);
 }

@@ -27,9 +27,9 @@ CrossEntropyOptions loss_options(const nlohmann::json& request) {
           .class_weights = request.value("class_weights", std::vector<double>{})};
 }
 
-OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const checkpoint::NamedTensor> operands)
+OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands)
     : request_(request) {
-  for (const checkpoint::NamedTensor& t : operands) {
+  for (const io::NamedTensor& t : operands) {
     if (t.name.starts_with("bn.")) continue;
     operands_[t.name] = &add(t.name, Parameter{.shape = t.tensor.shape(), .initialize = nn::constant(0)});
   }
@@ -85,7 +85,7 @@ bool OperatorModel::is_loss() const {
   return request_.at("op") == "cross_entropy" || request_.at("op") == "mean_squared_error";
 }
 
-Traced OperatorModel::operator()(const Inputs& in) const {
+plan::Traced OperatorModel::operator()(const plan::Inputs& in) const {
   Graph& graph = in.graph();
   if (is_loss()) {
     const Value x = operand(graph, "x");

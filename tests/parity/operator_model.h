@@ -21,8 +21,9 @@ class OperatorModel : public nn::Module {
  public:
   // `request` names the op and its options; parameters take names and shapes from `operands`. A batch norm's own
   // parameters lie under "bn.".
-  OperatorModel(const nlohmann::json& request, std::span<const checkpoint::NamedTensor> operands);
-  Traced operator()(const Inputs& in) const;  // observes "output", which is also the prediction, unless it is a loss
+  OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands);
+  plan::Traced operator()(
+      const plan::Inputs& in) const;  // observes "output", which is also the prediction, unless it is a loss
   bool is_loss() const;
 
  private:

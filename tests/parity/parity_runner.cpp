@@ -16,7 +16,7 @@
 namespace lockstep::parity {
 namespace {
 
-using checkpoint::NamedTensor;
+using io::NamedTensor;
 using nlohmann::json;
 using Tensors = std::vector<NamedTensor>;
 
@@ -37,23 +37,23 @@ std::shared_ptr<optim::UpdateRule> make_rule(const json& request) {
 // What is run: a model of the zoo or one op, and the function that traces it with its loss.
 struct Subject {
   std::unique_ptr<nn::Module> module;
-  ModelFunction function;
+  plan::ModelFunction function;
   bool has_output = true;  // observes "output", its prediction too
 };
 
 Subject make_subject(const json& request, const Tensors& weights) {
   if (request.contains("op")) {
     auto model = std::make_unique<OperatorModel>(request, weights);
-    ModelFunction function = [m = model.get()](const Inputs& in) { return (*m)(in); };
+    plan::ModelFunction function = [m = model.get()](const plan::Inputs& in) { return (*m)(in); };
     const bool has_output = !model->is_loss();
     return {std::move(model), std::move(function), has_output};
   }
-  auto network = build_model(request.at("model").get<std::string>(), request.at("classes").get<std::int64_t>(),
-                             Shape(request.at("image").get<std::vector<std::int64_t>>()));
-  ModelFunction function = [m = network.get(), loss = loss_options(request)](const Inputs& in) {
+  auto network = models::build_model(request.at("model").get<std::string>(), request.at("classes").get<std::int64_t>(),
+                                     Shape(request.at("image").get<std::vector<std::int64_t>>()));
+  plan::ModelFunction function = [m = network.get(), loss = loss_options(request)](const plan::Inputs& in) {
     const Value logits = (*m)(in["image"]);
     in.graph().observe("output", logits);
-    return Traced{.loss = cross_entropy(logits, in["label"], loss), .prediction = logits};
+    return plan::Traced{.loss = cross_entropy(logits, in["label"], loss), .prediction = logits};
   };
   return {std::move(network), std::move(function)};
 }
@@ -73,8 +73,9 @@ data::Batch part_of_batch(const Tensors& all, std::int64_t samples, std::int64_t
   return batch;
 }
 
-KernelOptions::ConvMath conv_math(const json& request) {
-  return request.value("conv_math", "fast") == "exact" ? KernelOptions::ConvMath::Exact : KernelOptions::ConvMath::Fast;
+kernels::KernelOptions::ConvMath conv_math(const json& request) {
+  return request.value("conv_math", "fast") == "exact" ? kernels::KernelOptions::ConvMath::Exact
+                                                       : kernels::KernelOptions::ConvMath::Fast;
 }
 
 class Run {
@@ -130,7 +131,7 @@ class Run {
     const data::Batch batch = part_of_batch(batch_, samples_, 0);
     std::map<std::string, Type> types;
     for (const data::Field& f : fields_) types[f.name] = {f.shape.batched(samples_), f.dtype};
-    Plan& plan = trainer_->model().plan(Mode::Eval, types);
+    plan::Plan& plan = trainer_->model().plan(Mode::Eval, types);
     for (const data::Field& f : fields_) {
       const Tensor& source = batch.at(f.name);
       if (void* input = plan.input(f.name)) std::memcpy(input, source.raw(), source.bytes());
@@ -140,7 +141,7 @@ class Run {
   }
 
   void keep_first_step() {
-    const ParameterStore& store = trainer_->model().parameters();
+    const plan::ParameterStore& store = trainer_->model().parameters();
     if (subject_.has_output) results_.push_back({"output", trainer_->observed("output")});
     for (const NamedParameter& p : store.parameters()) {
       if (store.has_gradient(p.parameter)) results_.push_back({"gradient/" + p.name, trainer_->gradient(p.name)});
@@ -173,7 +174,7 @@ json train(const json& request) {
 
 json names(const json& request) {
   json result = json::array();
-  const auto network = build_model(request.at("model").get<std::string>());
+  const auto network = models::build_model(request.at("model").get<std::string>());
   for (const NamedParameter& p : network->named_parameters()) {
     result.push_back({p.name, p.parameter->shape.dims(), p.parameter->is_integer});
   }

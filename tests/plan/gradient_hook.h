@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-class GradientHook : public PlanHooks {
+class GradientHook : public plan::PlanHooks {
  public:
   explicit GradientHook(std::function<void(const Parameter*)> hear) : hear_(std::move(hear)) {}
   void retired(const Parameter* parameter) override { hear_(parameter); }

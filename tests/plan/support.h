@@ -47,7 +47,7 @@ class Parameters {
 
 // Fills a floating input with numbers that depend on its name and `seed`.
 template <class T>
-void fill_input(Plan& plan, const std::string& name, std::uint64_t seed = 1) {
+void fill_input(plan::Plan& plan, const std::string& name, std::uint64_t seed = 1) {
   RandomStream random(seed, hash_name(name));
   auto* to = static_cast<T*>(plan.input(name));
   const Type* type = plan.input_type(name);

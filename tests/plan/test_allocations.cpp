@@ -33,7 +33,7 @@ class Network {
         weight_(parameters_.add("weight", {5, 8})),
         bias_(parameters_.add("bias", {5}, Role::Bias)) {}
 
-  Traced trace(const Inputs& in) const {
+  plan::Traced trace(const plan::Inputs& in) const {
     Graph& g = in.graph();
     Value x = conv2d(in["image"], g.parameter(filter_), {}, {.padding_h = 1, .padding_w = 1});
     x = relu(batch_norm2d(x, g.parameter(gamma_), g.parameter(beta_), 1e-5).y);
@@ -72,16 +72,16 @@ TEST(Allocations, OfTheCLibraryAreCounted) {
 
 TEST(Allocations, RunningAPlanMakesNone) {
   const Network network;
-  CompiledModel model(network.parameters().named(), [&](const Inputs& in) { return network.trace(in); },
-                      {.dtype = DType::F64, .gradient_slots = 2});
-  Plan& plan =
+  plan::CompiledModel model(network.parameters().named(), [&](const plan::Inputs& in) { return network.trace(in); },
+                            {.dtype = DType::F64, .gradient_slots = 2});
+  plan::Plan& plan =
       model.plan(Mode::Train, {{"image", {Shape{6, 3, 10, 9}, DType::F64}}, {"target", {Shape{6}, DType::I32}}});
   int final_gradients = 0;
   GradientHook hook([&](const Parameter*) { ++final_gradients; });
   const std::string image = "image", target = "target", step = Graph::kStep, ids = Graph::kSampleIds,
                     correct = "correct";
   double checksum = 0;
-  const auto run = [&](GradientTarget into) {
+  const auto run = [&](plan::GradientTarget into) {
     std::fill_n(static_cast<double*>(plan.input(image)), 6 * 3 * 90, 0.5);
     std::fill_n(static_cast<std::int32_t*>(plan.input(target)), 6, 2);
     *static_cast<std::int64_t*>(plan.input(step)) = 3;
@@ -107,8 +107,9 @@ TEST(Allocations, RunningAPlanMakesNone) {
 class TrainingPlan {
  public:
   explicit TrainingPlan(bool bf16)
-      : network_({.blocks = {1, 1}, .width = 16, .stem = ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5}),
-        model_(network_.named_parameters(), classify(network_), {.dtype = DType::F32}, {.bf16 = bf16}),
+      : network_(
+            {.blocks = {1, 1}, .width = 16, .stem = models::ResNetConfig::Stem::Cifar, .in_channels = 3, .classes = 5}),
+        model_(network_.named_parameters(), models::classify(network_), {.dtype = DType::F32}, {.bf16 = bf16}),
         plan_(model_.plan(Mode::Train,
                           {{"image", {Shape{4, 3, 16, 16}, DType::F32}}, {"label", {Shape{4}, DType::I32}}})) {}
   void step() {
@@ -120,9 +121,9 @@ class TrainingPlan {
   double loss() const { return loss_; }
 
  private:
-  ResNet network_;
-  CompiledModel model_;
-  Plan& plan_;
+  models::ResNet network_;
+  plan::CompiledModel model_;
+  plan::Plan& plan_;
   double loss_ = 0;
 };
 
@@ -139,7 +140,7 @@ TEST(Allocations, OfAResidualNetworkAreOneDnnsAlone) {
       EXPECT_EQ(made.news, 0) << "step " << step;
       EXPECT_EQ(made.mallocs, 0) << "step " << step;
       EXPECT_EQ(made.creations, 0) << "step " << step;
-      EXPECT_EQ(made.executions > 0, has_onednn());
+      EXPECT_EQ(made.executions > 0, kernels::has_onednn());
       if (step == 3) first = made;
       EXPECT_EQ(made.executions, first.executions) << "step " << step;
       EXPECT_EQ(made.inside, first.inside) << "step " << step;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-class SharedMemory : public ParameterMemory {
+class SharedMemory : public plan::ParameterMemory {
  public:
   explicit SharedMemory(bool fills) : fills_(fills) {}
   std::span<std::byte> common(std::size_t bytes) override {
@@ -30,17 +30,17 @@ struct Source {
   Layout plain;
   std::vector<float> values = std::vector<float>(24);
   Source() { std::iota(values.begin(), values.end(), 1.0F); }
-  DerivedCopies::Source get(bool in_bucket = true) const {
+  plan::DerivedCopies::Source get(bool in_bucket = true) const {
     return {.parameter = &weight, .dtype = DType::F32, .layout = plain, .value = values.data(), .in_bucket = in_bucket};
   }
 };
 
-float first(const DerivedCopies& copies, int id) { return *static_cast<const float*>(copies.data(id)); }
+float first(const plan::DerivedCopies& copies, int id) { return *static_cast<const float*>(copies.data(id)); }
 
 TEST(DerivedCopies, OneCopyForEachForm) {
   const Source source;
-  ParameterMemory memory;
-  DerivedCopies copies(memory);
+  plan::ParameterMemory memory;
+  plan::DerivedCopies copies(memory);
   EXPECT_EQ(copies.find(&source.weight, source.plain, DType::F32), -1);
   const int id = copies.add(source.get(), source.plain, DType::F32);
   EXPECT_EQ(copies.find(&source.weight, source.plain, DType::F32), id);
@@ -54,7 +54,7 @@ TEST(DerivedCopies, OneCopyForEachForm) {
 TEST(DerivedCopies, TheFirstPlansCopiesAreSharedAndLaterOnesAreNot) {
   Source source;
   SharedMemory memory(true);
-  DerivedCopies copies(memory);
+  plan::DerivedCopies copies(memory);
   const int shared = copies.add(source.get(), source.plain, DType::F32);
   copies.allocate();
   EXPECT_EQ(memory.requests, 1);
@@ -78,7 +78,7 @@ TEST(DerivedCopies, TheFirstPlansCopiesAreSharedAndLaterOnesAreNot) {
 TEST(DerivedCopies, ARankThatDoesNotFillSharedMemoryLeavesItAlone) {
   const Source source;
   SharedMemory memory(false);
-  DerivedCopies copies(memory);
+  plan::DerivedCopies copies(memory);
   const int shared = copies.add(source.get(), source.plain, DType::F32);
   const int own = copies.add(source.get(false), source.plain, DType::BF16);
   copies.allocate();

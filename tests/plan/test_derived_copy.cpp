@@ -69,7 +69,7 @@ void expect_copies(const Shape& shape, const Layout& from, const Layout& to, DTy
   const std::size_t bytes = static_cast<std::size_t>(to.storage_elements(shape)) * size_of(dtype);
   std::vector<std::byte> expected(bytes), whole(bytes), pieces(bytes);
   Reorder(shape, dtype_of<T>, from, dtype, to)(source.data(), expected.data());
-  const DerivedCopy copy(shape, {dtype_of<T>, from}, {dtype, to});
+  const plan::DerivedCopy copy(shape, {dtype_of<T>, from}, {dtype, to});
   EXPECT_EQ(copy.elements(), from.storage_elements(shape));
   copy.write({0, copy.elements()}, source.data(), whole.data());
   EXPECT_TRUE(whole == expected);
@@ -150,7 +150,7 @@ TEST(DerivedCopy, CutsConvolutionWeightsIntoBlocks) {
   const Layout from = blocked(shape, {{1, 16}, {0, 16}}, {0, 1, 2, 3});
   const auto tile = [&](DType dtype, Blocks blocks, const std::vector<int>& order = {0, 1, 2, 3}) {
     const Layout to = blocked(shape, std::move(blocks), order);
-    return DerivedCopy(shape, {DType::F32, from}, {dtype, to}).tile();
+    return plan::DerivedCopy(shape, {DType::F32, from}, {dtype, to}).tile();
   };
   EXPECT_EQ(tile(DType::F32, {{0, 16}, {1, 16}}), 256);
   EXPECT_EQ(tile(DType::F32, {{0, 16}, {1, 16}}, {1, 0, 2, 3}), 256);
@@ -160,7 +160,7 @@ TEST(DerivedCopy, CutsConvolutionWeightsIntoBlocks) {
 }
 
 TEST(DerivedCopy, RefusesOtherConversions) {
-  expect_error([] { DerivedCopy({3}, {DType::F64, {}}, {DType::F32, {}}); }, "no conversion from f64 to f32");
+  expect_error([] { plan::DerivedCopy({3}, {DType::F64, {}}, {DType::F32, {}}); }, "no conversion from f64 to f32");
 }
 
 }  // namespace

@@ -17,11 +17,11 @@ const Type kMatrix{Shape{4, 3}, DType::F32};
 template <class Trace>
 std::vector<std::string> left_of(const Trace& trace) {
   Graph graph(Mode::Eval, DType::F32);
-  Traced traced;
+  plan::Traced traced;
   traced.prediction = trace(graph.input("x", kMatrix), graph.input("y", kMatrix));
-  std::vector<ParameterGradient> gradients;
+  std::vector<plan::ParameterGradient> gradients;
   int forward_nodes = static_cast<int>(graph.nodes().size());
-  const auto fused = fuse_pointwise(graph, {traced, gradients, forward_nodes});
+  const auto fused = plan::fuse_pointwise(graph, {traced, gradients, forward_nodes});
   EXPECT_EQ(forward_nodes, static_cast<int>(fused->nodes().size()));
   EXPECT_EQ(traced.prediction.type(), kMatrix);
   std::vector<std::string> formulas;
@@ -87,8 +87,8 @@ TEST(ValueUses, CountLiveReadersAlone) {
   Graph graph(Mode::Eval, DType::F32);
   const Value x = graph.input("x", kMatrix), y = exp(x), z = y * y;
   (void)tanh(y);  // dead
-  const Traced traced{.prediction = z};
-  const ValueUses uses(graph, traced, {});
+  const plan::Traced traced{.prediction = z};
+  const plan::ValueUses uses(graph, traced, {});
   EXPECT_EQ(uses.readers(y).size(), 2U);
   EXPECT_FALSE(uses.read_once(y));
   EXPECT_TRUE(uses.read_by(y, z.node()));
@@ -102,11 +102,11 @@ TEST(PointwiseFusion, KeepsForwardAndBackwardApart) {
   Parameters parameters;
   Parameter& w = parameters.add("w", {4, 3});
   Graph graph(Mode::Train, DType::F32);
-  Traced traced;
+  plan::Traced traced;
   traced.loss = mean(square(tanh(graph.parameter(w) * graph.input("x", kMatrix))));
   int forward_nodes = static_cast<int>(graph.nodes().size());
-  std::vector<ParameterGradient> gradients = append_gradient(graph, traced.loss, 4);
-  const auto fused = fuse_pointwise(graph, {traced, gradients, forward_nodes});
+  std::vector<plan::ParameterGradient> gradients = plan::append_gradient(graph, traced.loss, 4);
+  const auto fused = plan::fuse_pointwise(graph, {traced, gradients, forward_nodes});
   const auto is_pointwise = [](const Node& node) { return node.op && node.op->name() == "pointwise"; };
   const auto nodes = std::span(fused->nodes());
   const auto forward = nodes.first(static_cast<std::size_t>(forward_nodes));

@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kRows = 4, kColumns = 6;
-const ParameterStoreOptions kOptions{.dtype = DType::F64, .seed = 2};
+const plan::ParameterStoreOptions kOptions{.dtype = DType::F64, .seed = 2};
 
 class RandomGraph {
  public:
@@ -23,13 +23,13 @@ class RandomGraph {
     parameters_.add("square", {kColumns, kColumns});
   }
 
-  CompiledModel compile(bool observe_all) const {
-    return {parameters_.named(), [=, this](const Inputs& in) { return trace(in, observe_all); }, kOptions};
+  plan::CompiledModel compile(bool observe_all) const {
+    return {parameters_.named(), [=, this](const plan::Inputs& in) { return trace(in, observe_all); }, kOptions};
   }
-  static Plan& plan_of(CompiledModel& model) {
+  static plan::Plan& plan_of(plan::CompiledModel& model) {
     return model.plan(Mode::Train, {{"x", {Shape{kRows, kColumns}, DType::F64}}});
   }
-  static void run(Plan& plan) {
+  static void run(plan::Plan& plan) {
     if (plan.input("x") != nullptr) fill_input<double>(plan, "x");  // a graph may not read it
     if (void* step = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 1;
     if (auto* ids = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) std::fill_n(ids, kRows, 7);
@@ -38,7 +38,7 @@ class RandomGraph {
   const Parameters& parameters() const { return parameters_; }
 
  private:
-  Traced trace(const Inputs& in, bool observe_all) const {
+  plan::Traced trace(const plan::Inputs& in, bool observe_all) const {
     Graph& g = in.graph();
     RandomStream random(key_, 3);
     std::vector<Value> values{in["x"]};
@@ -95,8 +95,8 @@ TEST(InPlace, ChangesNoBit) {
   std::size_t saved = 0;
   for (std::uint64_t key = 0; key < 300; ++key) {
     const RandomGraph graph(key);
-    CompiledModel sharing = graph.compile(false), keeping = graph.compile(true);
-    Plan &lean = RandomGraph::plan_of(sharing), &full = RandomGraph::plan_of(keeping);
+    plan::CompiledModel sharing = graph.compile(false), keeping = graph.compile(true);
+    plan::Plan &lean = RandomGraph::plan_of(sharing), &full = RandomGraph::plan_of(keeping);
     saved += full.arena_bytes() - std::min(full.arena_bytes(), lean.arena_bytes());
     RandomGraph::run(lean);
     RandomGraph::run(full);
@@ -115,8 +115,8 @@ TEST(InPlace, ChangesNoBit) {
 TEST(InPlace, LeavesTheGradientRight) {
   for (std::uint64_t key = 0; key < 100; ++key) {
     const RandomGraph graph(key);
-    CompiledModel model = graph.compile(false);
-    Plan& plan = RandomGraph::plan_of(model);
+    plan::CompiledModel model = graph.compile(false);
+    plan::Plan& plan = RandomGraph::plan_of(model);
     RandomGraph::run(plan);
     std::map<std::string, std::vector<double>> start, direction;
     double slope = 0;

@@ -27,22 +27,23 @@ Value double_in_blocks(Value x) { return apply_op(std::make_shared<DoubleInBlock
 
 void register_double_in_blocks() {
   static const bool once = [] {
-    kernel_registry().add("test", "test_double_in_blocks", [](const KernelRequest& r, std::span<const Layout>) {
-      const Layout blocked = Layout::channels_blocked(r.inputs[0].shape, 8);
-      KernelOffer offer{.implementation = "blocks", .inputs = {blocked}, .outputs = {blocked}};
-      const std::int64_t n = blocked.storage_elements(r.inputs[0].shape);
-      offer.build = [n, shape = r.inputs[0].shape, blocked] {
-        return make_kernel([=](const Arguments& a) {
-          double in_padding = 0;
-          for (std::int64_t i = 0; i < n; ++i) in_padding += (a.out<double>(0)[i] = 2 * a.in<double>(0)[i]);
-          std::vector<double> logical(static_cast<std::size_t>(shape.elements()));
-          reorder(shape, DType::F64, blocked, a.outputs[0], {}, logical.data());
-          for (double v : logical) in_padding -= v;
-          check(std::abs(in_padding) < 1e-9, "test", "padding of an input holds {}", in_padding);
+    kernels::kernel_registry().add(
+        "test", "test_double_in_blocks", [](const kernels::KernelRequest& r, std::span<const Layout>) {
+          const Layout blocked = Layout::channels_blocked(r.inputs[0].shape, 8);
+          kernels::KernelOffer offer{.implementation = "blocks", .inputs = {blocked}, .outputs = {blocked}};
+          const std::int64_t n = blocked.storage_elements(r.inputs[0].shape);
+          offer.build = [n, shape = r.inputs[0].shape, blocked] {
+            return kernels::make_kernel([=](const kernels::Arguments& a) {
+              double in_padding = 0;
+              for (std::int64_t i = 0; i < n; ++i) in_padding += (a.out<double>(0)[i] = 2 * a.in<double>(0)[i]);
+              std::vector<double> logical(static_cast<std::size_t>(shape.elements()));
+              reorder(shape, DType::F64, blocked, a.outputs[0], {}, logical.data());
+              for (double v : logical) in_padding -= v;
+              check(std::abs(in_padding) < 1e-9, "test", "padding of an input holds {}", in_padding);
+            });
+          };
+          return std::optional(std::move(offer));
         });
-      };
-      return std::optional(std::move(offer));
-    });
     return true;
   }();
   (void)once;
@@ -57,25 +58,26 @@ Results results_of(Value (*twice)(Value), bool check_layouts) {
   Parameters parameters;
   const Parameter &x = parameters.add("x", {3, 5, 4, 2}), &w = parameters.add("w", {3, 5, 4, 2}),
                   &gamma = parameters.add("gamma", {5}), &beta = parameters.add("beta", {5});
-  const auto function = [&](const Inputs& in) {
+  const auto function = [&](const plan::Inputs& in) {
     Graph& g = in.graph();
     Value y = twice(g.parameter(x)) + twice(g.parameter(w));
     y = batch_norm2d(relu(y), g.parameter(gamma), g.parameter(beta), 1e-3).y;
     y = twice(sigmoid(y) + g.parameter(x));                         // sigmoid would make padding 0.5
     y = reshape(reshape(y, {3, 40}), {3, 5, 4, 2}) * exp(0.1 * y);  // a view needs plain memory
-    return Traced{.loss = mean(square(twice(y) - in["c"])), .prediction = twice(y)};
+    return plan::Traced{.loss = mean(square(twice(y) - in["c"])), .prediction = twice(y)};
   };
-  CompiledModel model(parameters.named(), function, {.dtype = DType::F64, .seed = 8});
-  Plan& plan = model.plan(Mode::Train, {{"c", {Shape{3, 5, 4, 2}, DType::F64}}});
+  plan::CompiledModel model(parameters.named(), function, {.dtype = DType::F64, .seed = 8});
+  plan::Plan& plan = model.plan(Mode::Train, {{"c", {Shape{3, 5, 4, 2}, DType::F64}}});
   for (const bool accumulate : {false, true, false}) {
     fill_input<double>(plan, "c");
     plan.run({.slot = 0, .accumulate = accumulate});
   }
   if (check_layouts) {
     EXPECT_EQ(model.parameters().layout(&w).channel_block(w.shape), 8);
-    const auto is_reorder = [](const PlanStep& step) { return step.op->name() == "reorder"; };
+    const auto is_reorder = [](const plan::PlanStep& step) { return step.op->name() == "reorder"; };
     EXPECT_TRUE(std::ranges::any_of(plan.steps(), is_reorder));
-    for (const PlanStep& step : plan.steps()) EXPECT_EQ(step.reason.empty(), !is_reorder(step)) << plan.describe();
+    for (const plan::PlanStep& step : plan.steps())
+      EXPECT_EQ(step.reason.empty(), !is_reorder(step)) << plan.describe();
     for (const char* reason : {"because test_double_in_blocks (blocks) reads input 0 as f64 aBcd8b",
                                "because reshape is a view, of plain memory"})
       EXPECT_NE(plan.describe().find(reason), std::string::npos) << plan.describe();

@@ -16,12 +16,13 @@ Parameter weight(Shape shape) { return {.shape = std::move(shape), .initialize =
 
 TEST(ParameterStore, CutsBucketsWhereTheyAreFull) {
   Parameter a = weight({10}), b = weight({16}), c = weight({16}), d = weight({100}), e = weight({1});
-  ParameterStore store({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}}, {.bucket_bytes = 128});  // 32 elements
+  plan::ParameterStore store({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}},
+                             {.bucket_bytes = 128});  // 32 elements
   store.allocate({}, {&c, &a, &d, &e, &b});
   ASSERT_EQ(store.buckets().size(), 3u);
   const auto names = [&](std::size_t bucket) {
     std::string all;
-    for (const BucketEntry& entry : store.buckets()[bucket].entries) all += entry.name;
+    for (const plan::BucketEntry& entry : store.buckets()[bucket].entries) all += entry.name;
     return all;
   };
   EXPECT_EQ(names(0), "ca");  // in the order of the gradients, each at the beginning of a cache line
@@ -39,7 +40,7 @@ TEST(ParameterStore, CutsBucketsWhereTheyAreFull) {
 
 TEST(ParameterStore, KeepsAsManySlotsAndStatesAsAreAskedFor) {
   Parameter a = weight({3, 5});
-  ParameterStore store({{"a", &a}}, {.gradient_slots = 3, .optimizer_states = 2});
+  plan::ParameterStore store({{"a", &a}}, {.gradient_slots = 3, .optimizer_states = 2});
   store.allocate({}, {&a});
   ASSERT_EQ(store.buckets()[0].gradients.size(), 3u);
   ASSERT_EQ(store.buckets()[0].states.size(), 2u);
@@ -54,7 +55,7 @@ TEST(ParameterStore, KeepsAsManySlotsAndStatesAsAreAskedFor) {
 TEST(ParameterStore, ReadsAndWritesLogicalOrderInAnyLayout) {
   Parameter a = weight({5, 7, 3, 2});
   const Layout blocked = Layout::channels_blocked(a.shape, 8);
-  ParameterStore store({{"a", &a}}, {.dtype = DType::F64, .optimizer_states = 1});
+  plan::ParameterStore store({{"a", &a}}, {.dtype = DType::F64, .optimizer_states = 1});
   store.allocate({{&a, blocked}}, {&a});
   std::vector<double> values(210);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 1);
@@ -69,7 +70,7 @@ TEST(ParameterStore, ReadsAndWritesLogicalOrderInAnyLayout) {
 
 TEST(ParameterStore, ConvertsWhatIsWritten) {
   Parameter a = weight({3});
-  ParameterStore store({{"a", &a}}, {});
+  plan::ParameterStore store({{"a", &a}}, {});
   store.allocate({}, {&a});
   store.write("a", Tensor::from<double>({3}, std::vector{0.1, 0.2, 0.3}));
   EXPECT_TRUE(std::ranges::equal(store.read("a").data<float>(), std::vector{0.1f, 0.2f, 0.3f}));
@@ -77,7 +78,7 @@ TEST(ParameterStore, ConvertsWhatIsWritten) {
 
 TEST(ParameterStore, DerivedCopiesFollowARefresh) {
   Parameter a = weight({2, 5, 3, 3});
-  ParameterStore store({{"a", &a}}, {});
+  plan::ParameterStore store({{"a", &a}}, {});
   store.allocate({}, {&a});
   const Layout blocked = Layout::channels_blocked(a.shape, 8);
   const int id = store.derive(&a, blocked, DType::F32);
@@ -98,10 +99,10 @@ TEST(ParameterStore, DerivedCopiesFollowARefresh) {
 
 TEST(ParameterStore, InitialValuesDependOnSeedAndNameAlone) {
   Parameter a = weight({4, 3}), b = weight({17});
-  const auto values = [&](std::vector<NamedParameter> parameters, ParameterStoreOptions options,
+  const auto values = [&](std::vector<NamedParameter> parameters, plan::ParameterStoreOptions options,
                           const std::vector<const Parameter*>& order,
                           const std::map<const Parameter*, Layout>& layouts = {}) {
-    ParameterStore store(std::move(parameters), options);
+    plan::ParameterStore store(std::move(parameters), options);
     store.allocate(layouts, order);
     return std::pair(store.read("a").to(DType::F64), store.read("b").to(DType::F64));
   };
@@ -126,7 +127,7 @@ TEST(ParameterStore, HoldsBuffersAndIntegersOutsideTheBuckets) {
             mean{.shape = {3}, .initialize = nn::constant(0.5), .role = Role::Buffer, .trainable = false};
   Parameter count{
       .shape = {}, .initialize = nn::constant(4), .role = Role::Buffer, .trainable = false, .is_integer = true};
-  ParameterStore store({{"a", &a}, {"mean", &mean}, {"count", &count}}, {});
+  plan::ParameterStore store({{"a", &a}, {"mean", &mean}, {"count", &count}}, {});
   store.allocate({}, {&a});
   EXPECT_TRUE(store.has_gradient(&a));
   EXPECT_FALSE(store.has_gradient(&mean));
@@ -139,8 +140,8 @@ TEST(ParameterStore, HoldsBuffersAndIntegersOutsideTheBuckets) {
 
 TEST(ParameterStore, NamesWhatDoesNotFit) {
   Parameter a = weight({3, 2}), other = weight({2});
-  expect_error([&] { ParameterStore({{"a", &a}, {"a", &other}}, {}); }, "two parameters are named 'a'");
-  ParameterStore store({{"a", &a}}, {});
+  expect_error([&] { plan::ParameterStore({{"a", &a}, {"a", &other}}, {}); }, "two parameters are named 'a'");
+  plan::ParameterStore store({{"a", &a}}, {});
   store.allocate({}, {&a});
   expect_error([&] { store.allocate({}, {&a}); }, "fixed already");
   expect_error([&] { (void)store.read("b"); }, "[parameters] the model has no parameter 'b'");

@@ -52,7 +52,7 @@ class Residual : public nn::Module {
 class Network : public nn::Module {
  public:
   explicit Network(Channels channels) : c_(channels) { frozen_.freeze_statistics(true); }
-  Traced operator()(const Inputs& in) const {
+  plan::Traced operator()(const plan::Inputs& in) const {
     Value x = second_(first_(relu(conv_(in["image"]))));
     x = relu(frozen_(x));
     const Value logits = out_(relu(hidden_(flatten(global_average_pool2d(x)))));
@@ -75,7 +75,7 @@ std::map<std::string, Type> batch_types(DType dtype) {
   return {{"image", {{kBatch, 3, 6, 5}, dtype}}, {"label", {Shape{kBatch}, DType::I32}}};
 }
 
-void fill_batch(Plan& plan) {
+void fill_batch(plan::Plan& plan) {
   plan.input_type("image")->dtype == DType::F64 ? fill_input<double>(plan, "image") : fill_input<float>(plan, "image");
   for (std::int64_t i = 0; i < kBatch; ++i) static_cast<std::int32_t*>(plan.input("label"))[i] = static_cast<int>(i);
   if (void* step = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 7;
@@ -89,12 +89,12 @@ struct Outcome {
   std::size_t arena = 0;
 };
 
-Outcome outcome(DType dtype, CompileOptions options) {
+Outcome outcome(DType dtype, plan::CompileOptions options) {
   const Network network{Channels(dtype)};
-  CompiledModel model(
-      network.named_parameters(), [&](const Inputs& in) { return network(in); }, {.dtype = dtype, .seed = 3},
+  plan::CompiledModel model(
+      network.named_parameters(), [&](const plan::Inputs& in) { return network(in); }, {.dtype = dtype, .seed = 3},
       std::move(options));
-  Plan& plan = model.plan(Mode::Train, batch_types(dtype));
+  plan::Plan& plan = model.plan(Mode::Train, batch_types(dtype));
   fill_batch(plan);
   plan.run();
   Outcome o{.loss = plan.loss(), .arena = plan.arena_bytes()};
@@ -109,7 +109,7 @@ Outcome outcome(DType dtype, CompileOptions options) {
     const auto n = static_cast<std::size_t>(2 * plan.statistics()[s].mean->shape.elements());
     append(o.sums, {plan.statistic_sums(s), n});
   }
-  Plan& eval = model.plan(Mode::Eval, batch_types(dtype));
+  plan::Plan& eval = model.plan(Mode::Eval, batch_types(dtype));
   fill_batch(eval);
   eval.run();
   o.evaluated = values_of(eval.prediction());
@@ -125,7 +125,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 
 TEST(Passes, FusionChangesNoValue) {
   const Outcome fused = outcome(DType::F64, {}),
-                plain = outcome(DType::F64, {.fuse = false, .recompute = Recompute::None});
+                plain = outcome(DType::F64, {.fuse = false, .recompute = plan::Recompute::None});
   EXPECT_NEAR(fused.loss, plain.loss, 1e-13);
   expect_near(fused.gradients, plain.gradients, 1e-12);
   expect_near(fused.sums, plain.sums, 1e-13);
@@ -140,8 +140,8 @@ TEST(Passes, FusionChangesF32ByRoundingOnly) {
   for (const char* prefer : kPreferred) {
     SCOPED_TRACE(prefer);
     const Outcome fused = outcome(DType::F32, {.kernels = {.prefer = prefer}}),
-                  plain =
-                      outcome(DType::F32, {.fuse = false, .recompute = Recompute::None, .kernels = {.prefer = prefer}});
+                  plain = outcome(DType::F32,
+                                  {.fuse = false, .recompute = plan::Recompute::None, .kernels = {.prefer = prefer}});
     EXPECT_NEAR(fused.loss, plain.loss, kF32 * plain.loss);
     expect_near(fused.gradients, plain.gradients, kF32);
     expect_near(fused.sums, plain.sums, kF32);
@@ -151,8 +151,8 @@ TEST(Passes, FusionChangesF32ByRoundingOnly) {
 
 TEST(Passes, RecomputationChangesNoBit) {
   for (const DType dtype : {DType::F32, DType::F64}) {
-    const Outcome none = outcome(dtype, {.recompute = Recompute::None});
-    for (const Recompute what : {Recompute::Norms, Recompute::Blocks}) {
+    const Outcome none = outcome(dtype, {.recompute = plan::Recompute::None});
+    for (const plan::Recompute what : {plan::Recompute::Norms, plan::Recompute::Blocks}) {
       const Outcome again = outcome(dtype, {.recompute = what});
       EXPECT_EQ(again.loss, none.loss);
       EXPECT_EQ(again.gradients, none.gradients);
@@ -162,9 +162,9 @@ TEST(Passes, RecomputationChangesNoBit) {
 }
 
 TEST(Passes, RecomputationSavesMemory) {
-  const auto arena = [](Recompute what) { return outcome(DType::F64, {.recompute = what}).arena; };
-  EXPECT_LT(arena(Recompute::Norms), arena(Recompute::None));
-  EXPECT_LT(arena(Recompute::Blocks), arena(Recompute::Norms));
+  const auto arena = [](plan::Recompute what) { return outcome(DType::F64, {.recompute = what}).arena; };
+  EXPECT_LT(arena(plan::Recompute::Norms), arena(plan::Recompute::None));
+  EXPECT_LT(arena(plan::Recompute::Blocks), arena(plan::Recompute::Norms));
 }
 
 double distance(const std::vector<double>& got, const std::vector<double>& want) {  // relative, in the 2-norm
@@ -194,7 +194,7 @@ class Alone : public Collective {
 
 TEST(Passes, SynchronisedBatchNormAloneIsBatchNorm) {
   const Synchronisation sync{.collective = std::make_shared<Alone>(), .all_norms = true};
-  const auto expect_same = [&](DType dtype, CompileOptions options, double tolerance) {
+  const auto expect_same = [&](DType dtype, plan::CompileOptions options, double tolerance) {
     const Outcome plain = outcome(dtype, options);
     options.synchronisation = sync;
     const Outcome cut = outcome(dtype, options);
@@ -202,7 +202,7 @@ TEST(Passes, SynchronisedBatchNormAloneIsBatchNorm) {
     expect_near(cut.gradients, plain.gradients, tolerance);
     expect_near(cut.sums, plain.sums, tolerance);
   };
-  for (const Recompute what : {Recompute::None, Recompute::Norms, Recompute::Blocks}) {
+  for (const plan::Recompute what : {plan::Recompute::None, plan::Recompute::Norms, plan::Recompute::Blocks}) {
     expect_same(DType::F64, {.recompute = what}, 1e-12);
     expect_same(DType::F32, {.recompute = what}, kF32);
   }
@@ -215,33 +215,33 @@ TEST(Passes, Bf16NeedsF32Parameters) {
   const Network network{Channels(DType::F64)};
   expect_error(
       [&] {
-        CompiledModel(network.named_parameters(), [&](const Inputs& in) { return network(in); }, {.dtype = DType::F64},
-                      {.bf16 = true});
+        plan::CompiledModel(network.named_parameters(), [&](const plan::Inputs& in) { return network(in); },
+                            {.dtype = DType::F64}, {.bf16 = true});
       },
       "bf16 computes beside f32 parameters, they are f64");
 }
 
 class PlanOf {
  public:
-  explicit PlanOf(Mode mode, CompileOptions options = {}, DType dtype = DType::F64)
+  explicit PlanOf(Mode mode, plan::CompileOptions options = {}, DType dtype = DType::F64)
       : network_(Channels(dtype)),
         model_(
-            network_.named_parameters(), [this](const Inputs& in) { return network_(in); }, {.dtype = dtype},
+            network_.named_parameters(), [this](const plan::Inputs& in) { return network_(in); }, {.dtype = dtype},
             std::move(options)),
         plan_(model_.plan(mode, batch_types(dtype))) {}
   // Steps by op and attributes: "pointwise relu".
   std::int64_t count(std::string_view name, std::string_view attributes = "") const {
-    return std::ranges::count_if(plan_.steps(), [&](const PlanStep& s) {
+    return std::ranges::count_if(plan_.steps(), [&](const plan::PlanStep& s) {
       return s.op->name() == name && s.op->attributes().find(attributes) != std::string::npos;
     });
   }
-  Plan& plan() { return plan_; }
-  ParameterStore& store() { return model_.parameters(); }
+  plan::Plan& plan() { return plan_; }
+  plan::ParameterStore& store() { return model_.parameters(); }
 
  private:
   Network network_;
-  CompiledModel model_;
-  Plan& plan_;
+  plan::CompiledModel model_;
+  plan::Plan& plan_;
 };
 
 TEST(Passes, EveryReluJoinsWhatIsBeforeIt) {
@@ -263,7 +263,7 @@ TEST(Passes, BatchNormAddsTheGradientsOfABlocksBranches) {
 
 TEST(Passes, SynchronisedBatchNormFusesLikewiseAndNeverSumsAgain) {
   const Synchronisation sync{.collective = std::make_shared<Alone>(), .all_norms = true};
-  for (const Recompute what : {Recompute::None, Recompute::Norms, Recompute::Blocks}) {
+  for (const plan::Recompute what : {plan::Recompute::None, plan::Recompute::Norms, plan::Recompute::Blocks}) {
     const PlanOf plan(Mode::Train, {.recompute = what, .synchronisation = sync});
     EXPECT_EQ(plan.count("pointwise", "relu"), 0);
     EXPECT_EQ(plan.count("batch_norm2d_sync", "+ residual + relu"), 2);
@@ -278,10 +278,11 @@ TEST(Passes, InferenceHasNoBatchNormAfterAConvolution) {
   EXPECT_EQ(plan.count("batch_norm2d_inference"), 1) << "the frozen one follows a block's sum";
   EXPECT_EQ(plan.count("fold_batch_norm"), 5);
   EXPECT_EQ(plan.count("conv2d", "+ residual + relu"), 2);
-  for (const PlanStep& s : plan.plan().steps()) EXPECT_EQ(s.constant, s.op->name() == "fold_batch_norm") << s.place;
+  for (const plan::PlanStep& s : plan.plan().steps())
+    EXPECT_EQ(s.constant, s.op->name() == "fold_batch_norm") << s.place;
 }
 
-void expect_folded_weights_follow(DType dtype, const KernelOptions& kernels, double tolerance) {
+void expect_folded_weights_follow(DType dtype, const kernels::KernelOptions& kernels, double tolerance) {
   PlanOf folded(Mode::Eval, {.kernels = kernels}, dtype), plain(Mode::Eval, {.fuse = false, .kernels = kernels}, dtype);
   const auto prediction = [](PlanOf& p) {
     fill_batch(p.plan());
@@ -321,14 +322,15 @@ struct Shortcut : nn::Module {
   }
 };
 
-std::vector<double> shortcut(std::int64_t kernel, bool has_stem, CompileOptions options) {
+std::vector<double> shortcut(std::int64_t kernel, bool has_stem, plan::CompileOptions options) {
   const Shortcut net(kernel, has_stem);
-  const auto function = [&](const Inputs& in) {
+  const auto function = [&](const plan::Inputs& in) {
     const Value x = has_stem ? (*net.stem)(in["image"]) : in["image"];
-    return Traced{.prediction = square(relu(net.bn(net.conv(x)) + x))};  // squared: what is kept has its own memory
+    return plan::Traced{.prediction =
+                            square(relu(net.bn(net.conv(x)) + x))};  // squared: what is kept has its own memory
   };
-  CompiledModel model(net.named_parameters(), function, {.seed = 4}, std::move(options));
-  Plan& plan = model.plan(Mode::Eval, {{"image", {{2, 16, 9, 8}, DType::F32}}});
+  plan::CompiledModel model(net.named_parameters(), function, {.seed = 4}, std::move(options));
+  plan::Plan& plan = model.plan(Mode::Eval, {{"image", {{2, 16, 9, 8}, DType::F32}}});
   fill_input<float>(plan, "image");
   plan.run();
   return values_of(plan.prediction());
@@ -349,10 +351,11 @@ TEST(Passes, AResidualThatIsTheConvolutionsInputStaysWhole) {
 TEST(Passes, WhatIsReadTwiceOrObservedStaysAValue) {
   nn::BatchNorm2d bn({.channels = 2});
   const auto relus = [&](auto trace) {
-    CompiledModel model(bn.named_parameters(), [&](const Inputs& in) { return Traced{.loss = trace(in["x"])}; },
-                        {.dtype = DType::F64});
-    const Plan& plan = model.plan(Mode::Train, {{"x", {{2, 2, 3, 3}, DType::F64}}});
-    return std::ranges::count_if(plan.steps(), [](const PlanStep& s) { return s.op->attributes() == "relu"; });
+    plan::CompiledModel model(bn.named_parameters(),
+                              [&](const plan::Inputs& in) { return plan::Traced{.loss = trace(in["x"])}; },
+                              {.dtype = DType::F64});
+    const plan::Plan& plan = model.plan(Mode::Train, {{"x", {{2, 2, 3, 3}, DType::F64}}});
+    return std::ranges::count_if(plan.steps(), [](const plan::PlanStep& s) { return s.op->attributes() == "relu"; });
   };
   const auto total = [](Value v) { return mean(square(v)); };
   EXPECT_EQ(relus([&](Value x) { return total(relu(bn(x))); }), 0);

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-const ParameterStoreOptions kWide{.dtype = DType::F64, .seed = 11, .gradient_slots = 2};
+const plan::ParameterStoreOptions kWide{.dtype = DType::F64, .seed = 11, .gradient_slots = 2};
 
 std::map<std::string, Type> batch_of(std::int64_t n) {
   return {{"x", {Shape{n, 3}, DType::F64}}, {"y", {Shape{n, 2}, DType::F64}}};
@@ -28,21 +28,21 @@ class PlanTest : public ::testing::Test {
         w2_(parameters_.add("w2", {2, 4})),
         b2_(parameters_.add("b2", {2}, Role::Bias)) {}
 
-  Traced trace(const Inputs& in) const {
+  plan::Traced trace(const plan::Inputs& in) const {
     Graph& g = in.graph();
     const Value hidden = tanh(linear(in["x"], g.parameter(w1_), g.parameter(b1_)));
     g.observe("hidden", hidden);
     const Value y = linear(hidden, g.parameter(w2_), g.parameter(b2_));
     return {.loss = mean_squared_error(y, in["y"]), .prediction = y};
   }
-  CompiledModel compile(ParameterStoreOptions options = kWide) const {
-    return {parameters_.named(), [this](const Inputs& in) { return trace(in); }, options};
+  plan::CompiledModel compile(plan::ParameterStoreOptions options = kWide) const {
+    return {parameters_.named(), [this](const plan::Inputs& in) { return trace(in); }, options};
   }
-  static void fill(Plan& plan, std::uint64_t seed = 1) {
+  static void fill(plan::Plan& plan, std::uint64_t seed = 1) {
     fill_input<double>(plan, "x", seed);
     fill_input<double>(plan, "y", seed);
   }
-  std::vector<double> gradient(CompiledModel& model, const Parameter& p, int slot = 0) const {
+  std::vector<double> gradient(plan::CompiledModel& model, const Parameter& p, int slot = 0) const {
     const auto* g = static_cast<const double*>(model.parameters().gradient(&p, slot));
     return {g, g + p.shape.elements()};
   }
@@ -52,8 +52,8 @@ class PlanTest : public ::testing::Test {
 };
 
 TEST_F(PlanTest, GradientIsThatOfTheSumOverSamples) {
-  CompiledModel model = compile();
-  Plan& plan = model.plan(Mode::Train, batch_of(5));
+  plan::CompiledModel model = compile();
+  plan::Plan& plan = model.plan(Mode::Train, batch_of(5));
   fill(plan);
   const auto* y = static_cast<const double*>(plan.input("y"));
   const std::vector<double> targets(y, y + 10);
@@ -70,9 +70,9 @@ TEST_F(PlanTest, GradientIsThatOfTheSumOverSamples) {
 }
 
 TEST_F(PlanTest, OverwritesOrAddsInTheSlotItIsAimedAt) {
-  CompiledModel model = compile();
-  Plan& plan = model.plan(Mode::Train, batch_of(5));
-  const auto run = [&](std::uint64_t seed, GradientTarget target) {
+  plan::CompiledModel model = compile();
+  plan::Plan& plan = model.plan(Mode::Train, batch_of(5));
+  const auto run = [&](std::uint64_t seed, plan::GradientTarget target) {
     fill(plan, seed);
     plan.run(target);
   };
@@ -90,8 +90,8 @@ TEST_F(PlanTest, OverwritesOrAddsInTheSlotItIsAimedAt) {
 }
 
 TEST_F(PlanTest, GivesTheSameBitsTwice) {
-  CompiledModel model = compile({.seed = 4});
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{7, 3}, DType::F32}}, {"y", {Shape{7, 2}, DType::F32}}});
+  plan::CompiledModel model = compile({.seed = 4});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{7, 3}, DType::F32}}, {"y", {Shape{7, 2}, DType::F32}}});
   const auto run = [&] {
     fill_input<float>(plan, "x");
     fill_input<float>(plan, "y");
@@ -104,8 +104,8 @@ TEST_F(PlanTest, GivesTheSameBitsTwice) {
 }
 
 TEST_F(PlanTest, TellsWhenEachGradientIsFinal) {
-  CompiledModel model = compile();
-  Plan& plan = model.plan(Mode::Train, batch_of(5));
+  plan::CompiledModel model = compile();
+  plan::Plan& plan = model.plan(Mode::Train, batch_of(5));
   for (const bool accumulate : {false, true}) {
     fill(plan);
     plan.run({});
@@ -122,17 +122,17 @@ TEST_F(PlanTest, TellsWhenEachGradientIsFinal) {
 }
 
 TEST_F(PlanTest, OtherBatchSizesArePlansOverTheSameParameters) {
-  CompiledModel model = compile();
-  Plan& five = model.plan(Mode::Train, batch_of(5));
-  Plan& two = model.plan(Mode::Train, batch_of(2));
+  plan::CompiledModel model = compile();
+  plan::Plan& five = model.plan(Mode::Train, batch_of(5));
+  plan::Plan& two = model.plan(Mode::Train, batch_of(2));
   EXPECT_NE(&five, &two);
   EXPECT_EQ(&five, &model.plan(Mode::Train, batch_of(5)));
-  Plan& evaluation = model.plan(Mode::Eval, batch_of(2));
+  plan::Plan& evaluation = model.plan(Mode::Eval, batch_of(2));
   EXPECT_NE(&evaluation, &two);
   model.parameters().write("w2", Tensor({2, 4}, DType::F64));
   model.parameters().write("b2", Tensor::from<double>({2}, std::vector{3.0, 4.0}));
   model.parameters().refresh();
-  for (Plan* plan : {&five, &two, &evaluation}) {
+  for (plan::Plan* plan : {&five, &two, &evaluation}) {
     fill(*plan);
     plan->run();
     EXPECT_EQ(plan->prediction().data<double>()[0], 3) << plan->batch();
@@ -142,13 +142,13 @@ TEST_F(PlanTest, OtherBatchSizesArePlansOverTheSameParameters) {
 
 // The arena moves when a larger plan comes; the smaller one must follow.
 TEST_F(PlanTest, AnEarlierPlanRunsAfterTheArenaGrew) {
-  CompiledModel model = compile();
-  Plan& small = model.plan(Mode::Train, batch_of(2));
+  plan::CompiledModel model = compile();
+  plan::Plan& small = model.plan(Mode::Train, batch_of(2));
   fill(small);
   small.run();
   const auto before = gradient(model, w1_);
   const double loss = small.loss();
-  Plan& large = model.plan(Mode::Train, batch_of(500));
+  plan::Plan& large = model.plan(Mode::Train, batch_of(500));
   fill(large);
   large.run();
   fill(small);
@@ -160,8 +160,8 @@ TEST_F(PlanTest, AnEarlierPlanRunsAfterTheArenaGrew) {
 
 // Batches of 2 and 3 samples accumulate to the gradient of their 5.
 TEST_F(PlanTest, PartsOfABatchAddUpToTheWhole) {
-  CompiledModel model = compile();
-  Plan& whole = model.plan(Mode::Train, batch_of(5));
+  plan::CompiledModel model = compile();
+  plan::Plan& whole = model.plan(Mode::Train, batch_of(5));
   fill(whole);
   const auto* x = static_cast<const double*>(whole.input("x"));
   const auto* y = static_cast<const double*>(whole.input("y"));
@@ -169,7 +169,7 @@ TEST_F(PlanTest, PartsOfABatchAddUpToTheWhole) {
   whole.run();
   const auto want = gradient(model, w1_);
   for (const auto& [begin, count] : {std::pair{0, 2}, {2, 3}}) {
-    Plan& part = model.plan(Mode::Train, batch_of(count));
+    plan::Plan& part = model.plan(Mode::Train, batch_of(count));
     std::copy_n(xs.begin() + begin * 3, count * 3, static_cast<double*>(part.input("x")));
     std::copy_n(ys.begin() + begin * 2, count * 2, static_cast<double*>(part.input("y")));
     part.run({.slot = 0, .accumulate = begin > 0});
@@ -179,11 +179,11 @@ TEST_F(PlanTest, PartsOfABatchAddUpToTheWhole) {
 }
 
 TEST_F(PlanTest, ABatchOfNoSamplesRuns) {
-  CompiledModel model = compile();
-  Plan& five = model.plan(Mode::Train, batch_of(5));
+  plan::CompiledModel model = compile();
+  plan::Plan& five = model.plan(Mode::Train, batch_of(5));
   fill(five);
   five.run();  // so that the slot holds something
-  Plan& none = model.plan(Mode::Train, batch_of(0));
+  plan::Plan& none = model.plan(Mode::Train, batch_of(0));
   none.run();
   EXPECT_EQ(none.loss(), 0);
   EXPECT_EQ(none.weight(), 0);
@@ -193,8 +193,8 @@ TEST_F(PlanTest, ABatchOfNoSamplesRuns) {
 }
 
 TEST_F(PlanTest, ABatchOfNoSamplesAddsNothing) {
-  CompiledModel model = compile();
-  Plan& five = model.plan(Mode::Train, batch_of(5));
+  plan::CompiledModel model = compile();
+  plan::Plan& five = model.plan(Mode::Train, batch_of(5));
   fill(five);
   five.run();
   const auto before = gradient(model, w1_);
@@ -203,8 +203,8 @@ TEST_F(PlanTest, ABatchOfNoSamplesAddsNothing) {
 }
 
 TEST_F(PlanTest, ObservedValuesCanBeRead) {
-  CompiledModel model = compile();
-  Plan& plan = model.plan(Mode::Train, batch_of(3));
+  plan::CompiledModel model = compile();
+  plan::Plan& plan = model.plan(Mode::Train, batch_of(3));
   fill(plan);
   const auto* x = static_cast<const double*>(plan.input("x"));
   const std::vector<double> xs(x, x + 9);
@@ -224,9 +224,9 @@ TEST_F(PlanTest, ObservedValuesCanBeRead) {
 
 TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   w1_.trainable = false;
-  CompiledModel model = compile();
+  plan::CompiledModel model = compile();
   const auto before = [&] {
-    Plan& plan = model.plan(Mode::Train, batch_of(3));
+    plan::Plan& plan = model.plan(Mode::Train, batch_of(3));
     fill(plan);
     auto value = values_of(model.parameters().read("w1"));
     plan.run();
@@ -235,7 +235,7 @@ TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
   EXPECT_FALSE(model.parameters().has_gradient(&w1_));
   EXPECT_TRUE(model.parameters().has_gradient(&b1_));
   EXPECT_EQ(values_of(model.parameters().read("w1")), before);
-  ParameterStore& store = model.parameters();
+  plan::ParameterStore& store = model.parameters();
   for (const std::function<void()>& access : std::vector<std::function<void()>>{
            [&] { store.gradient(&w1_, 0); }, [&] { store.read_gradient("w1"); }, [&] { store.read_state("w1", 0); },
            [&] { store.write_state("w1", 0, Tensor(w1_.shape, DType::F64)); }})
@@ -243,10 +243,10 @@ TEST_F(PlanTest, AFrozenParameterHasNoGradientAndStays) {
 }
 
 TEST_F(PlanTest, NothingIsComputedForFrozenPartsInFront) {
-  CompiledModel all = compile();
+  plan::CompiledModel all = compile();
   const std::size_t steps = all.plan(Mode::Train, batch_of(3)).steps().size();
   w1_.trainable = b1_.trainable = false;
-  CompiledModel last = compile();
+  plan::CompiledModel last = compile();
   EXPECT_LE(last.plan(Mode::Train, batch_of(3)).steps().size(),
             steps - 3);  // weights with bias, tanh, and the way to tanh
 }
@@ -254,22 +254,23 @@ TEST_F(PlanTest, NothingIsComputedForFrozenPartsInFront) {
 TEST_F(PlanTest, ReportsUnusedParametersByName) {
   parameters_.add("extra.weight", {3});
   parameters_.add("extra.bias", {3}, Role::Bias);
-  CompiledModel strict = compile();
+  plan::CompiledModel strict = compile();
   expect_error(
       [&] { strict.plan(Mode::Train, batch_of(3)); },
       "the loss does not depend on 2 trainable parameters: extra.weight, extra.bias; freeze them or take them out");
-  CompiledModel lenient(parameters_.named(), [this](const Inputs& in) { return trace(in); }, kWide,
-                        {.unused = Unused::Ignore});
-  Plan& plan = lenient.plan(Mode::Train, batch_of(3));
+  plan::CompiledModel lenient(parameters_.named(), [this](const plan::Inputs& in) { return trace(in); }, kWide,
+                              {.unused = plan::Unused::Ignore});
+  plan::Plan& plan = lenient.plan(Mode::Train, batch_of(3));
   fill(plan);
   plan.run();
   EXPECT_EQ(lenient.parameters().read("extra.weight").elements(), 3);
 }
 
 TEST_F(PlanTest, EvaluationNeedsNoLossAndNoGradientMemory) {
-  CompiledModel model(
-      parameters_.named(), [this](const Inputs& in) { return Traced{.prediction = trace(in).prediction}; }, kWide);
-  Plan& plan = model.plan(Mode::Eval, batch_of(3));
+  plan::CompiledModel model(
+      parameters_.named(), [this](const plan::Inputs& in) { return plan::Traced{.prediction = trace(in).prediction}; },
+      kWide);
+  plan::Plan& plan = model.plan(Mode::Eval, batch_of(3));
   EXPECT_EQ(plan.input("y"), nullptr) << "the prediction does not read it";
   fill_input<double>(plan, "x");
   plan.run();
@@ -279,33 +280,33 @@ TEST_F(PlanTest, EvaluationNeedsNoLossAndNoGradientMemory) {
 }
 
 TEST_F(PlanTest, TrainingAfterAModelWasCompiledForInferenceIsAnError) {
-  CompiledModel model = compile();
+  plan::CompiledModel model = compile();
   model.plan(Mode::Eval, batch_of(3));
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "compile the training plan first");
 }
 
 TEST_F(PlanTest, NamesTheInputsThereAre) {
-  CompiledModel model(
-      parameters_.named(), [](const Inputs& in) { return Traced{.loss = mean(in["label"])}; }, kWide);
+  plan::CompiledModel model(
+      parameters_.named(), [](const plan::Inputs& in) { return plan::Traced{.loss = mean(in["label"])}; }, kWide);
   expect_error([&] { model.plan(Mode::Train, batch_of(3)); }, "[model] there is no input 'label'; the batch has: x, y");
 }
 
 TEST_F(PlanTest, RefusesInputsOfDifferentNumbersOfSamples) {
-  CompiledModel model = compile();
+  plan::CompiledModel model = compile();
   std::map<std::string, Type> inputs = batch_of(3);
   inputs["y"] = {Shape{4, 2}, DType::F64};
   expect_error([&] { model.plan(Mode::Train, inputs); }, "number of samples: 'x' has 3, 'y' has 4");
 }
 
 TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {
-  CompiledModel model(
+  plan::CompiledModel model(
       parameters_.named(),
-      [](const Inputs& in) {
+      [](const plan::Inputs& in) {
         in.graph().observe("own", in.graph().step());
-        return Traced{.prediction = in["step"]};
+        return plan::Traced{.prediction = in["step"]};
       },
       kWide);
-  Plan& plan = model.plan(Mode::Eval, {{"step", {Shape{1}, DType::F64}}});
+  plan::Plan& plan = model.plan(Mode::Eval, {{"step", {Shape{1}, DType::F64}}});
   *static_cast<double*>(plan.input("step")) = 0.5;
   *static_cast<std::int64_t*>(plan.input(Graph::kStep)) = 7;
   plan.run();
@@ -319,16 +320,17 @@ TEST_F(PlanTest, TheGraphsOwnInputsShareNoNameWithThoseOfTheBatch) {
 }
 
 TEST_F(PlanTest, NeedsAScalarLoss) {
-  CompiledModel vector_loss(
-      parameters_.named(), [this](const Inputs& in) { return Traced{.loss = trace(in).prediction}; }, kWide);
+  plan::CompiledModel vector_loss(
+      parameters_.named(), [this](const plan::Inputs& in) { return plan::Traced{.loss = trace(in).prediction}; },
+      kWide);
   expect_error([&] { vector_loss.plan(Mode::Train, batch_of(3)); }, "[loss] the loss is f64(3, 2), expected a scalar");
-  CompiledModel no_loss(
-      parameters_.named(), [](const Inputs&) { return Traced{}; }, kWide);
+  plan::CompiledModel no_loss(
+      parameters_.named(), [](const plan::Inputs&) { return plan::Traced{}; }, kWide);
   expect_error([&] { no_loss.plan(Mode::Train, batch_of(3)); }, "returned no loss");
 }
 
 TEST_F(PlanTest, DescribesItsSteps) {
-  CompiledModel model = compile();
+  plan::CompiledModel model = compile();
   const std::string text = model.plan(Mode::Train, batch_of(3)).describe();
   for (const char* word : {"linear", "linear_backward_weights", "pointwise", "f64(3, 4):plain", "tanh", "arena"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " is missing in\n" << text;
@@ -336,7 +338,7 @@ TEST_F(PlanTest, DescribesItsSteps) {
 }
 
 TEST(Plan, RefusesToComputeOnIntegers) {
-  CompiledModel model({}, [](const Inputs& in) { return Traced{.prediction = sum(in["target"])}; });
+  plan::CompiledModel model({}, [](const plan::Inputs& in) { return plan::Traced{.prediction = sum(in["target"])}; });
   expect_error(
       [&] {
         model.plan(Mode::Eval, {{"target", {Shape{4}, DType::I32}}});
@@ -347,10 +349,10 @@ TEST(Plan, RefusesToComputeOnIntegers) {
 TEST(Plan, ParametersOutsideTheModelAreNamed) {
   Parameters parameters, stray;
   const Parameter &a = parameters.add("a", {3}), &b = stray.add("b", {3});
-  const auto function = [&](const Inputs& in) {
-    return Traced{.loss = mean(in.graph().parameter(a) * in.graph().parameter(b))};
+  const auto function = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = mean(in.graph().parameter(a) * in.graph().parameter(b))};
   };
-  CompiledModel model(parameters.named(), function, kWide);
+  plan::CompiledModel model(parameters.named(), function, kWide);
   expect_error(
       [&] {
         model.plan(Mode::Train, {{"x", {Shape{4}, DType::F64}}});

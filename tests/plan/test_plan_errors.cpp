@@ -31,19 +31,20 @@ class OrderedError : public Error {
 class PlanErrors : public ::testing::Test {
  protected:
   PlanErrors() {
-    register_plain_kernel("test_obedient", [](const KernelRequest&, const Arguments&) { ObedientOp::order(); });
+    kernels::register_plain_kernel(
+        "test_obedient", [](const kernels::KernelRequest&, const kernels::Arguments&) { ObedientOp::order(); });
   }
   ~PlanErrors() override {
     ObedientOp::order = [] {};
   }
 
-  static std::unique_ptr<CompiledModel> model_in(std::string place) {
-    return std::make_unique<CompiledModel>(std::vector<NamedParameter>{}, [place](const Inputs& in) {
+  static std::unique_ptr<plan::CompiledModel> model_in(std::string place) {
+    return std::make_unique<plan::CompiledModel>(std::vector<NamedParameter>{}, [place](const plan::Inputs& in) {
       const Graph::Scope scope(in.graph(), place);
-      return Traced{.prediction = apply_op(std::make_shared<ObedientOp>(), {in["x"]})};
+      return plan::Traced{.prediction = apply_op(std::make_shared<ObedientOp>(), {in["x"]})};
     });
   }
-  static void run(CompiledModel& model) { model.plan(Mode::Eval, {{"x", {Shape{3}, DType::F32}}}).run(); }
+  static void run(plan::CompiledModel& model) { model.plan(Mode::Eval, {{"x", {Shape{3}, DType::F32}}}).run(); }
   template <class Thrown>
   static std::string message(const std::string& place = "layer1.0.conv1") {
     const auto model = model_in(place);
@@ -78,7 +79,7 @@ TEST_F(PlanErrors, OfAKernelNameItsNode) {
 
 TEST_F(PlanErrors, AProfiledStepFailsAlike) {
   const auto model = model_in("");
-  Plan& plan = model->plan(Mode::Eval, {{"x", {Shape{3}, DType::F32}}});
+  plan::Plan& plan = model->plan(Mode::Eval, {{"x", {Shape{3}, DType::F32}}});
   plan.start_profile();
   ObedientOp::order = [] { throw PeerError("[reduction] failed"); };
   EXPECT_THROW(plan.run(), PeerError);
@@ -88,12 +89,12 @@ TEST_F(PlanErrors, AProfiledStepFailsAlike) {
 struct Classes {
   Parameters parameters;
   Parameter& w = parameters.add("w", {3, 4});
-  CompiledModel model{parameters.named(), [this](const Inputs& in) {
-                        const Value logits = linear(in["x"], in.graph().parameter(w));
-                        return Traced{.loss = cross_entropy(logits, in["label"]),
-                                      .counts = {{"correct", count_correct(logits, in["label"])}}};
-                      }};
-  Plan& plan(Mode mode, std::int64_t samples = 2) {
+  plan::CompiledModel model{parameters.named(), [this](const plan::Inputs& in) {
+                              const Value logits = linear(in["x"], in.graph().parameter(w));
+                              return plan::Traced{.loss = cross_entropy(logits, in["label"]),
+                                                  .counts = {{"correct", count_correct(logits, in["label"])}}};
+                            }};
+  plan::Plan& plan(Mode mode, std::int64_t samples = 2) {
     return model.plan(mode, {{"x", {Shape{samples, 4}, DType::F32}}, {"label", {Shape{samples}, DType::I32}}});
   }
 };
@@ -101,7 +102,7 @@ struct Classes {
 TEST_F(PlanErrors, ATargetOutOfRangeNamesPlaceFieldAndRow) {
   Classes classes;
   for (const Mode mode : {Mode::Train, Mode::Eval}) {
-    Plan& plan = classes.plan(mode);
+    plan::Plan& plan = classes.plan(mode);
     fill_input<float>(plan, "x");
     auto* labels = static_cast<std::int32_t*>(plan.input("label"));
     labels[0] = 2;
@@ -121,7 +122,7 @@ TEST_F(PlanErrors, ATargetOutOfRangeNamesPlaceFieldAndRow) {
 
 TEST_F(PlanErrors, NodesOutsideOfAllModulesHaveANameInPlans) {
   Classes classes;
-  for (const PlanStep& step : classes.plan(Mode::Train).steps())
+  for (const plan::PlanStep& step : classes.plan(Mode::Train).steps())
     EXPECT_TRUE(step.place == "(model)" || step.place == "grad (model)") << "'" << step.place << "'";
 }
 
@@ -129,9 +130,9 @@ TEST_F(PlanErrors, WhatCannotBeCompiledLeavesNothing) {
   Parameters parameters;
   Parameter& w = parameters.add("w", {2, 3});
   bool works = false;
-  CompiledModel model(parameters.named(), [&](const Inputs& in) {
+  plan::CompiledModel model(parameters.named(), [&](const plan::Inputs& in) {
     check(works, "model", "not today");
-    return Traced{.loss = mean(linear(in["x"], in.graph().parameter(w)))};
+    return plan::Traced{.loss = mean(linear(in["x"], in.graph().parameter(w)))};
   });
   const std::map<std::string, Type> inputs{{"x", {Shape{4, 3}, DType::F32}}};
   for (int time = 0; time < 2; ++time) {
@@ -143,7 +144,7 @@ TEST_F(PlanErrors, WhatCannotBeCompiledLeavesNothing) {
     model.parameters().refresh();
   }
   works = true;
-  Plan& plan = model.plan(Mode::Train, inputs);
+  plan::Plan& plan = model.plan(Mode::Train, inputs);
   fill_input<float>(plan, "x");
   plan.run();
   EXPECT_TRUE(std::isfinite(plan.loss()));
@@ -157,8 +158,9 @@ TEST_F(PlanErrors, AnInitializerThatThrowsIsAskedAgain) {
                 check(works, "init", "no numbers today");
                 std::ranges::fill(values, 7.0);
               }};
-  CompiledModel model({{"w", &w}},
-                      [&](const Inputs& in) { return Traced{.loss = mean(in.graph().parameter(w) * in["x"])}; });
+  plan::CompiledModel model({{"w", &w}}, [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = mean(in.graph().parameter(w) * in["x"])};
+  });
   const std::map<std::string, Type> inputs{{"x", {Shape{3}, DType::F32}}};
   expect_error([&] { model.plan(Mode::Train, inputs); }, "no numbers today");
   expect_error([&] { model.plan(Mode::Train, inputs); }, "no numbers today");
@@ -171,11 +173,12 @@ TEST_F(PlanErrors, AnInitializerThatThrowsIsAskedAgain) {
 
 // The arena has given its memory back before it asks for more.
 TEST_F(PlanErrors, APlanThatIsTooLargeLeavesTheOthers) {
-  CompiledModel model({}, [](const Inputs& in) { return Traced{.prediction = square(in["x"] + 1.0)}; });
-  const auto plan_for = [&](std::int64_t samples) -> Plan& {
+  plan::CompiledModel model({},
+                            [](const plan::Inputs& in) { return plan::Traced{.prediction = square(in["x"] + 1.0)}; });
+  const auto plan_for = [&](std::int64_t samples) -> plan::Plan& {
     return model.plan(Mode::Eval, {{"x", {Shape{samples}, DType::F64}}});
   };
-  Plan& small = plan_for(4);
+  plan::Plan& small = plan_for(4);
   const std::size_t bytes = model.bytes();
   expect_error([&] { plan_for(std::int64_t{1} << 57); }, "bytes could not be allocated");
   EXPECT_EQ(model.bytes(), bytes);

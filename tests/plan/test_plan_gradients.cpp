@@ -15,18 +15,18 @@
 namespace lockstep {
 namespace {
 
-const ParameterStoreOptions kWide{.dtype = DType::F64, .seed = 11};
+const plan::ParameterStoreOptions kWide{.dtype = DType::F64, .seed = 11};
 
 TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
   Parameters parameters;
   const Parameter& logits = parameters.add("logits", {3, 4});
-  const auto function = [&](const Inputs& in) {
+  const auto function = [&](const plan::Inputs& in) {
     const Value x = in.graph().parameter(logits);
-    return Traced{.loss = cross_entropy(x, in["target"], {.class_weights = {1, 2, 0.5, 4}}),
-                  .counts = {{"correct", count_correct(x, in["target"])}}};
+    return plan::Traced{.loss = cross_entropy(x, in["target"], {.class_weights = {1, 2, 0.5, 4}}),
+                        .counts = {{"correct", count_correct(x, in["target"])}}};
   };
-  CompiledModel model(parameters.named(), function, kWide);
-  Plan& plan = model.plan(Mode::Train, {{"target", {Shape{3}, DType::I32}}});
+  plan::CompiledModel model(parameters.named(), function, kWide);
+  plan::Plan& plan = model.plan(Mode::Train, {{"target", {Shape{3}, DType::I32}}});
   const std::int32_t targets[] = {1, 3, 3};
   std::memcpy(plan.input("target"), targets, sizeof targets);
   plan.run();
@@ -51,13 +51,13 @@ TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
 TEST(PlanGradients, OneValueMayBeTheGradientOfTwoParameters) {
   Parameters parameters;
   const Parameter &a = parameters.add("a", {3, 2}), &b = parameters.add("b", {3, 2}), &c = parameters.add("c", {6});
-  const auto function = [&](const Inputs& in) {
+  const auto function = [&](const plan::Inputs& in) {
     Graph& g = in.graph();
     const Value s = g.parameter(a) + g.parameter(b);  // dL/da and dL/db are one value, dL/dc is a view of it
-    return Traced{.loss = mean((s + reshape(g.parameter(c), {3, 2})) * in["x"])};
+    return plan::Traced{.loss = mean((s + reshape(g.parameter(c), {3, 2})) * in["x"])};
   };
-  CompiledModel model(parameters.named(), function, kWide);
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{3, 2}, DType::F64}}});
+  plan::CompiledModel model(parameters.named(), function, kWide);
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{3, 2}, DType::F64}}});
   for (const bool accumulate : {false, true}) {
     fill_input<double>(plan, "x");
     const auto* x = static_cast<const double*>(plan.input("x"));
@@ -74,9 +74,9 @@ TEST(PlanGradients, OneValueMayBeTheGradientOfTwoParameters) {
 TEST(PlanGradients, ALossThatIsAParameterHasGradientOne) {
   Parameters parameters;
   const Parameter& a = parameters.add("a", {});
-  CompiledModel model(
-      parameters.named(), [&](const Inputs& in) { return Traced{.loss = in.graph().parameter(a)}; }, kWide);
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{4}, DType::F64}}});
+  plan::CompiledModel model(
+      parameters.named(), [&](const plan::Inputs& in) { return plan::Traced{.loss = in.graph().parameter(a)}; }, kWide);
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{4}, DType::F64}}});
   plan.run();
   EXPECT_EQ(values_of(model.parameters().read_gradient("a"))[0], 4);  // times the number of samples
 }
@@ -87,13 +87,14 @@ TEST(PlanGradients, ReadsNoGradientThatIsFinal) {
   Parameters parameters;
   const Parameter &w0 = parameters.add("w0", {2, 2}), &a = parameters.add("a", {2, 3}),
                   &b = parameters.add("b", {3, 2});
-  CompiledModel model(parameters.named(),
-                      [&](const Inputs& in) {
-                        Graph& g = in.graph();
-                        return Traced{.loss = mean(square(g.parameter(w0) + matmul(g.parameter(a), g.parameter(b))))};
-                      },
-                      {.dtype = DType::F64, .seed = 11, .bucket_bytes = 8});
-  Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1}, DType::F64}}});
+  plan::CompiledModel model(
+      parameters.named(),
+      [&](const plan::Inputs& in) {
+        Graph& g = in.graph();
+        return plan::Traced{.loss = mean(square(g.parameter(w0) + matmul(g.parameter(a), g.parameter(b))))};
+      },
+      {.dtype = DType::F64, .seed = 11, .bucket_bytes = 8});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{1}, DType::F64}}});
   const auto gradient = [&](const Parameter* p) {
     const auto* g = static_cast<const double*>(model.parameters().gradient(p, 0));
     return std::vector<double>(g, g + p->shape.elements());

@@ -15,32 +15,32 @@ namespace {
 // Two linear layers in training, assembled: backward finishes the second layer first.
 struct Parts {
   nn::Linear first{{.in = 3, .out = 4, .bias = false}}, second{{.in = 4, .out = 2, .bias = false}};
-  ParameterStore store{{{"first", weight(first)}, {"second", weight(second)}},
-                       {.gradient_slots = 2, .bucket_bytes = 32}};
-  Arena arena;
+  plan::ParameterStore store{{{"first", weight(first)}, {"second", weight(second)}},
+                             {.gradient_slots = 2, .bucket_bytes = 32}};
+  plan::Arena arena;
   Graph graph{Mode::Train, DType::F32};
-  Traced traced;
-  std::vector<ParameterGradient> gradients;
+  plan::Traced traced;
+  std::vector<plan::ParameterGradient> gradients;
 
   static Parameter* weight(nn::Linear& layer) { return layer.named_parameters().at(0).parameter; }
   Parts() {
     const Value y = second(first(graph.input("x", {Shape{5, 3}, DType::F32})));
     graph.observe("y", y);
     traced.loss = sum(y);
-    gradients = append_gradient(graph, traced.loss, 5);
+    gradients = plan::append_gradient(graph, traced.loss, 5);
   }
-  Assembly assembled(const PlanOutputs& outputs) {
+  plan::Assembly assembled(const plan::PlanOutputs& outputs) {
     const auto plain = [](const Parameter*) { return Layout{}; };
     std::vector<const Parameter*> order;
-    for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
+    for (const plan::ParameterGradient& g : gradients) order.push_back(g.parameter);
     if (!store.allocated()) store.allocate({}, order);
-    return assemble({graph, outputs.values(), gradients, plain});
+    return plan::assemble({graph, outputs.values(), gradients, plain});
   }
 };
 
 TEST(PlanParts, OutputsAreIndicesOfWhatIsKept) {
   Parts parts;
-  const PlanOutputs outputs(parts.graph, parts.traced);
+  const plan::PlanOutputs outputs(parts.graph, parts.traced);
   EXPECT_EQ(outputs.values().size(), 2U);
   EXPECT_EQ(outputs.loss(), 0);
   EXPECT_EQ(outputs.weight(), -1);
@@ -52,8 +52,8 @@ TEST(PlanParts, OutputsAreIndicesOfWhatIsKept) {
 
 TEST(PlanParts, ParametersRetireAfterTheirGradientAndTheirLastRead) {
   Parts parts;
-  const Assembly assembly = parts.assembled(PlanOutputs(parts.graph, parts.traced));
-  const ParameterUses uses(assembly, parts.store);
+  const plan::Assembly assembly = parts.assembled(plan::PlanOutputs(parts.graph, parts.traced));
+  const plan::ParameterUses uses(assembly, parts.store);
   std::vector<int> needed;
   std::vector<const Parameter*> retired;
   for (std::size_t s = 0; s < assembly.steps.size(); ++s) {
@@ -66,12 +66,12 @@ TEST(PlanParts, ParametersRetireAfterTheirGradientAndTheirLastRead) {
 
 TEST(PlanParts, GradientPointersFollowTheTarget) {
   Parts parts;
-  Assembly assembly = parts.assembled(PlanOutputs(parts.graph, parts.traced));
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  for (PlanStep& step : assembly.steps) kernels.push_back(step.offer.build());
-  PlanMemory memory(assembly, kernels, parts.store, parts.arena);
+  plan::Assembly assembly = parts.assembled(plan::PlanOutputs(parts.graph, parts.traced));
+  std::vector<std::unique_ptr<kernels::Kernel>> kernels;
+  for (plan::PlanStep& step : assembly.steps) kernels.push_back(step.offer.build());
+  plan::PlanMemory memory(assembly, kernels, parts.store, parts.arena);
   EXPECT_GE(parts.arena.bytes(), memory.arena_bytes());
-  PlanPointers pointers;
+  plan::PlanPointers pointers;
   pointers.bind(assembly, memory);
   for (std::size_t s = 0; s < assembly.steps.size(); ++s) {
     for (const int sink : assembly.steps[s].sinks) {
@@ -90,10 +90,10 @@ TEST(PlanParts, GradientPointersFollowTheTarget) {
 
 TEST(PlanParts, OperationsNameNoReorder) {
   Parts parts;
-  const Assembly assembly = parts.assembled(PlanOutputs(parts.graph, parts.traced));
+  const plan::Assembly assembly = parts.assembled(plan::PlanOutputs(parts.graph, parts.traced));
   EXPECT_NE(operations(assembly).find("linear"), std::string::npos);
   EXPECT_EQ(operations(assembly).find("reorder"), std::string::npos);
-  EXPECT_GT(flops_of(assembly), 2 * 5 * (3 * 4 + 4 * 2));
+  EXPECT_GT(plan::flops_of(assembly), 2 * 5 * (3 * 4 + 4 * 2));
   EXPECT_NE(describe(assembly, 1 << 20, 0).find("arena 1.0 MiB"), std::string::npos);
 }
 

@@ -157,6 +157,19 @@ models/zoo/a.h "data/datasets/digits.h"
 framework/lockstep/train/run/a.cpp "data/datasets/digits.h"
 data/datasets/a.cpp "models/zoo/resnet.h"
 EOF
+  local namespace
+  while read -r place namespace; do
+    printf 'namespace %s {\n' "$namespace" >"$scratch/$place"
+    run scripts/check_dependencies.sh "$scratch"
+    expect_status 1
+    expect_line "^$place:1: opens namespace $namespace, expected lockstep" 1
+    rm "$scratch/$place"
+  done <<'EOF'
+framework/lockstep/comm/a.h lockstep
+framework/lockstep/comm/a.h lockstep::parallel
+framework/lockstep/graph/a.h lockstep::plan
+models/zoo/a.h lockstep
+EOF
   # And what the table allows passes.
   while read -r place include; do
     mkdir -p "$scratch/$(dirname "$place")"

@@ -6,7 +6,7 @@ set -euo pipefail
 level=$1
 shift
 exported=$(nm --defined-only --extern-only "$@" | awk 'NF == 3 {print $3}' | c++filt)
-if [[ $exported != "lockstep::vector::$level::kernels" ]]; then
+if [[ $exported != "lockstep::kernels::native::$level::kernels" ]]; then
   echo "vector_symbols.sh: level $level exports, expected its table alone:" >&2
   echo "$exported" >&2
   exit 1

@@ -24,7 +24,7 @@ TEST(Descendants, AChildIsOneUntilItHasEnded) {
   }
   const auto is_found = [&] { return std::ranges::count(descendants(), child) == 1; };
   EXPECT_TRUE(is_found());
-  const checkpoint::FileDescriptor stat(open(("/proc/" + std::to_string(child) + "/stat").c_str(), O_RDONLY));
+  const io::FileDescriptor stat(open(("/proc/" + std::to_string(child) + "/stat").c_str(), O_RDONLY));
   ASSERT_TRUE(stat.open());
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);

@@ -31,9 +31,9 @@ bool is_last(const comm::Communicator& comm) { return comm.rank() == comm.size()
 
 // Trains on a stream whose last rank does at its 21st sample what `how` says.
 void train(const comm::Communicator& comm, const std::string& how) {
-  const Mlp network(std::vector<std::int64_t>{4, 8, 2});
+  const models::Mlp network(std::vector<std::int64_t>{4, 8, 2});
   const std::vector<data::Field> fields = {{"image", {4}, DType::F32}, {"label", {}, DType::I32}};
-  train::Trainer trainer(comm, network, classify(network), fields, {.global_batch = 4 * comm.size()});
+  train::Trainer trainer(comm, network, models::classify(network), fields, {.global_batch = 4 * comm.size()});
   std::int64_t pulled = 0;
   const auto pull = [&](data::StreamSample& sample) {
     std::fill_n(sample.field<float>(0), 4, 0.5F);
@@ -71,7 +71,7 @@ void fail_as(const std::string& how, const comm::Communicator& world) {
 
 // A trainer that is destroyed after MPI_Finalize, or trains then.
 void outlive(bool trains) {
-  const Mlp network(std::vector<std::int64_t>{4, 8, 2});
+  const models::Mlp network(std::vector<std::int64_t>{4, 8, 2});
   const std::vector<data::Field> fields = {{"image", {4}, DType::F32}, {"label", {}, DType::I32}};
   auto pull = [](data::StreamSample&) { return true; };
   data::StreamLoader stream({.fields = fields, .pull = pull});
@@ -79,7 +79,8 @@ void outlive(bool trains) {
   {
     const comm::Environment mpi;
     const comm::Communicator world = comm::Communicator::world();
-    trainer.emplace(world, network, classify(network), fields, train::TrainerOptions{.global_batch = world.size()});
+    trainer.emplace(world, network, models::classify(network), fields,
+                    train::TrainerOptions{.global_batch = world.size()});
     trainer->step(stream.next(), 0.1);
     world.barrier();
   }

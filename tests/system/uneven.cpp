@@ -40,7 +40,7 @@ std::unique_ptr<data::TensorDataset> make_dataset() {
 
 void train(const comm::Communicator& comm, const std::string& what, int count) {
   const auto dataset = make_dataset();
-  const Mlp network(std::vector<std::int64_t>{4, 8, 2});
+  const models::Mlp network(std::vector<std::int64_t>{4, 8, 2});
   const std::vector<data::Field> fields = {{"image", {4}, DType::F32}, {"label", {}, DType::I32}};
   train::TrainerOptions options{.global_batch = 48, .rule = optim::sgd({.momentum = 0.9})};
   options.parallel.share_weights = what != "apart";
@@ -50,7 +50,7 @@ void train(const comm::Communicator& comm, const std::string& what, int count) {
   options.heartbeat = &heartbeat;
   std::optional<train::Watchdog> watchdog;
   if (what == "crossed") watchdog.emplace(comm, heartbeat, train::WatchdogOptions{.stall = 2, .abort = 40});
-  train::Trainer trainer(comm, network, classify(network), fields, options);
+  train::Trainer trainer(comm, network, models::classify(network), fields, options);
   data::Loader loader(*dataset, trainer.sampler(*dataset), {}, {.threads = 0, .floats = DType::F32});
   const bool steps = what == "step" || what == "apart" || what == "thread";
   if (!steps) trainer.step(loader.next(), 0.1);
@@ -65,7 +65,7 @@ void train(const comm::Communicator& comm, const std::string& what, int count) {
 }
 
 void reduce(const comm::Communicator& comm, std::int64_t length, int count) {
-  Allreduce engine(comm, {});
+  parallel::Allreduce engine(comm, {});
   std::vector<float> data(static_cast<std::size_t>(length), 1.0F);
   for (int i = 0; i < count; ++i) engine.allreduce(comm::Buffer(std::span(data)), comm::ReduceOp::Sum);
 }

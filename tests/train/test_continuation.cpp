@@ -90,7 +90,7 @@ TEST(EpochSums, ThatAreNoneAreNamed) {
 
 TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {
   Options before, now;
-  now.trainer.parallel.wire = Wire::BF16;
+  now.trainer.parallel.wire = parallel::Wire::BF16;
   EXPECT_EQ(continuation(run(before), run(now), "FILE").notes,
             std::vector<std::string>{"--wire: \"f32\" in the checkpoint, \"bf16\" now"});
   before.trainer.shards = now.trainer.shards = 4;

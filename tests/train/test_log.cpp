@@ -88,13 +88,13 @@ TEST_F(LogTest, AFileThatIsRemovedOrReplacedIsOpenedAnew) {
   const fs::path file = run.file();
   const auto text = [&] { return read(file); };
   log()->info("one");
-  run.follow(checkpoint::Folder(folder_));
+  run.follow(io::Folder(folder_));
   EXPECT_TRUE(run.in_place());
   EXPECT_EQ(lines_of(text()).size(), 1u) << "nothing happened to it";
   fs::remove(file);
   EXPECT_FALSE(run.in_place());
   EXPECT_FALSE(run.exists());
-  run.follow(checkpoint::Folder(folder_));
+  run.follow(io::Folder(folder_));
   log()->info("two");
   EXPECT_NE(text().find(file.string() + " was removed or replaced"), std::string::npos) << text();
   EXPECT_TRUE(text().ends_with("two\n"));
@@ -103,7 +103,7 @@ TEST_F(LogTest, AFileThatIsRemovedOrReplacedIsOpenedAnew) {
   EXPECT_FALSE(run.in_place());
   EXPECT_TRUE(run.exists());
   fs::create_directories(folder_ / "there");
-  run.follow(checkpoint::Folder(folder_ / "there"));
+  run.follow(io::Folder(folder_ / "there"));
   log()->info("three");
   EXPECT_EQ(run.file(), folder_ / "there" / "logs" / "rank-0003.log");
   EXPECT_TRUE(read(run.file()).ends_with("three\n"));

@@ -57,7 +57,7 @@ TEST_F(MetricsTest, AFileThatIsRemovedOrReplacedIsOpenedAnewWhereTheRunWrites) {
       install_log(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(warnings)));
   const auto folder_at = [](const std::filesystem::path& path) {
     std::filesystem::create_directories(path);
-    return std::make_shared<const checkpoint::Folder>(path);
+    return std::make_shared<const io::Folder>(path);
   };
   const auto here = folder_at(folder_);
   MetricsWriter metrics(here, std::nullopt);

@@ -57,14 +57,14 @@ class Network : public nn::Module {
   nn::Child<nn::Linear> head_{this, "head", {.in = 48, .out = 4}};
 };
 
-Predictor make(const Network& network, PredictorOptions options = {}) {
-  return Predictor(
-      network, [&network](const Inputs& in) { return network(in["image"]); }, std::move(options));
+infer::Predictor make(const Network& network, infer::PredictorOptions options = {}) {
+  return infer::Predictor(
+      network, [&network](const plan::Inputs& in) { return network(in["image"]); }, std::move(options));
 }
 
 // Fills the weights, running statistics included, with numbers.
-std::vector<checkpoint::NamedTensor> some_weights(const Predictor& predictor, DType dtype = DType::F64) {
-  std::vector<checkpoint::NamedTensor> tensors = weights(predictor.parameters());
+std::vector<io::NamedTensor> some_weights(const infer::Predictor& predictor, DType dtype = DType::F64) {
+  std::vector<io::NamedTensor> tensors = checkpoint::weights(predictor.parameters());
   std::uint64_t seed = 7;
   for (auto& [name, tensor] : tensors) {
     if (tensor.dtype() == DType::I64) continue;
@@ -75,12 +75,12 @@ std::vector<checkpoint::NamedTensor> some_weights(const Predictor& predictor, DT
   return tensors;
 }
 
-const Tensor& find(const std::vector<checkpoint::NamedTensor>& tensors, const std::string& name) {
-  return std::ranges::find(tensors, name, &checkpoint::NamedTensor::name)->tensor;
+const Tensor& find(const std::vector<io::NamedTensor>& tensors, const std::string& name) {
+  return std::ranges::find(tensors, name, &io::NamedTensor::name)->tensor;
 }
 
 // The network by hand in f64, without dropout and with running statistics.
-std::vector<double> reference(const std::vector<checkpoint::NamedTensor>& w, const Tensor& images) {
+std::vector<double> reference(const std::vector<io::NamedTensor>& w, const Tensor& images) {
   const auto at = [&](const char* name) { return find(w, name).data<double>(); };
   const auto conv = at("conv.weight"), conv_bias = at("conv.bias"), head = at("head.weight"),
              head_bias = at("head.bias");
@@ -112,7 +112,7 @@ std::vector<double> reference(const std::vector<checkpoint::NamedTensor>& w, con
 
 TEST(Predictor, ComputesTheLoadedModelWithRunningStatisticsAndNoDropout) {
   const Network network;
-  Predictor predict = make(network, {.dtype = DType::F64});
+  infer::Predictor predict = make(network, {.dtype = DType::F64});
   const auto tensors = some_weights(predict);
   EXPECT_TRUE(predict.load(tensors).complete());
   const Tensor images = random_tensor({5, 2, 6, 6}, 1, DType::F64);
@@ -124,7 +124,7 @@ TEST(Predictor, ComputesTheLoadedModelWithRunningStatisticsAndNoDropout) {
 
 TEST(Predictor, SingleAndDoublePrecisionAgreeAndInputsConvert) {
   const Network network;
-  Predictor single = make(network), twice = make(network, {.dtype = DType::F64});
+  infer::Predictor single = make(network), twice = make(network, {.dtype = DType::F64});
   const auto tensors = some_weights(single);
   single.load(tensors);
   twice.load(tensors);
@@ -138,7 +138,7 @@ TEST(Predictor, SingleAndDoublePrecisionAgreeAndInputsConvert) {
 
 TEST(Predictor, AnyBatchGivesEachSampleItsRow) {
   const Network network;
-  Predictor whole = make(network), parts = make(network, {.batch = 4});
+  infer::Predictor whole = make(network), parts = make(network, {.batch = 4});
   const auto tensors = some_weights(whole);
   whole.load(tensors);
   parts.load(tensors);
@@ -154,12 +154,12 @@ TEST(Predictor, AnyBatchGivesEachSampleItsRow) {
 }
 
 TEST(Predictor, ReadsFilesAndHoldsNoTrainingMemory) {
-  const auto network = build_model("mnist_mlp");
+  const auto network = models::build_model("mnist_mlp");
   const auto folder = std::filesystem::path(testing::TempDir()) / "lockstep_predictor";
   std::filesystem::create_directories(folder);
-  const auto function = [&](const Inputs& in) { return (*network)(in["image"]); };
-  Predictor first(*network, function), second(*network, function);
-  std::vector<checkpoint::NamedTensor> tensors = weights(first.parameters());
+  const auto function = [&](const plan::Inputs& in) { return (*network)(in["image"]); };
+  infer::Predictor first(*network, function), second(*network, function);
+  std::vector<io::NamedTensor> tensors = checkpoint::weights(first.parameters());
   for (auto& [name, tensor] : tensors) tensor = random_tensor(tensor.shape(), hash_name(name));
   first.load(tensors);
   checkpoint::save_weights(folder / "weights.h5", tensors);
@@ -173,7 +173,7 @@ TEST(Predictor, ReadsFilesAndHoldsNoTrainingMemory) {
 
 TEST(Predictor, WeightsWrittenBetweenPredictionsCount) {
   const Network network;
-  Predictor predict = make(network);
+  infer::Predictor predict = make(network);
   const Tensor images = random_tensor({2, 2, 6, 6}, 1);
   predict(images);
   predict.parameters().write("head.weight", Tensor({4, 48}, DType::F32));
@@ -189,7 +189,8 @@ TEST(Predictor, TakesInputsByName) {
     nn::Child<nn::Linear> left{this, "left", {.in = 3, .out = 2}};
     nn::Child<nn::Linear> right{this, "right", {.in = 5, .out = 2}};
   } const pair;
-  Predictor predict(pair, [&](const Inputs& in) { return pair.left(in["l"]) - pair.right(in["r"]); }, {.batch = 2});
+  infer::Predictor predict(pair, [&](const plan::Inputs& in) { return pair.left(in["l"]) - pair.right(in["r"]); },
+                           {.batch = 2});
   const Tensor a = random_tensor({3, 3}, 1), b = random_tensor({3, 5}, 2);
   const Tensor difference = predict({{"l", a}, {"r", b}});
   const Tensor wl = predict.parameters().read("left.weight"), wr = predict.parameters().read("right.weight");
@@ -206,7 +207,7 @@ TEST(Predictor, TakesInputsByName) {
 
 TEST(Predictor, ObservedValuesAreReadableUnderTheirModulesName) {
   const Network network;
-  Predictor predict(network, [&](const Inputs& in) { return observe("logits", network(in["image"])); });
+  infer::Predictor predict(network, [&](const plan::Inputs& in) { return observe("logits", network(in["image"])); });
   EXPECT_TRUE(has(error_of([&] { predict.observed("features"); }), "before anything"));
   const Tensor logits = predict(random_tensor({2, 2, 6, 6}, 1));
   const Tensor features = predict.observed("features"), seen = predict.observed("logits");
@@ -223,7 +224,7 @@ TEST(Observe, NamesValuesByTheModuleThatTracesThem) {
   struct Outer : nn::Module {
     nn::Child<Inner> inner{this, "inner"};
   } const outer;
-  Predictor predict(outer, [&](const Inputs& in) { return outer.inner(in["image"]) + 1.0; });
+  infer::Predictor predict(outer, [&](const plan::Inputs& in) { return outer.inner(in["image"]) + 1.0; });
   const Tensor y = predict(Tensor::from<float>({1, 2}, std::vector<float>{3, 4}));
   const Tensor twice = predict.observed("inner.twice");
   EXPECT_EQ(twice.data<float>()[1], 8);
@@ -232,7 +233,7 @@ TEST(Observe, NamesValuesByTheModuleThatTracesThem) {
 
 TEST(Predictor, SaysWhatIsWrongWithItsInputs) {
   const Network network;
-  Predictor predict = make(network);
+  infer::Predictor predict = make(network);
   EXPECT_TRUE(has(error_of([&] { predict(Tensor({0, 2, 6, 6}, DType::F32)); }), "first dimension of samples"));
   EXPECT_TRUE(has(error_of([&] {
                     predict({{"picture", random_tensor({1, 2, 6, 6}, 1)}});
@@ -241,7 +242,8 @@ TEST(Predictor, SaysWhatIsWrongWithItsInputs) {
   EXPECT_TRUE(has(error_of([&] { predict(random_tensor({1, 3, 6, 6}, 1)); }), "conv"));
   EXPECT_TRUE(has(error_of([&] { make(network, {.dtype = DType::I32}); }), "expected f32 or f64"));
   EXPECT_TRUE(has(error_of([&] {
-                    Predictor total(network, [&](const Inputs& in) { return sum(network(in["image"])); }, {.batch = 2});
+                    infer::Predictor total(network, [&](const plan::Inputs& in) { return sum(network(in["image"])); },
+                                           {.batch = 2});
                     total(random_tensor({3, 2, 6, 6}, 1));
                   }),
                   "one row per sample"));
@@ -250,7 +252,7 @@ TEST(Predictor, SaysWhatIsWrongWithItsInputs) {
 TEST(Predictor, OnePerThreadIsIndependent) {
   const Network network;
   const Tensor images = random_tensor({6, 2, 6, 6}, 1);
-  Predictor reference = make(network);
+  infer::Predictor reference = make(network);
   const auto tensors = some_weights(reference);
   reference.load(tensors);
   const Tensor expected = reference(images);
@@ -258,7 +260,7 @@ TEST(Predictor, OnePerThreadIsIndependent) {
   std::vector<int> wrong(3, 0);
   for (int& count : wrong) {
     threads.emplace_back([&] {
-      Predictor predict = make(network);
+      infer::Predictor predict = make(network);
       predict.load(tensors);
       for (int i = 0; i < 20; ++i) count += !std::ranges::equal(predict(images).data<float>(), expected.data<float>());
     });

@@ -11,15 +11,15 @@
 namespace lockstep::train {
 namespace {
 
-constexpr Peaks kPeaks{.f32_flops = 1e9, .bf16_flops = 2e9, .bytes = 1e9};
+constexpr kernels::Peaks kPeaks{.f32_flops = 1e9, .bf16_flops = 2e9, .bytes = 1e9};
 
 class StepProfileTest : public testing::Test {
  protected:
-  Plan& plan(std::int64_t batch) { return model_.plan(Mode::Eval, {{"x", {Shape{batch, 3}, DType::F32}}}); }
+  plan::Plan& plan(std::int64_t batch) { return model_.plan(Mode::Eval, {{"x", {Shape{batch, 3}, DType::F32}}}); }
   void step(std::initializer_list<std::int64_t> batches) {
     profile_.begin_step();
     for (std::int64_t batch : batches) {
-      Plan& p = plan(batch);
+      plan::Plan& p = plan(batch);
       fill_input<float>(p, "x");
       profile_.begin_run(p);
       p.run();
@@ -29,11 +29,12 @@ class StepProfileTest : public testing::Test {
 
   Parameters parameters_;
   Parameter& weight_ = parameters_.add("weight", {5, 3});
-  CompiledModel model_{
-      parameters_.named(),
-      [this](const Inputs& in) { return Traced{.prediction = linear(in["x"], in.graph().parameter(weight_))}; },
-      {},
-      {.kernels = {.prefer = "generic"}}};  // whose memory has no padding
+  plan::CompiledModel model_{parameters_.named(),
+                             [this](const plan::Inputs& in) {
+                               return plan::Traced{.prediction = linear(in["x"], in.graph().parameter(weight_))};
+                             },
+                             {},
+                             {.kernels = {.prefer = "generic"}}};  // whose memory has no padding
   StepProfile profile_{kPeaks};
 };
 
@@ -83,9 +84,9 @@ TEST_F(StepProfileTest, PartsBelongToTheStepAtHand) {
 }
 
 TEST(Peaks, AreMeasured) {
-  const Peaks peaks = measure_peaks();
+  const kernels::Peaks peaks = kernels::measure_peaks();
   EXPECT_GT(peaks.f32_flops, 1e8);
-  EXPECT_EQ(peaks.bf16_flops > 0, vector_level() == "avx512" && has_bf16_instructions());
+  EXPECT_EQ(peaks.bf16_flops > 0, kernels::vector_level() == "avx512" && host::has_bf16_instructions());
   EXPECT_GT(peaks.bytes, 1e7);
 }
 

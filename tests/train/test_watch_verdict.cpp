@@ -12,7 +12,7 @@ using Phase = Heartbeat::Phase;
 using Indices = std::vector<std::size_t>;
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
-const ProcessState kSleeping{.state = 'S', .start = 1}, kStopped{.state = 'T', .start = 1};
+const host::ProcessState kSleeping{.state = 'S', .start = 1}, kStopped{.state = 'T', .start = 1};
 
 RankView in_step(int rank, bool waits, double still, std::uint64_t sequence = 20) {
   return {.rank = rank, .phase = Phase::Step, .waits = waits, .sequence = sequence, .step = 7, .still = still};
@@ -41,7 +41,7 @@ TEST(Verdict, WhoEnteredFewerPhasesIsLastWhereverItWaits) {
 TEST(Verdict, AStoppedProcessIsMissingEvenIfItWaited) {
   const std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, true, 70)};
   EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, kStopped}).missing, Indices{1});
-  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, ProcessState{}}).missing, Indices{1});
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, host::ProcessState{}}).missing, Indices{1});
 }
 
 TEST(Verdict, AllMayWait) {

@@ -40,8 +40,7 @@ class WriterSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 // Appends to a regular file, which no child inherits.
 class FileSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  explicit FileSink(const std::filesystem::path& path)
-      : file_(checkpoint::open_own_file(path, checkpoint::FileUse::Append, "run")) {
+  explicit FileSink(const std::filesystem::path& path) : file_(io::open_own_file(path, io::FileUse::Append, "run")) {
     set_formatter(printable_pattern("%Y-%m-%d %H:%M:%S.%e %l: %V"));
   }
 
@@ -55,7 +54,7 @@ class FileSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   void flush_() override {}
 
  private:
-  checkpoint::FileDescriptor file_;
+  io::FileDescriptor file_;
 };
 
 }  // namespace

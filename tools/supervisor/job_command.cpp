@@ -213,7 +213,7 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
   if (!change.lost.empty()) {
     if (hostfile_at_ > 0) {
       const std::string text = hostfile_without(hostfile_text_, change.lost);
-      checkpoint::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
+      io::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
       words[hostfile_at_] = change.hostfile;
     } else {
       words[host_list_at_] = host_list_without(words[host_list_at_], change.lost);

@@ -38,7 +38,7 @@ checkpoint::DirectoryLock locked(const fs::path& output) {
 // Empty where nothing says it, or where it cannot be read now.
 std::optional<std::string> run_in(const fs::path& path) {
   try {
-    const auto folder = checkpoint::Folder::find(path);
+    const auto folder = io::Folder::find(path);
     return folder ? checkpoint::read_run_id(*folder) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;

@@ -11,7 +11,7 @@
 namespace lockstep::supervisor {
 
 std::string proc_file(const std::filesystem::path& file) {
-  const checkpoint::FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   return opened.open() ? proc_file(opened.get()) : "";
 }
 

@@ -62,13 +62,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 constexpr std::size_t kMostBytes = 65536;  // at once
 
 struct Pipe {
-  checkpoint::FileDescriptor reader, writer;
+  io::FileDescriptor reader, writer;
 };
 
 Pipe make_pipe(const std::string& name) {
   std::array<int, 2> ends{};
   check(pipe2(ends.data(), O_CLOEXEC) == 0, "run", "no pipe for {}: {}", name, std::strerror(errno));
-  Pipe pipe{checkpoint::FileDescriptor(ends[0]), checkpoint::FileDescriptor(ends[1])};
+  Pipe pipe{io::FileDescriptor(ends[0]), io::FileDescriptor(ends[1])};
   check(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, "run", "the pipe for {}: {}", name, std::strerror(errno));
   return pipe;
 }

@@ -42,7 +42,7 @@ class Process {
 
  private:
   pid_t pid_ = -1;
-  checkpoint::FileDescriptor errors_, output_;
+  io::FileDescriptor errors_, output_;
   std::optional<int> status_;
 };
 

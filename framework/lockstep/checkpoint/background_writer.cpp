@@ -112,9 +112,9 @@ std::string BackgroundWriter::attempt() const {
   const Draft& draft = request_.draft;
   try {
     const std::string name = name_for(draft.step);
-    const SealedFile file = seal(draft, name);
-    const Folder folder = open_folder(name);
-    AtomicFile out(folder, name, {.bytes = file.bytes(), .step = draft.step});
+    const io::SealedFile file = seal(draft, name);
+    const io::Folder folder = open_folder(name);
+    io::AtomicFile out(folder, name, {.bytes = file.bytes(), .step = draft.step});
     file.write(out);
     out.commit();
     const double seconds = std::chrono::duration<double>(Clock::now() - request_.asked).count();
@@ -123,11 +123,11 @@ std::string BackgroundWriter::attempt() const {
   } catch (const std::exception& error) {
     return error.what();
   }
-  release_freed_memory();
+  host::release_freed_memory();
   return "";
 }
 
-Folder BackgroundWriter::open_folder(const std::string& name) const {
+io::Folder BackgroundWriter::open_folder(const std::string& name) const {
   try {
     return options_.folder();
   } catch (const std::exception& error) {
@@ -135,7 +135,7 @@ Folder BackgroundWriter::open_folder(const std::string& name) const {
   }
 }
 
-void BackgroundWriter::prune_older(const Folder& folder, std::int64_t step) const {
+void BackgroundWriter::prune_older(const io::Folder& folder, std::int64_t step) const {
   try {
     prune(folder, options_.keep, step);
   } catch (const std::exception& error) {  // the new one is safe: too many files are no reason to stop

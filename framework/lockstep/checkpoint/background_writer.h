@@ -26,7 +26,7 @@ struct Written {
 };
 
 struct BackgroundWriterOptions {
-  std::function<Folder()> folder = {};  // asked before each write: where to write now. May throw Error
+  std::function<io::Folder()> folder = {};  // asked before each write: where to write now. May throw Error
   Retention keep = {};
   std::chrono::milliseconds retry = std::chrono::seconds(30);  // after a failure
   std::function<void(const Written&)> report = {};             // called by the thread
@@ -55,8 +55,8 @@ class BackgroundWriter {
 
   void run();
   std::string attempt() const;
-  Folder open_folder(const std::string& name) const;
-  void prune_older(const Folder& folder, std::int64_t step) const;
+  io::Folder open_folder(const std::string& name) const;
+  void prune_older(const io::Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
 
   BackgroundWriterOptions options_;

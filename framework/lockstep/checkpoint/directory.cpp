@@ -31,10 +31,10 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 }
 
 // The last of `entries` of `directory` whose hash holds.
-std::optional<Entry> last_whole(const Folder& directory, std::span<const Entry> entries) {
+std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
-      FileReader reader(directory, name_for(entry->step));
+      io::FileReader reader(directory, name_for(entry->step));
       verify(reader);
       return *entry;
     } catch (const Error&) {
@@ -49,13 +49,13 @@ bool is_better(const Score& a, const Score& b, Retention::Best what) {
 }
 
 // The step of the best checkpoint, the oldest of equals; a file whose note cannot be read is none.
-std::optional<std::int64_t> best_of(const Folder& directory, std::span<const Entry> entries, Retention::Best what) {
+std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const Entry> entries, Retention::Best what) {
   std::optional<std::int64_t> step;
   Score best;
   for (const Entry& entry : entries) {
     std::optional<Score> score;
     try {
-      FileReader reader(directory, name_for(entry.step));
+      io::FileReader reader(directory, name_for(entry.step));
       score = score_of(read_note(reader));
     } catch (const Error&) {
       continue;
@@ -77,11 +77,11 @@ fs::path path_for(const fs::path& directory, std::int64_t step) {
 }
 
 std::vector<Entry> list(const fs::path& directory) {
-  const auto folder = Folder::find(directory);
+  const auto folder = io::Folder::find(directory);
   return folder ? list(*folder) : std::vector<Entry>();
 }
 
-std::vector<Entry> list(const Folder& directory) {
+std::vector<Entry> list(const io::Folder& directory) {
   std::vector<Entry> entries;
   for (const std::string& name : directory.names()) {
     if (const auto step = step_of(name)) entries.push_back({*step, directory.path() / name});
@@ -91,11 +91,11 @@ std::vector<Entry> list(const Folder& directory) {
 }
 
 std::optional<Found> newest_whole(const fs::path& directory, const DamageReport& report) {
-  const auto folder = Folder::find(directory);
+  const auto folder = io::Folder::find(directory);
   return folder ? newest_whole(*folder, {.damaged = report}) : std::nullopt;
 }
 
-std::optional<Found> newest_whole(const Folder& directory, const Search& search) {
+std::optional<Found> newest_whole(const io::Folder& directory, const Search& search) {
   const std::vector<Entry> entries = list(directory);
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     std::string run;
@@ -104,7 +104,7 @@ std::optional<Found> newest_whole(const Folder& directory, const Search& search)
       return search.run.empty() || run.empty() || run == search.run;
     };
     try {
-      FileReader reader(directory, name_for(entry->step));
+      io::FileReader reader(directory, name_for(entry->step));
       if (auto file = open_checkpoint(reader, wanted)) return Found{*entry, std::move(*file)};
       if (search.foreign) search.foreign(*entry, run);
     } catch (const Error& error) {
@@ -134,8 +134,8 @@ std::optional<Score> score_of(const std::string& note) {
   return Score{.accuracy = json["accuracy"], .loss = json["loss"]};
 }
 
-std::vector<Entry> prune(const Folder& directory, const Retention& keep, std::optional<std::int64_t> whole) {
-  remove_abandoned(directory);
+std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std::optional<std::int64_t> whole) {
+  io::remove_abandoned(directory);
   if (keep.last == 0) return {};
   std::vector<Entry> entries = list(directory);
   const auto kept = std::min(static_cast<std::size_t>(keep.last), entries.size());

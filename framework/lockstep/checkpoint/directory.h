@@ -27,7 +27,7 @@ std::filesystem::path path_for(const std::filesystem::path& directory, std::int6
 // Files with such names, by rising step; their contents are not looked at. None where there is no directory; an Error
 // where there is one that cannot be read.
 std::vector<Entry> list(const std::filesystem::path& directory);
-std::vector<Entry> list(const Folder& directory);
+std::vector<Entry> list(const io::Folder& directory);
 
 // Called for each newer file that cannot be used, with the sentence that says why.
 using DamageReport = std::function<void(const Entry& entry, const std::string& reason)>;
@@ -45,7 +45,7 @@ struct Found : Entry {
 // The checkpoint of the highest step that loads: file hash and every tensor's checksum hold. Empty without any; tell a
 // first start from a loss by the reports.
 std::optional<Found> newest_whole(const std::filesystem::path& directory, const DamageReport& report = {});
-std::optional<Found> newest_whole(const Folder& directory, const Search& search);
+std::optional<Found> newest_whole(const io::Folder& directory, const Search& search);
 
 // What a checkpoint's note says of its weights in an evaluation; empty where it says nothing.
 struct Score {
@@ -59,7 +59,7 @@ std::string run_of(const std::string& note);
 // Removes what `keep` does not, and what killed writers left behind. If none of those kept for being the newest is
 // whole, the newest whole one stays as well; `whole` is a step known to be. Returns what was removed. Fault point:
 // checkpoint.prune, at the newest step.
-std::vector<Entry> prune(const Folder& directory, const Retention& keep,
+std::vector<Entry> prune(const io::Folder& directory, const Retention& keep,
                          std::optional<std::int64_t> whole = std::nullopt);
 
 }  // namespace lockstep::checkpoint

@@ -54,15 +54,15 @@ std::string myself() {
 }  // namespace
 
 std::string lock_holder(const std::filesystem::path& directory) {
-  const FileDescriptor file(::open((directory / kName).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const io::FileDescriptor file(::open((directory / kName).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   return file.open() && is_locked(file.get()) ? owner_of(file.get()) : "";
 }
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::chrono::milliseconds grace)
-    : DirectoryLock(std::make_shared<const Folder>(directory), grace) {}
+    : DirectoryLock(std::make_shared<const io::Folder>(directory), grace) {}
 
-DirectoryLock::DirectoryLock(std::shared_ptr<const Folder> folder, std::chrono::milliseconds grace)
-    : folder_(std::move(folder)), file_(folder_->open_file(kName, FileUse::ReadWrite, "output")) {
+DirectoryLock::DirectoryLock(std::shared_ptr<const io::Folder> folder, std::chrono::milliseconds grace)
+    : folder_(std::move(folder)), file_(folder_->open_file(kName, io::FileUse::ReadWrite, "output")) {
   const std::string path = (folder_->path() / kName).string();
   const auto deadline = std::chrono::steady_clock::now() + grace;
   int code = lock(file_.get());

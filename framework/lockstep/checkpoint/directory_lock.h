@@ -29,19 +29,19 @@ class DirectoryLock {
   // file.
   explicit DirectoryLock(const std::filesystem::path& directory,
                          std::chrono::milliseconds grace = std::chrono::seconds(5));
-  explicit DirectoryLock(std::shared_ptr<const Folder> folder,
+  explicit DirectoryLock(std::shared_ptr<const io::Folder> folder,
                          std::chrono::milliseconds grace = std::chrono::seconds(5));
 
   // Held open as long as it is locked.
-  const std::shared_ptr<const Folder>& folder() const { return folder_; }
+  const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
   // Why nobody is locked out (a file system without locks); empty: all is well.
   const std::string& warning() const { return warning_; }
   // Whether the file that is locked is still the one in the folder, where others look; also while that cannot be told.
   bool in_place() const;
 
  private:
-  std::shared_ptr<const Folder> folder_;
-  FileDescriptor file_;
+  std::shared_ptr<const io::Folder> folder_;
+  io::FileDescriptor file_;
   std::string warning_;
 };
 

@@ -6,43 +6,43 @@
 
 namespace lockstep::checkpoint {
 
-SealedFile seal(const Draft& draft, const std::string& place) {
+io::SealedFile seal(const Draft& draft, const std::string& place) {
   return {draft.tensors, {.metadata = draft.metadata, .note = draft.note}, place};
 }
 
 void save(const std::filesystem::path& path, const Draft& draft) {
-  const SealedFile file = seal(draft, path.string());
-  const Folder folder = folder_of(path);
-  AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes(), .step = draft.step});
+  const io::SealedFile file = seal(draft, path.string());
+  const io::Folder folder = io::folder_of(path);
+  io::AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes(), .step = draft.step});
   file.write(out);
   out.commit();
 }
 
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  save(path, Draft{.tensors = source_of(checkpoint.tensors), .metadata = checkpoint.metadata});
+  save(path, Draft{.tensors = io::source_of(checkpoint.tensors), .metadata = checkpoint.metadata});
 }
 
-StoredCheckpoint::StoredCheckpoint(FileReader& reader, Envelope envelope)
-    : file_(std::make_unique<VerifiedFile>(reader, std::move(envelope))) {
+StoredCheckpoint::StoredCheckpoint(io::FileReader& reader, io::Envelope envelope)
+    : file_(std::make_unique<io::VerifiedFile>(reader, std::move(envelope))) {
   check(file_->image().metadata().has_value(), "checkpoint",
         "{}: weights without metadata, expected a whole checkpoint", path());
   file_->verify_tensors();
 }
 
-std::optional<StoredCheckpoint> open_checkpoint(FileReader& reader,
+std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader,
                                                 const std::function<bool(const std::string&)>& wanted) {
-  Envelope envelope = read_envelope(reader);
+  io::Envelope envelope = io::read_envelope(reader);
   if (wanted && !wanted(envelope.note)) return std::nullopt;
   return StoredCheckpoint(reader, std::move(envelope));
 }
 
 StoredCheckpoint open_checkpoint(const std::filesystem::path& path) {
-  FileReader reader(path);
+  io::FileReader reader(path);
   return *open_checkpoint(reader, {});
 }
 
 Checkpoint StoredCheckpoint::read() const {
-  const ImageReader& image = file_->image();
+  const io::ImageReader& image = file_->image();
   Checkpoint checkpoint{.tensors = {}, .metadata = metadata()};
   for (std::size_t i = 0; i < image.tensors().size(); ++i)
     checkpoint.tensors.push_back({image.tensors()[i].name, image.read(i)});
@@ -52,17 +52,17 @@ Checkpoint StoredCheckpoint::read() const {
 Checkpoint load(const std::filesystem::path& path) { return open_checkpoint(path).read(); }
 
 void verify(const std::filesystem::path& path) {
-  FileReader reader(path);
+  io::FileReader reader(path);
   verify(reader);
 }
 
-void verify(FileReader& reader) { verify_payload(reader, read_envelope(reader)); }
+void verify(io::FileReader& reader) { io::verify_payload(reader, io::read_envelope(reader)); }
 
 std::string read_note(const std::filesystem::path& path) {
-  FileReader reader(path);
+  io::FileReader reader(path);
   return read_note(reader);
 }
 
-std::string read_note(FileReader& reader) { return read_envelope(reader).note; }
+std::string read_note(io::FileReader& reader) { return io::read_envelope(reader).note; }
 
 }  // namespace lockstep::checkpoint

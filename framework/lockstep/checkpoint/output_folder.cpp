@@ -26,7 +26,7 @@ std::unique_ptr<DirectoryLock> lock_at(const fs::path& path, std::chrono::millis
 }
 
 // Why `folder` belongs to another run; empty: it belongs to this run, or to no run.
-std::string stranger_in(const Folder& folder, const std::string& run) {
+std::string stranger_in(const io::Folder& folder, const std::string& run) {
   if (const auto found = read_run_id(folder))
     return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
   const auto checkpoints = folder.find_inside("checkpoints");
@@ -52,7 +52,7 @@ std::string OutputFolder::warning() const {
 
 std::optional<std::string> OutputFolder::run() const { return read_run_id(*held()); }
 
-std::shared_ptr<const Folder> OutputFolder::held() const {
+std::shared_ptr<const io::Folder> OutputFolder::held() const {
   const std::scoped_lock guard(mutex_);
   return lock_->folder();
 }
@@ -63,7 +63,7 @@ void OutputFolder::begin(const std::string& run) {
   write_run_id(*lock_->folder(), run);
 }
 
-std::shared_ptr<const Folder> OutputFolder::folder() {
+std::shared_ptr<const io::Folder> OutputFolder::folder() {
   const std::scoped_lock guard(mutex_);
   const bool ours = lock_->in_place() && is_ours(*lock_->folder());
   if (ours) keep_run_id(*lock_->folder());
@@ -80,20 +80,20 @@ std::shared_ptr<const Folder> OutputFolder::folder() {
     return lock_->folder();
   }
   if (!ours) return go_on_elsewhere(attempt);
-  auto now = std::make_shared<const Folder>(lock_->folder()->renamed());
+  auto now = std::make_shared<const io::Folder>(lock_->folder()->renamed());
   if (!std::exchange(away_, true))
     log()->warn("{} is no longer the folder of this job ({}{}), which goes on in {}, as it is called now",
                 path_.string(), attempt.others, attempt.failure, now->path().string());
   return now;
 }
 
-bool OutputFolder::is_ours(const Folder& folder) const {
+bool OutputFolder::is_ours(const io::Folder& folder) const {
   const auto found = read_run_id(folder);
   return !found || *found == run_;
 }
 
 // Without its id the folder would belong to no run.
-void OutputFolder::keep_run_id(const Folder& folder) const {
+void OutputFolder::keep_run_id(const io::Folder& folder) const {
   if (read_run_id(folder)) return;
   write_run_id(folder, run_);
   log()->warn("{}: the file that says which run it is was removed or spoilt; it is written again",
@@ -104,7 +104,7 @@ OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
   Attempt attempt;
   try {
     make_directories(path);
-    auto folder = std::make_shared<const Folder>(path);
+    auto folder = std::make_shared<const io::Folder>(path);
     attempt.others = stranger_in(*folder, run_);
     if (!attempt.others.empty()) return attempt;
     auto lock = std::make_unique<DirectoryLock>(std::move(folder), std::chrono::milliseconds(0));
@@ -121,7 +121,7 @@ OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
 }
 
 // The folder of the job is gone, and `attempt` says why its path cannot be taken.
-std::shared_ptr<const Folder> OutputFolder::go_on_elsewhere(const Attempt& attempt) {
+std::shared_ptr<const io::Folder> OutputFolder::go_on_elsewhere(const Attempt& attempt) {
   if (attempt.others.empty()) throw Error(attempt.failure);
   const fs::path own = path_beside(path_, run_);
   Attempt beside = take(own);
@@ -136,9 +136,9 @@ std::shared_ptr<const Folder> OutputFolder::go_on_elsewhere(const Attempt& attem
   return lock_->folder();
 }
 
-std::optional<Folder> find_folder_of_run(const fs::path& path, const std::string& run) {
+std::optional<io::Folder> find_folder_of_run(const fs::path& path, const std::string& run) {
   for (const fs::path& at : {path, path_beside(path, run)}) {
-    auto folder = Folder::find(at);
+    auto folder = io::Folder::find(at);
     if (folder && read_run_id(*folder) == run) return folder;
   }
   return std::nullopt;

@@ -19,10 +19,10 @@ class OutputFolder {
   // Makes the folder if need be and locks it, as DirectoryLock does. Throws Error.
   explicit OutputFolder(const std::filesystem::path& path, std::chrono::milliseconds grace = std::chrono::seconds(5));
 
-  std::string warning() const;                 // of the lock
-  std::optional<std::string> run() const;      // the run that owns the folder; empty: none yet
-  std::shared_ptr<const Folder> held() const;  // as it was locked, without looking again
-  void begin(const std::string& run);          // from here on it is this run's
+  std::string warning() const;                     // of the lock
+  std::optional<std::string> run() const;          // the run that owns the folder; empty: none yet
+  std::shared_ptr<const io::Folder> held() const;  // as it was locked, without looking again
+  void begin(const std::string& run);              // from here on it is this run's
 
   // Where to write now, after begin():
   // - the folder of the job, as long as its path leads there;
@@ -32,15 +32,15 @@ class OutputFolder {
   // - a new one beside it, PATH.RUN, where the folder of the job is gone as well.
   // A run.json that is gone is written again. Says in the log whenever something changes. Throws Error where there is
   // none.
-  std::shared_ptr<const Folder> folder();
+  std::shared_ptr<const io::Folder> folder();
 
  private:
   struct Attempt;
 
-  bool is_ours(const Folder& folder) const;
-  void keep_run_id(const Folder& folder) const;
+  bool is_ours(const io::Folder& folder) const;
+  void keep_run_id(const io::Folder& folder) const;
   Attempt take(const std::filesystem::path& path) const;
-  std::shared_ptr<const Folder> go_on_elsewhere(const Attempt& attempt);
+  std::shared_ptr<const io::Folder> go_on_elsewhere(const Attempt& attempt);
 
   mutable std::mutex mutex_;  // of what follows
   std::filesystem::path path_;
@@ -51,6 +51,6 @@ class OutputFolder {
 
 // For the other processes of a job, which hold no folder: where the run `run` of the output `path` writes, that path or
 // PATH.RUN; empty where neither folder is that run's. Throws Error where run.json cannot be read.
-std::optional<Folder> find_folder_of_run(const std::filesystem::path& path, const std::string& run);
+std::optional<io::Folder> find_folder_of_run(const std::filesystem::path& path, const std::string& run);
 
 }  // namespace lockstep::checkpoint

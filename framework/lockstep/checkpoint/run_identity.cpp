@@ -45,9 +45,9 @@ std::filesystem::path path_beside(const std::filesystem::path& output, const std
   return whole.string() + "." + run;
 }
 
-std::optional<std::string> read_run_id(const Folder& output) {
+std::optional<std::string> read_run_id(const io::Folder& output) {
   if (!output.has(kName)) return std::nullopt;
-  const FileDescriptor file = output.open_file(kName, FileUse::Read, kPlace);
+  const io::FileDescriptor file = output.open_file(kName, io::FileUse::Read, kPlace);
   std::array<char, 1024> text{};
   const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
   check(n >= 0, kPlace, "cannot read {}: {}", (output.path() / kName).string(), std::generic_category().message(errno));
@@ -57,10 +57,10 @@ std::optional<std::string> read_run_id(const Folder& output) {
   return is_run_id(id) ? std::optional(id) : std::nullopt;
 }
 
-void write_run_id(const Folder& output, const std::string& id) {
+void write_run_id(const io::Folder& output, const std::string& id) {
   if (read_run_id(output) == id) return;
   const std::string text = fmt::format("{{\"run\":\"{}\"}}\n", id);
-  replace_file(output, kName, std::as_bytes(std::span(text)));
+  io::replace_file(output, kName, std::as_bytes(std::span(text)));
 }
 
 }  // namespace lockstep::checkpoint

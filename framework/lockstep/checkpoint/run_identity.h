@@ -19,8 +19,8 @@ bool is_run_id(std::string_view text);
 std::filesystem::path path_beside(const std::filesystem::path& output, const std::string& run);
 
 // The run whose folder it is; empty where run.json is absent or says none. An Error where it cannot be read.
-std::optional<std::string> read_run_id(const Folder& output);
+std::optional<std::string> read_run_id(const io::Folder& output);
 // Does not touch the file if it says so already.
-void write_run_id(const Folder& output, const std::string& id);
+void write_run_id(const io::Folder& output, const std::string& id);
 
 }  // namespace lockstep::checkpoint

@@ -3,9 +3,9 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
-std::vector<Destination> weight_destinations(ParameterStore& store) {
+std::vector<Destination> weight_destinations(plan::ParameterStore& store) {
   check(store.allocated(), "weights", "the model has no memory yet: compile a plan first");
   std::vector<Destination> destinations;
   for (const NamedParameter& p : store.parameters()) {
@@ -17,7 +17,7 @@ std::vector<Destination> weight_destinations(ParameterStore& store) {
 
 namespace {
 
-LoadReport load_weights(ParameterStore& store, const checkpoint::TensorSource& tensors, const LoadOptions& options,
+LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
                         const std::string& file) {
   const TensorMatch found = match_tensors(weight_destinations(store), tensors.infos, options.prefix);
   if (options.strict) found.report.require_complete("weights", file);
@@ -28,20 +28,20 @@ LoadReport load_weights(ParameterStore& store, const checkpoint::TensorSource& t
 
 }  // namespace
 
-LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors,
+LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTensor> tensors,
                         const LoadOptions& options) {
-  return load_weights(store, checkpoint::source_of(tensors), options, "");
+  return load_weights(store, io::source_of(tensors), options, "");
 }
 
-LoadReport load_weights(ParameterStore& store, const std::filesystem::path& file, const LoadOptions& options) {
-  const std::vector<checkpoint::NamedTensor> tensors = checkpoint::load_weights(file);
-  return load_weights(store, checkpoint::source_of(tensors), options, file.string());
+LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file, const LoadOptions& options) {
+  const std::vector<io::NamedTensor> tensors = checkpoint::load_weights(file);
+  return load_weights(store, io::source_of(tensors), options, file.string());
 }
 
-std::vector<checkpoint::NamedTensor> weights(const ParameterStore& store, const std::string& prefix) {
-  std::vector<checkpoint::NamedTensor> tensors;
+std::vector<io::NamedTensor> weights(const plan::ParameterStore& store, const std::string& prefix) {
+  std::vector<io::NamedTensor> tensors;
   for (const NamedParameter& p : store.parameters()) tensors.push_back({prefix + p.name, store.read(p.name)});
   return tensors;
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

@@ -12,7 +12,7 @@
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
 struct LoadOptions {
   bool strict = true;       // every name with its shape and nothing else; otherwise what fits is taken
@@ -21,15 +21,16 @@ struct LoadOptions {
 
 // Replaces the values of the store's parameters and buffers, and refreshes derived copies. f32 and f64 convert. Of tied
 // weights one name is enough. Throws Error with the report if `strict` and it is not complete.
-LoadReport load_weights(ParameterStore& store, std::span<const checkpoint::NamedTensor> tensors,
+LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTensor> tensors,
                         const LoadOptions& options = {});
 // From a file that checkpoint::load_weights() reads; errors name it.
-LoadReport load_weights(ParameterStore& store, const std::filesystem::path& file, const LoadOptions& options = {});
+LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file,
+                        const LoadOptions& options = {});
 
 // All parameters and buffers, in the order of torch's state_dict(): what checkpoint::save_weights() writes.
-std::vector<checkpoint::NamedTensor> weights(const ParameterStore& store, const std::string& prefix = "");
+std::vector<io::NamedTensor> weights(const plan::ParameterStore& store, const std::string& prefix = "");
 
 // Where they go; throws Error while the store has no memory.
-std::vector<Destination> weight_destinations(ParameterStore& store);
+std::vector<Destination> weight_destinations(plan::ParameterStore& store);
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

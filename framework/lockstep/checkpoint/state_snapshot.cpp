@@ -7,17 +7,17 @@
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
-StateSnapshot::StateSnapshot(ParameterStore& store, const TrainingState& state) {
+StateSnapshot::StateSnapshot(plan::ParameterStore& store, const TrainingState& state) {
   const std::size_t element = size_of(store.options().dtype);
   std::map<const Parameter*, std::vector<std::size_t>> places;  // of the value, then of the states
-  for (const Bucket& bucket : store.buckets()) {
+  for (const plan::Bucket& bucket : store.buckets()) {
     std::vector<const std::byte*> sources{bucket.values};
     sources.insert(sources.end(), bucket.states.begin(), bucket.states.end());
     for (const std::byte* source : sources) {
       const std::size_t begin = add_region(source, static_cast<std::size_t>(bucket.elements) * element);
-      for (const BucketEntry& e : bucket.entries)
+      for (const plan::BucketEntry& e : bucket.entries)
         places[e.parameter].push_back(begin + static_cast<std::size_t>(e.offset) * element);
     }
   }
@@ -38,7 +38,7 @@ std::size_t StateSnapshot::add_region(const std::byte* source, std::size_t bytes
   return std::exchange(bytes_, bytes_ + whole_lines(bytes));
 }
 
-void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
+void StateSnapshot::take(std::vector<io::NamedTensor> more) {
   more_ = std::move(more);
   constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes
   std::vector<Region> pieces;
@@ -55,15 +55,14 @@ void StateSnapshot::take(std::vector<checkpoint::NamedTensor> more) {
                });
 }
 
-checkpoint::TensorSource StateSnapshot::tensors() {
-  checkpoint::TensorSource source{
-      .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
+io::TensorSource StateSnapshot::tensors() {
+  io::TensorSource source{.tensor = [this](std::size_t i) -> const io::NamedTensor& { return tensor(i); }};
   for (const Entry& e : entries_) source.infos.push_back(e.info);
   for (const auto& [name, tensor] : more_) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
   return source;
 }
 
-const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
+const io::NamedTensor& StateSnapshot::tensor(std::size_t index) {
   if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
   current_ = {};  // its memory first
@@ -73,4 +72,4 @@ const checkpoint::NamedTensor& StateSnapshot::tensor(std::size_t index) {
   return current_;
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

@@ -9,18 +9,18 @@
 #include "lockstep/io/tensor_source.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
 class StateSnapshot {
  public:
   // Of a store that is allocated and outlives take(), and the state in it; takes the memory.
-  StateSnapshot(ParameterStore& store, const TrainingState& state);
+  StateSnapshot(plan::ParameterStore& store, const TrainingState& state);
 
   // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
-  void take(std::vector<checkpoint::NamedTensor> more = {});
+  void take(std::vector<io::NamedTensor> more = {});
   // The tensors of the state and `more`, as of the last take(); refers to this, and to nothing else: the model may be
   // gone. Any one thread.
-  checkpoint::TensorSource tensors();
+  io::TensorSource tensors();
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -29,19 +29,19 @@ class StateSnapshot {
     std::size_t bytes, offset;  // offset: in memory_
   };
   struct Entry {
-    checkpoint::TensorInfo info;
+    io::TensorInfo info;
     Layout layout;
     std::size_t offset;
   };
   std::size_t add_region(const std::byte* source, std::size_t bytes);
-  const checkpoint::NamedTensor& tensor(std::size_t index);
+  const io::NamedTensor& tensor(std::size_t index);
 
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
-  std::vector<checkpoint::NamedTensor> more_;
+  std::vector<io::NamedTensor> more_;
   std::size_t bytes_ = 0;
   AlignedBuffer memory_;
-  checkpoint::NamedTensor current_;  // what tensors() handed out last
+  io::NamedTensor current_;  // what tensors() handed out last
 };
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

@@ -6,13 +6,13 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 namespace {
 
 constexpr std::size_t kNamesInMessage = 10;
 
 // What keeps the tensor from its destination; empty: nothing.
-std::string mismatch(const Destination& to, const checkpoint::TensorInfo& tensor) {
+std::string mismatch(const Destination& to, const io::TensorInfo& tensor) {
   if (tensor.shape != to.owner->shape) {
     return formatted("{} {} instead of {}", to.name, tensor.shape.str(), to.owner->shape.str());
   }
@@ -45,7 +45,7 @@ void LoadReport::require_complete(std::string_view site, const std::string& file
   check(complete(), site, "{}{}{}", file, file.empty() ? "" : ": ", str());
 }
 
-TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const checkpoint::TensorInfo> tensors,
+TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const io::TensorInfo> tensors,
                           const std::string& prefix) {
   TensorMatch result;
   LoadReport& report = result.report;
@@ -70,7 +70,7 @@ TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const
   for (const Destination& to : destinations) {
     if (!given.contains(to.name) && !filled.contains({to.owner, to.state})) report.missing.push_back(to.name);
   }
-  for (const checkpoint::TensorInfo& tensor : tensors) {
+  for (const io::TensorInfo& tensor : tensors) {
     if (!tensor.name.starts_with(prefix)) continue;
     if (std::string rest = tensor.name.substr(prefix.size()); !known.contains(rest))
       report.unexpected.push_back(std::move(rest));
@@ -78,7 +78,7 @@ TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const
   return result;
 }
 
-void write_tensors(ParameterStore& store, const TensorMatch& match, const checkpoint::TensorSource& source) {
+void write_tensors(plan::ParameterStore& store, const TensorMatch& match, const io::TensorSource& source) {
   for (const auto& [to, index] : match.pairs) {
     const Tensor& tensor = source.tensor(index).tensor;
     const bool elsewhere = tensor.empty() && tensor.bytes() > 0;
@@ -86,4 +86,4 @@ void write_tensors(ParameterStore& store, const TensorMatch& match, const checkp
   }
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

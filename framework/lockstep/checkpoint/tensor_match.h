@@ -11,7 +11,7 @@
 #include "lockstep/io/tensor_source.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
 // Full names, in the order of the model; `unexpected` in the order given. Mismatched ones say how: "fc.weight (1000,
 // 512) instead of (10, 512)".
@@ -41,11 +41,11 @@ struct TensorMatch {
 
 // Of tensors whose name begins with `prefix`, which is taken off. f32 and f64 fit each other; of tied weights one name
 // is enough.
-TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const checkpoint::TensorInfo> tensors,
+TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const io::TensorInfo> tensors,
                           const std::string& prefix);
 
 // Asks for the matched tensors in the order of the pairs. One that comes without memory is written by another rank that
 // shares the destination.
-void write_tensors(ParameterStore& store, const TensorMatch& match, const checkpoint::TensorSource& source);
+void write_tensors(plan::ParameterStore& store, const TensorMatch& match, const io::TensorSource& source);
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

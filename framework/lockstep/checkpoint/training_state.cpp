@@ -3,9 +3,9 @@
 #include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/weights.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
-TrainingState::TrainingState(ParameterStore& store, const optim::UpdateRule& rule) : store_(store) {
+TrainingState::TrainingState(plan::ParameterStore& store, const optim::UpdateRule& rule) : store_(store) {
   const bool shares = store.memory().shares();
   const auto add = [&](std::string name, const NamedParameter& p, int state, bool shared) {
     entries_.push_back({.info = {std::move(name), p.parameter->shape, store.dtype(p.parameter)},
@@ -37,13 +37,13 @@ Tensor TrainingState::read(const Entry& entry) const {
                               : store_.read(entry.parameter_name);
 }
 
-std::vector<checkpoint::NamedTensor> TrainingState::read() const {
-  std::vector<checkpoint::NamedTensor> tensors;
+std::vector<io::NamedTensor> TrainingState::read() const {
+  std::vector<io::NamedTensor> tensors;
   for (const Entry& entry : entries_) tensors.push_back({entry.info.name, read(entry)});
   return tensors;
 }
 
-void TrainingState::load(const checkpoint::TensorSource& source, bool weights_only) {
+void TrainingState::load(const io::TensorSource& source, bool weights_only) {
   const std::string model(checkpoint::kModelPrefix), optimizer(kOptimizerPrefix);
   const TensorMatch weights = match_tensors(weight_destinations(store_), source.infos, model);
   weights.report.require_complete("weights");
@@ -64,4 +64,4 @@ void TrainingState::load(const checkpoint::TensorSource& source, bool weights_on
   store_.refresh();
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

@@ -11,12 +11,12 @@
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep::train {
+namespace lockstep::checkpoint {
 
 class TrainingState {
  public:
   struct Entry {
-    checkpoint::TensorInfo info;
+    io::TensorInfo info;
     const Parameter* parameter;
     std::string parameter_name;
     int state;    // of the rule; -1: the value
@@ -26,23 +26,23 @@ class TrainingState {
   };
 
   // Of a store that is allocated and, like the rule, outlives this. Tied weights are two tensors and have one state.
-  TrainingState(ParameterStore& store, const optim::UpdateRule& rule);
+  TrainingState(plan::ParameterStore& store, const optim::UpdateRule& rule);
 
   const std::vector<Entry>& entries() const { return entries_; }  // weights in the order of the model, then states
   std::size_t bytes() const;                                      // of all tensors
   Tensor read(const Entry& entry) const;
-  std::vector<checkpoint::NamedTensor> read() const;  // all of them, in memory
+  std::vector<io::NamedTensor> read() const;  // all of them, in memory
 
   // Replaces all of it, or the weights alone, and refreshes derived copies. Strict: throws Error with the report of
   // names and shapes (tensor_match.h) before anything is written. Tensors of other prefixes are left alone. See
   // write_tensors() for tensors without memory.
-  void load(const checkpoint::TensorSource& source, bool weights_only = false);
+  void load(const io::TensorSource& source, bool weights_only = false);
 
  private:
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   std::vector<Entry> entries_;
 };
 
 inline constexpr std::string_view kOptimizerPrefix = "optimizer/";
 
-}  // namespace lockstep::train
+}  // namespace lockstep::checkpoint

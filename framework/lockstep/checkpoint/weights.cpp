@@ -11,7 +11,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 // HDF5's signature stands at 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
-bool has_hdf5_signature(const FileReader& reader) {
+bool has_hdf5_signature(const io::FileReader& reader) {
   constexpr std::array<unsigned char, 8> kSignature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   for (std::uint64_t at = 0; at + kSignature.size() <= reader.size(); at = std::max<std::uint64_t>(512, at * 2)) {
     if (std::ranges::equal(reader.peek(at, kSignature.size()), std::as_bytes(std::span(kSignature)))) return true;
@@ -20,11 +20,11 @@ bool has_hdf5_signature(const FileReader& reader) {
 }
 
 // Weights, or the model's part of a checkpoint, which alone is read.
-std::vector<NamedTensor> read_ours(FileReader& reader) {
-  const VerifiedFile file(reader, read_envelope(reader));
-  const ImageReader& image = file.image();
+std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
+  const io::VerifiedFile file(reader, io::read_envelope(reader));
+  const io::ImageReader& image = file.image();
   const bool is_checkpoint = image.metadata().has_value();
-  std::vector<NamedTensor> tensors;
+  std::vector<io::NamedTensor> tensors;
   for (std::size_t i = 0; i < image.tensors().size(); ++i) {
     const std::string& name = image.tensors()[i].name;
     if (!is_checkpoint) {
@@ -38,31 +38,31 @@ std::vector<NamedTensor> read_ours(FileReader& reader) {
   return tensors;
 }
 
-std::vector<NamedTensor> read_foreign(const FileReader& reader) {
+std::vector<io::NamedTensor> read_foreign(const io::FileReader& reader) {
   check(has_hdf5_signature(reader), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
-  const MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
-  Image image = read_image_isolated(mapping.bytes(), reader.path());
+  const io::MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
+  io::Image image = io::read_image_isolated(mapping.bytes(), reader.path());
   if (!image.metadata) return std::move(image.tensors);
-  std::erase_if(image.tensors, [](const NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
+  std::erase_if(image.tensors, [](const io::NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
   check(!image.tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", reader.path(),
         kModelPrefix);
-  for (NamedTensor& entry : image.tensors) entry.name.erase(0, kModelPrefix.size());
+  for (io::NamedTensor& entry : image.tensors) entry.name.erase(0, kModelPrefix.size());
   return std::move(image.tensors);
 }
 
 }  // namespace
 
-void save_weights(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
-  const SealedFile file(source_of(tensors), {}, path.string());
-  const Folder folder = folder_of(path);
-  AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes()});
+void save_weights(const std::filesystem::path& path, std::span<const io::NamedTensor> tensors) {
+  const io::SealedFile file(io::source_of(tensors), {}, path.string());
+  const io::Folder folder = io::folder_of(path);
+  io::AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes()});
   file.write(out);
   out.commit();
 }
 
-std::vector<NamedTensor> load_weights(const std::filesystem::path& path) {
-  FileReader reader(path);
-  return begins_like_checkpoint(reader.peek(0, kEnvelopeBytes)) ? read_ours(reader) : read_foreign(reader);
+std::vector<io::NamedTensor> load_weights(const std::filesystem::path& path) {
+  io::FileReader reader(path);
+  return io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes)) ? read_ours(reader) : read_foreign(reader);
 }
 
 }  // namespace lockstep::checkpoint

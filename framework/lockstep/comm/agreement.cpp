@@ -57,7 +57,7 @@ std::string current_error() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return explain(error);
+    return host::explain(error);
   } catch (...) {
     return "an exception that is no std::exception";
   }

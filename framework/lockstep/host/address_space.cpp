@@ -11,7 +11,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 constexpr std::size_t kScarce = std::size_t{64} << 20;  // left: what was asked for last may have been as much
@@ -75,4 +75,4 @@ std::string explain(const std::exception& error) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 // With less OpenBLAS (0.3.21) waits for ever for its memory while it is loaded.
 inline constexpr std::size_t kLeastAddressSpace = std::size_t{256} << 20;
@@ -33,4 +33,4 @@ void check_address_space(const char* what, std::size_t needed);
 // that comes when the address space is all but used up names the limit.
 std::string explain(const std::exception& error);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -6,7 +6,7 @@
 
 #include "lockstep/host/address_space.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 // With system calls alone: nothing is initialised yet.
@@ -28,4 +28,4 @@ __attribute__((section(".preinit_array"), used)) void (*const before_libraries)(
 
 bool refuses_at_start() { return true; }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

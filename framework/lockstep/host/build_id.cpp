@@ -9,7 +9,7 @@
 
 #include "lockstep/core/format.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 constexpr std::size_t kNoteAlignment = 4;
@@ -68,4 +68,4 @@ std::string build_id() {
   return search.found;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -4,8 +4,8 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 std::string build_id();
 
-}  // namespace lockstep
+}  // namespace lockstep::host

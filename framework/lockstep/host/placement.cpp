@@ -10,7 +10,7 @@
 
 #include "lockstep/core/format.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 std::string counted(std::size_t count, const char* noun) {
@@ -119,4 +119,4 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
   return warnings;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

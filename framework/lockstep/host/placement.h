@@ -7,7 +7,7 @@
 
 #include "lockstep/host/threads.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 struct RankPlacement {
   int rank = 0;            // in the job
@@ -30,4 +30,4 @@ std::string describe(const NodePlacement& node);
 // has cores; ranks bound to fewer cores than they have threads; ranks that share cores while others idle.
 std::vector<std::string> placement_warnings(const NodePlacement& node);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 ProcessMemory process_memory() {
   ProcessMemory memory;
@@ -24,4 +24,4 @@ void release_freed_memory() {
 #endif
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

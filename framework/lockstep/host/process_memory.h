@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace lockstep {
+namespace lockstep::host {
 
 struct ProcessMemory {
   std::size_t resident = 0, peak = 0;  // bytes in memory now, and at most so far
@@ -14,4 +14,4 @@ ProcessMemory process_memory();
 // Returns to the system what was freed but is kept for later allocations, after a phase that needed much and ended.
 void release_freed_memory();
 
-}  // namespace lockstep
+}  // namespace lockstep::host

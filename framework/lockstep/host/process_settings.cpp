@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 // Turns of libgomp's waiting loop, 10 to 30 ns each. libgomp's own choice is 300000.
@@ -76,4 +76,4 @@ void settle_process(int local_ranks, int threads, char** argv) {
   if (settings.reload) start_again(argv);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

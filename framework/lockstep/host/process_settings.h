@@ -10,7 +10,7 @@
 
 #include "lockstep/host/threads.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 struct ProcessFacts {
   Cores cores;
@@ -44,4 +44,4 @@ ProcessSettings process_settings(const ProcessFacts& facts);
 // goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
 void settle_process(int local_ranks, int threads, char** argv);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

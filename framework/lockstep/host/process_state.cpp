@@ -6,7 +6,7 @@
 
 #include "lockstep/core/format.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 constexpr int kStartField = 22;  // of /proc/PID/stat, counted from 1; the state is the third
@@ -55,4 +55,4 @@ ProcessState process_state(int process) {
   return found;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

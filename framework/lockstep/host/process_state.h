@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 struct ProcessState {
   char state = 0;          // R, S, D, T, t, Z, X as in proc(5); 0: there is no such process
@@ -21,4 +21,4 @@ struct ProcessState {
 // Of its main thread.
 ProcessState process_state(int process);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

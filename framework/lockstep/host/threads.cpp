@@ -17,7 +17,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 constexpr long kMostThreads = 4096;  // of a rank, as --threads takes
@@ -264,4 +264,4 @@ CpuInfo cpu_info() {
   return info;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::host {
 
 // Cores as one process sees them.
 struct Cores {
@@ -75,4 +75,4 @@ CpuInfo cpu_info();
 // Whether the processor multiplies bf16 pairs into f32 (AVX-512 BF16, or AArch64's BF16 extension).
 bool has_bf16_instructions();
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -6,7 +6,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::train {
+namespace lockstep::infer {
 namespace {
 
 std::size_t bytes_per_sample(const Tensor& tensor) {
@@ -31,7 +31,7 @@ Predictor::Predictor(const nn::Module& module, Function function, PredictorOptio
     : options_((check(function != nullptr, "predictor", "there is no function from inputs to a prediction"),
                 std::move(options))),
       model_(module.named_parameters(),
-             [f = std::move(function)](const Inputs& inputs) { return Traced{.prediction = f(inputs)}; },
+             [f = std::move(function)](const plan::Inputs& inputs) { return plan::Traced{.prediction = f(inputs)}; },
              {.dtype = options_.dtype}) {
   check(is_floating(options_.dtype), "predictor", "the type is {}, expected f32 or f64", name_of(options_.dtype));
   check(options_.batch >= 1, "predictor", "batch is {}, expected at least 1", options_.batch);
@@ -40,12 +40,13 @@ Predictor::Predictor(const nn::Module& module, Function function, PredictorOptio
   model_.parameters().allocate({}, {});
 }
 
-LoadReport Predictor::load(const std::filesystem::path& file, const LoadOptions& options) {
-  return load_weights(model_.parameters(), file, options);
+checkpoint::LoadReport Predictor::load(const std::filesystem::path& file, const checkpoint::LoadOptions& options) {
+  return checkpoint::load_weights(model_.parameters(), file, options);
 }
 
-LoadReport Predictor::load(std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options) {
-  return load_weights(model_.parameters(), tensors, options);
+checkpoint::LoadReport Predictor::load(std::span<const io::NamedTensor> tensors,
+                                       const checkpoint::LoadOptions& options) {
+  return checkpoint::load_weights(model_.parameters(), tensors, options);
 }
 
 Tensor Predictor::operator()(const Tensor& input) { return (*this)({{options_.input, input}}); }
@@ -78,10 +79,10 @@ Tensor Predictor::run(std::span<const Input> inputs) {
   return whole;
 }
 
-Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples) {
+plan::Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples) {
   std::map<std::string, Type> types;
   for (const auto& [name, tensor] : inputs) types[name] = {tensor.shape().tail().batched(samples), tensor.dtype()};
-  Plan& plan = model_.plan(Mode::Eval, types);
+  plan::Plan& plan = model_.plan(Mode::Eval, types);
   for (const auto& [name, tensor] : inputs) {
     void* to = plan.input(name);
     const std::size_t row = bytes_per_sample(tensor);
@@ -98,4 +99,4 @@ Tensor Predictor::observed(const std::string& name) const {
   return last_plan_->observed(name);
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::infer

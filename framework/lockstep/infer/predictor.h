@@ -18,7 +18,7 @@
 #include "lockstep/nn/module.h"
 #include "lockstep/plan/compiled_model.h"
 
-namespace lockstep::train {
+namespace lockstep::infer {
 
 struct PredictorOptions {
   DType dtype = DType::F32;     // of weights and arithmetic: F32 or F64
@@ -28,7 +28,7 @@ struct PredictorOptions {
 
 class Predictor {
  public:
-  using Function = std::function<Value(const Inputs& inputs)>;
+  using Function = std::function<Value(const plan::Inputs& inputs)>;
   struct Input {
     std::string name;
     const Tensor& tensor;
@@ -40,8 +40,8 @@ class Predictor {
   Predictor& operator=(const Predictor&) = delete;
 
   // See load_weights() in state.h.
-  LoadReport load(const std::filesystem::path& file, const LoadOptions& options = {});
-  LoadReport load(std::span<const checkpoint::NamedTensor> tensors, const LoadOptions& options = {});
+  checkpoint::LoadReport load(const std::filesystem::path& file, const checkpoint::LoadOptions& options = {});
+  checkpoint::LoadReport load(std::span<const io::NamedTensor> tensors, const checkpoint::LoadOptions& options = {});
 
   // The function's value for these samples, in logical order. f32 and f64 inputs convert to the model's type. Plans are
   // compiled for each size of a part, and kept. Throws Error for inputs that the model cannot take.
@@ -50,16 +50,16 @@ class Predictor {
   // A value that the function observed, of the last part computed.
   Tensor observed(const std::string& name) const;
 
-  const ParameterStore& parameters() const { return model_.parameters(); }
-  ParameterStore& parameters() { return model_.parameters(); }  // call refresh() after writing
+  const plan::ParameterStore& parameters() const { return model_.parameters(); }
+  plan::ParameterStore& parameters() { return model_.parameters(); }  // call refresh() after writing
 
  private:
   Tensor run(std::span<const Input> inputs);
-  Plan& compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples);
+  plan::Plan& compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples);
 
   PredictorOptions options_;
-  CompiledModel model_;
-  Plan* last_plan_ = nullptr;
+  plan::CompiledModel model_;
+  plan::Plan* last_plan_ = nullptr;
 };
 
-}  // namespace lockstep::train
+}  // namespace lockstep::infer

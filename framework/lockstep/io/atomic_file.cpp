@@ -18,7 +18,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ void remove_abandoned(const Folder& directory) {
   }
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -12,7 +12,7 @@
 #include "lockstep/io/file_descriptor.h"
 #include "lockstep/io/folder.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct AtomicFileOptions {
   std::uint64_t bytes = 0;  // that will be written; the fault point checkpoint.write lies behind their first half
@@ -59,4 +59,4 @@ void replace_file(const Folder& folder, const std::string& name, std::span<const
 // alive stays: its lock is held, or it was made on another host within the last hour.
 void remove_abandoned(const Folder& directory);
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -21,7 +21,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 [[noreturn]] void fail_system(std::string_view operation) {
@@ -137,4 +137,4 @@ void write_or_exit(int pipe, std::span<const std::byte> bytes) {
   }
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -11,7 +11,7 @@
 
 #include "lockstep/io/file_descriptor.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct ChildLimits {
   std::size_t memory = std::size_t{1} << 30;  // bytes beyond what the caller has mapped
@@ -40,4 +40,4 @@ class ChildProcess {
 // Writes all of it to a pipe or ends the calling process: for use in a child.
 void write_or_exit(int pipe, std::span<const std::byte> bytes);
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -11,7 +11,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr std::string_view kMagic = "LOCKSTEP CHECKPOINT\n";
@@ -117,4 +117,4 @@ void verify_bytes(std::span<const std::byte> bytes, const std::string& file) {
   check_hash(envelope, hash, file);
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

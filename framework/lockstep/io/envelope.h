@@ -11,7 +11,7 @@
 
 struct XXH3_state_s;
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 inline constexpr std::size_t kEnvelopeBytes = 512;  // HDF5's smallest user block
 inline constexpr int kFormatVersion = 2;            // 1: no note, no checksums of tensors
@@ -53,4 +53,4 @@ void check_hash(const Envelope& envelope, PayloadHash& payload, const std::strin
 // Both checks on a file that is in memory.
 void verify_bytes(std::span<const std::byte> bytes, const std::string& file);
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 class FileDescriptor {
  public:
@@ -30,4 +30,4 @@ class FileDescriptor {
   int fd_;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -12,7 +12,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,4 +182,4 @@ void Folder::flush() const {
   if (::fsync(descriptor_.get()) != 0 && errno != EINVAL) fail_system(path_, errno, "fsync of directory");
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

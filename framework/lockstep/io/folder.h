@@ -12,7 +12,7 @@
 
 #include "lockstep/io/file_descriptor.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 // What a file of the job's own is opened for. All but Read make it if there is none; Replace empties it.
 enum class FileUse : std::uint8_t { Read, ReadWrite, Append, Replace };
@@ -57,4 +57,4 @@ class Folder {
   FileDescriptor descriptor_;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

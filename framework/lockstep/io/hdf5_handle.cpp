@@ -6,7 +6,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 static_assert(std::is_same_v<hid_t, Hdf5Id> && std::is_same_v<herr_t, int>);
@@ -49,4 +49,4 @@ std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_vi
   return code;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

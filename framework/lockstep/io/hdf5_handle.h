@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 using Hdf5Id = std::int64_t;  // hid_t
 
@@ -64,4 +64,4 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -10,7 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/io/image_types.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr int kMaxDepth = 32;              // groups in groups; a group that contains itself ends here
@@ -197,4 +197,4 @@ Tensor ImageReader::read(std::size_t index) const {
   return tensor;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

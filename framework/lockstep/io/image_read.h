@@ -11,7 +11,7 @@
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/tensor_source.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 // An open file. One thread at a time.
 class ImageReader {
@@ -36,4 +36,4 @@ class ImageReader {
   std::optional<std::string> metadata_;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

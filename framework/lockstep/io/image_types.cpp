@@ -2,7 +2,7 @@
 
 #include <hdf5.h>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr DType kAll[] = {DType::F32, DType::F64, DType::I32, DType::I64, DType::U8};
@@ -70,4 +70,4 @@ std::optional<DType> dtype_of_hdf5(Hdf5Id type) {
   return std::nullopt;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -7,7 +7,7 @@
 #include "lockstep/core/dtype.h"
 #include "lockstep/io/hdf5_handle.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 Hdf5Id hdf5_file_type(DType dtype);
 Hdf5Id hdf5_memory_type(DType dtype);
@@ -16,4 +16,4 @@ std::optional<DType> dtype_of_hdf5(Hdf5Id type);
 
 inline constexpr const char* kChecksum = "xxh3-64";  // the attribute
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -13,7 +13,7 @@
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/image_types.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "checksums are of values as they lie in memory");
@@ -223,4 +223,4 @@ void ImageStream::write(const std::function<void(std::span<const std::byte>)>& o
   }
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

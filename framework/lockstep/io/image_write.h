@@ -14,7 +14,7 @@
 
 #include "lockstep/io/tensor_source.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct ImageOptions {
   std::size_t user_block = 0;                // bytes in front of the HDF5 data: 0, 512, 1024, 2048, ...
@@ -46,4 +46,4 @@ class ImageStream {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -11,7 +11,7 @@
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/image_read.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 enum class Kind : std::uint8_t { Tensor, Metadata, Failure, End };
@@ -148,4 +148,4 @@ Image read_image_isolated(std::span<const std::byte> image, const std::string& f
   return Receiver(*child, limits.memory, file).receive();
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

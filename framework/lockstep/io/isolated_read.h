@@ -12,7 +12,7 @@
 
 #include "lockstep/io/named_tensor.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct Image {
   std::vector<NamedTensor> tensors;     // sorted by name
@@ -23,4 +23,4 @@ struct Image {
 // met its bounds.
 Image read_image_isolated(std::span<const std::byte> image, const std::string& file);
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

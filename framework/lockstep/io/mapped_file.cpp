@@ -7,7 +7,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 MappedFile::MappedFile(int file, std::size_t bytes, const std::string& path) {
   if (bytes == 0) return;  // which cannot be mapped
@@ -21,4 +21,4 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

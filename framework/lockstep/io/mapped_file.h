@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 class MappedFile {
  public:
@@ -23,4 +23,4 @@ class MappedFile {
   std::span<std::byte> bytes_;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

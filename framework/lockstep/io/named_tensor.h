@@ -6,11 +6,11 @@
 
 #include "lockstep/core/tensor.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -10,7 +10,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
@@ -67,4 +67,4 @@ std::vector<std::byte> FileReader::peek(std::uint64_t offset, std::size_t bytes)
   return out;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

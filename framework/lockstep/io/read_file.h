@@ -11,7 +11,7 @@
 #include "lockstep/io/file_descriptor.h"
 #include "lockstep/io/folder.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 // Not for concurrent use. Every failure is an Error with the path, the operation and the system's reason.
 class FileReader {
@@ -35,4 +35,4 @@ class FileReader {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

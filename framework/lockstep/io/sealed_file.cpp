@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{4} << 20;  // written while it is still in the cache, where it was hashed
@@ -34,4 +34,4 @@ void SealedFile::write(AtomicFile& out) const {
   out.overwrite(std::as_bytes(std::span(header)));
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -9,7 +9,7 @@
 #include "lockstep/io/envelope.h"
 #include "lockstep/io/image_write.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 struct SealedFileOptions {
   std::optional<std::string> metadata = {};  // see image_write.h
@@ -31,4 +31,4 @@ class SealedFile {
   ImageStream image_;
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

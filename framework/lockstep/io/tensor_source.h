@@ -10,7 +10,7 @@
 
 #include "lockstep/io/named_tensor.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 // What is known of a tensor without its values.
 struct TensorInfo {
@@ -41,4 +41,4 @@ inline TensorSource source_of(std::span<const NamedTensor> tensors) {
   return source;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

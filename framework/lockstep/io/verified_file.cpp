@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{4} << 20;  // hashed while it is still in the cache
@@ -46,4 +46,4 @@ void VerifiedFile::verify_tensors() const {
   for (std::size_t i = 0; i < image_.tensors().size(); ++i) image_.read(i);
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

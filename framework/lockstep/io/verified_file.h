@@ -9,7 +9,7 @@
 #include "lockstep/io/mapped_file.h"
 #include "lockstep/io/read_file.h"
 
-namespace lockstep::checkpoint {
+namespace lockstep::io {
 
 // The file's envelope, of which nothing else is read or verified. For a reader at the begin of its file.
 Envelope read_envelope(FileReader& reader);
@@ -39,4 +39,4 @@ class VerifiedFile {
   NamedTensor current_;  // the tensor handed out last
 };
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::io

@@ -6,7 +6,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/core/tensor.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 constexpr double kMargin = 0.95;           // of the first offer's time: below is clearly faster
@@ -86,4 +86,4 @@ std::size_t measure_fastest(const KernelRequest& request, std::span<const Kernel
   return best;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

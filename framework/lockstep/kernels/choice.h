@@ -8,7 +8,7 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // The index of the offer to take; there are at least two.
 using KernelChooser = std::function<std::size_t(const KernelRequest&, std::span<const KernelOffer>)>;
@@ -24,4 +24,4 @@ std::string choice_key(const KernelRequest& request);
 // clear margin another than the first. Uses the calling process's threads as a training step does.
 std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers);
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -15,7 +15,7 @@
 #include "lockstep/graph/layout.h"
 #include "lockstep/graph/op.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 struct Arguments {
   const void* const* inputs;
@@ -112,4 +112,4 @@ std::unique_ptr<Kernel> make_kernel(F function, std::size_t workspace_bytes = 0)
   return std::make_unique<FunctionKernel>(std::move(function), workspace_bytes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

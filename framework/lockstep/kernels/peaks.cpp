@@ -8,7 +8,7 @@
 #include "lockstep/core/tensor.h"
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 constexpr std::int64_t kRounds = 1 << 20;          // 5 to 30 ms
@@ -24,7 +24,7 @@ double arithmetic_peak(MultiplyAdd multiply_add) {
     const double start = omp_get_wtime();
 #pragma omp parallel reduction(+ : operations)
     {
-      float out[vector::kLanes];
+      float out[native::kLanes];
       operations += multiply_add(kRounds, out);
     }
     best = std::max(best, static_cast<double>(operations) / (omp_get_wtime() - start));
@@ -55,8 +55,8 @@ double memory_peak() {
 }  // namespace
 
 Peaks measure_peaks() {
-  const vector::PeakTable& peak = vector_kernels().peak;
+  const native::PeakTable& peak = vector_kernels().peak;
   return {.f32_flops = arithmetic_peak(peak.f32), .bf16_flops = arithmetic_peak(peak.bf16), .bytes = memory_peak()};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

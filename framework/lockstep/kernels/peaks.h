@@ -3,7 +3,7 @@
 // at the same time. Figures are of all OpenMP threads of the process together.
 #pragma once
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 struct Peaks {
   double f32_flops = 0;   // per second: multiply-adds on the widest vectors in use, two operations each
@@ -12,4 +12,4 @@ struct Peaks {
 };
 Peaks measure_peaks();
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

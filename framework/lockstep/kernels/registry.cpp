@@ -10,7 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/tensor.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 std::string class_name(const char* mangled) {
@@ -137,4 +137,4 @@ void register_plain_kernel(std::string_view op, std::function<void(const KernelR
       });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

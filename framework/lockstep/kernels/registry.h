@@ -12,7 +12,7 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // `factory` answers as a KernelFactory does, or with an optional offer.
 template <class Factory>
@@ -94,4 +94,4 @@ void register_vector_kernels(KernelRegistry& registry);
 bool has_onednn();
 std::string onednn_version();  // with the instructions it uses, on which bits depend; "without oneDNN"
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -7,7 +7,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 bool updates_by_local_gradients(const EngineOptions& options) {
@@ -33,7 +33,7 @@ Ownership ownership(const NodeMemory& memory, const EngineOptions& options) {
 }
 
 // Adds the buckets of a step in the order that reduction_of() counts in.
-BucketReducer& with_buckets(BucketReducer& reducer, const StepMemory& memory, const ParameterStore& store,
+BucketReducer& with_buckets(BucketReducer& reducer, const StepMemory& memory, const plan::ParameterStore& store,
                             const Ownership& ownership, bool hooked) {
   reducer.add_bucket(memory.statistics_memory());
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
@@ -72,7 +72,7 @@ MemoryGuardOptions guard_options(const Domains& domains, const Ownership& owners
 }  // namespace
 
 GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
-                               ParameterStore& store, Updater& updater, const EngineOptions& options)
+                               plan::ParameterStore& store, Updater& updater, const EngineOptions& options)
     : memory_(memory, store, world, memory_size(options)),
       channels_(comm, memory, {.reduction = memory_.reduction_flags(), .control = memory_.control_flags()}),
       sums_(channels_.control().transport, channels_.control().flags, memory_.control_blocks(), memory.domains(), world,
@@ -100,7 +100,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
             options.late_updates && memory.domains().count() > 1 && options.reduction.hook == nullptr) {
   if (options.reduction.hook != nullptr) {
     std::vector<std::int64_t> elements;
-    for (const Bucket& b : store.buckets()) elements.push_back(b.elements);
+    for (const plan::Bucket& b : store.buckets()) elements.push_back(b.elements);
     channels_.begin_hook(comm, *options.reduction.hook, elements);
   }
   drive_by_thread(options.thread);
@@ -256,4 +256,4 @@ void GradientEngine::note_in(Trace* trace) {
   reducer_.note_in(trace);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

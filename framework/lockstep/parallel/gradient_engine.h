@@ -24,7 +24,7 @@
 #include "lockstep/parallel/update/update_gate.h"
 #include "lockstep/plan/plan.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // What keeps a step from being applied; nothing does if all are 0. See docs/reliability.md.
 struct EngineGuards {
@@ -48,13 +48,13 @@ struct EngineOptions {
   EngineGuards guards = {};
 };
 
-class GradientEngine : public PlanHooks {
+class GradientEngine : public plan::PlanHooks {
  public:
   using StepTimes = StepTimer::Times;
 
   // The store's buckets lie in `memory`. All that is passed by reference outlives the engine.
-  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory, ParameterStore& store,
-                 Updater& updater, const EngineOptions& options);
+  GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
+                 plan::ParameterStore& store, Updater& updater, const EngineOptions& options);
   // Leaves; an owner that destroys more, for which other ranks may wait, calls leave() first.
   ~GradientEngine() override;
 
@@ -145,4 +145,4 @@ class GradientEngine : public PlanHooks {
   UpdateGate gate_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

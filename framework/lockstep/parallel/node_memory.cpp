@@ -9,7 +9,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 enum Flag : int { kFenced, kFlags };
@@ -88,4 +88,4 @@ void NodeMemory::leave(std::int64_t updates, bool failing) {
   if (flags_) flags_->leave(domains_.rank, updates, failing);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -12,9 +12,9 @@
 #include "lockstep/parallel/tree/domains.h"
 #include "lockstep/plan/parameter_memory.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
-class NodeMemory : public ParameterMemory {
+class NodeMemory : public plan::ParameterMemory {
  public:
   // `comm` outlives this.
   NodeMemory(const comm::Communicator& comm, Domains domains, bool share);
@@ -56,4 +56,4 @@ class NodeMemory : public ParameterMemory {
   std::vector<AlignedBuffer> private_;  // of common(), where nothing is shared
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -2,7 +2,7 @@
 
 #include "lockstep/comm/environment.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // Messages that a rank sent before it left have come by then.
@@ -52,4 +52,4 @@ void StepChannels::leave(std::int64_t updates, bool failing) {
   memory_.leave(updates, failing);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -13,7 +13,7 @@
 #include "lockstep/parallel/node_memory.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct StepChannel {
   // `rows`: memory of the flags, by local rank.
@@ -63,4 +63,4 @@ class StepChannels {
   std::int64_t looks_since_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

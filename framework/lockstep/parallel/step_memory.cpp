@@ -2,22 +2,23 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
-std::size_t blocks_of(const Bucket& bucket) {
+std::size_t blocks_of(const plan::Bucket& bucket) {
   return static_cast<std::size_t>((bucket.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
 }
 
-std::size_t blocks_of(std::span<const Bucket> buckets) {
+std::size_t blocks_of(std::span<const plan::Bucket> buckets) {
   std::size_t blocks = 0;
-  for (const Bucket& b : buckets) blocks += blocks_of(b);
+  for (const plan::Bucket& b : buckets) blocks += blocks_of(b);
   return blocks;
 }
 
 }  // namespace
 
-StepMemory::StepMemory(NodeMemory& memory, const ParameterStore& store, const WorldLayout& world, const Size& size)
+StepMemory::StepMemory(NodeMemory& memory, const plan::ParameterStore& store, const WorldLayout& world,
+                       const Size& size)
     : domains_(memory.domains()),
       store_(store),
       world_(world),
@@ -95,8 +96,8 @@ void StepMemory::clear_squares() const {
 }
 
 BucketMemory StepMemory::gradient_memory(std::size_t number) const {
-  const std::span<const Bucket> buckets = store_.buckets();
-  const Bucket& b = buckets[number];
+  const std::span<const plan::Bucket> buckets = store_.buckets();
+  const plan::Bucket& b = buckets[number];
   BucketMemory bucket{.dtype = store_.options().dtype, .elements = b.elements, .slots = {}};
   for (std::size_t l = 0; l < gradients_.size(); ++l) {
     auto& slots = bucket.slots.emplace_back();
@@ -108,7 +109,7 @@ BucketMemory StepMemory::gradient_memory(std::size_t number) const {
 }
 
 std::byte* StepMemory::gradient(std::size_t bucket, int local_rank) const {
-  const std::vector<Bucket>& buckets = store_.buckets();
+  const std::vector<plan::Bucket>& buckets = store_.buckets();
   return gradients_[static_cast<std::size_t>(local_rank)].data() +
          (buckets[bucket].gradients[0] - buckets[0].gradients[0]);
 }
@@ -125,4 +126,4 @@ std::size_t StepMemory::bytes() const {
   return mine().bytes + read;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

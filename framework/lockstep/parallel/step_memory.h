@@ -13,7 +13,7 @@
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class StepMemory {
  public:
@@ -23,7 +23,7 @@ class StepMemory {
     bool squares = false;        // sums of squares, one for each block of BucketReducer::kBlock gradients
   };
   // `memory`, in which the store's buckets lie, and `store` outlive this.
-  StepMemory(NodeMemory& memory, const ParameterStore& store, const WorldLayout& world, const Size& size);
+  StepMemory(NodeMemory& memory, const plan::ParameterStore& store, const WorldLayout& world, const Size& size);
 
   // By local rank, for SharedFlags of the gradients' reduction and of the control block.
   std::vector<std::span<std::byte>> reduction_flags() const;
@@ -55,7 +55,7 @@ class StepMemory {
   std::vector<std::span<std::byte>> rows(std::size_t offset) const;
 
   const Domains& domains_;
-  const ParameterStore& store_;
+  const plan::ParameterStore& store_;
   WorldLayout world_;
   Size size_;
   std::size_t squares_;                          // blocks of all buckets; 0 without squares
@@ -64,4 +64,4 @@ class StepMemory {
   std::vector<std::span<std::byte>> gradients_;  // by local rank: all slots of all buckets
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -2,7 +2,7 @@
 
 #include "lockstep/core/format.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void StepTimer::begin(const BucketReducer::Traffic& traffic) {
   begun_ = Clock::now();
@@ -27,4 +27,4 @@ void StepTimer::end(Clock::time_point since, const BucketReducer::Traffic& now, 
   if (trace_ != nullptr) trace_->add(Trace::Track::Wait, "for the other ranks", since);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

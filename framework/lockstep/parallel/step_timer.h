@@ -7,7 +7,7 @@
 #include "lockstep/parallel/control/step_sums.h"
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class StepTimer {
  public:
@@ -40,4 +40,4 @@ class StepTimer {
   Trace* trace_ = nullptr;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

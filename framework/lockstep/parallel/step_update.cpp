@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 StepUpdate::StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, std::span<const double> squares,
                        const Options& options)
@@ -66,4 +66,4 @@ void StepUpdate::end() {
   store_.values_changed();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

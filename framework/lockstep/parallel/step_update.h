@@ -13,7 +13,7 @@
 #include "lockstep/parallel/update/step_state.h"
 #include "lockstep/parallel/update/update_scheduler.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class StepUpdate {
  public:
@@ -52,7 +52,7 @@ class StepUpdate {
 
   Parts parts_;
   Options options_;
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   UpdateScheduler buckets_;
   GradientDecision decision_;
   UpdateStep next_;  // of the step that has begun
@@ -60,4 +60,4 @@ class StepUpdate {
   std::int64_t ended_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

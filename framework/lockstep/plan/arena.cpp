@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::plan {
 
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes) {
   for (Lifetime* l : lifetimes) l->bytes = whole_lines(l->bytes);
@@ -26,4 +26,4 @@ std::size_t assign_offsets(std::vector<Lifetime*> lifetimes) {
   return total;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -6,7 +6,7 @@
 
 #include "lockstep/core/tensor.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class Arena {
  public:
@@ -53,4 +53,4 @@ struct Lifetime {
 // management for deep neural net inference", 2020). Returns the bytes that this takes.
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -8,7 +8,7 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/reorder.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 class Assembler {
@@ -149,18 +149,18 @@ class Assembler {
   // Sets the step's offer, and its types to those in which the kernel reads and writes. What nobody computes in bf16 is
   // computed in f32.
   void choose_kernel(PlanStep& step, const std::vector<Layout>& offered) const {
-    KernelRequest request{step.op.get(), step.input_types, step.output_types,
-                          step.place,    request_.options, fields_of(step)};
-    auto offers = kernel_registry().offers(request, offered);
+    kernels::KernelRequest request{step.op.get(), step.input_types, step.output_types,
+                                   step.place,    request_.options, fields_of(step)};
+    auto offers = kernels::kernel_registry().offers(request, offered);
     if (offers.empty() && request.has_bf16()) {
       for (auto* types : {&request.inputs, &request.outputs}) {
         for (Type& type : *types) {
           if (type.dtype == DType::BF16) type.dtype = DType::F32;
         }
       }
-      offers = kernel_registry().offers(request, offered);
+      offers = kernels::kernel_registry().offers(request, offered);
     }
-    if (offers.empty()) fail_without_kernel(request);
+    if (offers.empty()) kernels::fail_without_kernel(request);
     const std::size_t choice = offers.size() > 1 && request_.choose ? request_.choose(request, offers) : 0;
     step.offer = std::move(offers[choice]);
     step.input_types = std::move(request.inputs);
@@ -266,4 +266,4 @@ class Assembler {
 
 Assembly assemble(const AssemblyRequest& request) { return Assembler(request).run(); }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -13,7 +13,7 @@
 #include "lockstep/plan/arena.h"
 #include "lockstep/plan/gradient.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 struct PlanBuffer {
   // Constant: depends on parameters alone, computed again when they change.
@@ -31,7 +31,7 @@ struct PlanStep {
   std::string place;
   std::string reason = "";  // of a reorder that the plan put in; its place is that of the step that it is for
   std::shared_ptr<const Op> op;
-  KernelOffer offer;
+  kernels::KernelOffer offer;
   std::vector<Type> input_types, output_types;
   std::vector<int> inputs, outputs;  // buffers
   std::vector<int> sinks;            // buffers of parameter gradients that are final after this step
@@ -59,12 +59,12 @@ struct AssemblyRequest {
   std::vector<Value> outputs;
   std::vector<ParameterGradient> gradients;
   std::function<Layout(const Parameter*)> layout_of;  // the persistent form
-  KernelOptions options = {};
-  KernelChooser choose = {};  // empty: the first offer
+  kernels::KernelOptions options = {};
+  kernels::KernelChooser choose = {};  // empty: the first offer
 };
 
 Assembly assemble(const AssemblyRequest& request);
 // Decides what is computed in place and sets the lifetime of every buffer.
 void plan_lifetimes(Assembly& assembly);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

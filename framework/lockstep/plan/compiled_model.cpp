@@ -7,7 +7,7 @@
 #include "lockstep/plan/fusion.h"
 #include "lockstep/plan/gradient.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 // The number of samples: the first dimension of every input that is no scalar.
@@ -88,4 +88,4 @@ void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradient
         count, count == 1 ? "" : "s", names);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

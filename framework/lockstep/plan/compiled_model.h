@@ -11,7 +11,7 @@
 #include "lockstep/plan/plan.h"
 #include "lockstep/plan/recompute.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 enum class Unused : std::uint8_t { Error, Ignore };  // trainable parameters that the loss does not depend on
 
@@ -23,8 +23,8 @@ struct CompileOptions {
   // is trained does without.
   bool fold = true;
   Recompute recompute = Recompute::Norms;
-  KernelOptions kernels = {};
-  KernelChooser choose = {};  // empty: by the kernels' static rules
+  kernels::KernelOptions kernels = {};
+  kernels::KernelChooser choose = {};  // empty: by the kernels' static rules
   Unused unused = Unused::Error;
   Synchronisation synchronisation = {};  // with whom nodes of training plans sum over ranks
 };
@@ -54,4 +54,4 @@ class CompiledModel {
   std::map<std::string, std::unique_ptr<Plan>> plans_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

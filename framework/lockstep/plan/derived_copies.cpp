@@ -4,7 +4,7 @@
 
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 int DerivedCopies::find(const Parameter* parameter, const Layout& layout, DType dtype) const {
   const auto is_same = [&](const Copy& c) {
@@ -85,4 +85,4 @@ void DerivedCopies::refresh_own(std::uint64_t version) {
   own_version_ = version;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -11,7 +11,7 @@
 #include "lockstep/plan/derived_copy.h"
 #include "lockstep/plan/parameter_memory.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class DerivedCopies {
  public:
@@ -65,4 +65,4 @@ class DerivedCopies {
   std::uint64_t own_version_ = 1;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -9,7 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/plan/tiles.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 constexpr std::int64_t kLargestTile = 1024;  // with a table or a pattern: tile, table and result fit into L1
@@ -284,4 +284,4 @@ void DerivedCopy::write(Range range, const void* source, void* copy) const {
   return write_as(range, static_cast<const std::uint64_t*>(source), static_cast<std::uint64_t*>(copy));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

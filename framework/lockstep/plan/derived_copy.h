@@ -9,7 +9,7 @@
 #include "lockstep/core/partition.h"
 #include "lockstep/graph/layout.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class DerivedCopy {
  public:
@@ -60,4 +60,4 @@ class DerivedCopy {
   std::vector<std::int64_t> inner_;                // offsets of a tile's elements in the copy; empty where Same
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / 1048576; }
@@ -63,4 +63,4 @@ std::string operations(const Assembly& assembly) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -5,7 +5,7 @@
 
 #include "lockstep/plan/assembly.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 std::size_t bytes_of(const Assembly& assembly, const PlanStep& step);  // of inputs and outputs, padding included
 double flops_of(const Assembly& assembly);
@@ -15,4 +15,4 @@ std::string describe(const Assembly& assembly, std::size_t arena_bytes, std::siz
 // one model: reorders and element types, which follow from the kernels that there are, are left out.
 std::string operations(const Assembly& assembly);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -11,7 +11,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/plan/value_uses.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 template <class T>
@@ -253,4 +253,4 @@ std::unique_ptr<Graph> fuse_patterns(const Graph& graph, const GraphRoots& roots
   return Fusion(graph, roots, fold).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -11,7 +11,7 @@
 #include "lockstep/plan/gradient.h"
 #include "lockstep/plan/trace.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // What names a graph's values beside it; a pass makes it name those of the new graph.
 struct GraphRoots {
@@ -25,4 +25,4 @@ struct GraphRoots {
 std::unique_ptr<Graph> fuse_patterns(const Graph& graph, const GraphRoots& roots, bool fold);
 std::unique_ptr<Graph> fuse_pointwise(const Graph& graph, const GraphRoots& roots);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

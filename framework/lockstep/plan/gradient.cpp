@@ -6,7 +6,7 @@
 #include "lockstep/ops/gradient.h"
 #include "lockstep/ops/reduce.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, std::int64_t batch) {
   check(static_cast<bool>(loss.mean), "loss", "the model function returned no loss");
@@ -30,4 +30,4 @@ std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, s
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -7,7 +7,7 @@
 #include "lockstep/graph/graph.h"
 #include "lockstep/graph/loss.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 struct ParameterGradient {
   const Parameter* parameter;
@@ -18,4 +18,4 @@ struct ParameterGradient {
 // order in which backward finishes them. `batch` is the weight of a loss that names none: its number of samples.
 std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, std::int64_t batch);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

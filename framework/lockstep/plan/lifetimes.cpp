@@ -2,7 +2,7 @@
 
 #include "lockstep/plan/assembly.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 void plan_lifetimes(Assembly& assembly) {
   auto& buffers = assembly.buffers;
@@ -42,4 +42,4 @@ void plan_lifetimes(Assembly& assembly) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -4,7 +4,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -29,4 +29,4 @@ void LazyPages::drop(std::size_t begin, std::size_t end) {
   if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

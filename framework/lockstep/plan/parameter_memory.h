@@ -10,7 +10,7 @@
 
 #include "lockstep/core/tensor.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // Zero-filled pages that take no memory until they are written, and give it back when they are dropped.
 class LazyPages {
@@ -54,4 +54,4 @@ class ParameterMemory {
   std::vector<AlignedBuffer> heap_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -5,7 +5,7 @@
 
 #include "lockstep/host/process_memory.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 // Parameters begin at cache lines, so vectorised loops over one never share a line with another.
@@ -53,7 +53,7 @@ void ParameterStore::allocate(const std::map<const Parameter*, Layout>& layouts,
     throw;
   }
   allocated_ = true;
-  release_freed_memory();  // drawing initial values takes a multiple of the largest parameter
+  host::release_freed_memory();  // drawing initial values takes a multiple of the largest parameter
 }
 
 void ParameterStore::lay_out(const std::map<const Parameter*, Layout>& layouts,
@@ -248,4 +248,4 @@ std::size_t ParameterStore::bytes() const {
   return total;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

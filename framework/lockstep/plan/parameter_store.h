@@ -14,7 +14,7 @@
 #include "lockstep/plan/derived_copies.h"
 #include "lockstep/plan/parameter_memory.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 struct BucketEntry {
   const Parameter* parameter;
@@ -136,4 +136,4 @@ class ParameterStore {
   std::uint64_t version_ = 1;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

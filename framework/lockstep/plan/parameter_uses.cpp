@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace lockstep {
+namespace lockstep::plan {
 
 ParameterUses::ParameterUses(const Assembly& assembly, const ParameterStore& store)
     : needs_(assembly.steps.size()), retired_(assembly.steps.size()) {
@@ -30,4 +30,4 @@ ParameterUses::ParameterUses(const Assembly& assembly, const ParameterStore& sto
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -7,7 +7,7 @@
 #include "lockstep/plan/assembly.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class ParameterUses {
  public:
@@ -22,4 +22,4 @@ class ParameterUses {
   std::vector<std::vector<const Parameter*>> retired_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

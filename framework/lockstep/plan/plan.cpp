@@ -8,7 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/finite.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 template <class T>
@@ -28,8 +28,8 @@ void add_to(void* target, const void* source, std::int64_t n) {
 
 }  // namespace
 
-Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options,
-           const KernelChooser& choose)
+Plan::Plan(Source source, ParameterStore& store, Arena& arena, const kernels::KernelOptions& options,
+           const kernels::KernelChooser& choose)
     : graph_(std::move(source.graph)),
       store_(store),
       batch_(source.batch),
@@ -42,8 +42,8 @@ Plan::Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptio
 
 Plan::~Plan() = default;
 
-Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, const KernelOptions& options,
-                              const KernelChooser& choose) const {
+Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, const kernels::KernelOptions& options,
+                              const kernels::KernelChooser& choose) const {
   const std::vector<Value>& outputs = outputs_.values();
   if (!store_.allocated()) {  // the nominal plan: its kernels' wishes become the persistent form
     const Assembly wishes =
@@ -60,8 +60,8 @@ Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, c
   return assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options, choose});
 }
 
-std::vector<std::unique_ptr<Kernel>> Plan::build_kernels() {
-  std::vector<std::unique_ptr<Kernel>> kernels;
+std::vector<std::unique_ptr<kernels::Kernel>> Plan::build_kernels() {
+  std::vector<std::unique_ptr<kernels::Kernel>> kernels;
   for (PlanStep& step : assembly_.steps) {
     kernels.push_back(step.offer.build());
     step.offer.build = nullptr;
@@ -177,4 +177,4 @@ bool Plan::is_finite(std::size_t s) const {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

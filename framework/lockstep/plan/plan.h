@@ -11,7 +11,7 @@
 #include "lockstep/plan/plan_outputs.h"
 #include "lockstep/plan/plan_pointers.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // What a run tells whoever reduces its gradients and updates its parameters meanwhile.
 class PlanHooks {
@@ -34,8 +34,8 @@ class Plan {
     Traced traced;
     std::vector<ParameterGradient> gradients;
   };
-  Plan(Source source, ParameterStore& store, Arena& arena, const KernelOptions& options = {},
-       const KernelChooser& choose = {});
+  Plan(Source source, ParameterStore& store, Arena& arena, const kernels::KernelOptions& options = {},
+       const kernels::KernelChooser& choose = {});
   ~Plan();
 
   void run(GradientTarget target = {}) {
@@ -67,8 +67,8 @@ class Plan {
   bool is_finite(std::size_t step) const;
 
   // See describe.h.
-  std::string describe() const { return lockstep::describe(assembly_, arena_bytes(), constant_bytes()); }
-  std::string operations() const { return lockstep::operations(assembly_); }
+  std::string describe() const { return plan::describe(assembly_, arena_bytes(), constant_bytes()); }
+  std::string operations() const { return plan::operations(assembly_); }
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
   std::size_t arena_bytes() const { return memory_.arena_bytes(); }
   std::size_t constant_bytes() const { return memory_.constant_bytes(); }
@@ -79,9 +79,9 @@ class Plan {
   std::size_t bytes(const PlanStep& step) const { return bytes_of(assembly_, step); }
 
  private:
-  Assembly assemble_graph(const std::vector<ParameterGradient>& gradients, const KernelOptions& options,
-                          const KernelChooser& choose) const;
-  std::vector<std::unique_ptr<Kernel>> build_kernels();
+  Assembly assemble_graph(const std::vector<ParameterGradient>& gradients, const kernels::KernelOptions& options,
+                          const kernels::KernelChooser& choose) const;
+  std::vector<std::unique_ptr<kernels::Kernel>> build_kernels();
   void run_step(std::size_t step);
   void refresh_constants();
   void read_parameters(PlanHooks& hooks);
@@ -95,7 +95,7 @@ class Plan {
   std::int64_t batch_;
   PlanOutputs outputs_;
   Assembly assembly_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;  // by step
+  std::vector<std::unique_ptr<kernels::Kernel>> kernels_;  // by step
   PlanMemory memory_;
   ParameterUses uses_;
   PlanPointers pointers_;
@@ -104,4 +104,4 @@ class Plan {
   std::vector<double> seconds_;          // empty: no profile
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -1,9 +1,9 @@
 #include "lockstep/plan/plan_memory.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
-PlanMemory::PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<Kernel>> kernels, ParameterStore& store,
-                       Arena& arena)
+PlanMemory::PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<kernels::Kernel>> kernels,
+                       ParameterStore& store, Arena& arena)
     : assembly_(assembly), store_(store), arena_(arena) {
   plan_lifetimes(assembly_);
   std::vector<Lifetime*> lifetimes;
@@ -65,4 +65,4 @@ void* PlanMemory::workspace(std::size_t step) const {
   return w.bytes > 0 ? arena_.data() + w.offset : nullptr;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

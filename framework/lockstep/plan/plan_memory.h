@@ -9,7 +9,7 @@
 #include "lockstep/plan/assembly.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // Where a run leaves parameter gradients: overwriting slot `slot`, or added to what is there.
 struct GradientTarget {
@@ -21,7 +21,8 @@ class PlanMemory {
  public:
   // Sets lifetimes and offsets of the assembly's buffers and of the kernels' workspaces, derives the copies of
   // parameters that the steps read, and reserves the arena.
-  PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<Kernel>> kernels, ParameterStore& store, Arena& arena);
+  PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<kernels::Kernel>> kernels, ParameterStore& store,
+             Arena& arena);
 
   // Before addresses are asked for: the arena is large enough then, unless memory runs out (Error).
   void reserve() { arena_.reserve(arena_bytes_); }
@@ -45,4 +46,4 @@ class PlanMemory {
   AlignedBuffer constants_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -2,7 +2,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 PlanOutputs::PlanOutputs(const Graph& graph, const Traced& traced)
     : loss_(keep(traced.loss.mean)), weight_(keep(traced.loss.weight)), prediction_(keep(traced.prediction)) {
@@ -34,4 +34,4 @@ std::vector<std::string> PlanOutputs::observed_names() const {
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -8,7 +8,7 @@
 
 #include "lockstep/plan/trace.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class PlanOutputs {
  public:
@@ -36,4 +36,4 @@ class PlanOutputs {
   std::vector<int> statistics_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

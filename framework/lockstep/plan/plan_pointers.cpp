@@ -1,6 +1,6 @@
 #include "lockstep/plan/plan_pointers.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 void PlanPointers::bind(const Assembly& assembly, const PlanMemory& memory) {
   if (bound_generation_ == memory.generation()) return;
@@ -19,7 +19,7 @@ void PlanPointers::bind(const Assembly& assembly, const PlanMemory& memory) {
   };
   for (std::size_t s = 0; s < assembly.steps.size(); ++s) {
     const PlanStep& step = assembly.steps[s];
-    Arguments a{pointers_.data() + pointers_.size(), nullptr, nullptr};
+    kernels::Arguments a{pointers_.data() + pointers_.size(), nullptr, nullptr};
     for (int b : step.inputs) push(b);
     a.outputs = pointers_.data() + pointers_.size();
     for (int b : step.outputs) push(b);
@@ -35,4 +35,4 @@ void PlanPointers::aim(GradientTarget target, const PlanMemory& memory) {
   for (const GradientPointer& g : gradient_pointers_) pointers_[g.at] = memory.address(g.buffer, aimed_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

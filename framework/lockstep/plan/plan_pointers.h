@@ -6,7 +6,7 @@
 
 #include "lockstep/plan/plan_memory.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class PlanPointers {
  public:
@@ -14,7 +14,7 @@ class PlanPointers {
   void bind(const Assembly& assembly, const PlanMemory& memory);  // nothing to do while the arena stays where it is
   void aim(GradientTarget target, const PlanMemory& memory);
 
-  const Arguments& arguments(std::size_t step) const { return arguments_[step]; }
+  const kernels::Arguments& arguments(std::size_t step) const { return arguments_[step]; }
   GradientTarget target() const { return aimed_; }
 
  private:
@@ -23,11 +23,11 @@ class PlanPointers {
     int buffer;
   };
 
-  std::vector<void*> pointers_;       // inputs and outputs of every step
-  std::vector<Arguments> arguments_;  // by step
+  std::vector<void*> pointers_;                // inputs and outputs of every step
+  std::vector<kernels::Arguments> arguments_;  // by step
   std::vector<GradientPointer> gradient_pointers_;
   GradientTarget aimed_{-1, false};
   int bound_generation_ = -1;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

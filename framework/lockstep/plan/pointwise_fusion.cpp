@@ -9,7 +9,7 @@
 #include "lockstep/plan/fusion.h"
 #include "lockstep/plan/value_uses.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 using pointwise::Expression;
@@ -68,7 +68,7 @@ class PointwiseFusion {
       std::vector<bool> more = joins;
       for (std::size_t j = 0; j < more.size(); ++j) more[j] = more[j] || node(reader).inputs[j] == v;
       Group larger = joined(reader, op, more);
-      if (!PointwiseProgram::fits(larger.expression)) continue;
+      if (!kernels::PointwiseProgram::fits(larger.expression)) continue;
       group = std::move(larger);
       joins = more;
       absorbed_[static_cast<std::size_t>(v.node())] = true;
@@ -126,4 +126,4 @@ std::unique_ptr<Graph> fuse_pointwise(const Graph& graph, const GraphRoots& root
   return PointwiseFusion(graph, roots).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -3,7 +3,7 @@
 #include "lockstep/graph/copy.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 class Recomputation {
@@ -122,4 +122,4 @@ std::unique_ptr<Graph> recompute(const Graph& graph, int forward_nodes, Recomput
   return Recomputation(graph, forward_nodes, what, traced).run(traced, gradients);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -11,7 +11,7 @@
 #include "lockstep/plan/gradient.h"
 #include "lockstep/plan/trace.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 enum class Recompute : std::uint8_t { None, Norms, Blocks };
 
@@ -20,4 +20,4 @@ enum class Recompute : std::uint8_t { None, Norms, Blocks };
 std::unique_ptr<Graph> recompute(const Graph& graph, int forward_nodes, Recompute what, Traced& traced,
                                  std::vector<ParameterGradient>& gradients);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -4,7 +4,7 @@
 
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 namespace {
 
 using Word4 [[gnu::vector_size(16)]] = std::uint32_t;
@@ -55,7 +55,7 @@ void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_
 }
 
 void round_to_bf16(std::int64_t n, const float* source, std::uint16_t* result) {
-  vector_kernels().convert.to_bf16(n, source, result);
+  kernels::vector_kernels().convert.to_bf16(n, source, result);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

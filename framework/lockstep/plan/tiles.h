@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // [rows][columns] as [columns][rows], both multiples of 4: floats, or pairs of halves (2 columns of T each).
 template <class T>
@@ -13,4 +13,4 @@ void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_
 // To the upper halves of floats, to nearest even.
 void round_to_bf16(std::int64_t n, const float* source, std::uint16_t* result);
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

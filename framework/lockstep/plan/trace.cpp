@@ -2,7 +2,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 Inputs::Inputs(Graph& graph, const std::map<std::string, Type>& types) : graph_(graph) {
   for (const auto& [name, type] : types) {
@@ -21,4 +21,4 @@ Value Inputs::operator[](const std::string& name) const {
   return found->second;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

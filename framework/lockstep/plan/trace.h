@@ -9,7 +9,7 @@
 #include "lockstep/graph/graph.h"
 #include "lockstep/graph/loss.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 // The inputs of a trace, by name; a batch's fields in training.
 class Inputs {
@@ -44,4 +44,4 @@ void for_each_value(T& traced, const F& f) {
 
 using ModelFunction = std::function<Traced(const Inputs& inputs)>;
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::plan {
 
 ValueUses::ValueUses(const Graph& graph, const Traced& traced, const std::vector<ParameterGradient>& gradients)
     : live_(graph.nodes().size(), false) {
@@ -32,4 +32,4 @@ bool ValueUses::read_by(Value v, int node) const {
   return !kept(v) && std::ranges::all_of(readers(v), [=](int reader) { return reader == node; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

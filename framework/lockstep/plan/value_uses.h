@@ -7,7 +7,7 @@
 #include "lockstep/plan/gradient.h"
 #include "lockstep/plan/trace.h"
 
-namespace lockstep {
+namespace lockstep::plan {
 
 class ValueUses {
  public:
@@ -33,4 +33,4 @@ class ValueUses {
   std::vector<bool> live_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plan

@@ -7,7 +7,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // Makes mean and inv_std [channels] of moments [2 channels + 1]: the sum of x per channel, then of x^2, and the number
 // of elements per channel. Throws Error for one element, which has no variance.
@@ -26,4 +26,4 @@ void batch_norm_statistics(std::int64_t channels, const double* moments, double 
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -7,7 +7,7 @@
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/pool2d.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // [batch][channels / block][spatial][block]: block 1 is plain NCHW, 8 and 16 are blocked layouts with padded channels.
 struct BatchNormView {
@@ -95,4 +95,4 @@ inline std::int64_t known_block(const Shape& shape, const Layout& offered) {
   return block == 8 || block == 16 ? block : 1;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -2,10 +2,10 @@
 
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 void exp_all(std::int64_t n, const double* x, double* y) {
   vector_kernels().pointwise_f64.run[static_cast<int>(pointwise::Code::Exp)](n, x, nullptr, nullptr, y);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -8,7 +8,7 @@
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // Calls f with a float or double tag: f32 and f64 are what the generic kernels know, anything else throws Error.
 template <class F>
@@ -59,4 +59,4 @@ inline ChannelOffer channel_offer(const KernelRequest& r, std::span<const Layout
   return c;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 using pointwise::Code;
 using pointwise::Expression;
@@ -63,4 +63,4 @@ bool PointwiseProgram::fits(const Expression& expression) {
   return PointwiseProgram(expression).needed() <= kRegisters;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

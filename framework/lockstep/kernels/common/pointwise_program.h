@@ -6,7 +6,7 @@
 
 #include "lockstep/ops/pointwise/function.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 class PointwiseProgram {
  public:
@@ -42,4 +42,4 @@ class PointwiseProgram {
   int registers_ = 0, inputs_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

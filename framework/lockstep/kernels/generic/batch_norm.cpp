@@ -8,7 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/elementwise.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 namespace {
 
@@ -361,4 +361,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -10,7 +10,7 @@
 
 #include "lockstep/kernels/common/geometry.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 // y = gamma * (x - mean) * inv_std + beta with inv_std = 1 / sqrt(biased variance + eps) of this batch. sums [2
 // channels] gets the sum of x, then the sum of x^2 (n mean, M2 + n mean^2). An empty batch has mean and variance 0.
@@ -59,4 +59,4 @@ void channel_sum(const BatchNormView& view, const T* dy, T* out);
 template <class T>
 void add_channel_bias(const BatchNormView& view, T* y, const T* bias);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -6,7 +6,7 @@
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/gemm.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 namespace {
 
@@ -283,4 +283,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -9,7 +9,7 @@
 
 #include "lockstep/kernels/common/geometry.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 std::int64_t conv2d_forward_scratch(const Conv2dGeometry& g);
 std::int64_t conv2d_backward_data_scratch(const Conv2dGeometry& g);
@@ -24,4 +24,4 @@ void conv2d_backward_data(const Conv2dGeometry& g, const T* dy, const T* w, T* d
 template <class T>
 void conv2d_backward_weights(const Conv2dGeometry& g, const T* x, const T* dy, T* dw, T* scratch);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

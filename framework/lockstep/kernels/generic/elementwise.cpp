@@ -6,7 +6,7 @@
 #include "lockstep/core/partition.h"
 #include "lockstep/core/random.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 template <class T>
 void fill(std::int64_t n, T value, T* y) {
@@ -66,4 +66,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

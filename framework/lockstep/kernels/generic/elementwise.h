@@ -9,7 +9,7 @@
 
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 // y[i] = f(x[i])
 template <class T, class To, class F>
@@ -56,4 +56,4 @@ struct DropoutOptions {
 template <class T>
 void dropout(const DropoutOptions& options, const T* x, T* y);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -9,7 +9,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 namespace {
 
@@ -52,4 +52,4 @@ template void gemm<float>(bool, bool, std::int64_t, std::int64_t, std::int64_t, 
 template void gemm<double>(bool, bool, std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t,
                            const double*, std::int64_t, double, double*, std::int64_t);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 template <class T>
 void gemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* a,
           std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -8,7 +8,7 @@
 
 #include "lockstep/kernels/common/geometry.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 // `index` [as y] gets the position of each maximum in its window, h * kernel_w + w: of equal values the first, of
 // values with a NaN the last NaN, which is what y becomes. A window that holds no element of the image gives -infinity
@@ -31,4 +31,4 @@ void global_average_pool_forward(std::int64_t planes, std::int64_t spatial, cons
 template <class T>
 void global_average_pool_backward(std::int64_t planes, std::int64_t spatial, const T* dy, T* dx);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

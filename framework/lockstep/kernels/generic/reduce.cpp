@@ -4,7 +4,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 template <class T>
 double sum(std::int64_t n, const T* x) {
@@ -66,4 +66,4 @@ template double mean<double>(std::int64_t, const double*);
 template void column_sum<float>(std::int64_t, std::int64_t, const float*, float*);
 template void column_sum<double>(std::int64_t, std::int64_t, const double*, double*);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

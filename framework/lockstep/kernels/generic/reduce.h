@@ -8,7 +8,7 @@
 #include "lockstep/core/shape.h"
 #include "lockstep/kernels/generic/elementwise.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ void column_sum(std::int64_t rows, std::int64_t cols, const T* x, T* out);
 template <class T>
 void sum_to(const Shape& from, const Shape& to, const T* x, double* totals, T* out);
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

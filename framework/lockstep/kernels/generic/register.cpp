@@ -5,7 +5,7 @@
 
 #include "lockstep/kernels/generic/rows.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 // Kernels that only move values take bf16 as it is; the other kernels leave bf16 to the plan, which converts to f32.
@@ -26,4 +26,4 @@ void register_generic_kernels(KernelRegistry& registry) {
     registry.add("generic", part(), without_bf16);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -9,7 +9,7 @@
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reorder.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 namespace {
 
 std::optional<KernelOffer> dropout_kernel(const KernelRequest& r, std::span<const Layout>) {
@@ -119,4 +119,4 @@ std::vector<KernelRow> elementwise_rows() {
   };
 }
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

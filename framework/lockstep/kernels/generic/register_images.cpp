@@ -10,7 +10,7 @@
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 namespace {
 
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
@@ -242,4 +242,4 @@ std::vector<KernelRow> image_rows() {
   };
 }
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

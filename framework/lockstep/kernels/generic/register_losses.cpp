@@ -4,7 +4,7 @@
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/softmax.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 namespace {
 
 template <class T>
@@ -114,4 +114,4 @@ std::vector<KernelRow> loss_rows() {
   };
 }
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -8,7 +8,7 @@
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/linear.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 namespace {
 
 // All three directions differ in their scratch and in which function they call.
@@ -136,4 +136,4 @@ std::vector<KernelRow> product_rows() {
   };
 }
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

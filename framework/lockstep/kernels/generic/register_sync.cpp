@@ -5,7 +5,7 @@
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 namespace {
 
 // f32 values are added in f64.
@@ -117,4 +117,4 @@ std::vector<KernelRow> synchronised_rows() {
   };
 }
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -9,7 +9,7 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/epilogue.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 // The epilogue in place, in loops of its own.
 template <class T>
@@ -24,4 +24,4 @@ std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
 std::vector<KernelRow> synchronised_rows();
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -9,7 +9,7 @@
 #include "lockstep/kernels/common/math.h"
 #include "lockstep/kernels/generic/reduce.h"
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 namespace {
 
@@ -166,4 +166,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep::generic {
+namespace lockstep::kernels::generic {
 
 // Whose targets they are, for the SampleError that is thrown for one outside [0, classes).
 struct TargetSource {
@@ -46,4 +46,4 @@ template <class T>
 double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets,
                      const TargetSource& source = {.op = "count_correct"});
 
-}  // namespace lockstep::generic
+}  // namespace lockstep::kernels::generic

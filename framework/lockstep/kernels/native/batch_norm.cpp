@@ -13,7 +13,7 @@
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 KiB of f32, so a chunk fits the L2 cache
@@ -383,4 +383,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -12,7 +12,7 @@
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 // Bytes of scratch space, aligned to 64, that batch_norm_forward and batch_norm_backward need.
 std::int64_t batch_norm_workspace(const BatchNormView& view);
@@ -85,4 +85,4 @@ template <class T>
 void batch_norm_gradient_apply(const BatchNormBackward<T>& options, const double* sums, double count,
                                const VectorKernels& kernels = vector_kernels());
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

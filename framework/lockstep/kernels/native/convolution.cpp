@@ -5,7 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 // The batch is cut into parts of at least eight samples, for the sums of each to be worth adding up.
@@ -235,4 +235,4 @@ void DirectWeightGradient::run(const Arrays& a) const {
   }
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

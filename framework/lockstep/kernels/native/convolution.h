@@ -13,7 +13,7 @@
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 bool supports_convolution(const Conv2dGeometry& g);
 // Whether these kernels are supported and expected to be the fastest; convolution_rule.cpp has the measurements.
@@ -88,4 +88,4 @@ class DirectWeightGradient {
   ConvolutionTiling tiling_;
 };
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -1,6 +1,6 @@
 #include "lockstep/kernels/native/convolution.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 // oneDNN 2.6's time as a multiple of these kernels', 16 samples on one Zen 5 core with AVX-512, each for forward,
@@ -41,4 +41,4 @@ bool direct_backward_weights_wins(const Conv2dGeometry& g) {
   return g.in_channels <= (g.out_w() < 24 ? 6 : 8) && g.out_w() >= 10 && g.out_channels <= 32;
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -5,7 +5,7 @@
 
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 constexpr std::int64_t kGrain = 1024;  // elements that stay on one thread
@@ -57,4 +57,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

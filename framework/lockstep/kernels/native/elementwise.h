@@ -7,7 +7,7 @@
 
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 // To bf16 rounds to nearest even and keeps NaN; to float is exact.
 void convert(std::int64_t n, const float* x, Bf16* y, const VectorKernels& kernels = vector_kernels());
@@ -22,4 +22,4 @@ void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const VectorK
 template <class T>
 void add(std::int64_t n, const T* a, const T* b, T* y, const VectorKernels& kernels = vector_kernels());
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -1,6 +1,6 @@
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 namespace baseline {
 extern const VectorKernels kernels;
@@ -24,4 +24,4 @@ std::span<const Level> levels() {
   return all;
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -7,7 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 constexpr std::int64_t kBlock = 512;  // elements; sixteen registers of f32 fill a first-level cache of 32 KiB
@@ -187,4 +187,4 @@ void PointwiseKernel::run_as(const Arguments& a, const PointwiseTable<T>& table)
   });
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -13,7 +13,7 @@
 #include "lockstep/kernels/kernel.h"
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 // How an input is read along the elements of the output: one by one, the same one, or by a pattern of repetition.
 class BroadcastMap {
@@ -56,4 +56,4 @@ class PointwiseKernel final : public Kernel {
   const VectorKernels& kernels_;
 };
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -5,7 +5,7 @@
 
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 template <class T>
@@ -82,4 +82,4 @@ LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

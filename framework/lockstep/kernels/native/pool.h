@@ -7,7 +7,7 @@
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/native/vector_kernels.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 bool supports_max_pool_forward(const PoolGeometry& g);
 bool supports_max_pool_backward(const PoolGeometry& g);
@@ -18,4 +18,4 @@ template <class T>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
                        const VectorKernels& kernels = vector_kernels());
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

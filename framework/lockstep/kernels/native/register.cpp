@@ -10,7 +10,7 @@
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/pool2d.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
@@ -117,12 +117,12 @@ KernelFactory named_by_level(KernelFactory factory) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 void register_vector_kernels(KernelRegistry& registry) {
-  using namespace vector;
+  using namespace native;
   registry.add("vector", batch_norm_rows(), named_by_level);
   registry.add("vector", pointwise_rows(), named_by_level);
   registry.add("vector",
@@ -137,4 +137,4 @@ void register_vector_kernels(KernelRegistry& registry) {
                named_by_level);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

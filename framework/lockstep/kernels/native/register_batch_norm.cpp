@@ -4,7 +4,7 @@
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
@@ -211,4 +211,4 @@ std::vector<KernelRow> batch_norm_rows() {
   };
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

@@ -3,7 +3,7 @@
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/pointwise/pointwise_op.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 namespace {
 
 // In the first layout offered that is not plain, if all inputs are of the output's shape or single elements, and if the
@@ -47,4 +47,4 @@ std::optional<KernelOffer> pointwise_kernel(const KernelRequest& r, std::span<co
 
 std::vector<KernelRow> pointwise_rows() { return {kernel_row<PointwiseOp>("pointwise", pointwise_kernel)}; }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

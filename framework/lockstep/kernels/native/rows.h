@@ -8,7 +8,7 @@
 #include "lockstep/kernels/native/vector_kernels.h"
 #include "lockstep/kernels/registry.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 inline bool supported(DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; }
 inline bool supported(const KernelRequest& r) { return supported(r.dtype()); }
@@ -27,4 +27,4 @@ const T* input_if(bool there, const Arguments& a, std::size_t i) {
 std::vector<KernelRow> batch_norm_rows();
 std::vector<KernelRow> pointwise_rows();  // f64, too
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native

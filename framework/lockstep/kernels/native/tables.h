@@ -9,7 +9,7 @@
 
 #include "lockstep/ops/pointwise/code.h"
 
-namespace lockstep::vector {
+namespace lockstep::kernels::native {
 
 // The upper half of a float. Rounding is to nearest even and keeps NaN; arithmetic is in f32.
 using Bf16 = std::uint16_t;
@@ -141,22 +141,22 @@ struct PeakTable {
   std::int64_t (*bf16)(std::int64_t rounds, float* out);  // dot products of pairs
 };
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::kernels::native
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 struct VectorKernels {
-  vector::ConvertTable convert;
-  vector::PointwiseTable<float> pointwise_f32;
-  vector::PointwiseTable<double> pointwise_f64;
-  vector::ElementwiseTable<float> elementwise_f32;
-  vector::ElementwiseTable<vector::Bf16> elementwise_bf16;
-  vector::BatchNormTable<float> batch_norm_f32;
-  vector::BatchNormTable<vector::Bf16> batch_norm_bf16;
-  vector::ConvolutionTable convolution;
-  vector::MaxPoolTable<float> max_pool_f32;
-  vector::MaxPoolTable<vector::Bf16> max_pool_bf16;
-  vector::PeakTable peak;
+  native::ConvertTable convert;
+  native::PointwiseTable<float> pointwise_f32;
+  native::PointwiseTable<double> pointwise_f64;
+  native::ElementwiseTable<float> elementwise_f32;
+  native::ElementwiseTable<native::Bf16> elementwise_bf16;
+  native::BatchNormTable<float> batch_norm_f32;
+  native::BatchNormTable<native::Bf16> batch_norm_bf16;
+  native::ConvolutionTable convolution;
+  native::MaxPoolTable<float> max_pool_f32;
+  native::MaxPoolTable<native::Bf16> max_pool_bf16;
+  native::PeakTable peak;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

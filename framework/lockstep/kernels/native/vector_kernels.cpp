@@ -5,14 +5,14 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
-const vector::Level& choose() {
+const native::Level& choose() {
   const char* wanted = std::getenv("LOCKSTEP_ISA");
-  const vector::Level* best = nullptr;
+  const native::Level* best = nullptr;
   std::string usable;
-  for (const vector::Level& level : vector::levels()) {
+  for (const native::Level& level : native::levels()) {
     if (!level.supported) continue;
     if (wanted == nullptr || level.name == wanted) best = &level;
     usable += usable.empty() ? "" : ", ";
@@ -23,8 +23,8 @@ const vector::Level& choose() {
   return *best;
 }
 
-const vector::Level& chosen() {
-  static const vector::Level& level = choose();
+const native::Level& chosen() {
+  static const native::Level& level = choose();
   return level;
 }
 
@@ -35,10 +35,10 @@ const VectorKernels& vector_kernels() { return *chosen().kernels; }
 std::string_view vector_level() { return chosen().name; }
 
 const VectorKernels* vector_kernels(std::string_view name) {
-  for (const vector::Level& level : vector::levels()) {
+  for (const native::Level& level : native::levels()) {
     if (level.supported && level.name == name) return level.kernels;
   }
   return nullptr;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -10,7 +10,7 @@
 
 #include "lockstep/kernels/native/tables.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // The table of this process, chosen at the first call: the best level that the processor supports, or the one that the
 // environment variable LOCKSTEP_ISA names (baseline, avx2 or avx512); a name that is unknown or that this machine
@@ -21,7 +21,7 @@ std::string_view vector_level();
 // The table of a level by name, for tests and measurements; null where the machine or the build lacks it.
 const VectorKernels* vector_kernels(std::string_view level);
 
-namespace vector {
+namespace native {
 // What was compiled in, slowest first (levels_x86.cpp or levels_other.cpp).
 struct Level {
   std::string_view name;
@@ -29,6 +29,6 @@ struct Level {
   const VectorKernels* kernels;
 };
 std::span<const Level> levels();
-}  // namespace vector
+}  // namespace native
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

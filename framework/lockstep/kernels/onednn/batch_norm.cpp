@@ -7,7 +7,7 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/batch_norm2d.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 const auto kFlags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
@@ -106,4 +106,4 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
   return offer;
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

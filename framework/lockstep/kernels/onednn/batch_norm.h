@@ -8,9 +8,9 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 std::optional<KernelOffer> batch_norm(const KernelRequest& request, std::span<const Layout> offered);
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& request, std::span<const Layout> offered);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -8,7 +8,7 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/conv2d.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 // Never a fixed layout where oneDNN may choose: beside blocked activations, plain weights run on the reference
@@ -123,4 +123,4 @@ std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::sp
   });
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -7,10 +7,10 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 std::vector<KernelOffer> conv2d_forward(const KernelRequest& request, std::span<const Layout> offered);
 std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& request, std::span<const Layout> offered);
 std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& request, std::span<const Layout> offered);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

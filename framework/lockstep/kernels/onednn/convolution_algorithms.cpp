@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 bool winograd_applies(const ConvolutionShape& s, DType dtype) {
@@ -46,4 +46,4 @@ std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction
   return {kDirect, kWinograd};
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -7,7 +7,7 @@
 #include "lockstep/kernels/kernel.h"
 #include "lockstep/ops/conv2d.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 struct ConvolutionShape {
   Conv2dOptions options;
@@ -20,4 +20,4 @@ enum class Direction : std::uint8_t { Forward, BackwardData, BackwardWeights };
 std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
                                         KernelOptions::ConvMath math);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -18,7 +18,7 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/linear.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 bool supported(const KernelRequest& r) {
@@ -132,4 +132,4 @@ std::vector<KernelOffer> matmul(const KernelRequest& r, std::span<const Layout>)
   return {*std::move(offer)};
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -7,11 +7,11 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 std::vector<KernelOffer> linear_forward(const KernelRequest& request, std::span<const Layout> offered);
 std::vector<KernelOffer> linear_backward_data(const KernelRequest& request, std::span<const Layout> offered);
 std::vector<KernelOffer> linear_backward_weights(const KernelRequest& request, std::span<const Layout> offered);
 std::vector<KernelOffer> matmul(const KernelRequest& request, std::span<const Layout> offered);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

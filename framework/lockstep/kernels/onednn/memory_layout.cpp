@@ -4,7 +4,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 std::int64_t product(const dnnl_dim_t* sizes, int count) {
@@ -153,4 +153,4 @@ std::optional<Layout> layout_of(const Shape& shape, const dnnl::memory::desc& de
   return is_row_major(shape, layout) ? Layout{} : layout;
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -9,7 +9,7 @@
 #include "lockstep/graph/layout.h"
 #include "lockstep/graph/type.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 dnnl::memory::data_type data_type(DType dtype);  // Error for the 64-bit types, which oneDNN lacks
 dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout, DType dtype);
@@ -23,4 +23,4 @@ dnnl::memory::desc any_layout(const Shape& shape, DType dtype);  // for oneDNN t
 // strides along dimensions of size 1.
 std::optional<Layout> layout_of(const Shape& shape, const dnnl::memory::desc& descriptor);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -6,7 +6,7 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/pool2d.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 // How far the last window reaches past the image.
@@ -109,4 +109,4 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
                           {DNNL_ARG_DIFF_SRC, 0, true, p->x}});
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -8,10 +8,10 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 std::optional<KernelOffer> average_pool(const KernelRequest& request, std::span<const Layout> offered);
 std::optional<KernelOffer> average_pool_gradient(const KernelRequest& request, std::span<const Layout> offered);
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& request, std::span<const Layout> offered);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -7,7 +7,7 @@
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/small_work.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 
 struct KernelSettings {
@@ -72,9 +72,9 @@ class PrimitiveKernel final : public Kernel {
 
   // Padding stays 0.
   void relu_in_place(void* values) const {
-    const auto apply = [&]<class T>(T* y) { vector::relu(static_cast<std::int64_t>(output_bytes_ / sizeof(T)), y, y); };
+    const auto apply = [&]<class T>(T* y) { native::relu(static_cast<std::int64_t>(output_bytes_ / sizeof(T)), y, y); };
     if (output_is_bf16_) {
-      apply(static_cast<vector::Bf16*>(values));
+      apply(static_cast<native::Bf16*>(values));
     } else {
       apply(static_cast<float*>(values));
     }
@@ -155,4 +155,4 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
   return offer;
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -9,7 +9,7 @@
 #include "lockstep/kernels/kernel.h"
 #include "lockstep/ops/epilogue.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 dnnl::engine& engine();
 dnnl::stream& stream();
@@ -32,4 +32,4 @@ struct Binding {
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,
                                            std::vector<Binding> bindings, const Epilogue& epilogue = {});
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

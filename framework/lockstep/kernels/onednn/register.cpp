@@ -18,7 +18,7 @@
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reorder.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 // What oneDNN does not know is somebody else's; any other failure is an error naming op and shape.
@@ -68,4 +68,4 @@ std::string onednn_version() {
                      static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -4,7 +4,7 @@
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/reorder.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 namespace {
 
@@ -34,4 +34,4 @@ std::optional<KernelOffer> cast_values(const KernelRequest& r, std::span<const L
   return offer_from_to(r, offered[0], offered[0]);
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

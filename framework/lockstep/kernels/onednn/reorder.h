@@ -7,9 +7,9 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 std::optional<KernelOffer> reorder_values(const KernelRequest& request, std::span<const Layout> offered);
 std::optional<KernelOffer> cast_values(const KernelRequest& request, std::span<const Layout> offered);
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

@@ -8,7 +8,7 @@
 
 #include <omp.h>
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 namespace {
 constexpr double kSmallFlops = 1e6;
 constexpr std::size_t kSmallBytes = 128 << 10;  // read and written
@@ -30,4 +30,4 @@ SerialScope::~SerialScope() {
   if (threads_ > 0) omp_set_num_threads(threads_);
 }
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

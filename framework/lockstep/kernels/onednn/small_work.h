@@ -5,7 +5,7 @@
 
 #include "lockstep/kernels/kernel.h"
 
-namespace lockstep::onednn {
+namespace lockstep::kernels::onednn {
 
 bool is_small_work(const KernelRequest& request);
 
@@ -21,4 +21,4 @@ class SerialScope {
   int threads_;  // to be restored; 0: nothing is
 };
 
-}  // namespace lockstep::onednn
+}  // namespace lockstep::kernels::onednn

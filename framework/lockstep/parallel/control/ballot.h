@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct BlockCopy {
   int owner;                        // the rank that writes it
@@ -35,4 +35,4 @@ inline BallotResult elect(std::span<const BlockCopy> copies) {
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -6,7 +6,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 std::string decimal(std::uint64_t word) { return std::to_string(word); }
 
@@ -88,4 +88,4 @@ void ControlBlock::check_same(std::size_t i, std::string_view meaning, WordText*
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

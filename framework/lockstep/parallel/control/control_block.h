@@ -12,7 +12,7 @@
 
 #include "lockstep/parallel/control/control_exchange.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // How a word is written in a message.
 using WordText = std::string(std::uint64_t word);
@@ -77,4 +77,4 @@ class ControlBlock {
   std::uint32_t step_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -1,6 +1,6 @@
 #include "lockstep/parallel/control/control_exchange.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr int kTag = 0;
@@ -32,4 +32,4 @@ void ControlExchange::start() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -11,7 +11,7 @@
 #include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/transport.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ControlExchange {
  public:
@@ -42,4 +42,4 @@ class ControlExchange {
   std::vector<Transport::MessageHandle> handles_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

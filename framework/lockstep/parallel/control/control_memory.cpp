@@ -2,7 +2,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 std::size_t ControlMemory::bytes(const WorldLayout& world, const ControlSize& size) {
   std::size_t words = 0;
@@ -29,4 +29,4 @@ ControlMemory::ControlMemory(std::span<std::byte> memory, const Domains& domains
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

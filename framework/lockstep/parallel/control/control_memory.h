@@ -11,7 +11,7 @@
 #include "lockstep/parallel/tree/domains.h"
 #include "lockstep/parallel/tree/world_layout.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct ControlSize {
   std::size_t sums = 0, words = 0;
@@ -41,4 +41,4 @@ class ControlMemory {
   std::vector<Range> blocks_, domains_;  // by rank, by domain: its words in a set
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

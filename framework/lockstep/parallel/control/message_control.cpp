@@ -5,7 +5,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/tensor.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 MessageControl::MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size)
     : comm_(comm.duplicate()),
@@ -31,4 +31,4 @@ void MessageControl::finish() {
   block_->total();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -7,7 +7,7 @@
 
 #include "lockstep/parallel/control/control_block.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class MessageControl {
  public:
@@ -29,4 +29,4 @@ class MessageControl {
   std::unique_ptr<ControlBlock> block_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

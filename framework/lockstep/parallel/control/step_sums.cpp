@@ -5,7 +5,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 std::string position_text(std::uint64_t word) {
@@ -76,4 +76,4 @@ StepSums::Slowest StepSums::slowest() const {
   return slowest;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 
 #include "lockstep/parallel/control/control_block.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Sums of the control block: these, then the counts of the model function.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
@@ -93,4 +93,4 @@ class StepSums {
   double local_weight_ = 0, local_loss_ = 0;  // of this rank's shards in the step
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -11,7 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/parallel/exchange/reduction_queue.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // What is wrong with a call whose result goes to `out` from element `begin` of the reduction on, `count` elements.
@@ -135,4 +135,4 @@ Handle Allreduce::start(comm::ConstBuffer in, comm::Buffer out, std::vector<Rang
   return Handle(std::make_shared<MpiReduction>(comm_, in, out, wanted, op));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

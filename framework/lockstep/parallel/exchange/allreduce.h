@@ -26,7 +26,7 @@
 #include "lockstep/parallel/exchange/handle.h"
 #include "lockstep/parallel/exchange/path_choice.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ReductionQueue;
 
@@ -76,4 +76,4 @@ class Allreduce {
   std::unique_ptr<ReductionQueue> queue_;  // null with path Mpi or one rank
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

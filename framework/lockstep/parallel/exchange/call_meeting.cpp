@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 std::string text_of(const ReduceCall& call) {
@@ -175,4 +175,4 @@ void CallMeeting::start_data() {
   phase_ = Phase::Data;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -15,7 +15,7 @@
 #include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/slice_exchange.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct ReduceCall {
   std::int64_t count = 0;
@@ -106,4 +106,4 @@ class CallMeeting {
   SliceExchange exchange_;  // of small data
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr std::int64_t kSliceBlock = 1024;  // elements: slices begin at multiples, of whole cache lines
@@ -223,4 +223,4 @@ bool ChunkPipeline::copy_out() {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

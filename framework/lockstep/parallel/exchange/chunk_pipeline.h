@@ -15,7 +15,7 @@
 #include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/slice_exchange.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // One reduction. Its memory stays until it is done.
 struct ChunkedReduction {
@@ -100,4 +100,4 @@ class ChunkPipeline {
   } counts_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -5,7 +5,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 Handle& Handle::operator=(Handle&& other) noexcept {
   if (this != &other) {
@@ -46,4 +46,4 @@ void Handle::finish() noexcept {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

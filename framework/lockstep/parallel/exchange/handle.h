@@ -11,7 +11,7 @@
 #include <exception>
 #include <memory>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // What a handle drives.
 class Reduction {
@@ -45,4 +45,4 @@ class Handle {
   int exceptions_ = std::uncaught_exceptions();  // when it was made
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -10,7 +10,7 @@
 #include "lockstep/comm/shared_window.h"
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // Seconds of one message there and back, the best of some, between rank 0 and the first rank of another domain.
@@ -91,4 +91,4 @@ bool takes_one_round(const Domains& domains, std::int64_t bytes) {
 
 bool may_drive_by_thread() { return comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple; }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -12,7 +12,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/tree/domains.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Shared: in a node's memory, for ranks of one node. Hierarchical: that, and messages between nodes. Messages: between
 // all ranks. Mpi: MPI's own collectives. Auto: the first of these that can be, but for Mpi.
@@ -47,4 +47,4 @@ bool takes_one_round(const Domains& domains, std::int64_t bytes);
 // Whether a thread of its own may call MPI while another computes: MPI was initialised with MPI_THREAD_MULTIPLE.
 bool may_drive_by_thread();
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/random.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr int kFlags = CallMeeting::kFlags + ChunkPipeline::kFlags;
@@ -166,4 +166,4 @@ void ReductionQueue::Entry::give_up() noexcept {
   if (queue != nullptr && !reduction.done) queue->give_up();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -13,7 +13,7 @@
 #include "lockstep/parallel/exchange/chunk_pipeline.h"
 #include "lockstep/parallel/exchange/handle.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ReductionQueue {
  public:
@@ -68,4 +68,4 @@ class ReductionQueue {
   } counts_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 
 #include "lockstep/parallel/node_memory.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class SharedAllocations {
  public:
@@ -48,4 +48,4 @@ class SharedAllocations {
   std::vector<std::vector<std::span<std::byte>>> by_local_rank_;  // by allocation
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

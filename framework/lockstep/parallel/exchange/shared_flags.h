@@ -14,7 +14,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/shared_number.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class SharedFlags {
  public:
@@ -122,4 +122,4 @@ class SharedFlags {
   std::string_view unit_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -6,7 +6,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 using Result = SliceWork::Result;
@@ -163,7 +163,7 @@ comm::ConstBuffer SliceExchange::message_of(const void* base, Range range) {
   const void* values = at(base, work_.element, range.begin);
   if (!narrow()) return {values, range.size(), work_.element};
   auto* words = reinterpret_cast<std::uint16_t*>(take(bytes_of(range, 2)));
-  lockstep::narrow(range.size(), static_cast<const float*>(values), work_.wire, words);
+  parallel::narrow(range.size(), static_cast<const float*>(values), work_.wire, words);
   return {words, 2 * range.size(), comm::Element::U8};
 }
 
@@ -204,4 +204,4 @@ void SliceExchange::reserve(std::size_t bytes) {
   transport_.keep(scratch_.memory);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -15,7 +15,7 @@
 #include "lockstep/parallel/exchange/tree_reduce.h"
 #include "lockstep/parallel/tree/domain_tree.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct SliceWork {
   enum class Result : std::uint8_t {
@@ -97,4 +97,4 @@ class SliceExchange {
   std::int64_t sent_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 Transport::MessageHandle CommTransport::hold(comm::Request request) {
   if (free_.empty()) {
@@ -16,4 +16,4 @@ Transport::MessageHandle CommTransport::hold(comm::Request request) {
   return handle;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -10,7 +10,7 @@
 
 #include "lockstep/comm/communicator.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class Transport {
  public:
@@ -56,4 +56,4 @@ class CommTransport : public Transport {
   std::vector<MessageHandle> free_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

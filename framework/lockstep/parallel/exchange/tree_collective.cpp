@@ -5,7 +5,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/parallel/exchange/path_choice.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr std::int64_t kBlock = 64;  // elements: parts begin at cache lines
@@ -53,4 +53,4 @@ void TreeCollective::reserve(std::size_t bytes) {
   transport_.keep(memory_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

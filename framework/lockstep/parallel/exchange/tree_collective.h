@@ -11,7 +11,7 @@
 #include "lockstep/graph/collective.h"
 #include "lockstep/parallel/exchange/slice_exchange.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class TreeCollective : public Collective {
  public:
@@ -35,4 +35,4 @@ class TreeCollective : public Collective {
   std::function<void()> work_ = [] {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

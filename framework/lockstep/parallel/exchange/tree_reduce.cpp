@@ -6,7 +6,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/parallel/tree/tree_blocks.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 using comm::Element, comm::ReduceOp;
@@ -102,4 +102,4 @@ void tree_reduce(const TreeReduction& r, std::span<const void* const> operands, 
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

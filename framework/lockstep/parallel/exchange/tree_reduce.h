@@ -8,7 +8,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/tree/reduction_tree.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct TreeReduction {
   comm::Element element;
@@ -24,4 +24,4 @@ struct TreeReduction {
 void tree_reduce(const TreeReduction& reduction, std::span<const void* const> operands, std::int64_t n,
                  std::span<void* const> outs);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
-GradientDecision::GradientDecision(const ParameterStore& store, std::span<const double> squares, const Options& options)
+GradientDecision::GradientDecision(const plan::ParameterStore& store, std::span<const double> squares,
+                                   const Options& options)
     : options_(options), squares_(squares) {
   if (options.guard) guard_ = std::make_unique<GradientGuard>(store, options.limits);
 }
@@ -31,4 +32,4 @@ void GradientDecision::judge(StepState& step) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 #include "lockstep/parallel/guard/gradient_guard.h"
 #include "lockstep/parallel/update/step_state.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class GradientDecision {
  public:
@@ -21,7 +21,7 @@ class GradientDecision {
     bool needs_squares() const { return clip_norm > 0 || guard; }
   };
   // `squares` by block of all buckets, of the sums; empty unless needs_squares().
-  GradientDecision(const ParameterStore& store, std::span<const double> squares, const Options& options);
+  GradientDecision(const plan::ParameterStore& store, std::span<const double> squares, const Options& options);
 
   // Whether updates wait for the whole gradient; else decide() is not called.
   bool waits_for_gradient() const { return options_.needs_squares() || inspect_; }
@@ -44,4 +44,4 @@ class GradientDecision {
   double norm_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -8,7 +8,7 @@
 
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr double kWarmUp = 20;   // steps before a mean says something
@@ -24,12 +24,13 @@ std::string GradientFinding::str() const {
                      parameter);
 }
 
-GradientGuard::GradientGuard(const ParameterStore& store, const GradientGuardOptions& options) : options_(options) {
+GradientGuard::GradientGuard(const plan::ParameterStore& store, const GradientGuardOptions& options)
+    : options_(options) {
   constexpr std::int64_t kBlock = BucketReducer::kBlock;
   std::size_t first = 0;
   watched_.push_back({"", 0, 0});
-  for (const Bucket& b : store.buckets()) {
-    for (const BucketEntry& e : b.entries) {
+  for (const plan::Bucket& b : store.buckets()) {
+    for (const plan::BucketEntry& e : b.entries) {
       watched_.push_back({e.name, first + static_cast<std::size_t>(e.offset / kBlock),
                           first + static_cast<std::size_t>((e.offset + e.elements + kBlock - 1) / kBlock)});
     }
@@ -85,4 +86,4 @@ void GradientGuard::accept() {
   for (std::size_t w = 0; w < norms_.size(); ++w) state_[1 + w] += weight * (norms_[w] - state_[1 + w]);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -11,7 +11,7 @@
 
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct GradientGuardOptions {
   double norm = 0;    // largest norm; 0: any
@@ -31,7 +31,7 @@ struct GradientFinding {
 
 class GradientGuard {
  public:
-  GradientGuard(const ParameterStore& store, const GradientGuardOptions& options);
+  GradientGuard(const plan::ParameterStore& store, const GradientGuardOptions& options);
   // `squares` by block of all buckets, of sums that `scale` turns into the gradient.
   const GradientFinding& look(std::span<const double> squares, double scale);
   void accept();  // the step is applied: its norms enter the means
@@ -54,4 +54,4 @@ class GradientGuard {
   double worst_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr std::int64_t kBlock = BucketReducer::kBlock;
@@ -28,10 +28,10 @@ std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
 
 }  // namespace
 
-MemoryChecksums::MemoryChecksums(ParameterStore& store, std::vector<std::vector<Part>> parts)
+MemoryChecksums::MemoryChecksums(plan::ParameterStore& store, std::vector<std::vector<Part>> parts)
     : store_(store), parts_(std::move(parts)) {
   first_.push_back(0);
-  for (const Bucket& b : store_.buckets()) first_.push_back(first_.back() + blocks_of(b.elements));
+  for (const plan::Bucket& b : store_.buckets()) first_.push_back(first_.back() + blocks_of(b.elements));
   first_own_ = first_.back() * (1 + store_.options().optimizer_states);
   for (const NamedParameter& p : store_.parameters()) {
     if (!store_.has_gradient(p.parameter) && store_.name(p.parameter) == p.name) own_.push_back(p.parameter);
@@ -63,7 +63,7 @@ std::span<std::byte> MemoryChecksums::bytes(std::int64_t block) const {
     return {static_cast<std::byte*>(store_.value(p)), elements * size_of(store_.dtype(p))};
   }
   const Location at = locate(block);
-  const Bucket& bucket = store_.buckets()[at.bucket];
+  const plan::Bucket& bucket = store_.buckets()[at.bucket];
   std::byte* memory = at.memory == 0 ? bucket.values : bucket.states[static_cast<std::size_t>(at.memory - 1)];
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
   return {memory + at.range.begin * size, static_cast<std::size_t>(at.range.size() * size)};
@@ -177,7 +177,7 @@ std::string MemoryChecksums::describe(std::int64_t block, std::span<const std::s
   const Location at = locate(block);
   std::string text = at.memory == 0 ? "" : fmt::format("{} of ", state_names[static_cast<std::size_t>(at.memory - 1)]);
   bool first = true;
-  for (const BucketEntry& e : store_.buckets()[at.bucket].entries) {
+  for (const plan::BucketEntry& e : store_.buckets()[at.bucket].entries) {
     const Range both = intersection(at.range, {e.offset, e.offset + e.elements});
     if (both.size() == 0) continue;
     text += fmt::format("{}{} [{}, {})", first ? "" : ", ", e.name, both.begin - e.offset, both.end - e.offset);
@@ -186,4 +186,4 @@ std::string MemoryChecksums::describe(std::int64_t block, std::span<const std::s
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -12,7 +12,7 @@
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class MemoryChecksums {
  public:
@@ -23,7 +23,7 @@ class MemoryChecksums {
     bool states;
   };
   // `parts` by bucket; the store outlives the checksums.
-  MemoryChecksums(ParameterStore& store, std::vector<std::vector<Part>> parts);
+  MemoryChecksums(plan::ParameterStore& store, std::vector<std::vector<Part>> parts);
 
   void record();  // of everything that this rank writes
   void record(std::size_t bucket, Range range);
@@ -63,7 +63,7 @@ class MemoryChecksums {
   void hash_collected();
   void record_collected();
 
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   std::vector<std::vector<Part>> parts_;
   std::vector<std::int64_t> first_;  // by bucket: its first block of values; then their number
   std::vector<const Parameter*> own_;
@@ -72,4 +72,4 @@ class MemoryChecksums {
   std::vector<std::int64_t> collected_;  // blocks whose checksums are computed next
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -5,7 +5,7 @@
 #include "lockstep/core/format.h"
 #include "lockstep/parallel/guard/memory_guard.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 constexpr std::uint64_t kLate = std::uint64_t{1} << 63;
@@ -76,4 +76,4 @@ std::vector<MemoryDamage> DamageReport::take() const {
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

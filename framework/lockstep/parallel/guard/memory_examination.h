@@ -12,7 +12,7 @@
 #include "lockstep/parallel/control/ballot.h"
 #include "lockstep/parallel/guard/memory_checksums.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct MemoryDamage;
 
@@ -57,4 +57,4 @@ class DamageReport {
   std::map<int, OfRank> found_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -7,9 +7,9 @@
 #include "lockstep/core/fault_point.h"
 #include "lockstep/parallel/guard/memory_examination.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
-MemoryGuard::MemoryGuard(ParameterStore& store, std::vector<std::vector<MemoryChecksums::Part>> parts,
+MemoryGuard::MemoryGuard(plan::ParameterStore& store, std::vector<std::vector<MemoryChecksums::Part>> parts,
                          MemoryGuardOptions options)
     : store_(store), options_(std::move(options)) {
   if (options_.verify_every > 0 || options_.compare_every > 0)
@@ -107,4 +107,4 @@ std::vector<MemoryDamage> MemoryGuard::examine(const comm::Communicator& comm, c
   return report.take();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

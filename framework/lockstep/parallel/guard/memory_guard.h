@@ -13,7 +13,7 @@
 #include "lockstep/parallel/control/step_sums.h"
 #include "lockstep/parallel/guard/memory_checksums.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Something that was found wrong in a rank's memory.
 struct MemoryDamage {
@@ -36,7 +36,8 @@ struct MemoryGuardOptions {
 class MemoryGuard {
  public:
   // `parts`: see MemoryChecksums. The store outlives this.
-  MemoryGuard(ParameterStore& store, std::vector<std::vector<MemoryChecksums::Part>> parts, MemoryGuardOptions options);
+  MemoryGuard(plan::ParameterStore& store, std::vector<std::vector<MemoryChecksums::Part>> parts,
+              MemoryGuardOptions options);
 
   // --- in a step, in this order
   // Before this rank's control block leaves, as no rank updates anything before that: what this rank says of its
@@ -66,7 +67,7 @@ class MemoryGuard {
   bool copies_differ(const StepSums& sums) const;
   void flip_wanted_bits() const;
 
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   MemoryGuardOptions options_;
   std::unique_ptr<MemoryChecksums> checksums_;  // null without an interval
   std::int64_t update_ = 0;                     // number of the step's update
@@ -74,4 +75,4 @@ class MemoryGuard {
   std::uint64_t late_damage_ = 0;               // found too late for this step's words: for the next one's
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

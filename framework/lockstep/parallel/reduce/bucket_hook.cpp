@@ -8,7 +8,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void MpiAllreduceHook::begin(const comm::Communicator& comm, std::span<const std::int64_t> bucket_elements) {
   comm_.emplace(comm.duplicate());
@@ -101,4 +101,4 @@ void TopKHook::end() {
   for (State& bucket : buckets_) bucket.request = {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -14,7 +14,7 @@
 
 #include "lockstep/comm/communicator.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class BucketHook {
  public:
@@ -98,4 +98,4 @@ class LocalHook : public BucketHook {
   bool reduces() const override { return false; }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

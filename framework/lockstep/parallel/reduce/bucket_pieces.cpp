@@ -5,7 +5,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 void append(std::vector<Range>& ranges, Range range) {
@@ -69,4 +69,4 @@ std::vector<Range> BucketPieces::received(std::int64_t elements) const {
   return ranges;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 #include "lockstep/core/partition.h"
 #include "lockstep/parallel/tree/domains.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct BucketPiece {
   int bucket;
@@ -48,4 +48,4 @@ class BucketPieces {
   int tags_ = 0;  // of all pieces of all drivers
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -6,7 +6,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 comm::Element element_of(DType dtype) { return dtype == DType::F64 ? comm::Element::F64 : comm::Element::F32; }
@@ -297,4 +297,4 @@ bool BucketReducer::progress() {
   return moved;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -20,7 +20,7 @@
 #include "lockstep/parallel/reduce/bucket_pieces.h"
 #include "lockstep/parallel/reduce/traffic_meter.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct BucketMemory {
   DType dtype;  // F32 or F64
@@ -149,4 +149,4 @@ class BucketReducer {
   TrafficMeter traffic_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -7,7 +7,7 @@
 
 #include "lockstep/parallel/reduce/progress_thread.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ProgressDriver {
  public:
@@ -41,4 +41,4 @@ class ProgressDriver {
   std::unique_ptr<ProgressThread> thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // Messages take 0.1 ms and more, and the core is wanted for computing: a look every 50 us costs it about 2%.
@@ -50,4 +50,4 @@ void ProgressThread::run() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ProgressThread {
  public:
@@ -32,4 +32,4 @@ class ProgressThread {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

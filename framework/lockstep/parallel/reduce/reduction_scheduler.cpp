@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
-ReductionScheduler::ReductionScheduler(const ParameterStore& store, BucketReducer& reducer, const WorldLayout& world,
-                                       Options options)
+ReductionScheduler::ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer,
+                                       const WorldLayout& world, Options options)
     : store_(store),
       reducer_(reducer),
       walk_(world),
@@ -52,7 +52,7 @@ int ReductionScheduler::retire(const Parameter* parameter) {
 }
 
 void ReductionScheduler::zero(std::size_t number) {
-  const Bucket& bucket = store_.buckets()[number];
+  const plan::Bucket& bucket = store_.buckets()[number];
   std::memset(bucket.gradients[static_cast<std::size_t>(slot())], 0,
               static_cast<std::size_t>(bucket.elements) * size_of(store_.options().dtype));
   awaited_[number] = 0;
@@ -67,7 +67,7 @@ void ReductionScheduler::complete(std::size_t bucket) {
   while (next_ < complete_.size() && complete_[next_]) reducer_.start(reduction_of(next_++));
 }
 
-void ReductionScheduler::join(const Bucket& bucket) const {
+void ReductionScheduler::join(const plan::Bucket& bucket) const {
   walk_.join([&](int from_slot, int into_slot) {
     const void* from = bucket.gradients[static_cast<std::size_t>(from_slot)];
     void* into = bucket.gradients[static_cast<std::size_t>(into_slot)];
@@ -90,4 +90,4 @@ bool ReductionScheduler::is_gradient_reduced() {
   return reducer_.reduced(squares);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

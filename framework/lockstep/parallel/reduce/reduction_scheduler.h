@@ -10,7 +10,7 @@
 #include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Numbers of a step's buckets in the BucketReducer: the statistics first, the store's buckets, the squares if any.
 constexpr int kStatisticsReduction = 0;
@@ -24,7 +24,8 @@ class ReductionScheduler {
     Wire wire = Wire::Exact;
   };
   // `store` and `reducer`, to which all buckets of the step are added, outlive this.
-  ReductionScheduler(const ParameterStore& store, BucketReducer& reducer, const WorldLayout& world, Options options);
+  ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer, const WorldLayout& world,
+                     Options options);
 
   void begin_step();
   // The current shard: the slot of its gradients, and its statistics, zero at first.
@@ -47,9 +48,9 @@ class ReductionScheduler {
  private:
   void begin_shard();
   void complete(std::size_t bucket);
-  void join(const Bucket& bucket) const;
+  void join(const plan::Bucket& bucket) const;
 
-  const ParameterStore& store_;
+  const plan::ParameterStore& store_;
   BucketReducer& reducer_;
   LeafWalk walk_;
   Options options_;
@@ -59,4 +60,4 @@ class ReductionScheduler {
   bool squares_started_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

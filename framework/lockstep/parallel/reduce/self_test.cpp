@@ -10,7 +10,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/parallel/node_memory.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 std::string_view path_of(const Domains& domains) {
@@ -94,4 +94,4 @@ void check_paths(const comm::Communicator& comm, const SelfTestOptions& options)
   check_sums<double>(comm, path, doubles.mine, doubles.expected);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

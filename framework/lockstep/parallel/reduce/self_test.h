@@ -7,7 +7,7 @@
 
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct SelfTestOptions {
   Domains domains;  // of the path that is tried
@@ -25,4 +25,4 @@ template <class T>
 void check_sums(const comm::Communicator& comm, std::string_view path, std::span<const T> sums,
                 std::span<const T> expected);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

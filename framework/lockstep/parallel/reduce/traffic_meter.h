@@ -9,7 +9,7 @@
 #include "lockstep/core/format.h"
 #include "lockstep/core/trace.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Since the reducer was made, on this rank.
 struct ReductionTraffic {
@@ -51,4 +51,4 @@ class TrafficMeter {
   std::atomic<Trace*> trace_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

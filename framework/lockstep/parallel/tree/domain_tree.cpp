@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // The additions that lead to `open`, over the operands that take part.
@@ -57,4 +57,4 @@ DomainTree::DomainTree(const WorldLayout& world, const Domains& domains) {
   to_root = merges_to_root(world.tree, nodes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

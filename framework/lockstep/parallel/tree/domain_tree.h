@@ -7,7 +7,7 @@
 #include "lockstep/parallel/tree/domains.h"
 #include "lockstep/parallel/tree/world_layout.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct DomainTree {
   // One sum that a domain can complete by itself: of operands by position in the domain's list, which has the slots of
@@ -32,4 +32,4 @@ struct DomainTree {
   std::vector<TreeMerge> to_root;  // over `order`
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

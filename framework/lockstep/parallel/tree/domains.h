@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/topology.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct Domains {
   int rank = 0;
@@ -50,4 +50,4 @@ struct Domains {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -4,7 +4,7 @@
 
 #include "lockstep/core/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 ReductionTree::ReductionTree(std::int64_t leaves) : leaves_(leaves) {
   check(leaves >= 1 && leaves <= (std::int64_t{1} << 40), "reduction tree", "{} leaves, expected at least 1", leaves);
   while ((std::int64_t{1} << root_level_) < leaves) ++root_level_;
@@ -64,4 +64,4 @@ std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const
   return std::move(all.merges);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -10,7 +10,7 @@
 
 #include "lockstep/core/partition.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct TreeNode {
   int level = 0;
@@ -75,4 +75,4 @@ void add_into(std::int64_t n, const T* source, T* target, Wire wire = Wire::Exac
 void narrow(std::int64_t n, const float* in, Wire wire, std::uint16_t* out);
 void widen(std::int64_t n, const std::uint16_t* in, Wire wire, float* out);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 
 #include "lockstep/parallel/tree/reduction_tree.h"
 
-namespace lockstep::tree_blocks {
+namespace lockstep::parallel::tree_blocks {
 
 inline constexpr std::int64_t kParallel = 65536;  // elements from which on threads pay; who adds which changes no bit
 inline constexpr std::int64_t kBlock = 512;       // every open sum of a block stays in the first-level cache
@@ -65,4 +65,4 @@ void reduce(std::span<const T* const> operands, std::span<const TreeMerge> merge
   }
 }
 
-}  // namespace lockstep::tree_blocks
+}  // namespace lockstep::parallel::tree_blocks

@@ -7,7 +7,7 @@
 #include "lockstep/parallel/tree/reduction_tree.h"
 #include "lockstep/parallel/tree/tree_blocks.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // As static_cast<float>(Float16(value)), all cases worked out and one picked, so that loops become vectors.
@@ -99,4 +99,4 @@ template void tree_sum<double>(std::span<const double* const>, std::span<const T
 template void add_into<float>(std::int64_t, const float*, float*, Wire);
 template void add_into<double>(std::int64_t, const double*, double*, Wire);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

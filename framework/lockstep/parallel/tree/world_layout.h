@@ -6,7 +6,7 @@
 
 #include "lockstep/parallel/tree/reduction_tree.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct WorldLayout {
   ReductionTree tree;
@@ -70,4 +70,4 @@ class LeafWalk {
   std::vector<TreeNode> stack_, after_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

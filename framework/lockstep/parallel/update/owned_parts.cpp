@@ -5,12 +5,12 @@
 
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
-OwnedParts::OwnedParts(ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
+OwnedParts::OwnedParts(plan::ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
                        const Ownership& ownership)
     : store_(store), reducer_(reducer), domains_(domains), ownership_(ownership) {
-  for (const Bucket& b : store.buckets()) whole_.push_back({0, b.elements});
+  for (const plan::Bucket& b : store.buckets()) whole_.push_back({0, b.elements});
 }
 
 std::span<const Range> OwnedParts::updated(std::size_t bucket) const {
@@ -73,4 +73,4 @@ void OwnedParts::drop_foreign_states() {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

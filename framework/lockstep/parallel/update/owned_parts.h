@@ -10,7 +10,7 @@
 #include "lockstep/parallel/step_memory.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Which rank updates an element: every rank for itself, or its owner for the ranks that share memory with the owner
 // (`by_owner`). With `across_domains` there is one owner in the whole job, who sends updated values to other domains.
@@ -21,7 +21,8 @@ struct Ownership {
 class OwnedParts {
  public:
   // All arguments outlive this; `reducer` has all buckets of the step.
-  OwnedParts(ParameterStore& store, const BucketReducer& reducer, const Domains& domains, const Ownership& ownership);
+  OwnedParts(plan::ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
+             const Ownership& ownership);
 
   const Ownership& ownership() const { return ownership_; }
   // Elements of a bucket.
@@ -39,11 +40,11 @@ class OwnedParts {
   template <class Visit>
   void visit_states(const Visit& visit);
 
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   const BucketReducer& reducer_;
   const Domains& domains_;
   Ownership ownership_;
   std::vector<Range> whole_;  // by bucket
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

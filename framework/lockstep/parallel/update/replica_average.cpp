@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void ReplicaAverage::run(const comm::Communicator& comm) {
   const auto average = [&]<class T>(T* values, std::int64_t elements) {
@@ -11,7 +11,7 @@ void ReplicaAverage::run(const comm::Communicator& comm) {
     comm.allreduce(all, comm::ReduceOp::Sum);
     for (T& v : all) v /= static_cast<T>(comm.size());
   };
-  for (Bucket& b : store_.buckets()) {
+  for (plan::Bucket& b : store_.buckets()) {
     std::vector<std::byte*> parts = b.states;
     parts.push_back(b.values);
     for (std::byte* part : parts) {
@@ -23,4 +23,4 @@ void ReplicaAverage::run(const comm::Communicator& comm) {
   differ_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

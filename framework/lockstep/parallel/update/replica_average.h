@@ -7,7 +7,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class ReplicaAverage {
  public:
@@ -15,7 +15,7 @@ class ReplicaAverage {
     bool active = false;  // ranks update by their own gradients; else this does nothing
     int local_steps = 1;  // updates between averages
   };
-  ReplicaAverage(ParameterStore& store, const Options& options) : store_(store), options_(options) {}
+  ReplicaAverage(plan::ParameterStore& store, const Options& options) : store_(store), options_(options) {}
 
   bool is_active() const { return options_.active; }
   // The update of that number, from 1, was applied; returns whether an average is due.
@@ -29,9 +29,9 @@ class ReplicaAverage {
   void run(const comm::Communicator& comm);
 
  private:
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   Options options_;
   bool differ_ = false;  // some update was applied since the last average
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -5,7 +5,7 @@
 
 #include "lockstep/parallel/update/updater.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Damaged: memory is not what was written. The other two are about this step's samples or arithmetic.
 enum class StepVerdict : std::uint8_t { Apply, Damaged, BadLoss, BadGradient };
@@ -21,4 +21,4 @@ struct StepState {
   bool applies() const { return has_samples && verdict == StepVerdict::Apply; }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

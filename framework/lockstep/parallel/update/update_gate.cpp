@@ -1,6 +1,6 @@
 #include "lockstep/parallel/update/update_gate.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void UpdateGate::pass(int bucket) {
   const auto number = static_cast<std::size_t>(bucket);
@@ -15,4 +15,4 @@ void UpdateGate::pass_all() {
   for (std::size_t b = 0; b < update_.buckets().buckets(); ++b) pass(static_cast<int>(b));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -8,7 +8,7 @@
 #include "lockstep/parallel/step_timer.h"
 #include "lockstep/parallel/step_update.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class UpdateGate {
  public:
@@ -53,4 +53,4 @@ class UpdateGate {
   bool may_be_late_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

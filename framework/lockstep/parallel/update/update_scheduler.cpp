@@ -4,7 +4,7 @@
 
 #include "lockstep/core/format.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void UpdateScheduler::open() {
   std::ranges::fill(buckets_, Progress::Due);
@@ -64,4 +64,4 @@ void UpdateScheduler::take_over(std::size_t b, const StepState& step) {
     trace_->add(Trace::Track::Update, formatted("take over bucket {}", b), since, step.update.count);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

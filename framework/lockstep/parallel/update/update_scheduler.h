@@ -11,13 +11,13 @@
 #include "lockstep/parallel/update/owned_parts.h"
 #include "lockstep/parallel/update/step_state.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 class UpdateScheduler {
  public:
   // All outlive this.
   struct Parts {
-    ParameterStore& store;
+    plan::ParameterStore& store;
     Updater& updater;
     BucketReducer& reducer;
     const OwnedParts& owned;
@@ -51,4 +51,4 @@ class UpdateScheduler {
   Trace* trace_ = nullptr;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -11,7 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 // In f32 with momentum and one copy, 256 KiB: within half of a usual L2. A multiple of all tiles of derived copies that
@@ -36,7 +36,7 @@ void check_numbers(const UpdaterOptions& options) {
 
 }  // namespace
 
-Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
+Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
     : store_(store), rule_(std::move(rule)) {
   const std::size_t states = rule_->states().size();
   check(states <= kMaxStates, "optimizer", "{} keeps {} states per element, expected at most {}", rule_->name(), states,
@@ -51,7 +51,7 @@ Updater::Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule,
     check(used, "optimizer", "no parameter's name fits the group '{}'", g.pattern);
   }
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
-    for (const BucketEntry& e : store.buckets()[b].entries) {
+    for (const plan::BucketEntry& e : store.buckets()[b].entries) {
       const optim::ParameterGroup* group = optim::find_group(options.groups, e.name);
       const bool decays = options.decay_biases_and_norms || e.parameter->role == Role::Weight;
       Chunk c{b, {}, group != nullptr ? group->rate_scale : 1, decays ? options.weight_decay : 0};
@@ -105,7 +105,7 @@ void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep&
 
 template <class T>
 void Updater::update_chunk(const Chunk& chunk, Range range, const UpdateStep& step) {
-  Bucket& bucket = store_.buckets()[chunk.bucket];
+  plan::Bucket& bucket = store_.buckets()[chunk.bucket];
   const auto at = [&](std::byte* memory) { return reinterpret_cast<T*>(memory) + range.begin; };
   std::array<T*, kMaxStates> states{};
   std::ranges::transform(bucket.states, states.begin(), at);
@@ -132,4 +132,4 @@ void move_running_statistics(const RunningUpdate& u, T* mean, T* variance) {
 template void move_running_statistics<float>(const RunningUpdate&, float*, float*);
 template void move_running_statistics<double>(const RunningUpdate&, double*, double*);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

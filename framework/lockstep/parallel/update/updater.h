@@ -12,7 +12,7 @@
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/parameter_store.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 struct UpdaterOptions {
   double weight_decay = 0;
@@ -30,7 +30,7 @@ struct UpdateStep {
 class Updater {
  public:
   // Reads the groups' patterns; throws Error for one that fits no parameter.
-  Updater(ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options);
+  Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options);
 
   const optim::UpdateRule& rule() const { return *rule_; }
   // Everything. Gradients in slot 0 are sums over samples of total weight `weight`; `step` counts updates from 1.
@@ -50,7 +50,7 @@ class Updater {
   template <class T>
   void update_chunk(const Chunk& chunk, Range range, const UpdateStep& step);
 
-  ParameterStore& store_;
+  plan::ParameterStore& store_;
   std::shared_ptr<optim::UpdateRule> rule_;
   std::vector<Chunk> chunks_;  // in the order of memory
 };
@@ -65,4 +65,4 @@ struct RunningUpdate {
 template <class T>
 void move_running_statistics(const RunningUpdate& update, T* mean, T* variance);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

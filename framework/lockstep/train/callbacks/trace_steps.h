@@ -22,7 +22,7 @@ class TraceSteps : public Callback {
     std::int64_t steps = 5;
   };
   // `file` is what open_trace() gave rank 0. What `settings` refers to outlives the run.
-  TraceSteps(const Settings& settings, checkpoint::FileDescriptor file) : settings_(settings), file_(std::move(file)) {}
+  TraceSteps(const Settings& settings, io::FileDescriptor file) : settings_(settings), file_(std::move(file)) {}
   void begin_run(std::int64_t step) override { began_at_ = step; }
   void after_step(const StepEvent& event, Orders& orders) override;
   // A run that is shorter than its trace brings what there is.
@@ -32,7 +32,7 @@ class TraceSteps : public Callback {
   void finish(std::int64_t updates);
 
   Settings settings_;
-  checkpoint::FileDescriptor file_;
+  io::FileDescriptor file_;
   Trace trace_;
   std::int64_t began_at_ = 0;  // updates
   bool written_ = false;

@@ -21,7 +21,7 @@ HeartbeatTable::HeartbeatTable(const comm::Communicator& comm, Heartbeat& heartb
   for (int r = 0; r < node_.size(); ++r) rows_.push_back(reinterpret_cast<Heartbeat::Row*>(table_.segment(r).data()));
   Heartbeat::Row& mine = *rows_[static_cast<std::size_t>(node_.rank())];
   mine.process.store(getpid());
-  mine.process_start.store(process_state(getpid()).start);
+  mine.process_start.store(host::process_state(getpid()).start);
   mine.stack_signal.store(stacks.signal);
   ranks_ = node_.allgather(comm.rank());
   stack_files_ = node_.allgather_strings(stacks.file.string());
@@ -76,7 +76,7 @@ bool HeartbeatTable::report(std::size_t local) {
   return true;
 }
 
-std::string HeartbeatTable::describe(std::size_t l, const ProcessState& process) {
+std::string HeartbeatTable::describe(std::size_t l, const host::ProcessState& process) {
   const RankView& v = views_[l];
   std::string text = fmt::format("its process {} {}", v.process, process.str());
   const bool same = process.start == rows_[l]->process_start.load();

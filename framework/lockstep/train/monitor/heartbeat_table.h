@@ -39,7 +39,7 @@ class HeartbeatTable {
   // Whether the rank is to be reported: once for each time that it stands still.
   bool report(std::size_t local);
   // What its process does and how it goes on, for the report. Asks the process for its stack.
-  std::string describe(std::size_t local, const ProcessState& process);
+  std::string describe(std::size_t local, const host::ProcessState& process);
   // Ranks that were reported and have moved since: the rank, and the seconds that it stood still.
   struct GoesOn {
     int rank;

@@ -55,7 +55,7 @@ void answer_with_stack() {
 int stack_signal() { return installed; }
 
 void write_stacks_to(const std::filesystem::path& file) {
-  checkpoint::FileDescriptor opened = checkpoint::open_own_file(file, checkpoint::FileUse::Append, "stack");
+  io::FileDescriptor opened = io::open_own_file(file, io::FileUse::Append, "stack");
   const int before = output.exchange(opened.release());
   if (before != STDERR_FILENO) close(before);
 }

@@ -36,7 +36,7 @@ double patience(Phase phase) {
 }
 
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
-              std::span<const ProcessState> processes) {
+              std::span<const host::ProcessState> processes) {
   std::uint64_t least = least_elsewhere;
   for (const RankView& r : ranks) least = std::min(least, r.sequence);
   Verdict verdict;

@@ -34,7 +34,7 @@ struct Verdict {
 // Ranks that have not moved for `limit` seconds and are last: none has entered fewer phases, of this node and, by
 // `least_elsewhere`, of the others; and who does not wait, or whose process has ended or was stopped.
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
-              std::span<const ProcessState> processes);
+              std::span<const host::ProcessState> processes);
 
 // "at step 7, in the training step, at bucket 2".
 std::string place_of(const RankView& rank);

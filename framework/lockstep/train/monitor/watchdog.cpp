@@ -80,9 +80,9 @@ void Watchdog::judge_node(Clock::time_point now) {
   const bool still =
       std::ranges::any_of(views, [&](const RankView& v) { return v.still >= options_.stall * patience(v.phase); });
   Verdict verdict;
-  std::vector<ProcessState> processes(views.size());
+  std::vector<host::ProcessState> processes(views.size());
   if (still) {
-    for (std::size_t l = 0; l < views.size(); ++l) processes[l] = process_state(views[l].process);
+    for (std::size_t l = 0; l < views.size(); ++l) processes[l] = host::process_state(views[l].process);
     const std::uint64_t elsewhere = nodes_ ? nodes_->news().others().least : std::numeric_limits<std::uint64_t>::max();
     verdict = judge(views, options_.stall, elsewhere, processes);
   }
@@ -96,7 +96,7 @@ void Watchdog::judge_node(Clock::time_point now) {
   judge_all_wait(verdict.all_wait);
 }
 
-void Watchdog::report(const Verdict& verdict, std::span<const ProcessState> processes) {
+void Watchdog::report(const Verdict& verdict, std::span<const host::ProcessState> processes) {
   for (const std::size_t l : verdict.missing) {
     const RankView& v = table_.views()[l];
     if (table_.report(l))

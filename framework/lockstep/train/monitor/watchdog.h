@@ -48,7 +48,7 @@ class Watchdog {
   void run();
   void look(Clock::time_point now);
   void judge_node(Clock::time_point now);
-  void report(const Verdict& verdict, std::span<const ProcessState> processes);
+  void report(const Verdict& verdict, std::span<const host::ProcessState> processes);
   void judge_all_wait(bool node_waits);
   void tell_who_goes_on(Clock::time_point now);
   void give_up(const std::string& why);

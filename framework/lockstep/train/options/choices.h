@@ -21,15 +21,16 @@ struct Choices<Precision> {
 };
 
 template <>
-struct Choices<KernelOptions::ConvMath> {
-  using ConvMath = KernelOptions::ConvMath;
+struct Choices<kernels::KernelOptions::ConvMath> {
+  using ConvMath = kernels::KernelOptions::ConvMath;
   static constexpr std::array kAll{NamedValue{ConvMath::Fast, "fast"}, NamedValue{ConvMath::Exact, "exact"}};
 };
 
 template <>
-struct Choices<Recompute> {
-  static constexpr std::array kAll{NamedValue{Recompute::None, "none"}, NamedValue{Recompute::Norms, "norms"},
-                                   NamedValue{Recompute::Blocks, "blocks"}};
+struct Choices<plan::Recompute> {
+  static constexpr std::array kAll{NamedValue{plan::Recompute::None, "none"},
+                                   NamedValue{plan::Recompute::Norms, "norms"},
+                                   NamedValue{plan::Recompute::Blocks, "blocks"}};
 };
 
 template <>
@@ -49,8 +50,8 @@ struct Choices<optim::ScheduleOptions::Kind> {
 };
 
 template <>
-struct Choices<AllreducePath> {
-  using Path = AllreducePath;
+struct Choices<parallel::AllreducePath> {
+  using Path = parallel::AllreducePath;
   static constexpr std::array kAll{NamedValue{Path::Auto, "auto"}, NamedValue{Path::Shared, "shared"},
                                    NamedValue{Path::Hierarchical, "hierarchical"},
                                    NamedValue{Path::Messages, "messages"}, NamedValue{Path::Mpi, "mpi"}};
@@ -62,9 +63,9 @@ struct Choices<SharingDomain> {
 };
 
 template <>
-struct Choices<Wire> {
-  static constexpr std::array kAll{NamedValue{Wire::Exact, "f32"}, NamedValue{Wire::BF16, "bf16"},
-                                   NamedValue{Wire::F16, "f16"}};
+struct Choices<parallel::Wire> {
+  static constexpr std::array kAll{NamedValue{parallel::Wire::Exact, "f32"}, NamedValue{parallel::Wire::BF16, "bf16"},
+                                   NamedValue{parallel::Wire::F16, "f16"}};
 };
 
 template <>

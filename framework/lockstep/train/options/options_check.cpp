@@ -126,7 +126,7 @@ void check_communication(const Options& o) {
   const bool replaced = mpi || topk || local;
   check(int{mpi} + int{topk} + int{local} <= 1, kPlace,
         "of --allreduce mpi, --topk and --local-steps one at most can be asked for");
-  check(!replaced || (!p.shard_optimizer && p.wire == Wire::Exact), kPlace,
+  check(!replaced || (!p.shard_optimizer && p.wire == parallel::Wire::Exact), kPlace,
         "--shard-optimizer and --wire go with Lockstep's own paths, not with --allreduce mpi, --topk or --local-steps");
   check(!replaced || o.trainer.shards == 0, kPlace,
         "--shards {}: the same bits at any number of ranks need the reduction tree, which --allreduce mpi, --topk and "
@@ -135,7 +135,7 @@ void check_communication(const Options& o) {
   check(!topk || o.precision != Precision::F64, kPlace, "--topk is for f32 gradients, not for --precision f64");
   check(!local || o.trainer.clip_norm == 0, kPlace,
         "--clip-norm {}: with --local-steps no rank knows the whole gradient", o.trainer.clip_norm);
-  const GradientGuardOptions& limits = o.trainer.guards.gradient;
+  const parallel::GradientGuardOptions& limits = o.trainer.guards.gradient;
   check(!local || (limits.norm == 0 && limits.spike == 0), kPlace,
         "--guard-norm {} and --guard-spike {}: with --local-steps no rank knows the whole gradient", limits.norm,
         limits.spike);

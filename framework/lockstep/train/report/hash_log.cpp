@@ -42,8 +42,7 @@ std::optional<HashRecord> record_in(const std::string& line) {
 
 std::filesystem::path hash_log_path(const std::filesystem::path& output) { return output / kName; }
 
-HashLog::HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t every,
-                 std::optional<std::int64_t> resumed_step)
+HashLog::HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, std::optional<std::int64_t> resumed_step)
     : every_(every),
       lines_({.folder = std::move(output),
               .name = kName,
@@ -56,7 +55,7 @@ HashLog::HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t 
   if (every_ > 0) lines_.open();
 }
 
-void HashLog::check_file(const checkpoint::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+void HashLog::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
 
 void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::object();

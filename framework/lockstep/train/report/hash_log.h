@@ -21,17 +21,16 @@ std::filesystem::path hash_log_path(const std::filesystem::path& output);
 class HashLog {
  public:
   // Every `every` updates; 0: never, but the file of an earlier run is moved aside or cut off all the same.
-  HashLog(std::shared_ptr<const checkpoint::Folder> output, std::int64_t every,
-          std::optional<std::int64_t> resumed_step);
+  HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, std::optional<std::int64_t> resumed_step);
 
   // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
-  static void check_file(const checkpoint::Folder& output);
+  static void check_file(const io::Folder& output);
 
   // A step that stands in the file already, from before the resumed one, is not due again.
   bool is_due(std::int64_t step) const { return every_ > 0 && step % every_ == 0 && step > last_; }
   void write(std::int64_t step, std::span<const TensorHash> hashes);
   // As JsonLines::follow().
-  void follow(const std::shared_ptr<const checkpoint::Folder>& output) { lines_.follow(output); }
+  void follow(const std::shared_ptr<const io::Folder>& output) { lines_.follow(output); }
 
  private:
   std::int64_t every_, last_ = -1;

@@ -31,16 +31,16 @@ JsonLines::JsonLines(const Settings& settings)
   settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
 }
 
-void JsonLines::check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place) {
+void JsonLines::check_file(const io::Folder& folder, const std::string& name, const std::string& place) {
   if (!folder.has(name)) return;
-  folder.open_file(name, checkpoint::FileUse::Read, place);
-  folder.open_file(name, checkpoint::FileUse::Append, place);
+  folder.open_file(name, io::FileUse::Read, place);
+  folder.open_file(name, io::FileUse::Append, place);
 }
 
 void JsonLines::move_aside() const {
   if (!folder_->has(name_)) return;
   struct stat status {};
-  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, place_);
   check(::fstat(file.get(), &status) == 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
   if (status.st_size == 0) return;
   const fs::path name = name_;
@@ -51,7 +51,7 @@ void JsonLines::move_aside() const {
 }
 
 std::string JsonLines::read() const {
-  const checkpoint::FileDescriptor file = folder_->open_file(name_, checkpoint::FileUse::Read, place_);
+  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, place_);
   std::string text;
   std::vector<char> block(1 << 20);
   while (true) {
@@ -82,14 +82,14 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
     log()->warn("[{}] {} line {} is no whole record (the run was cut off there) and is left out", place_,
                 path().string(), number);
   }
-  if (changed) checkpoint::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
+  if (changed) io::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
 }
 
-void JsonLines::open() { file_ = folder_->open_file(name_, checkpoint::FileUse::Append, place_); }
+void JsonLines::open() { file_ = folder_->open_file(name_, io::FileUse::Append, place_); }
 
-void JsonLines::follow(const std::shared_ptr<const checkpoint::Folder>& folder) {
+void JsonLines::follow(const std::shared_ptr<const io::Folder>& folder) {
   if (!file_.open() || folder->holds(name_, file_.get())) return;
-  checkpoint::FileDescriptor file = folder->open_file(name_, checkpoint::FileUse::Append, place_);
+  io::FileDescriptor file = folder->open_file(name_, io::FileUse::Append, place_);
   log()->warn("[{}] {} was removed or replaced while the run goes on; lines from here on go into {}", place_,
               path().string(), (folder->path() / name_).string());
   file_ = std::move(file);

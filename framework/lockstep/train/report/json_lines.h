@@ -20,7 +20,7 @@ namespace lockstep::train {
 class JsonLines {
  public:
   struct Settings {
-    std::shared_ptr<const checkpoint::Folder> folder;
+    std::shared_ptr<const io::Folder> folder;
     std::string name;                               // of the file in it
     std::string place;                              // of errors and warnings
     std::optional<std::int64_t> resumed_step = {};  // of the run; none: it is new
@@ -36,12 +36,12 @@ class JsonLines {
   ~JsonLines();  // tries once more to write what is left
 
   // Throws Error if there is something with this name that lines cannot be appended to. Changes nothing.
-  static void check_file(const checkpoint::Folder& folder, const std::string& name, const std::string& place);
+  static void check_file(const io::Folder& folder, const std::string& name, const std::string& place);
 
   void open();  // makes the file if there is none
   // After open(), where the run writes now: if the file that is open is not the one there, as somebody removed or
   // replaced it or its folder, it is opened anew there, and a warning says so. Throws Error; then it stays as it was.
-  void follow(const std::shared_ptr<const checkpoint::Folder>& folder);
+  void follow(const std::shared_ptr<const io::Folder>& folder);
   // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
   void append(const nlohmann::ordered_json& line);
 
@@ -53,9 +53,9 @@ class JsonLines {
   std::string read() const;
   int write_out();
 
-  std::shared_ptr<const checkpoint::Folder> folder_;
+  std::shared_ptr<const io::Folder> folder_;
   std::string name_, place_;
-  checkpoint::FileDescriptor file_;
+  io::FileDescriptor file_;
   std::string unwritten_;
   bool failing_ = false, in_line_ = false;  // in_line_: what was written last ends inside a line
   std::int64_t lost_ = 0;                   // lines, since it cannot be written

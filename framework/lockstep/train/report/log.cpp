@@ -78,23 +78,23 @@ fs::path log_file(const LogOptions& options) {
   return options.output / "logs" / fmt::format("rank-{:04}.log", options.rank);
 }
 
-checkpoint::FileDescriptor open_log(const LogOptions& options, const fs::path& file) {
+io::FileDescriptor open_log(const LogOptions& options, const fs::path& file) {
   const fs::path folder = file.parent_path();
   const std::string name = file.filename().string();
-  if (options.folder) return options.folder->make("logs").open_file(name, checkpoint::FileUse::Append, "log");
+  if (options.folder) return options.folder->make("logs").open_file(name, io::FileUse::Append, "log");
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, "log", "cannot create {}: {}; expected a writable --output", folder.string(), error.message());
-  return checkpoint::Folder(folder).open_file(name, checkpoint::FileUse::Append, "log");
+  return io::Folder(folder).open_file(name, io::FileUse::Append, "log");
 }
 
 }  // namespace
 
 class Log::FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  FileSink(checkpoint::FileDescriptor file, std::string origin) : origin_(std::move(origin)) { open(std::move(file)); }
+  FileSink(io::FileDescriptor file, std::string origin) : origin_(std::move(origin)) { open(std::move(file)); }
 
-  void open(checkpoint::FileDescriptor file) {
+  void open(io::FileDescriptor file) {
     std::unique_ptr<std::FILE, CloseFile> stream(::fdopen(file.get(), "a"));
     check(stream != nullptr, "log", "fdopen: {}", std::strerror(errno));
     file.release();  // the stream closes it
@@ -172,12 +172,12 @@ bool Log::in_place() const {
   return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
-void Log::follow(const checkpoint::Folder& output) {
+void Log::follow(const io::Folder& output) {
   if (file_sink_ == nullptr) return;
   const std::string name = file_.filename().string();
-  const checkpoint::Folder logs = output.make("logs");
+  const io::Folder logs = output.make("logs");
   if (logs.holds(name, file_sink_->descriptor())) return;
-  file_sink_->open(logs.open_file(name, checkpoint::FileUse::Append, "log"));
+  file_sink_->open(logs.open_file(name, io::FileUse::Append, "log"));
   const fs::path before = std::exchange(file_, logs.path() / name);
   logger_->warn("[log] {} was removed or replaced while the run goes on; lines from here on go into {}",
                 before.string(), file_.string());

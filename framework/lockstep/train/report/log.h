@@ -22,9 +22,9 @@ struct LogOptions {
   bool quiet = false;       // console: warnings and errors only
   std::FILE* out = stdout;  // the console's streams; not owned
   std::FILE* err = stderr;
-  std::function<int()> columns{};                      // width of the terminal; empty: `out` is asked whether it is one
-  StreamWriterOptions writer{};                        // how long the console's reader is waited for
-  std::shared_ptr<const checkpoint::Folder> folder{};  // `output`, of a caller that holds it open
+  std::function<int()> columns{};              // width of the terminal; empty: `out` is asked whether it is one
+  StreamWriterOptions writer{};                // how long the console's reader is waited for
+  std::shared_ptr<const io::Folder> folder{};  // `output`, of a caller that holds it open
 };
 
 class Log {
@@ -39,7 +39,7 @@ class Log {
   bool in_place() const;  // whether it is still there, under its own name
   // If the file that is open is not the one in the folder `output`, where the run writes now, it is opened anew there,
   // and a warning says so. Throws Error; then it stays as it was.
-  void follow(const checkpoint::Folder& output);
+  void follow(const io::Folder& output);
   Console& console() { return *console_; }
   bool talks() const { return talks_; }  // whether information goes to the console: rank 0, not quiet
   void to_file(std::string_view text);   // information for the file alone

@@ -10,16 +10,16 @@ namespace {
 constexpr const char* kPlace = "metrics";
 constexpr const char* kName = "metrics.jsonl";
 
-std::shared_ptr<const checkpoint::Folder> made(const std::filesystem::path& output) {
+std::shared_ptr<const io::Folder> made(const std::filesystem::path& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
   check(!error, kPlace, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
-  return std::make_shared<const checkpoint::Folder>(output);
+  return std::make_shared<const io::Folder>(output);
 }
 
 }  // namespace
 
-MetricsWriter::MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step)
+MetricsWriter::MetricsWriter(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step)
     : lines_(open(std::move(output), resumed_step)) {
   lines_.open();
 }
@@ -27,8 +27,7 @@ MetricsWriter::MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, s
 MetricsWriter::MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step)
     : MetricsWriter(made(output), resumed_step) {}
 
-JsonLines MetricsWriter::open(std::shared_ptr<const checkpoint::Folder> output,
-                              std::optional<std::int64_t> resumed_step) {
+JsonLines MetricsWriter::open(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step) {
   const auto note = [this](const nlohmann::json& line) {
     if (!line.contains("split") || !line["split"].is_string()) return false;
     std::int64_t& last = kept_.try_emplace(line["split"].get<std::string>(), -1).first->second;
@@ -39,7 +38,7 @@ JsonLines MetricsWriter::open(std::shared_ptr<const checkpoint::Folder> output,
       {.folder = std::move(output), .name = kName, .place = kPlace, .resumed_step = resumed_step, .stays = note});
 }
 
-void MetricsWriter::check_file(const checkpoint::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
 
 void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;

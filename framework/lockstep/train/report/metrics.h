@@ -31,22 +31,22 @@ class MetricsWriter {
  public:
   // Without `resumed_step` this is a new run: metrics of an earlier one in the same folder are moved aside, to
   // metrics.1.jsonl and so on. With it, the run goes on after that step, as JsonLines says.
-  MetricsWriter(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step);
+  MetricsWriter(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step);
   MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step);  // makes the folder
 
   // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
-  static void check_file(const checkpoint::Folder& output);
+  static void check_file(const io::Folder& output);
 
   // A record that stands in the file already, from before the resumed step, is not written a second time.
   void write(const MetricsRecord& record);
 
   // As JsonLines::follow().
-  void follow(const std::shared_ptr<const checkpoint::Folder>& output) { lines_.follow(output); }
+  void follow(const std::shared_ptr<const io::Folder>& output) { lines_.follow(output); }
 
   std::filesystem::path file() const { return lines_.path(); }
 
  private:
-  JsonLines open(std::shared_ptr<const checkpoint::Folder> output, std::optional<std::int64_t> resumed_step);
+  JsonLines open(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step);
   std::map<std::string, std::int64_t> kept_;  // last step in the file, by split
   JsonLines lines_;
 };

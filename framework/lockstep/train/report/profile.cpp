@@ -87,7 +87,7 @@ std::string part_line(const std::string& name, double seconds, const Profile& pr
 }
 
 std::string peaks_line(const Profile& profile) {
-  const Peaks& p = profile.peaks;
+  const kernels::Peaks& p = profile.peaks;
   return fmt::format(
       "peaks measured with {} thread{}: {:.0f} GFLOP/s f32 (multiply-adds in registers), {}{:.1f} GB/s (triad)\n",
       profile.threads, profile.threads == 1 ? "" : "s", p.f32_flops * 1e-9,

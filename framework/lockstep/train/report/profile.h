@@ -34,7 +34,7 @@ struct Profile {
   std::int64_t steps = 0;
   double seconds = 0;  // of all steps
   int threads = 1;
-  Peaks peaks;
+  kernels::Peaks peaks;
   std::vector<ProfileNode> nodes;
   std::vector<ProfilePart> parts;
 };

@@ -30,7 +30,7 @@ void RunFiles::check() const {
   HashLog::check_file(*folder);
 }
 
-void RunFiles::open(const std::shared_ptr<const checkpoint::Folder>& folder, std::optional<std::int64_t> resumed_step) {
+void RunFiles::open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step) {
   metrics_ = std::make_unique<MetricsWriter>(folder, resumed_step);
   hashes_ = std::make_unique<HashLog>(folder, settings_.hash_every, resumed_step);
 }

@@ -35,7 +35,7 @@ class RunFiles {
   // On rank 0: throws Error if files of an earlier run cannot be gone on with; changes nothing.
   void check() const;
   // On rank 0: metrics and hashes of a run that goes on after `resumed_step`, or begins without it. `folder` is where.
-  void open(const std::shared_ptr<const checkpoint::Folder>& folder, std::optional<std::int64_t> resumed_step);
+  void open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step);
   MetricsWriter* metrics() { return metrics_.get(); }  // null before open() and on other ranks
   HashLog* hashes() { return hashes_.get(); }
 

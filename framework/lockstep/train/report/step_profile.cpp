@@ -22,7 +22,7 @@ void StepProfile::begin_step() {
   start_ = Clock::now();
 }
 
-void StepProfile::begin_run(Plan& plan) {
+void StepProfile::begin_run(plan::Plan& plan) {
   Record& record = plans_[&plan];
   if (record.seen++ == 0) {
     plan.start_profile();
@@ -49,7 +49,7 @@ void StepProfile::end_step() {
   ++steps_;
 }
 
-double StepProfile::peak_of(const PlanStep& step) const {
+double StepProfile::peak_of(const plan::PlanStep& step) const {
   const auto has = [&](DType dtype) {
     return std::ranges::any_of(step.input_types, [=](const Type& t) { return t.dtype == dtype; });
   };
@@ -63,7 +63,7 @@ Profile StepProfile::result() const {
   for (const auto& [plan, record] : plans_) {
     if (record.runs == 0) continue;
     for (std::size_t s = 0; s < record.seconds.size(); ++s) {
-      const PlanStep& step = plan->steps()[s];
+      const plan::PlanStep& step = plan->steps()[s];
       if (step.constant && record.seconds[s] == 0) continue;  // parameters did not change
       const auto calls = static_cast<double>(record.runs);
       const double flops = calls * step.flops, peak = peak_of(step);

@@ -17,7 +17,7 @@ class StepProfile {
   enum class Part : std::uint8_t { Input, Communication, Wait, Update };
   static constexpr std::size_t kParts = 4;
 
-  explicit StepProfile(const Peaks& peaks) : peaks_(peaks) {}
+  explicit StepProfile(const kernels::Peaks& peaks) : peaks_(peaks) {}
 
   // Adds the time of its scope to a part; null: measures nothing.
   class Timer {
@@ -38,7 +38,7 @@ class StepProfile {
   };
 
   void begin_step();
-  void begin_run(Plan& plan);  // before each run of a plan in the step
+  void begin_run(plan::Plan& plan);  // before each run of a plan in the step
   void end_step();
 
   Profile result() const;
@@ -53,10 +53,10 @@ class StepProfile {
   void add(Part part, Clock::duration time) {
     step_parts_[static_cast<std::size_t>(part)] += std::chrono::duration<double>(time).count();
   }
-  double peak_of(const PlanStep& step) const;
+  double peak_of(const plan::PlanStep& step) const;
 
-  Peaks peaks_;
-  std::unordered_map<Plan*, Record> plans_;
+  kernels::Peaks peaks_;
+  std::unordered_map<plan::Plan*, Record> plans_;
   bool cold_ = false;
   Clock::time_point start_;
   std::array<double, kParts> step_parts_{}, parts_{};

@@ -68,7 +68,7 @@ nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
 }
 
 // 0, or the system's error.
-int write_all(const checkpoint::FileDescriptor& file, std::string_view text) {
+int write_all(const io::FileDescriptor& file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(file.get(), text.data(), text.size());
     if (n < 0 && errno != EINTR) return errno;
@@ -79,12 +79,11 @@ int write_all(const checkpoint::FileDescriptor& file, std::string_view text) {
 
 }  // namespace
 
-checkpoint::FileDescriptor open_trace(const std::filesystem::path& path) {
-  return checkpoint::open_own_file(path, checkpoint::FileUse::Replace, "trace",
-                                   "a --trace FILE in a folder that is there");
+io::FileDescriptor open_trace(const std::filesystem::path& path) {
+  return io::open_own_file(path, io::FileUse::Replace, "trace", "a --trace FILE in a folder that is there");
 }
 
-bool write_trace(const comm::Communicator& comm, Trace& trace, checkpoint::FileDescriptor file,
+bool write_trace(const comm::Communicator& comm, Trace& trace, io::FileDescriptor file,
                  const std::filesystem::path& path) {
   const std::vector<std::string> parts =
       comm.gather_strings(events_of(comm, trace).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -12,12 +12,12 @@ namespace lockstep::train {
 
 // Makes the file, empty, so that a path which cannot be written is known before the first step. What is written later
 // goes into this file, also if the folder is moved meanwhile. Throws Error.
-checkpoint::FileDescriptor open_trace(const std::filesystem::path& path);
+io::FileDescriptor open_trace(const std::filesystem::path& path);
 
 // Collective; rank 0 writes, and says whether it could, with a warning if not. Clocks are aligned by messages to rank 0
 // and back, to about half of the shortest round trip. `file` is what open_trace() gave rank 0, and is closed; `path` is
 // for messages.
-bool write_trace(const comm::Communicator& comm, Trace& trace, checkpoint::FileDescriptor file,
+bool write_trace(const comm::Communicator& comm, Trace& trace, io::FileDescriptor file,
                  const std::filesystem::path& path);
 
 }  // namespace lockstep::train

@@ -12,7 +12,7 @@ namespace lockstep::train {
 MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   Trainer& trainer = run.trainer;
   MemoryForecast memory{.before = before, .model = trainer.bytes(), .plan = trainer.model().arena().bytes()};
-  const std::size_t known = before + trainer.model().bytes(), resident = process_memory().resident;
+  const std::size_t known = before + trainer.model().bytes(), resident = host::process_memory().resident;
   memory.kernels = resident > known ? resident - known : 0;
   memory.batches = run.course.bytes();
   const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
@@ -25,12 +25,12 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
 void announce(const RunParts& run, const MemoryForecast& memory) {
   const RunFacts& facts = run.facts;
   const comm::Communicator& comm = facts.comm;
-  const ThreadBudget& threads = facts.threads;
+  const host::ThreadBudget& threads = facts.threads;
   std::int64_t elements = 0;
   for (const NamedParameter& p : run.trainer.model().parameters().parameters()) {
     if (p.parameter->role != Role::Buffer) elements += p.parameter->shape.elements();
   }
-  const CpuInfo cpu = cpu_info();
+  const host::CpuInfo cpu = host::cpu_info();
   const std::string mpi = comm::Environment::library();  // its name and version, then where it was built
   const auto logger = log();
   logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", facts.name, comm.size(),

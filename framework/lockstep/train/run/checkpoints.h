@@ -46,7 +46,7 @@ class Checkpoints {
   std::int64_t saved_step_ = -1;
   bool outdated_ = false;
   // Of rank 0. The writer, which reads the snapshot, goes first.
-  std::unique_ptr<StateSnapshot> snapshot_;
+  std::unique_ptr<checkpoint::StateSnapshot> snapshot_;
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };
 

@@ -88,7 +88,7 @@ Failure failure_of(const std::exception_ptr& exception) {
 
 // In full, and as a terminal may show it; empty where memory for that is out.
 std::string words_of(const Failure& failure) try {
-  return printable(failure.error != nullptr ? explain(*failure.error) : failure.text);
+  return printable(failure.error != nullptr ? host::explain(*failure.error) : failure.text);
 } catch (const std::bad_alloc&) {
   return {};
 }

@@ -57,10 +57,10 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
-    if (parsed.proceed) settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+    if (parsed.proceed) host::settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
-    spare_address_space();
-    check_address_space("MPI_Init", kMpiNeeds);
+    host::spare_address_space();
+    host::check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
     if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
@@ -103,7 +103,7 @@ void Program::check_same_program(const comm::Communicator& world) const {
   comm::check_same(world, "the program", name_);
   const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
   if (world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0)
-    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", build_id());
+    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", host::build_id());
 }
 
 // The status to end with, if the command line says so on any rank.

@@ -15,7 +15,7 @@ namespace {
 
 // The newest whole checkpoint of `run`, of any run if that is empty. Those of other runs, which another job put there,
 // are named.
-std::optional<checkpoint::StoredCheckpoint> newest_of_run(const checkpoint::Folder& checkpoints, const std::string& run,
+std::optional<checkpoint::StoredCheckpoint> newest_of_run(const io::Folder& checkpoints, const std::string& run,
                                                           std::string& place) {
   bool damaged = false;
   auto newest = checkpoint::newest_whole(
@@ -83,12 +83,12 @@ std::optional<std::int64_t> Resumption::resume(const std::string& from) {
     return std::nullopt;
   }
   const std::string saved_metadata = comm.broadcast_string(file ? file->metadata() : "");
-  restore(saved_metadata, file ? file->tensors() : checkpoint::TensorSource(), from, place);
+  restore(saved_metadata, file ? file->tensors() : io::TensorSource(), from, place);
   return trainer_.updates();
 }
 
-void Resumption::restore(const std::string& saved_metadata, const checkpoint::TensorSource& of_root,
-                         const std::string& from, const std::string& place) {
+void Resumption::restore(const std::string& saved_metadata, const io::TensorSource& of_root, const std::string& from,
+                         const std::string& place) {
   nlohmann::json metadata;
   Continuation continued;
   EpochSums sums;

@@ -27,7 +27,7 @@ class Resumption {
 
  private:
   std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& place);
-  void restore(const std::string& saved_metadata, const checkpoint::TensorSource& of_root, const std::string& from,
+  void restore(const std::string& saved_metadata, const io::TensorSource& of_root, const std::string& from,
                const std::string& place);
   void warn_of_differences(const nlohmann::json& metadata, std::int64_t step, const std::string& from,
                            const std::string& place) const;

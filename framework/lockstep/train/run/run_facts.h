@@ -16,7 +16,7 @@ struct RunFacts {
   std::string name;     // of the program
   std::string program;  // its own options, the text of a JSON object
   DType dtype;
-  ThreadBudget threads = {};
+  host::ThreadBudget threads = {};
   data::DatasetPair data = {};
 
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }

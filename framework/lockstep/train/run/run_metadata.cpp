@@ -9,7 +9,7 @@ namespace lockstep::train {
 nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Course& course, const RunRecord& record,
                         const std::string& run) {
   const data::SamplerPosition at = course.position();
-  const CpuInfo cpu = cpu_info();
+  const host::CpuInfo cpu = host::cpu_info();
   return {{"version", kMetadataVersion},
           {"program", facts.name},
           {"run", run},

@@ -58,9 +58,9 @@ Callback& Session::add(std::unique_ptr<Callback> callback) {
   return added;
 }
 
-Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
-  const std::size_t before = process_memory().resident;
-  comm::collectively(comm_, [&] { check_address_space("compiling the model", kKernelNeeds); });
+Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& model) {
+  const std::size_t before = host::process_memory().resident;
+  comm::collectively(comm_, [&] { host::check_address_space("compiling the model", kKernelNeeds); });
   trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
@@ -73,7 +73,7 @@ Trainer& Session::build(const nn::Module& module, const ModelFunction& model) {
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
   if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, *trainer_);
-  checkpoint::FileDescriptor trace;
+  io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);
   });
@@ -128,7 +128,8 @@ bool Session::end() {
   }
   checkpoints_->finish();
   files_->keep();  // of ranks that looked before rank 0 had made the folder again
-  log()->info("memory: at most {:.0f} MiB resident on this rank", static_cast<double>(process_memory().peak) / 1048576);
+  log()->info("memory: at most {:.0f} MiB resident on this rank",
+              static_cast<double>(host::process_memory().peak) / 1048576);
   callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = trained}); });
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),

@@ -58,7 +58,7 @@ class Session {
   }
 
   // Compiles the model and loads the checkpoint that --resume asks for. The inputs of `model` are "image" and "label".
-  Trainer& build(const nn::Module& module, const ModelFunction& model);
+  Trainer& build(const nn::Module& module, const plan::ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
   // False when the epochs or steps asked for are done, or the run was asked to stop (train/monitor/requests.h); then

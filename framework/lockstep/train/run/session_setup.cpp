@@ -28,37 +28,37 @@ std::string options_by_line(const Options& options, std::string_view program) {
 
 int requested_threads(const Options& options) {
   // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
-  return options.threads > 0 ? options.threads : options.trainer.shards > 0 ? 1 : environment_threads();
+  return options.threads > 0 ? options.threads : options.trainer.shards > 0 ? 1 : host::environment_threads();
 }
 
 std::string sharing_domain(const Options& options) {
-  return options.sharing_domain == SharingDomain::Numa ? "numa " + numa_nodes(available_cores().cpus) : "";
+  return options.sharing_domain == SharingDomain::Numa ? "numa " + host::numa_nodes(host::available_cores().cpus) : "";
 }
 
-ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
-  const Cores cores = available_cores();
+host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
+  const host::Cores cores = host::available_cores();
   const comm::Communicator& node = comm.group("node");
   std::vector<std::vector<int>> masks;
   for (const std::string& text : node.allgather_strings(fmt::format("{}", fmt::join(cores.cpus, ",")))) {
-    masks.push_back(parse_cpu_list(text));
+    masks.push_back(host::parse_cpu_list(text));
   }
-  return budget(cores, {.local_ranks = comm.local_size(),
-                        .sharing = ranks_sharing(masks, comm.local_rank()),
-                        .threads = requested_threads(options),
-                        .loaders = options.loaders});
+  return host::budget(cores, {.local_ranks = comm.local_size(),
+                              .sharing = host::ranks_sharing(masks, comm.local_rank()),
+                              .threads = requested_threads(options),
+                              .loaders = options.loaders});
 }
 
-PlacementReport placement_report(const comm::Communicator& comm, const ThreadBudget& threads) {
-  const Cores cores = available_cores();
-  NodePlacement here{.host = comm.host(), .node_cores = cores.node_cores, .quota = cores.quota};
+PlacementReport placement_report(const comm::Communicator& comm, const host::ThreadBudget& threads) {
+  const host::Cores cores = host::available_cores();
+  host::NodePlacement here{.host = comm.host(), .node_cores = cores.node_cores, .quota = cores.quota};
   const comm::Communicator& node = comm.group("node");
   const std::string mine = fmt::format("{} {} {}", comm.rank(), threads.compute, fmt::join(cores.cores, ","));
   for (const std::string& text : node.allgather_strings(mine)) {
     std::istringstream fields(text);
-    RankPlacement rank;
+    host::RankPlacement rank;
     std::string list;
     fields >> rank.rank >> rank.threads >> list;
-    rank.cores = parse_cpu_list(list);
+    rank.cores = host::parse_cpu_list(list);
     here.ranks.push_back(std::move(rank));
   }
   const bool speaks = comm.local_rank() == 0;
@@ -75,12 +75,12 @@ PlacementReport placement_report(const comm::Communicator& comm, const ThreadBud
                       : comm.node_count() > 1 ? fmt::format("on each host {}", text)
                                               : text;
   }
-  if (speaks) report.warnings = placement_warnings(here);
+  if (speaks) report.warnings = host::placement_warnings(here);
   return report;
 }
 
 bool computes_in_bf16(const comm::Communicator& comm, Precision precision) {
-  const bool here = has_bf16_instructions() && has_onednn();
+  const bool here = host::has_bf16_instructions() && kernels::has_onednn();
   const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;
   if (precision == Precision::BF16 && !everywhere && comm.is_root()) {
     log()->warn(
@@ -116,9 +116,9 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
 namespace {
 
 // Of another run, as far as the file says; one that cannot be read says nothing.
-bool is_foreign(const checkpoint::Folder& checkpoints, const checkpoint::Entry& entry, const std::string& run) {
+bool is_foreign(const io::Folder& checkpoints, const checkpoint::Entry& entry, const std::string& run) {
   try {
-    checkpoint::FileReader reader(checkpoints, entry.path.filename().string());
+    io::FileReader reader(checkpoints, entry.path.filename().string());
     const std::string found = checkpoint::run_of(checkpoint::read_note(reader));
     return !found.empty() && found != run;
   } catch (const Error&) {
@@ -128,10 +128,9 @@ bool is_foreign(const checkpoint::Folder& checkpoints, const checkpoint::Entry& 
 
 }  // namespace
 
-void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::int64_t> resumed_step,
-                           const std::string& run) {
-  const checkpoint::Folder checkpoints = output.make("checkpoints");
-  std::optional<checkpoint::Folder> aside;
+void set_checkpoints_aside(const io::Folder& output, std::optional<std::int64_t> resumed_step, const std::string& run) {
+  const io::Folder checkpoints = output.make("checkpoints");
+  std::optional<io::Folder> aside;
   for (const checkpoint::Entry& entry : checkpoint::list(checkpoints)) {
     if (resumed_step && entry.step <= *resumed_step && !is_foreign(checkpoints, entry, run)) continue;
     for (int number = 1; !aside; ++number) {
@@ -143,8 +142,8 @@ void set_checkpoints_aside(const checkpoint::Folder& output, std::optional<std::
   }
 }
 
-std::string arithmetic(const ThreadBudget& threads) {
-  const CpuInfo cpu = cpu_info();
+std::string arithmetic(const host::ThreadBudget& threads) {
+  const host::CpuInfo cpu = host::cpu_info();
   return fmt::format("{} threads\n{}\n{}", threads.compute, cpu.instructions, cpu.blas);
 }
 

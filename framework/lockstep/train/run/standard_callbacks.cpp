@@ -36,7 +36,7 @@ std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_c
                       }});
 }
 
-void add_reports(CallbackList& list, const RunParts& run, checkpoint::FileDescriptor trace) {
+void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor trace) {
   const RunFacts& facts = run.facts;
   const Options& o = facts.options;
   const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
@@ -57,7 +57,7 @@ void add_reports(CallbackList& list, const RunParts& run, checkpoint::FileDescri
 
 }  // namespace
 
-void add_standard_callbacks(CallbackList& list, const RunParts& run, checkpoint::FileDescriptor trace,
+void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDescriptor trace,
                             std::chrono::steady_clock::time_point began) {
   add_reports(list, run, std::move(trace));
   const Options& o = run.facts.options;

@@ -10,7 +10,7 @@
 namespace lockstep::train {
 
 // `trace` is the file of --trace, on rank 0; `began` is when the session did. All parts outlive the callbacks.
-void add_standard_callbacks(CallbackList& list, const RunParts& run, checkpoint::FileDescriptor trace,
+void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDescriptor trace,
                             std::chrono::steady_clock::time_point began);
 
 }  // namespace lockstep::train

@@ -25,7 +25,7 @@ TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, cons
 
 }  // namespace
 
-std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const ModelFunction& model,
+std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
                                       Heartbeat& heartbeat, const CallbackList& callbacks) {
   std::vector<data::Field> fields = facts.data.train->fields();
   for (data::Field& f : fields) {
@@ -50,7 +50,7 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
 
 void load_weights(const RunFacts& facts, Trainer& trainer) {
   const std::string& file = facts.options.weights;
-  const LoadReport report = trainer.load_weights(file, {.strict = false});
+  const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false});
   comm::collectively(facts.comm, [&] {
     check(report.complete(), "weights",
           "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program", file,
@@ -59,13 +59,13 @@ void load_weights(const RunFacts& facts, Trainer& trainer) {
   log()->info("weights: {} tensors from {}", report.loaded.size(), file);
 }
 
-checkpoint::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,
-                                       std::size_t checkpoint_bytes, std::optional<std::int64_t> resumed_step) {
+io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,
+                               std::size_t checkpoint_bytes, std::optional<std::int64_t> resumed_step) {
   const auto folder = files.folder().held();
-  if (checkpoint_bytes > 0) check_address_space("a checkpoint", checkpoint_bytes + kWriterNeeds);
+  if (checkpoint_bytes > 0) host::check_address_space("a checkpoint", checkpoint_bytes + kWriterNeeds);
   if (facts.saves_by_itself()) checkpoints.start_writer();
   files.check();
-  checkpoint::FileDescriptor trace;
+  io::FileDescriptor trace;
   if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
   // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
   const auto before = files.folder().run();

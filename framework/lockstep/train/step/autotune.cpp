@@ -19,12 +19,13 @@ namespace {
 using Choices = KernelChoices;
 
 std::string machine() {
-  return fmt::format("{} {} {} threads {} {}", cpu_info().model, cpu_info().instructions, omp_get_max_threads(),
-                     vector_level(), onednn_version());
+  return fmt::format("{} {} {} threads {} {}", host::cpu_info().model, host::cpu_info().instructions,
+                     omp_get_max_threads(), kernels::vector_level(), kernels::onednn_version());
 }
 
-std::size_t index_of(const Choices& choices, const KernelRequest& request, std::span<const KernelOffer> offers) {
-  const auto found = choices.find(choice_key(request));
+std::size_t index_of(const Choices& choices, const kernels::KernelRequest& request,
+                     std::span<const kernels::KernelOffer> offers) {
+  const auto found = choices.find(kernels::choice_key(request));
   if (found == choices.end()) return offers.size();
   for (std::size_t i = 0; i < offers.size(); ++i) {
     if (offers[i].implementation == found->second) return i;
@@ -33,15 +34,16 @@ std::size_t index_of(const Choices& choices, const KernelRequest& request, std::
 }
 
 // Rank 0's: from the cache what is there, measured what is not.
-Choices measured(const std::filesystem::path& cache, const std::function<void(const KernelChooser&)>& compile) {
+Choices measured(const std::filesystem::path& cache,
+                 const std::function<void(const kernels::KernelChooser&)>& compile) {
   Choices choices = read_autotune_cache(cache, machine());
   const Choices known = choices;
-  compile([&](const KernelRequest& request, std::span<const KernelOffer> offers) {
-    if (!is_measured(request)) return std::size_t{0};
+  compile([&](const kernels::KernelRequest& request, std::span<const kernels::KernelOffer> offers) {
+    if (!kernels::is_measured(request)) return std::size_t{0};
     const std::size_t index = index_of(choices, request, offers);
     if (index < offers.size()) return index;
-    const std::size_t best = measure_fastest(request, offers);
-    choices[choice_key(request)] = offers[best].implementation;
+    const std::size_t best = kernels::measure_fastest(request, offers);
+    choices[kernels::choice_key(request)] = offers[best].implementation;
     return best;
   });
   if (choices != known) write_autotune_cache(cache, machine(), choices);
@@ -59,14 +61,14 @@ std::filesystem::path autotune_cache() {
 }
 
 Autotuned autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
-                   const std::function<void(const KernelChooser&)>& compile) {
+                   const std::function<void(const kernels::KernelChooser&)>& compile) {
   std::string text;
   comm::collectively(comm, [&] {
     if (comm.is_root()) text = nlohmann::json(measured(cache, compile)).dump();
   });
   text = comm.broadcast_string(text);
   const Choices choices = nlohmann::json::parse(text).get<Choices>();
-  const auto choose = [choices](const KernelRequest& request, std::span<const KernelOffer> offers) {
+  const auto choose = [choices](const kernels::KernelRequest& request, std::span<const kernels::KernelOffer> offers) {
     const std::size_t index = index_of(choices, request, offers);
     return index < offers.size() ? index : 0;
   };

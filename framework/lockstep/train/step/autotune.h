@@ -15,7 +15,7 @@ namespace lockstep::train {
 std::filesystem::path autotune_cache();
 
 struct Autotuned {
-  KernelChooser choose;
+  kernels::KernelChooser choose;
   std::uint64_t hash;  // of the choices: bits depend on them
 };
 
@@ -23,6 +23,6 @@ struct Autotuned {
 // chooser that comes back answers from the choices, and for what was not measured with the first offer. A cache that
 // cannot be read or written is a warning in the log, not an error.
 Autotuned autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
-                   const std::function<void(const KernelChooser&)>& compile);
+                   const std::function<void(const kernels::KernelChooser&)>& compile);
 
 }  // namespace lockstep::train

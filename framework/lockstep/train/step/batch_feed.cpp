@@ -7,13 +7,13 @@
 
 namespace lockstep::train {
 
-Plan& BatchFeed::plan(Mode mode, std::int64_t samples) {
-  Plan*& known = plans_[{mode, samples}];
+plan::Plan& BatchFeed::plan(Mode mode, std::int64_t samples) {
+  plan::Plan*& known = plans_[{mode, samples}];
   if (known == nullptr) known = &prepared_.model().plan(mode, prepared_.types_of(samples));
   return *known;
 }
 
-void BatchFeed::fill(Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const {
+void BatchFeed::fill(plan::Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const {
   for (const data::Field& f : prepared_.fields()) {
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read

@@ -14,16 +14,16 @@ class BatchFeed {
  public:
   explicit BatchFeed(PreparedModel& prepared) : prepared_(prepared) {}  // which outlives this
 
-  Plan& plan(Mode mode, std::int64_t samples);
+  plan::Plan& plan(Mode mode, std::int64_t samples);
   // `rows` of the batch, as many as the plan was made for. `step` is what random numbers of the model depend on. Throws
   // Error where a field is not what the model was traced with.
-  void fill(Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const;
+  void fill(plan::Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const;
   // Throws Error unless the batch is whole: a name for each field, and a row for each sample.
   static void check_batch(const data::Batch& batch);
 
  private:
   PreparedModel& prepared_;
-  std::map<std::pair<Mode, std::int64_t>, Plan*> plans_;  // by samples, to find one without asking for types
+  std::map<std::pair<Mode, std::int64_t>, plan::Plan*> plans_;  // by samples, to find one without asking for types
 };
 
 }  // namespace lockstep::train

@@ -10,7 +10,7 @@ namespace lockstep::train {
 DriverTrial::DriverTrial(PreparedModel& prepared) : speaks_(prepared.comm().is_root()) {
   using Overlap = ParallelOptions::Overlap;
   const Overlap wanted = prepared.options().parallel.overlap;
-  const bool able = may_drive_by_thread();
+  const bool able = parallel::may_drive_by_thread();
   check(wanted != Overlap::Thread || able, "overlap",
         "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
         comm::name_of(comm::Environment::current_thread_level()));
@@ -19,13 +19,13 @@ DriverTrial::DriverTrial(PreparedModel& prepared) : speaks_(prepared.comm().is_r
   begins_with_thread_ = wanted == Overlap::Thread && prepared.world().size > 1;
 }
 
-void DriverTrial::begin_step(GradientEngine& engine) {
+void DriverTrial::begin_step(parallel::GradientEngine& engine) {
   if (!trial_) return;
   engine.drive_by_thread(trial_->tries_thread());
   trial_->begin_step();
 }
 
-void DriverTrial::end_step(GradientEngine& engine) {
+void DriverTrial::end_step(parallel::GradientEngine& engine) {
   if (!trial_) return;
   trial_->end_step();
   const std::uint64_t decided = engine.root_driver();
@@ -39,7 +39,7 @@ void DriverTrial::end_step(GradientEngine& engine) {
   trial_.reset();
 }
 
-std::string DriverTrial::describe(const GradientEngine& engine) const {
+std::string DriverTrial::describe(const parallel::GradientEngine& engine) const {
   if (trial_) return "as the first steps show";
   return engine.is_driven_by_thread() ? "by a thread" : "between the plan's steps";
 }

@@ -16,10 +16,10 @@ class DriverTrial {
   explicit DriverTrial(PreparedModel& prepared);
 
   bool begins_with_thread() const { return begins_with_thread_; }
-  void begin_step(GradientEngine& engine);
+  void begin_step(parallel::GradientEngine& engine);
   std::uint64_t word() const { return trial_ ? trial_->word() : 0; }  // of the step's control block
-  void end_step(GradientEngine& engine);
-  std::string describe(const GradientEngine& engine) const;  // "by a thread"
+  void end_step(parallel::GradientEngine& engine);
+  std::string describe(const parallel::GradientEngine& engine) const;  // "by a thread"
 
  private:
   bool begins_with_thread_, speaks_;     // speaks_: on rank 0, to the log

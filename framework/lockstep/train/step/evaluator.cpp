@@ -12,17 +12,17 @@ namespace {
 // In the requests of an evaluation: a rank did not see all of its samples.
 constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
 
-std::size_t width(const PreparedModel& prepared) { return kFirstCount + prepared.nominal().counts.size(); }
+std::size_t width(const PreparedModel& prepared) { return parallel::kFirstCount + prepared.nominal().counts.size(); }
 
 }  // namespace
 
-Evaluator::Evaluator(PreparedModel& prepared, GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
+Evaluator::Evaluator(PreparedModel& prepared, parallel::GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
                      const std::function<void()>& meanwhile)
     : prepared_(prepared),
       engine_(&engine),
       feed_(feed),
       votes_(votes),
-      control_(prepared.comm(), prepared.world(), ControlSize{width(prepared), kControlWords}) {
+      control_(prepared.comm(), prepared.world(), parallel::ControlSize{width(prepared), parallel::kControlWords}) {
   control_.while_waiting(meanwhile);
   add_up(no_sums(), 0);
 }
@@ -55,14 +55,14 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
   add_up(sums, requests);
   Totals result;
   set_totals(control_.block().sums(), prepared_.nominal(), result);
-  const std::uint64_t all = control_.block().any(kRequestWord);
+  const std::uint64_t all = control_.block().any(parallel::kRequestWord);
   result.whole = (all & kLeftEvaluation) == 0;
   votes_.agreed(all & ~kLeftEvaluation);
   return result;
 }
 
 void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
-  const WorldLayout& world = prepared_.world();
+  const parallel::WorldLayout& world = prepared_.world();
   const Range shards = world.my_leaves();
   const std::int64_t first = batch.step.local.begin;
   for (std::int64_t shard = shards.begin; shard < shards.end; ++shard) {
@@ -73,7 +73,7 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
           "Trainer::sampler()",
           first, first + batch.samples(), batch.step.global_size, part.begin, part.end);
     const Range rows{part.begin - first, part.end - first};
-    Plan& plan = feed_.plan(Mode::Eval, rows.size());
+    plan::Plan& plan = feed_.plan(Mode::Eval, rows.size());
     feed_.fill(plan, batch, rows, 0);
     run_on_rows(batch, rows, [&] { plan.run(); });
     add_sums(plan, prepared_.nominal(), part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
@@ -82,8 +82,8 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
 
 // Over all ranks' shards, through messages: evaluations are rare.
 void Evaluator::add_up(const Sums& sums, std::uint64_t requests) {
-  ControlBlock& block = control_.block();
-  block.words()[kRequestWord] = requests;
+  parallel::ControlBlock& block = control_.block();
+  block.words()[parallel::kRequestWord] = requests;
   block.begin();
   for (const auto& shard : sums) {
     std::ranges::copy(shard, block.leaf().begin());

@@ -18,7 +18,7 @@ class Evaluator {
  public:
   // All outlive this. Adds up nothing once: MPI takes memory at the first messages, which is seen before a forecast
   // then.
-  Evaluator(PreparedModel& prepared, GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
+  Evaluator(PreparedModel& prepared, parallel::GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
             const std::function<void()>& meanwhile);
 
   // The rest of the loader's epoch; `progress` is told after each batch how many samples all ranks have reached. A rank
@@ -32,10 +32,10 @@ class Evaluator {
   Sums no_sums() const;
 
   PreparedModel& prepared_;
-  GradientEngine* engine_;
+  parallel::GradientEngine* engine_;
   BatchFeed& feed_;
   StepVotes& votes_;
-  MessageControl control_;
+  parallel::MessageControl control_;
 };
 
 }  // namespace lockstep::train

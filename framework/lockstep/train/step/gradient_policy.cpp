@@ -16,9 +16,9 @@ constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
 
 // Whether the step is to be run again.
 bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int attempts) {
-  const bool of_loss = engine_->verdict() == StepVerdict::BadLoss;
-  const GradientFinding finding = engine_->gradient_finding();
-  const double loss = engine_->sums()[kLossSum];
+  const bool of_loss = engine_->verdict() == parallel::StepVerdict::BadLoss;
+  const parallel::GradientFinding finding = engine_->gradient_finding();
+  const double loss = engine_->sums()[parallel::kLossSum];
   std::string text =
       of_loss ? (std::isnan(loss) ? "the loss is nan" : fmt::format("the loss is {}", loss)) : finding.str();
   if (of_loss || !finding.finite) {
@@ -50,10 +50,10 @@ bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int at
 // Of a step that was applied; ever more rarely, as what is worth a warning may go on for long.
 void GradientPolicy::accept(std::int64_t update) {
   skipped_in_a_row_ = 0;
-  const double loss = engine_->sums()[kLossSum];
-  const GradientFinding& finding = engine_->gradient_finding();
-  const bool bad_loss = engine_->sums()[kSampleSum] > 0 && !std::isfinite(loss);
-  if (!bad_loss && finding.level == GradientFinding::Level::Fine) return;
+  const double loss = engine_->sums()[parallel::kLossSum];
+  const parallel::GradientFinding& finding = engine_->gradient_finding();
+  const bool bad_loss = engine_->sums()[parallel::kSampleSum] > 0 && !std::isfinite(loss);
+  if (!bad_loss && finding.level == parallel::GradientFinding::Level::Fine) return;
   if (!std::has_single_bit(static_cast<std::uint64_t>(++findings_)) || !comm_.is_root()) return;
   std::string ranks;
   for (int r = 0; bad_loss && r < comm_.size(); ++r) {
@@ -62,7 +62,7 @@ void GradientPolicy::accept(std::int64_t update) {
   }
   log()->warn("guard: update {}: {} (warning {}){}", update,
               bad_loss ? fmt::format("the loss{} is not finite", ranks) : finding.str(), findings_,
-              finding.level == GradientFinding::Level::Warn && !bad_loss ? "" : kDivergenceAdvice);
+              finding.level == parallel::GradientFinding::Level::Warn && !bad_loss ? "" : kDivergenceAdvice);
 }
 
 }  // namespace lockstep::train

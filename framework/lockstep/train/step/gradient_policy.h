@@ -12,7 +12,7 @@ namespace lockstep::train {
 class GradientPolicy {
  public:
   // All outlive this.
-  GradientPolicy(const comm::Communicator& comm, GuardAction action, const GradientEngine& engine,
+  GradientPolicy(const comm::Communicator& comm, GuardAction action, const parallel::GradientEngine& engine,
                  StepInspection& inspection, Suspects& suspects)
       : comm_(comm), action_(action), engine_(&engine), inspection_(inspection), suspects_(suspects) {}
 
@@ -26,7 +26,7 @@ class GradientPolicy {
  private:
   const comm::Communicator& comm_;
   GuardAction action_;
-  const GradientEngine* engine_;
+  const parallel::GradientEngine* engine_;
   StepInspection& inspection_;
   Suspects& suspects_;
   std::int64_t skipped_ = 0, skipped_in_a_row_ = 0, findings_ = 0;

@@ -29,7 +29,7 @@ struct GuardOptions {
   std::int64_t verify_every = 1, compare_every = 100;  // updates; 0: never
   OnMismatch on_mismatch = OnMismatch::Repair;
   GuardAction action = GuardAction::Stop;
-  GradientGuardOptions gradient = {};
+  parallel::GradientGuardOptions gradient = {};
 
   // Nothing is looked at; a loss that is not finite is a warning in the log, if there is one (core/log.h).
   static GuardOptions none() {
@@ -39,7 +39,7 @@ struct GuardOptions {
     off.action = GuardAction::Log;
     return off;
   }
-  EngineGuards engine() const;
+  parallel::EngineGuards engine() const;
 };
 
 }  // namespace lockstep::train

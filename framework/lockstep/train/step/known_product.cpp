@@ -50,8 +50,8 @@ KnownProduct known_product() {
   std::vector<float> product(kSide * kSide);
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     const std::vector<float> a = operand(2 * round), b = operand(2 * round + 1);
-    generic::gemm<float>(false, false, kSide, kSide, kSide, 1, a.data(), kSide, b.data(), kSide, 0, product.data(),
-                         kSide);
+    kernels::generic::gemm<float>(false, false, kSide, kSide, kSide, 1, a.data(), kSide, b.data(), kSide, 0,
+                                  product.data(), kSide);
     if (fault_wanted("product.wrong", static_cast<std::int64_t>(round))) product[kSide] += 1;
     result.computed = hash(product, result.computed);
     result.expected = hash(by_integers(a, b), result.expected);

@@ -17,9 +17,9 @@ constexpr int kRollBacks = 3;  // without coming any further
 // Examines, repairs if that is asked for and possible, and adds to `text` what was found.
 bool MemoryRecovery::is_repaired(std::string& text) {
   const bool wanted = on_mismatch_ == OnMismatch::Repair;
-  const std::vector<MemoryDamage> damages = engine_->examine(wanted);
+  const std::vector<parallel::MemoryDamage> damages = engine_->examine(wanted);
   bool repairable = true;
-  for (const MemoryDamage& d : damages) {
+  for (const parallel::MemoryDamage& d : damages) {
     text +=
         fmt::format("{}{}: {} is not what was written there", text.empty() ? "" : "; ", name_of(comm_, d.rank), d.what);
     if (d.source >= 0) text += fmt::format(" ({} has it right)", name_of(comm_, d.source));
@@ -27,7 +27,7 @@ bool MemoryRecovery::is_repaired(std::string& text) {
   }
   if (damages.empty()) text = "a hash of parameters did not fit, and now all do";
   if (comm_.is_root()) log()->error("memory: after update {}: {}", state_.updates(), text);
-  for (const MemoryDamage& d : damages) suspects_.suspect(d.rank, 1);
+  for (const parallel::MemoryDamage& d : damages) suspects_.suspect(d.rank, 1);
   return wanted && repairable;
 }
 

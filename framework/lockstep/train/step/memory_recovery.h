@@ -15,7 +15,7 @@ namespace lockstep::train {
 class MemoryRecovery {
  public:
   // All outlive this.
-  MemoryRecovery(const comm::Communicator& comm, OnMismatch on_mismatch, GradientEngine& engine,
+  MemoryRecovery(const comm::Communicator& comm, OnMismatch on_mismatch, parallel::GradientEngine& engine,
                  const TrainerState& state, Suspects& suspects)
       : comm_(comm), on_mismatch_(on_mismatch), engine_(&engine), state_(state), suspects_(suspects) {}
 
@@ -35,7 +35,7 @@ class MemoryRecovery {
 
   const comm::Communicator& comm_;
   OnMismatch on_mismatch_;
-  GradientEngine* engine_;
+  parallel::GradientEngine* engine_;
   const TrainerState& state_;
   Suspects& suspects_;
   std::function<bool()> roll_back_;

@@ -7,14 +7,14 @@
 
 namespace lockstep::train {
 
-class NonFiniteFinder : public PlanHooks {
+class NonFiniteFinder : public plan::PlanHooks {
  public:
-  explicit NonFiniteFinder(const Plan& plan) : plan_(plan) {}
+  explicit NonFiniteFinder(const plan::Plan& plan) : plan_(plan) {}
   void poll() override;
   const std::string& where() const { return where_; }  // "layer1.0.conv1 (conv2d)"; empty: nowhere
 
  private:
-  const Plan& plan_;
+  const plan::Plan& plan_;
   std::size_t at_ = 0;  // step of the plan
   std::string where_;
 };

@@ -10,7 +10,7 @@ using Path = ParallelOptions::Path;
 // About what the ranks of this node want of its shared memory: gradients of each, and once values, optimizer state and
 // up to two derived copies; a quarter more for padding and what is small.
 std::size_t shared_bytes(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
-                         const WorldLayout& world) {
+                         const parallel::WorldLayout& world) {
   std::int64_t elements = 0;
   for (const NamedParameter& p : module.named_parameters()) elements += p.parameter->shape.elements();
   const auto states = static_cast<std::int64_t>(options.rule->states().size());
@@ -20,12 +20,13 @@ std::size_t shared_bytes(const comm::Communicator& comm, const nn::Module& modul
 
 }  // namespace
 
-PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
-                       const WorldLayout& world) {
+parallel::PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module,
+                                 const TrainerOptions& options, const parallel::WorldLayout& world) {
   const int rank = comm.rank(), size = comm.size();
   const ParallelOptions& parallel = options.parallel;
   const auto messages = [&](std::string reason) {
-    return PathChoice{AllreducePath::Messages, Domains::single_ranks(rank, size), std::move(reason)};
+    return parallel::PathChoice{parallel::AllreducePath::Messages, parallel::Domains::single_ranks(rank, size),
+                                std::move(reason)};
   };
   if (size == 1) return messages("one rank: nothing is exchanged");
   if (parallel.hook) {
@@ -39,8 +40,8 @@ PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module,
           "sharding the optimizer without sharing weights in a node needs the path 'messages' or 'auto'");
     return messages("messages: each rank keeps its own weights and a part of the optimizer's state");
   }
-  return lockstep::choose_path(comm,
-                               {.path = parallel.path, .shared_bytes = shared_bytes(comm, module, options, world)});
+  return lockstep::parallel::choose_path(
+      comm, {.path = parallel.path, .shared_bytes = shared_bytes(comm, module, options, world)});
 }
 
 }  // namespace lockstep::train

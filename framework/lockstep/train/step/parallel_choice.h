@@ -8,7 +8,7 @@
 namespace lockstep::train {
 
 // What a trainer's options and its model's size make of the choice. Throws Error for a path that this job cannot take.
-PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
-                       const WorldLayout& world);
+parallel::PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module,
+                                 const TrainerOptions& options, const parallel::WorldLayout& world);
 
 }  // namespace lockstep::train

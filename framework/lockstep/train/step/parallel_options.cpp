@@ -2,11 +2,11 @@
 
 namespace lockstep::train {
 
-std::shared_ptr<BucketHook> hook_of(const ParallelOptions& options) {
+std::shared_ptr<parallel::BucketHook> hook_of(const ParallelOptions& options) {
   if (options.hook) return options.hook;
-  if (options.local_steps > 1) return std::make_shared<LocalHook>();
-  if (options.topk > 0) return std::make_shared<TopKHook>(options.topk);
-  if (options.path == ParallelOptions::Path::Mpi) return std::make_shared<MpiAllreduceHook>();
+  if (options.local_steps > 1) return std::make_shared<parallel::LocalHook>();
+  if (options.topk > 0) return std::make_shared<parallel::TopKHook>(options.topk);
+  if (options.path == ParallelOptions::Path::Mpi) return std::make_shared<parallel::MpiAllreduceHook>();
   return nullptr;
 }
 

@@ -16,7 +16,8 @@
 namespace lockstep::train {
 namespace {
 
-ParameterStoreOptions store_options(const TrainerOptions& o, const WorldLayout& world, NodeMemory* memory) {
+plan::ParameterStoreOptions store_options(const TrainerOptions& o, const parallel::WorldLayout& world,
+                                          parallel::NodeMemory* memory) {
   return {.dtype = o.precision,
           .seed = o.seed,
           .gradient_slots = world.my_slots(),
@@ -81,7 +82,7 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
 
 // Checked on all ranks together, before anything is made by them.
 TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, const std::vector<data::Field>& fields,
-                      const ModelFunction& model) {
+                      const plan::ModelFunction& model) {
   if (!options.rule) options.rule = optim::sgd({});
   options.parallel.hook = hook_of(options.parallel);
   comm::collectively(comm, [&] {
@@ -96,7 +97,7 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
 
 // The samples of the first leaf's first micro-batch: of the shape that all ranks compile, so that all fix the same
 // persistent form.
-std::int64_t nominal_samples(const TrainerOptions& o, const WorldLayout& world) {
+std::int64_t nominal_samples(const TrainerOptions& o, const parallel::WorldLayout& world) {
   return part_of(part_of(o.global_batch, world.tree.leaves(), 0).size(), o.accumulate, 0).size();
 }
 
@@ -110,7 +111,7 @@ std::string text_of(const std::vector<NamedParameter>& parameters) {
   return text;
 }
 
-std::string form_of(ParameterStore& store) {
+std::string form_of(plan::ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
   return text;
@@ -124,14 +125,14 @@ std::size_t NominalPlan::statistic_doubles() const {
   return doubles;
 }
 
-PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
                              std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
       world_(comm.rank(), comm.size(), options.shards),
       fields_(std::move(fields)),
       options_(agreed(comm_, std::move(options), fields_, model)),
       memory_(comm_, domains(module), options_.parallel.share_weights),
-      collective_(world_.size > 1 ? std::make_shared<TreeCollective>(comm_) : nullptr),
+      collective_(world_.size > 1 ? std::make_shared<parallel::TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
   comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
   std::string operations;
@@ -142,7 +143,7 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 }
 
 void PreparedModel::plan_nominal_batch(std::string& operations) {
-  Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
+  plan::Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   operations = plan.operations();
   nominal_ = {.counts = plan.counts(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
   check(!nominal_.is_collective || world_.tree.leaves() == world_.size, kPlace,
@@ -150,7 +151,7 @@ void PreparedModel::plan_nominal_batch(std::string& operations) {
         "run one after the other: expected as many shards as ranks, or none",
         options_.shards, world_.size);
   check_batch(options_.global_batch);
-  updater_ = std::make_unique<Updater>(model_.parameters(), options_.rule, options_.update);
+  updater_ = std::make_unique<parallel::Updater>(model_.parameters(), options_.rule, options_.update);
 }
 
 std::map<std::string, Type> PreparedModel::types_of(std::int64_t samples) const {
@@ -166,24 +167,24 @@ void PreparedModel::check_batch(std::int64_t samples) const {
 }
 
 // What is to be known before memory is laid out.
-Domains PreparedModel::domains(const nn::Module& module) {
-  const PathChoice choice = choose_path(comm_, module, options_, world_);
+parallel::Domains PreparedModel::domains(const nn::Module& module) {
+  const parallel::PathChoice choice = choose_path(comm_, module, options_, world_);
   path_reason_ = choice.reason;
-  if (options_.bucket_bytes == 0) options_.bucket_bytes = choose_bucket_bytes(comm_, choice.domains);
+  if (options_.bucket_bytes == 0) options_.bucket_bytes = parallel::choose_bucket_bytes(comm_, choice.domains);
   return choice.domains;
 }
 
 std::string PreparedModel::kernels() const {
-  const CompileOptions& compile = model_.options();
-  return fmt::format("{} {} {} {} choices {:016x}", vector_level(), onednn_version(),
+  const plan::CompileOptions& compile = model_.options();
+  return fmt::format("{} {} {} {} choices {:016x}", kernels::vector_level(), kernels::onednn_version(),
                      compile.bf16 ? "bf16" : name_of(options_.precision),
-                     compile.kernels.conv_math == KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
+                     compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
 }
 
 std::string PreparedModel::describe_parallel(const std::string& driver) const {
   std::int64_t largest = 0;
   const auto& buckets = model_.parameters().buckets();
-  for (const Bucket& b : buckets) largest = std::max(largest, b.elements);
+  for (const plan::Bucket& b : buckets) largest = std::max(largest, b.elements);
   const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
   std::string text = path_reason_;
   if (world_.size == 1) return text;
@@ -191,21 +192,21 @@ std::string PreparedModel::describe_parallel(const std::string& driver) const {
       fmt::format("; {} bucket{} of up to {:.1f} MiB", buckets.size(), buckets.size() == 1 ? "" : "s", bytes / 1048576);
   text += memory_.shares() ? "; weights once per node, each rank updates a part" : "; each rank has its own weights";
   if (options_.parallel.shard_optimizer && memory_.domains().count() > 1) text += "; optimizer state once per job";
-  if (options_.parallel.wire != Wire::Exact)
-    text += options_.parallel.wire == Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
+  if (options_.parallel.wire != parallel::Wire::Exact)
+    text += options_.parallel.wire == parallel::Wire::BF16 ? "; rounded to bf16" : "; rounded to f16";
   if (memory_.domains().count() > 1) text += "; driven " + driver;
   return text;
 }
 
-CompileOptions PreparedModel::tuned(const nn::Module& module, const ModelFunction& model) {
-  CompileOptions compile = options_.compile;
+plan::CompileOptions PreparedModel::tuned(const nn::Module& module, const plan::ModelFunction& model) {
+  plan::CompileOptions compile = options_.compile;
   compile.fold = false;
   compile.synchronisation.collective = collective_;
   if (!options_.autotune) return compile;
-  const auto compile_with = [&](const KernelChooser& choose) {
-    CompileOptions measuring = compile;
+  const auto compile_with = [&](const kernels::KernelChooser& choose) {
+    plan::CompileOptions measuring = compile;
     measuring.choose = choose;
-    CompiledModel(module.named_parameters(), model, store_options(options_, world_, nullptr), measuring)
+    plan::CompiledModel(module.named_parameters(), model, store_options(options_, world_, nullptr), measuring)
         .plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   };
   const Autotuned tuned = autotune(comm_, options_.autotune_cache, compile_with);

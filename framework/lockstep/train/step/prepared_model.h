@@ -29,23 +29,23 @@ struct NominalPlan {
 
 class PreparedModel {
  public:
-  PreparedModel(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+  PreparedModel(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
                 std::vector<data::Field> fields, TrainerOptions options);
   PreparedModel(const PreparedModel&) = delete;
   PreparedModel& operator=(const PreparedModel&) = delete;
 
   const comm::Communicator& comm() const { return comm_; }
-  const WorldLayout& world() const { return world_; }
+  const parallel::WorldLayout& world() const { return world_; }
   const std::vector<data::Field>& fields() const { return fields_; }
   const TrainerOptions& options() const { return options_; }
   Heartbeat& heartbeat() { return options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_; }
-  NodeMemory& memory() { return memory_; }
-  TreeCollective* collective() { return collective_.get(); }  // null for one rank
-  CompiledModel& model() { return model_; }
-  const CompiledModel& model() const { return model_; }
-  ParameterStore& store() { return model_.parameters(); }
+  parallel::NodeMemory& memory() { return memory_; }
+  parallel::TreeCollective* collective() { return collective_.get(); }  // null for one rank
+  plan::CompiledModel& model() { return model_; }
+  const plan::CompiledModel& model() const { return model_; }
+  plan::ParameterStore& store() { return model_.parameters(); }
   const NominalPlan& nominal() const { return nominal_; }
-  Updater& updater() { return *updater_; }
+  parallel::Updater& updater() { return *updater_; }
 
   std::map<std::string, Type> types_of(std::int64_t samples) const;
   // Throws AgreedError unless a batch of so many samples over all ranks can be trained. No communication.
@@ -56,21 +56,21 @@ class PreparedModel {
   std::string describe_parallel(const std::string& driver) const;
 
  private:
-  Domains domains(const nn::Module& module);
-  CompileOptions tuned(const nn::Module& module, const ModelFunction& model);
+  parallel::Domains domains(const nn::Module& module);
+  plan::CompileOptions tuned(const nn::Module& module, const plan::ModelFunction& model);
   void plan_nominal_batch(std::string& operations);
 
   comm::Communicator comm_;
-  WorldLayout world_;
+  parallel::WorldLayout world_;
   std::vector<data::Field> fields_;
   TrainerOptions options_;
   std::string path_reason_;
-  NodeMemory memory_;
-  std::shared_ptr<TreeCollective> collective_;  // that nodes of plans sum with
-  std::uint64_t choices_ = 0;                   // of autotuning, hashed; before the model that is compiled by them
-  CompiledModel model_;
+  parallel::NodeMemory memory_;
+  std::shared_ptr<parallel::TreeCollective> collective_;  // that nodes of plans sum with
+  std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
+  plan::CompiledModel model_;
   NominalPlan nominal_;
-  std::unique_ptr<Updater> updater_;
+  std::unique_ptr<parallel::Updater> updater_;
   Heartbeat own_heartbeat_;  // for a caller without a watchdog
 };
 

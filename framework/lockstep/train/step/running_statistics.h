@@ -7,6 +7,6 @@
 namespace lockstep::train {
 
 // By the sums of the engine's last step. Of this rank alone: all make the same.
-void move_running_statistics(PreparedModel& prepared, const GradientEngine& engine);
+void move_running_statistics(PreparedModel& prepared, const parallel::GradientEngine& engine);
 
 }  // namespace lockstep::train

@@ -2,7 +2,7 @@
 
 namespace lockstep::train {
 
-EngineGuards GuardOptions::engine() const {
+parallel::EngineGuards GuardOptions::engine() const {
   const bool limits = gradient.norm > 0 || gradient.spike > 0;
   return {.verify_every = verify_every,
           .compare_every = compare_every,
@@ -15,15 +15,15 @@ bool StepGuard::run_again(const LocalBatch& local, std::int64_t update, int atte
   outcome_ = StepOutcome::Applied;
   bool again = false;
   switch (engine_->verdict()) {
-    case StepVerdict::Apply:
+    case parallel::StepVerdict::Apply:
       gradient_.accept(update);
       break;
-    case StepVerdict::Damaged:
+    case parallel::StepVerdict::Damaged:
       again = memory_.recover(attempts);
       if (!again) outcome_ = StepOutcome::RolledBack;
       break;
-    case StepVerdict::BadLoss:
-    case StepVerdict::BadGradient:
+    case parallel::StepVerdict::BadLoss:
+    case parallel::StepVerdict::BadGradient:
       again = gradient_.refuse(local, update, attempts);
       if (!again) outcome_ = StepOutcome::Skipped;
       break;

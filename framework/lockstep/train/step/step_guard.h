@@ -9,7 +9,7 @@ namespace lockstep::train {
 class StepGuard {
  public:
   // All outlive this.
-  StepGuard(PreparedModel& prepared, GradientEngine& engine, StepRunner& runner, const TrainerState& state)
+  StepGuard(PreparedModel& prepared, parallel::GradientEngine& engine, StepRunner& runner, const TrainerState& state)
       : engine_(&engine),
         suspects_(prepared.comm()),
         inspection_(prepared, runner),
@@ -23,7 +23,7 @@ class StepGuard {
   const GradientPolicy& gradient() const { return gradient_; }
 
  private:
-  const GradientEngine* engine_;
+  const parallel::GradientEngine* engine_;
   Suspects suspects_;
   StepInspection inspection_;
   MemoryRecovery memory_;

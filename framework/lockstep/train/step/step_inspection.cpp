@@ -16,13 +16,13 @@ namespace {
 const std::string kInNetwork = "first in ";  // how a finding begins that is neither of samples nor of parameters
 
 // Those that lie in the same blocks of memory: the guard sees them together.
-std::vector<std::string> neighbours(const ParameterStore& store, const std::string& name) {
-  constexpr std::int64_t kBlock = BucketReducer::kBlock;
-  const Bucket& bucket = store.buckets()[static_cast<std::size_t>(store.bucket_of(store.find(name)))];
-  const BucketEntry& own = *std::ranges::find(bucket.entries, name, &BucketEntry::name);
+std::vector<std::string> neighbours(const plan::ParameterStore& store, const std::string& name) {
+  constexpr std::int64_t kBlock = parallel::BucketReducer::kBlock;
+  const plan::Bucket& bucket = store.buckets()[static_cast<std::size_t>(store.bucket_of(store.find(name)))];
+  const plan::BucketEntry& own = *std::ranges::find(bucket.entries, name, &plan::BucketEntry::name);
   const std::int64_t begin = own.offset / kBlock, end = (own.offset + own.elements + kBlock - 1) / kBlock;
   std::vector<std::string> names;
-  for (const BucketEntry& e : bucket.entries) {
+  for (const plan::BucketEntry& e : bucket.entries) {
     if (e.offset < end * kBlock && e.offset + e.elements > begin * kBlock) names.push_back(e.name);
   }
   return names;
@@ -30,7 +30,7 @@ std::vector<std::string> neighbours(const ParameterStore& store, const std::stri
 
 }  // namespace
 
-std::string StepInspection::find_bad_input(Plan& plan, const data::Batch& batch, Range rows) const {
+std::string StepInspection::find_bad_input(plan::Plan& plan, const data::Batch& batch, Range rows) const {
   for (const data::Field& f : prepared_.fields()) {
     const void* input = plan.input(f.name);
     const std::int64_t each = f.shape.elements();
@@ -51,7 +51,7 @@ std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t
     if (found.empty() && first_nonfinite(value.raw(), value.dtype(), value.elements()) >= 0)
       found = fmt::format("the parameter {} is not finite", p.name);
   }
-  runner_.repeat(local, update, [&](Plan& plan, Range rows, bool first) {
+  runner_.repeat(local, update, [&](plan::Plan& plan, Range rows, bool first) {
     if (found.empty()) found = find_bad_input(plan, *local.batch, rows);
     NonFiniteFinder finder(plan);
     plan.run({0, !first}, finder);
@@ -65,7 +65,7 @@ std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t upd
   const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
   comm::collectively(comm_, [&] {
-    runner_.repeat(local, update, [&](Plan& plan, Range, bool first) {
+    runner_.repeat(local, update, [&](plan::Plan& plan, Range, bool first) {
       plan.run({0, !first});
       for (std::size_t n = 0; n < names.size(); ++n) {
         const Tensor gradient = prepared_.store().read_gradient(names[n]).to(DType::F64);

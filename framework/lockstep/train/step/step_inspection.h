@@ -25,7 +25,7 @@ class StepInspection {
   std::string find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter);
 
  private:
-  std::string find_bad_input(Plan& plan, const data::Batch& batch, Range rows) const;
+  std::string find_bad_input(plan::Plan& plan, const data::Batch& batch, Range rows) const;
   std::string find_nonfinite(const LocalBatch& local, std::int64_t update);
 
   const comm::Communicator& comm_;

@@ -17,9 +17,9 @@ using Part = StepProfile::Part;
 }  // namespace
 
 // What the last plan of a shard tells the engine; the first gradient brings what forward left before it.
-class StepRunner::ShardHooks : public PlanHooks {
+class StepRunner::ShardHooks : public plan::PlanHooks {
  public:
-  ShardHooks(StepRunner& runner, const Plan& plan, std::int64_t samples, bool last)
+  ShardHooks(StepRunner& runner, const plan::Plan& plan, std::int64_t samples, bool last)
       : runner_(runner), plan_(plan), samples_(samples), last_(last) {}
 
   void needs(int bucket) override {
@@ -49,19 +49,19 @@ class StepRunner::ShardHooks : public PlanHooks {
  private:
   void note_step() {
     while (plan_.steps()[at_].constant) ++at_;
-    const PlanStep& step = plan_.steps()[at_++];
+    const plan::PlanStep& step = plan_.steps()[at_++];
     runner_.trace_->add(Trace::Track::Compute, fmt::format("{} {}", step.place, step.op->name()), since_);
     since_ = Trace::Clock::now();
   }
   StepRunner& runner_;
-  const Plan& plan_;
+  const plan::Plan& plan_;
   Trace::Clock::time_point since_ = Trace::Clock::now();
   std::size_t at_ = 0;  // step of the plan
   std::int64_t samples_;
   bool last_, forward_known_ = false;
 };
 
-void StepRunner::add_forward(const Plan& plan, std::int64_t samples) {
+void StepRunner::add_forward(const plan::Plan& plan, std::int64_t samples) {
   if (samples == 0) return;  // the mean of no sample is no number
   add_sums(plan, prepared_.nominal(), samples, engine_->leaf_sums());
   std::size_t at = 0;
@@ -73,8 +73,8 @@ void StepRunner::add_forward(const Plan& plan, std::int64_t samples) {
   }
 }
 
-Plan& StepRunner::fill(const data::Batch& batch, Range rows, std::int64_t update) {
-  Plan& plan = feed_.plan(Mode::Train, rows.size());
+plan::Plan& StepRunner::fill(const data::Batch& batch, Range rows, std::int64_t update) {
+  plan::Plan& plan = feed_.plan(Mode::Train, rows.size());
   const StepProfile::Timer timer(profile_.get(), Part::Input);
   feed_.fill(plan, batch, rows, static_cast<std::uint64_t>(update));
   if (rows.size() > 0) damage_input(plan, update);
@@ -95,7 +95,7 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
   for (std::int64_t micro = 0; micro <= last; ++micro) {
     const Range part = part_of(shard.size(), accumulate(), micro);
     const Range rows{shard.begin + part.begin - local.first, shard.begin + part.end - local.first};
-    Plan& plan = fill(*local.batch, rows, update);
+    plan::Plan& plan = fill(*local.batch, rows, update);
     last_plan_ = &plan;
     if (profile_) profile_->begin_run(plan);
     ShardHooks hooks(*this, plan, rows.size(), micro == last);
@@ -118,7 +118,7 @@ void StepRunner::run(const LocalBatch& local, std::int64_t update) {
 
 // Runs this rank's part of the step once more, its gradient in slot 0: visit(plan, rows, first).
 void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
-                        const std::function<void(Plan& plan, Range rows, bool first)>& visit) {
+                        const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit) {
   engine_->fence();  // nobody reads this rank's gradients any more
   bool first = true;
   const Range mine = prepared_.world().my_leaves();
@@ -139,7 +139,7 @@ Tensor StepRunner::observed(const std::string& name) const {
   return last_plan_->observed(name);
 }
 
-void StepRunner::damage_input(Plan& plan, std::int64_t update) const {
+void StepRunner::damage_input(plan::Plan& plan, std::int64_t update) const {
   const auto damage = [&](auto change) {
     for (const data::Field& f : prepared_.fields()) {
       void* input = plan.input(f.name);

@@ -10,7 +10,7 @@
 namespace lockstep::train {
 
 // `sums` are as ControlSum names them, then the model's counts.
-void add_sums(const Plan& plan, const NominalPlan& nominal, std::int64_t samples, std::span<double> sums);
+void add_sums(const plan::Plan& plan, const NominalPlan& nominal, std::int64_t samples, std::span<double> sums);
 void set_totals(std::span<const double> sums, const NominalPlan& nominal, Totals& totals);
 
 }  // namespace lockstep::train

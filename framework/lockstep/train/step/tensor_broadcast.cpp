@@ -13,7 +13,7 @@
 namespace lockstep::train {
 namespace {
 
-using checkpoint::TensorInfo;
+using io::TensorInfo;
 
 // Rank 0's list on all ranks: numbers (type, number of dimensions, dimensions) and names, each with a zero byte behind
 // it, which no name contains.
@@ -46,25 +46,24 @@ std::vector<TensorInfo> broadcast_list(const comm::Communicator& comm, const std
 
 }  // namespace
 
-TensorBroadcast::TensorBroadcast(const comm::Communicator& comm, const NodeMemory& memory,
-                                 const checkpoint::TensorSource& source,
-                                 std::function<bool(const std::string&)> is_shared)
+TensorBroadcast::TensorBroadcast(const comm::Communicator& comm, const parallel::NodeMemory& memory,
+                                 const io::TensorSource& source, std::function<bool(const std::string&)> is_shared)
     : comm_(comm),
       memory_(memory),
       source_(source),
       is_shared_(std::move(is_shared)),
       infos_(broadcast_list(comm, source.infos)) {}
 
-checkpoint::TensorSource TensorBroadcast::tensors() {
-  return {.infos = infos_, .tensor = [this](std::size_t i) -> const checkpoint::NamedTensor& { return tensor(i); }};
+io::TensorSource TensorBroadcast::tensors() {
+  return {.infos = infos_, .tensor = [this](std::size_t i) -> const io::NamedTensor& { return tensor(i); }};
 }
 
-const checkpoint::NamedTensor& TensorBroadcast::tensor(std::size_t index) {
+const io::NamedTensor& TensorBroadcast::tensor(std::size_t index) {
   const TensorInfo& info = infos_[index];
   const bool shared = is_shared_(info.name);
   const bool receives = !comm_.is_root() && (!shared || memory_.fills_common());
   current_ = {};
-  const checkpoint::NamedTensor* result = &current_;
+  const io::NamedTensor* result = &current_;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) result = &source_.tensor(index);
     if (receives) current_ = {info.name, Tensor(info.shape, info.dtype)};

@@ -16,7 +16,7 @@ namespace {
 
 using Part = StepProfile::Part;
 
-EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver) {
+parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver) {
   const TrainerOptions& o = prepared.options();
   return {.statistics = prepared.nominal().statistic_doubles(),
           .counts = prepared.nominal().counts.size() + o.sums,
@@ -31,10 +31,11 @@ EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver)
 }
 
 // For communication that waits for all ranks: what else they may wait for goes on.
-std::function<void()> meanwhile(PreparedModel& prepared, GradientEngine& engine) {
+std::function<void()> meanwhile(PreparedModel& prepared, parallel::GradientEngine& engine) {
   const TrainerOptions& o = prepared.options();
   if (prepared.world().size > 1 && !o.parallel.hook)
-    check_paths(prepared.comm(), {.domains = prepared.memory().domains(), .reduction = {.wire = o.parallel.wire}});
+    parallel::check_paths(prepared.comm(),
+                          {.domains = prepared.memory().domains(), .reduction = {.wire = o.parallel.wire}});
   std::function<void()> work = [&prepared, &engine] {
     prepared.heartbeat().wait();
     engine.progress();
@@ -45,7 +46,7 @@ std::function<void()> meanwhile(PreparedModel& prepared, GradientEngine& engine)
 
 }  // namespace
 
-Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
                  std::vector<data::Field> fields, TrainerOptions options)
     : prepared_(comm, module, model, std::move(fields), std::move(options)),
       driver_(prepared_),
@@ -78,7 +79,7 @@ void Trainer::or_poison(const Work& work) {
 std::size_t Trainer::bytes() const { return prepared_.model().bytes() + (world().size > 1 ? engine_.bytes() : 0); }
 
 std::span<const double> Trainer::sums() const {
-  return engine_.sums().subspan(kFirstCount + prepared_.nominal().counts.size(), options().sums);
+  return engine_.sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size(), options().sums);
 }
 
 // After MPI_Finalize memory of several ranks is gone, and after an earlier failure the others are.
@@ -92,7 +93,7 @@ void Trainer::check_rate(double learning_rate) const {
         "the learning rate of update {} is {}, expected a finite number, at least 0", updates() + 1, learning_rate);
 }
 
-const Totals& Trainer::run_step(const LocalBatch& local, StepStart start) {
+const Totals& Trainer::run_step(const LocalBatch& local, parallel::StepStart start) {
   if (StepProfile* profile = runner_.profile()) profile->begin_step();
   driver_.begin_step(engine_);
   start.update = updates() + 1;
@@ -104,7 +105,7 @@ const Totals& Trainer::run_step(const LocalBatch& local, StepStart start) {
     start.requests = votes_.ask_for_step();
     engine_.begin_step(start);
     std::ranges::copy(votes_.sums(),
-                      engine_.leaf_sums().subspan(kFirstCount + prepared_.nominal().counts.size()).begin());
+                      engine_.leaf_sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size()).begin());
     runner_.run(local, updates());
     const StepProfile::Timer timer(runner_.profile(), Part::Wait);
     fault_point("step.gradients", start.update);
@@ -149,7 +150,7 @@ void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { 
 void Trainer::before_update(std::function<double()> inspect) {
   check(inspect != nullptr, "trainer", "there is no function to call before an update");
   engine_.before_update([this, inspect = std::move(inspect)] {
-    last_weight_ = engine_.sums()[kWeightSum];
+    last_weight_ = engine_.sums()[parallel::kWeightSum];
     const double factor = inspect();
     check(std::isfinite(factor), "trainer", "the factor for the gradient of update {} is {}, expected a finite number",
           updates() + 1, factor);
@@ -172,7 +173,7 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
     BatchFeed::check_batch(batch);
   });
   return run_step({&batch, begin, s.global_size}, {.samples = static_cast<std::uint64_t>(s.global_size),
-                                                   .position = position_word(s.epoch, s.offset),
+                                                   .position = parallel::position_word(s.epoch, s.offset),
                                                    .learning_rate = learning_rate});
 }
 
@@ -199,25 +200,26 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   return totals;
 }
 
-std::vector<checkpoint::NamedTensor> Trainer::state(bool wanted) {
+std::vector<io::NamedTensor> Trainer::state(bool wanted) {
   guard_.memory().require_intact();
   return state_.state(wanted);
 }
 
-void Trainer::snapshot(StateSnapshot* into) {
+void Trainer::snapshot(checkpoint::StateSnapshot* into) {
   guard_.memory().require_intact();
   state_.snapshot(into);
 }
 
-void Trainer::load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates) {
+void Trainer::load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates) {
   state_.load(of_root, place, updates);
 }
 
-void Trainer::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+void Trainer::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   state_.load(tensors, updates, weights_only);
 }
 
-LoadReport Trainer::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
+checkpoint::LoadReport Trainer::load_weights(const std::filesystem::path& file,
+                                             const checkpoint::LoadOptions& options) {
   return state_.load_weights(file, options);
 }
 

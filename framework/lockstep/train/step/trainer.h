@@ -31,7 +31,7 @@ namespace lockstep::train {
 class Trainer {
  public:
   // `fields` are a batch's. Compiles the nominal plan, and broadcasts rank 0's weights.
-  Trainer(const comm::Communicator& comm, const nn::Module& module, const ModelFunction& model,
+  Trainer(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
           std::vector<data::Field> fields, TrainerOptions options);
   ~Trainer();
 
@@ -84,7 +84,7 @@ class Trainer {
     engine_.note_in(trace);
   }
   // Of the last step, on this rank: computing, waiting, who was last.
-  const GradientEngine::StepTimes& times() const { return engine_.times(); }
+  const parallel::GradientEngine::StepTimes& times() const { return engine_.times(); }
 
   std::int64_t updates() const { return state_.updates(); }
   // What beside threads and BLAS decides in which order kernels sum: instruction sets, oneDNN, precision, choices.
@@ -93,13 +93,13 @@ class Trainer {
   // MPI come on top.
   std::size_t bytes() const;
   std::size_t state_bytes() const { return state_.state_bytes(); }  // of the tensors that state() makes
-  const WorldLayout& world() const { return prepared_.world(); }
+  const parallel::WorldLayout& world() const { return prepared_.world(); }
   // How gradients travel and who updates what, and why; for the log.
   std::string describe_parallel() const { return prepared_.describe_parallel(driver_.describe(engine_)); }
   // Makes updates of the last step that are still due; with late_updates for all ranks together.
   void settle() { engine_.settle(); }
   // With the last step's weights; with late_updates for all ranks together.
-  CompiledModel& model() {
+  plan::CompiledModel& model() {
     engine_.settle();
     return prepared_.model();
   }
@@ -113,21 +113,21 @@ class Trainer {
 
   // Weights to start from, out of a file of save_weights(), a checkpoint, or torchvision's as h5py wrote them: rank 0
   // reads, all ranks get them. The optimizer's state stays. Throws on all ranks what train::load_weights() throws.
-  LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options = {});
+  checkpoint::LoadReport load_weights(const std::filesystem::path& file, const checkpoint::LoadOptions& options = {});
 
   // "model/NAME", "optimizer/STATE/NAME"; collective, and the root's are complete; empty on ranks that do not want it.
   // load() is strict (see checkpoint/training_state.h) and broadcasts nothing; it leaves the optimizer's state alone if
   // `weights_only`.
-  std::vector<checkpoint::NamedTensor> state(bool wanted = true);
+  std::vector<io::NamedTensor> state(bool wanted = true);
   // The same in two parts: memory for a copy, and making it, which all ranks do together and those that want none with
   // null. Training may go on while tensors() of the copy are read.
-  std::unique_ptr<StateSnapshot> make_snapshot() { return state_.make_snapshot(); }
-  void snapshot(StateSnapshot* into);
-  void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
+  std::unique_ptr<checkpoint::StateSnapshot> make_snapshot() { return state_.make_snapshot(); }
+  void snapshot(checkpoint::StateSnapshot* into);
+  void load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);
   // The same of rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h);
   // `place` names them in errors. Where a tensor arrives damaged all ranks throw AgreedError at the end, and the state
   // is not to be used.
-  void load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates);
+  void load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates);
   std::uint64_t weights_hash() { return state_.weights_hash(); }  // of values in logical order
   // Of each tensor that state() gives, in its order. Collective: ranks share the work, and all get the result.
   std::vector<TensorHash> state_hashes() { return state_.state_hashes(); }
@@ -135,14 +135,14 @@ class Trainer {
  private:
   void require_ranks() const;
   void check_rate(double learning_rate) const;
-  const Totals& run_step(const LocalBatch& local, StepStart start);
+  const Totals& run_step(const LocalBatch& local, parallel::StepStart start);
   void finish_update();
   template <class Work>
   void or_poison(const Work& work);
 
   PreparedModel prepared_;
   DriverTrial driver_;
-  GradientEngine engine_;
+  parallel::GradientEngine engine_;
   StepVotes votes_;
   BatchFeed feed_;
   StepRunner runner_;

@@ -24,13 +24,13 @@ struct TrainerOptions {
   DType precision = DType::F32;
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
-  UpdaterOptions update = {};
+  parallel::UpdaterOptions update = {};
   std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
   ParallelOptions parallel = {};
   std::size_t sums = 0;      // f64 numbers of the caller's that are added up over ranks with each step, see vote()
   GuardOptions guards = {};  // on, as in the programs; without on_roll_back() what cannot be repaired stops
-  CompileOptions compile = {};
+  plan::CompileOptions compile = {};
   bool autotune = false;                      // measure which kernels are fastest, see train/step/autotune.h
   std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
   Heartbeat* heartbeat = nullptr;             // a watchdog reads it (train/monitor/watchdog.h); outlives the trainer

@@ -25,7 +25,7 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 }  // namespace
 
 std::size_t TrainerState::state_bytes() const {
-  const ParameterStore& store = model_.parameters();
+  const plan::ParameterStore& store = model_.parameters();
   std::size_t total = 0;
   for (const NamedParameter& p : store.parameters()) {
     const std::size_t copies = store.has_gradient(p.parameter) ? 1 + updater_->rule().states().size() : 1;
@@ -45,33 +45,35 @@ Tensor TrainerState::gradient(const std::string& parameter, double weight) {
   return tensor;
 }
 
-std::vector<checkpoint::NamedTensor> TrainerState::guard_state() {
-  std::vector<checkpoint::NamedTensor> tensors;
-  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr && options_.guards.gradient.spike > 0) {
+std::vector<io::NamedTensor> TrainerState::guard_state() {
+  std::vector<io::NamedTensor> tensors;
+  if (parallel::GradientGuard* guard = engine_->gradient_guard();
+      guard != nullptr && options_.guards.gradient.spike > 0) {
     const std::span<const double> means = guard->state();
     tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)});
   }
   return tensors;
 }
 
-std::vector<checkpoint::NamedTensor> TrainerState::state(bool wanted) {
+std::vector<io::NamedTensor> TrainerState::state(bool wanted) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
-  std::vector<checkpoint::NamedTensor> tensors;
+  std::vector<io::NamedTensor> tensors;
   if (wanted) {
-    tensors = TrainingState(model_.parameters(), updater_->rule()).read();
+    tensors = checkpoint::TrainingState(model_.parameters(), updater_->rule()).read();
     std::ranges::move(guard_state(), std::back_inserter(tensors));
   }
   engine_->drop_foreign_states();
   return tensors;
 }
 
-std::unique_ptr<StateSnapshot> TrainerState::make_snapshot() {
-  return std::make_unique<StateSnapshot>(model_.parameters(), TrainingState(model_.parameters(), updater_->rule()));
+std::unique_ptr<checkpoint::StateSnapshot> TrainerState::make_snapshot() {
+  return std::make_unique<checkpoint::StateSnapshot>(model_.parameters(),
+                                                     checkpoint::TrainingState(model_.parameters(), updater_->rule()));
 }
 
-void TrainerState::snapshot(StateSnapshot* into) {
+void TrainerState::snapshot(checkpoint::StateSnapshot* into) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
@@ -84,28 +86,28 @@ void TrainerState::begin_load() {
   engine_->meet();
 }
 
-void TrainerState::load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+void TrainerState::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   begin_load();
-  load_from(checkpoint::source_of(tensors), updates, weights_only, [] {});
+  load_from(io::source_of(tensors), updates, weights_only, [] {});
 }
 
-void TrainerState::load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates) {
+void TrainerState::load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates) {
   begin_load();
   std::set<std::string> shared;
-  const TrainingState state(model_.parameters(), updater_->rule());
-  for (const TrainingState::Entry& entry : state.entries()) {
+  const checkpoint::TrainingState state(model_.parameters(), updater_->rule());
+  for (const checkpoint::TrainingState::Entry& entry : state.entries()) {
     if (entry.shared) shared.insert(entry.info.name);
   }
   TensorBroadcast broadcast(comm_, memory_, of_root, [&](const std::string& name) { return shared.contains(name); });
   load_from(broadcast.tensors(), updates, false, [&] { broadcast.check_received(place); });
 }
 
-void TrainerState::load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+void TrainerState::load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                              const std::function<void()>& check_received) {
   Tensor norms(Shape{0}, DType::F64);
   comm::collectively(comm_, [&] {
-    TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
-    const auto found = std::ranges::find(source.infos, kGuard, &checkpoint::TensorInfo::name);
+    checkpoint::TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
+    const auto found = std::ranges::find(source.infos, kGuard, &io::TensorInfo::name);
     if (found != source.infos.end()) {
       const auto index = static_cast<std::size_t>(found - source.infos.begin());
       norms = source.tensor(index).tensor.clone();
@@ -115,18 +117,19 @@ void TrainerState::load_from(const checkpoint::TensorSource& source, std::int64_
   engine_->drop_foreign_states();
   engine_->fence();
   model_.parameters().refresh_own_copies();  // of values that another rank of the node wrote
-  if (GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) {
+  if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) {
     const std::span<const double> saved = norms.data<double>();
     if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
   }
   updates_ = updates;
 }
 
-LoadReport TrainerState::load_weights(const std::filesystem::path& file, const LoadOptions& options) {
-  LoadReport report;
+checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& file,
+                                                  const checkpoint::LoadOptions& options) {
+  checkpoint::LoadReport report;
   engine_->fence();
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) report = train::load_weights(model_.parameters(), file, options);
+    if (comm_.is_root()) report = checkpoint::load_weights(model_.parameters(), file, options);
   });
   broadcast_weights();
   for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched})
@@ -147,8 +150,8 @@ std::uint64_t TrainerState::weights_hash() {
 std::vector<TensorHash> TrainerState::state_hashes() {
   engine_->fence();
   engine_->collect_states();
-  const TrainingState state(model_.parameters(), updater_->rule());
-  const std::vector<TrainingState::Entry>& entries = state.entries();
+  const checkpoint::TrainingState state(model_.parameters(), updater_->rule());
+  const std::vector<checkpoint::TrainingState::Entry>& entries = state.entries();
   std::vector<TensorHash> hashes;
   std::vector<std::uint64_t> values(entries.size());
   std::vector<std::size_t> load(static_cast<std::size_t>(world_.size));  // bytes that each rank hashes
@@ -171,7 +174,7 @@ std::vector<TensorHash> TrainerState::state_hashes() {
 }
 
 void TrainerState::broadcast_weights() {
-  ParameterStore& store = model_.parameters();
+  plan::ParameterStore& store = model_.parameters();
   for (const NamedParameter& p : store.parameters()) {
     const std::int64_t elements = store.layout(p.parameter).storage_elements(p.parameter->shape);
     const auto bytes = static_cast<std::size_t>(elements) * size_of(store.dtype(p.parameter));

@@ -22,7 +22,7 @@ namespace lockstep::train {
 class TrainerState {
  public:
   // Both outlive this.
-  TrainerState(PreparedModel& prepared, GradientEngine& engine)
+  TrainerState(PreparedModel& prepared, parallel::GradientEngine& engine)
       : comm_(prepared.comm()),
         world_(prepared.world()),
         options_(prepared.options()),
@@ -36,33 +36,33 @@ class TrainerState {
 
   // Of the mean loss, whose samples weighed `weight`, in the last step.
   Tensor gradient(const std::string& parameter, double weight);
-  std::vector<checkpoint::NamedTensor> state(bool wanted);
-  std::size_t state_bytes() const;                 // of the tensors that state() makes; no communication
-  std::unique_ptr<StateSnapshot> make_snapshot();  // memory for a copy; no communication
-  void snapshot(StateSnapshot* into);
-  void load(const std::vector<checkpoint::NamedTensor>& tensors, std::int64_t updates, bool weights_only);
+  std::vector<io::NamedTensor> state(bool wanted);
+  std::size_t state_bytes() const;                             // of the tensors that state() makes; no communication
+  std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();  // memory for a copy; no communication
+  void snapshot(checkpoint::StateSnapshot* into);
+  void load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only);
   // Rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h); `place` names
   // them in errors. Where a tensor arrives damaged all ranks throw AgreedError at the end, and the state is not to be
   // used.
-  void load(const checkpoint::TensorSource& of_root, const std::string& place, std::int64_t updates);
-  LoadReport load_weights(const std::filesystem::path& file, const LoadOptions& options);
+  void load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates);
+  checkpoint::LoadReport load_weights(const std::filesystem::path& file, const checkpoint::LoadOptions& options);
   std::uint64_t weights_hash();
   std::vector<TensorHash> state_hashes();
   void broadcast_weights();  // rank 0's
 
  private:
-  std::vector<checkpoint::NamedTensor> guard_state();
+  std::vector<io::NamedTensor> guard_state();
   void begin_load();
-  void load_from(const checkpoint::TensorSource& source, std::int64_t updates, bool weights_only,
+  void load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                  const std::function<void()>& check_received);
 
   const comm::Communicator& comm_;
-  const WorldLayout& world_;
+  const parallel::WorldLayout& world_;
   const TrainerOptions& options_;
-  NodeMemory& memory_;
-  CompiledModel& model_;
-  Updater* updater_;
-  GradientEngine* engine_;
+  parallel::NodeMemory& memory_;
+  plan::CompiledModel& model_;
+  parallel::Updater* updater_;
+  parallel::GradientEngine* engine_;
   std::int64_t updates_ = 0;
 };
 

@@ -3,7 +3,7 @@
 
 #include "lockstep/kernels/native/levels/lanes.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 // Calls body(index of the first element, how many follow it in a row).
@@ -176,4 +176,4 @@ struct BatchNorm {
 };
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

@@ -3,7 +3,7 @@
 
 #include "lockstep/kernels/native/levels/lanes.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 constexpr int kNatives = kLanes / kNative;  // registers of a vector of 16
@@ -176,4 +176,4 @@ void convolution_copy(const ConvolutionTable::Rows& c) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

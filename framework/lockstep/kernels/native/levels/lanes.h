@@ -15,7 +15,7 @@
 
 #define LOCKSTEP_INLINE [[gnu::always_inline]] inline
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 #if defined(__AVX512F__)
@@ -298,4 +298,4 @@ LOCKSTEP_INLINE void add_to(double* sums, Lanes v) {
 constexpr std::int64_t kFold = 32;
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

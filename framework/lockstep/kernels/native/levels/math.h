@@ -3,7 +3,7 @@
 
 #include "lockstep/kernels/native/levels/lanes.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 typedef double NativeF64 __attribute__((vector_size(kNative * 4)));
@@ -72,4 +72,4 @@ LOCKSTEP_INLINE NativeF32 in_doubles(F f, X... x) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

@@ -4,7 +4,7 @@
 
 #include "lockstep/kernels/native/levels/lanes.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 constexpr int kChains = 12;
@@ -45,4 +45,4 @@ std::int64_t peak_bf16(std::int64_t, float*) { return 0; }
 #endif
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

@@ -3,7 +3,7 @@
 
 #include "lockstep/kernels/native/levels/math.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 template <class T>
@@ -155,4 +155,4 @@ struct Pointwise {
 };
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

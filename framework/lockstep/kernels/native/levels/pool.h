@@ -4,7 +4,7 @@
 
 #include "lockstep/kernels/native/levels/lanes.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 constexpr float kLowest = -__builtin_inff();
@@ -305,4 +305,4 @@ struct MaxPool {
 };
 
 }  // namespace
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL

@@ -6,7 +6,7 @@
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
 
-namespace lockstep::vector::LOCKSTEP_LEVEL {
+namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
 extern const VectorKernels kernels;
 const VectorKernels kernels{
@@ -26,4 +26,4 @@ const VectorKernels kernels{
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
 };
 
-}  // namespace lockstep::vector::LOCKSTEP_LEVEL
+}  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL
