@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "norms", "blocks"}))
       ->capture_default_str();
   app.add_option("--kernels", o.kernels, "a set of kernels to ask first")
-      ->check(CLI::IsMember({"generic", "vector", "onednn"}));
+      ->check(CLI::IsMember({"generic", "native", "onednn"}));
   app.add_option("--steps", o.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps before them")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();

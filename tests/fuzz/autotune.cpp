@@ -5,7 +5,7 @@
 namespace lockstep::fuzz {
 
 std::vector<Bytes> seeds() {
-  return {bytes_of(R"({"cpu avx2": {"conv2d 1x3": "onednn", "relu": "vector"}, "other": {"add": "generic"}})"),
+  return {bytes_of(R"({"cpu avx2": {"conv2d 1x3": "onednn", "relu": "native"}, "other": {"add": "generic"}})"),
           bytes_of(R"({"cpu avx2": ["x", 1, null], "other": 7})")};
 }
 
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::input_file("kernels.json", {data, size});
   fuzz::expect_answer([&] {
     train::KernelChoices choices = train::read_autotune_cache(file, "cpu avx2");
-    choices["new"] = "vector";
+    choices["new"] = "native";
     train::write_autotune_cache(file, "cpu avx2", choices);
   });
   return 0;

@@ -8,9 +8,9 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/ops/pointwise/function.h"
-#include "tests/kernels/vector_support.h"
+#include "tests/kernels/native_support.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 namespace {
 
 using pointwise::Expression;
@@ -27,7 +27,7 @@ Expression expression_of(const Function& f) {
 
 template <class T>
 std::vector<T> run(const Expression& e, const std::vector<std::vector<T>>& inputs,
-                   const kernels::VectorKernels& kernels) {
+                   const kernels::NativeKernels& kernels) {
   const auto n = static_cast<std::int64_t>(inputs[0].size());
   const std::vector<Shape> shapes(inputs.size(), Shape{n});
   const DType dtype = sizeof(T) == 8 ? DType::F64 : sizeof(T) == 4 ? DType::F32 : DType::BF16;
@@ -67,7 +67,7 @@ TYPED_TEST(PointwiseKernels, AreTheTablesFunctionsAtEveryLevel) {
     for (int k = 0; k < f.operands; ++k) inputs.push_back(numbers<T>(3001, static_cast<std::uint64_t>(k)));
     const Expression e = expression_of(f);
     std::vector<T> first;
-    for_levels([&](const kernels::VectorKernels& kernels) {
+    for_levels([&](const kernels::NativeKernels& kernels) {
       std::vector<T> y = run(e, inputs, kernels);
       for (std::size_t i = 0; i < y.size(); ++i) {
         std::vector<double> x;
@@ -102,7 +102,7 @@ TYPED_TEST(PointwiseKernels, WorkOutExpressionsInBlocks) {
     RandomStream random(4, 5);
     std::vector<std::vector<T>> inputs(2, std::vector<T>(static_cast<std::size_t>(n)));
     for (auto& v : inputs) std::ranges::generate(v, [&] { return static_cast<T>(random.uniform(-2, 2)); });
-    for_levels([&](const kernels::VectorKernels& kernels) {
+    for_levels([&](const kernels::NativeKernels& kernels) {
       const std::vector<T> y = run(e, inputs, kernels);
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double x[] = {static_cast<double>(inputs[0][i]), static_cast<double>(inputs[1][i])};
@@ -122,7 +122,7 @@ TEST(PointwiseBf16, IsF32RoundedOnce) {
       x, [&] { return to_float(from_float<kernels::native::Bf16>(static_cast<float>(random.uniform(-2, 2)))); });
   std::vector<kernels::native::Bf16> half;
   for (const float v : x) half.push_back(from_float<kernels::native::Bf16>(v));
-  for_levels([&](const kernels::VectorKernels& kernels) {
+  for_levels([&](const kernels::NativeKernels& kernels) {
     const std::vector<float> wide = run<float>(e, {x}, kernels);
     const std::vector<kernels::native::Bf16> narrow = run<kernels::native::Bf16>(e, {half}, kernels);
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(narrow[i], from_float<kernels::native::Bf16>(wide[i]));
@@ -151,15 +151,15 @@ TEST(PointwiseProgram, OfManyRegistersTakesShorterBlocks) {
   EXPECT_GT(kernels::PointwiseProgram(e).needed(), 100);
   std::vector<std::vector<double>> inputs;
   for (std::uint64_t k = 0; k < 5; ++k) inputs.push_back(generic::random_values<double>(3001, k));
-  const std::vector<double> y = run(e, inputs, kernels::vector_kernels());
+  const std::vector<double> y = run(e, inputs, kernels::native_kernels());
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double x[] = {inputs[0][i], inputs[1][i], inputs[2][i], inputs[3][i], inputs[4][i]};
     ASSERT_EQ(y[i], e.at(x));
   }
   for (int i = 150; i < 400; ++i) sum = sum + (0.25 + i) * e.input(i % 5);
   e.set_result(sum);
-  EXPECT_THROW(run(e, inputs, kernels::vector_kernels()), Error);
+  EXPECT_THROW(run(e, inputs, kernels::native_kernels()), Error);
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::native

@@ -61,7 +61,7 @@ bool any_named(const std::vector<std::string>& names, std::string_view part) {
 
 void expect_every_set(const std::vector<std::string>& seen, const Epilogue& e) {
   EXPECT_TRUE(any_named(seen, "generic"));
-  EXPECT_TRUE(any_named(seen, "vector"));
+  EXPECT_TRUE(any_named(seen, "native"));
   EXPECT_EQ(any_named(seen, "bnorm"), kernels::has_onednn() && e == Epilogue{}) << "oneDNN's";
 }
 
@@ -138,7 +138,7 @@ TEST(KernelSets, BatchNormIsOurOwnUnlessAskedFor) {
   kernels::KernelRequest request{&op, inputs, op.infer("test", inputs)};
   const std::vector<Layout> offered{Layout::channels_blocked(x, 16), {}, {}};
   const auto first = [&] { return kernels::kernel_registry().offer(request, offered).implementation; };
-  EXPECT_TRUE(first().starts_with("vector")) << first();
+  EXPECT_TRUE(first().starts_with("native")) << first();
   request.options.prefer = "onednn";
   EXPECT_EQ(any_named({first()}, "bnorm"), kernels::has_onednn()) << first();
 }

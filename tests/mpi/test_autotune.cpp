@@ -135,12 +135,16 @@ TEST(Autotune, ACacheOfNoUseIsAWarning) {
 TEST(Autotune, AChoiceThatIsNotOnOfferIsMeasuredAgainAndReplaced) {
   const SharedDirectory directory;
   const std::filesystem::path cache = directory.path() / "kernels.json";
-  Bench first, second, third;
+  Bench first, second, third, fourth;
   first.tune(cache);
   world().barrier();
   rewrite_choices(cache, "jit_wino");
   EXPECT_EQ(second.chosen(second.tune(cache)), "fast");
   EXPECT_EQ(second.built, second.measured());
+  world().barrier();
+  rewrite_choices(cache, "vector:avx512");  // the name of "native:avx512" in caches of earlier versions
+  EXPECT_EQ(fourth.chosen(fourth.tune(cache)), "fast");
+  EXPECT_EQ(fourth.built, fourth.measured());
   world().barrier();
   const train::Autotuned tuned = third.tune(cache);
   EXPECT_EQ(third.built, 0) << "the new choice was kept";

@@ -228,7 +228,7 @@ TEST(KernelRegistry, EveryBuiltInNameHasAClass) {
   kernels::KernelRegistry registry;
   kernels::register_generic_kernels(registry);
   kernels::register_onednn_kernels(registry);
-  kernels::register_vector_kernels(registry);
+  kernels::register_native_kernels(registry);
   EXPECT_GE(registry.ops().size(), 30u);
   for (const std::string& name : registry.ops()) EXPECT_TRUE(registry.is_reserved(name)) << name;
 }

@@ -112,7 +112,7 @@ std::vector<Row> normalisation_rows() {
       synchronised("sixteen_channels", {2, 16, 3, 3}),
       synchronised("relu", {3, 5, 3, 3}, {.relu = true}),
       synchronised("residual_relu", {2, 16, 3, 3}, {.residual = true, .relu = true}),
-      summed("vector", {7}),
+      summed("native", {7}),
       summed("images", {2, 3, 3, 2}),
   };
 }

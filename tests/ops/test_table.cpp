@@ -135,7 +135,7 @@ TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
   kernels::KernelRegistry built_in;
   kernels::register_generic_kernels(built_in);
   kernels::register_onednn_kernels(built_in);
-  kernels::register_vector_kernels(built_in);
+  kernels::register_native_kernels(built_in);
   std::set<std::string> rows;
   for (const Row& row : all_rows()) rows.insert(row.op);
   const std::vector<std::string> ops = built_in.ops();
@@ -203,7 +203,7 @@ TEST(OpTableItself, HasARowOfDerivativesForEveryOpThatHasAKernel) {
   kernels::KernelRegistry built_in;
   kernels::register_generic_kernels(built_in);
   kernels::register_onednn_kernels(built_in);
-  kernels::register_vector_kernels(built_in);
+  kernels::register_native_kernels(built_in);
   for (const std::string& op : built_in.ops()) derivatives_of(op);
 }
 

@@ -20,7 +20,7 @@ Profile example() {
                   .parts = {{"update", 0.01}}};
   profile.nodes.push_back({"layer1", "conv2d", "fast", {10, 0.02, 1e9, 1e7, 0.01}});
   profile.nodes.push_back({"layer2", "conv2d", "fast", {20, 0.03, 1e9, 1e7, 0.01}});
-  profile.nodes.push_back({"norm", "batch_norm2d", "vector", {10, 0.03, 0, 3e8, 0}});
+  profile.nodes.push_back({"norm", "batch_norm2d", "native", {10, 0.03, 0, 3e8, 0}});
   return profile;
 }
 

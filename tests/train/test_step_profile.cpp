@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/host/threads.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/ops/linear.h"
 #include "tests/plan/support.h"
 
@@ -86,7 +86,7 @@ TEST_F(StepProfileTest, PartsBelongToTheStepAtHand) {
 TEST(Peaks, AreMeasured) {
   const kernels::Peaks peaks = kernels::measure_peaks();
   EXPECT_GT(peaks.f32_flops, 1e8);
-  EXPECT_EQ(peaks.bf16_flops > 0, kernels::vector_level() == "avx512" && host::has_bf16_instructions());
+  EXPECT_EQ(peaks.bf16_flops > 0, kernels::native_level() == "avx512" && host::has_bf16_instructions());
   EXPECT_GT(peaks.bytes, 1e7);
 }
 

@@ -49,7 +49,7 @@ struct KernelOptions {
   // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
   enum class ConvMath : std::uint8_t { Fast, Exact };
   ConvMath conv_math = ConvMath::Fast;
-  // "": the best of all sets; or the name of one set, which is asked first: "generic", "vector", "onednn". Usually a
+  // "": the best of all sets; or the name of one set, which is asked first: "generic", "native", "onednn". Usually a
   // literal: the text outlives the model.
   std::string_view prefer = {};
   bool operator==(const KernelOptions&) const = default;

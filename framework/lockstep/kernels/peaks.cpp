@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "lockstep/core/tensor.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -55,7 +55,7 @@ double memory_peak() {
 }  // namespace
 
 Peaks measure_peaks() {
-  const native::PeakTable& peak = vector_kernels().peak;
+  const native::PeakTable& peak = native_kernels().peak;
   return {.f32_flops = arithmetic_peak(peak.f32), .bf16_flops = arithmetic_peak(peak.bf16), .bytes = memory_peak()};
 }
 

@@ -116,7 +116,7 @@ KernelRegistry& kernel_registry() {
     BuiltIn() {
       register_generic_kernels(*this);
       register_onednn_kernels(*this);
-      register_vector_kernels(*this);
+      register_native_kernels(*this);
     }
   };
   static BuiltIn registry;

@@ -90,7 +90,7 @@ void register_plain_kernel(std::string_view op, std::function<void(const KernelR
 // The back ends' tables.
 void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
-void register_vector_kernels(KernelRegistry& registry);
+void register_native_kernels(KernelRegistry& registry);
 bool has_onednn();
 std::string onednn_version();  // with the instructions it uses, on which bits depend; "without oneDNN"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::plan {
 namespace {
@@ -55,7 +55,7 @@ void interleave_rows(std::int64_t rows, std::int64_t columns, const std::uint16_
 }
 
 void round_to_bf16(std::int64_t n, const float* source, std::uint16_t* result) {
-  kernels::vector_kernels().convert.to_bf16(n, source, result);
+  kernels::native_kernels().convert.to_bf16(n, source, result);
 }
 
 }  // namespace lockstep::plan

@@ -20,7 +20,7 @@ constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 K
 constexpr std::int64_t kMaxChunks = 32;  // of a channel block
 
 template <class T>
-const BatchNormTable<T>& table(const VectorKernels& kernels) {
+const BatchNormTable<T>& table(const NativeKernels& kernels) {
   if constexpr (std::is_same_v<T, float>) {
     return kernels.batch_norm_f32;
   } else {
@@ -277,7 +277,7 @@ std::int64_t batch_norm_workspace(const BatchNormView& view) {
 }
 
 template <class T>
-void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kernels) {
+void batch_norm_forward(const BatchNormForward<T>& o, const NativeKernels& kernels) {
   const Cuts cuts(o.view);
   const auto& level = table<T>(kernels);
   const auto* partials = reinterpret_cast<const Partial*>(o.workspace);
@@ -304,7 +304,7 @@ void batch_norm_forward(const BatchNormForward<T>& o, const VectorKernels& kerne
 }
 
 template <class T>
-void batch_norm_moments(const BatchNormForward<T>& o, const VectorKernels& kernels) {
+void batch_norm_moments(const BatchNormForward<T>& o, const NativeKernels& kernels) {
   const Cuts cuts(o.view);
   first_pass(cuts, moments_pass(cuts, o, table<T>(kernels)));
   const auto* partials = reinterpret_cast<const Partial*>(o.workspace);
@@ -312,7 +312,7 @@ void batch_norm_moments(const BatchNormForward<T>& o, const VectorKernels& kerne
 }
 
 template <class T>
-void batch_norm_apply(const BatchNormApply<T>& o, const VectorKernels& kernels) {
+void batch_norm_apply(const BatchNormApply<T>& o, const NativeKernels& kernels) {
   check((o.inv_std == nullptr) != (o.variance == nullptr), "batch_norm", "expected either inv_std or variance");
   const Cuts cuts(o.view);
   const auto statistics = [&](std::int64_t c) {
@@ -330,7 +330,7 @@ void batch_norm_apply(const BatchNormApply<T>& o, const VectorKernels& kernels) 
 }
 
 template <class T>
-void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& kernels) {
+void batch_norm_backward(const BatchNormBackward<T>& o, const NativeKernels& kernels) {
   check_residual(o);
   const Cuts cuts(o.view);
   const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
@@ -345,7 +345,7 @@ void batch_norm_backward(const BatchNormBackward<T>& o, const VectorKernels& ker
 }
 
 template <class T>
-void batch_norm_gradient_sums(const BatchNormBackward<T>& o, double* sums, const VectorKernels& kernels) {
+void batch_norm_gradient_sums(const BatchNormBackward<T>& o, double* sums, const NativeKernels& kernels) {
   check_residual(o);
   const Cuts cuts(o.view);
   const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
@@ -360,7 +360,7 @@ void batch_norm_gradient_sums(const BatchNormBackward<T>& o, double* sums, const
 
 template <class T>
 void batch_norm_gradient_apply(const BatchNormBackward<T>& o, const double* sums, double count,
-                               const VectorKernels& kernels) {
+                               const NativeKernels& kernels) {
   check(!o.dresidual, "batch_norm", "dresidual is given, expected the masked dy in place of dy");
   const Cuts cuts(o.view);
   const BackwardPasses<T> passes{cuts, o, table<T>(kernels)};
@@ -373,12 +373,12 @@ void batch_norm_gradient_apply(const BatchNormBackward<T>& o, const double* sums
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                                                          \
-  template void batch_norm_forward<T>(const BatchNormForward<T>&, const VectorKernels&);                 \
-  template void batch_norm_moments<T>(const BatchNormForward<T>&, const VectorKernels&);                 \
-  template void batch_norm_apply<T>(const BatchNormApply<T>&, const VectorKernels&);                     \
-  template void batch_norm_backward<T>(const BatchNormBackward<T>&, const VectorKernels&);               \
-  template void batch_norm_gradient_sums<T>(const BatchNormBackward<T>&, double*, const VectorKernels&); \
-  template void batch_norm_gradient_apply<T>(const BatchNormBackward<T>&, const double*, double, const VectorKernels&);
+  template void batch_norm_forward<T>(const BatchNormForward<T>&, const NativeKernels&);                 \
+  template void batch_norm_moments<T>(const BatchNormForward<T>&, const NativeKernels&);                 \
+  template void batch_norm_apply<T>(const BatchNormApply<T>&, const NativeKernels&);                     \
+  template void batch_norm_backward<T>(const BatchNormBackward<T>&, const NativeKernels&);               \
+  template void batch_norm_gradient_sums<T>(const BatchNormBackward<T>&, double*, const NativeKernels&); \
+  template void batch_norm_gradient_apply<T>(const BatchNormBackward<T>&, const double*, double, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "lockstep/kernels/common/geometry.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
@@ -33,11 +33,11 @@ struct BatchNormForward {
   std::byte* workspace = nullptr;
 };
 template <class T>
-void batch_norm_forward(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
+void batch_norm_forward(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
 
 // Its sums alone, of x and the view.
 template <class T>
-void batch_norm_moments(const BatchNormForward<T>& options, const VectorKernels& kernels = vector_kernels());
+void batch_norm_moments(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
 
 // The same y from given statistics: bit for bit forward's from its mean and inv_std (to compute it again in backward),
 // or inference's from a running mean and variance. y may be x or residual.
@@ -54,7 +54,7 @@ struct BatchNormApply {
   T* y = nullptr;
 };
 template <class T>
-void batch_norm_apply(const BatchNormApply<T>& options, const VectorKernels& kernels = vector_kernels());
+void batch_norm_apply(const BatchNormApply<T>& options, const NativeKernels& kernels = native_kernels());
 
 // With relu, dy counts where the output is positive: read from y if it is given, else computed again from x, gamma and
 // beta as forward did, which only holds without a residual. dresidual gets the masked dy; it needs relu (else it is dy)
@@ -73,16 +73,16 @@ struct BatchNormBackward {
   std::byte* workspace = nullptr;
 };
 template <class T>
-void batch_norm_backward(const BatchNormBackward<T>& options, const VectorKernels& kernels = vector_kernels());
+void batch_norm_backward(const BatchNormBackward<T>& options, const NativeKernels& kernels = native_kernels());
 
 // Its two passes alone. The first leaves all but dx, and the sums [2 channels] of the masked dy and of that times
 // (x - mean). The second makes dx of sums over `count` elements per channel, which may be more than the view has; it
 // takes no dresidual: dy is the masked one then, without relu.
 template <class T>
 void batch_norm_gradient_sums(const BatchNormBackward<T>& options, double* sums,
-                              const VectorKernels& kernels = vector_kernels());
+                              const NativeKernels& kernels = native_kernels());
 template <class T>
 void batch_norm_gradient_apply(const BatchNormBackward<T>& options, const double* sums, double count,
-                               const VectorKernels& kernels = vector_kernels());
+                               const NativeKernels& kernels = native_kernels());
 
 }  // namespace lockstep::kernels::native

@@ -63,7 +63,7 @@ ConvolutionTiling::ConvolutionTiling(const Conv2dGeometry& geometry) : g(geometr
   }
 }
 
-void ConvolutionTiling::pack(const VectorKernels& kernels, const float* x, float* packed) const {
+void ConvolutionTiling::pack(const NativeKernels& kernels, const float* x, float* packed) const {
   kernels.convolution.copy({.planes = g.in_channels,
                             .rows = g.in_h,
                             .width = g.in_w,
@@ -76,7 +76,7 @@ void ConvolutionTiling::pack(const VectorKernels& kernels, const float* x, float
                             .zeros = true});
 }
 
-DirectConvolution::DirectConvolution(const Conv2dGeometry& g, Direction direction, const VectorKernels& kernels)
+DirectConvolution::DirectConvolution(const Conv2dGeometry& g, Direction direction, const NativeKernels& kernels)
     : kernels_(kernels), direction_(direction), tiling_(direction == Direction::Forward ? g : transposed(g)) {
   const auto& [stride, rows] = std::pair(tiling_.planes.stride, tiling_.g.out_h());
   for (std::size_t i = 0; i < tiling_.offsets.size(); i += 2) {
@@ -151,7 +151,7 @@ void DirectConvolution::run(const Arrays& a) const {
   });
 }
 
-DirectWeightGradient::DirectWeightGradient(const Conv2dGeometry& g, const VectorKernels& kernels)
+DirectWeightGradient::DirectWeightGradient(const Conv2dGeometry& g, const NativeKernels& kernels)
     : kernels_(kernels), tiling_(g) {}
 
 std::int64_t DirectWeightGradient::sums() const {

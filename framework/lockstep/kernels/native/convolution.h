@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/kernels/common/geometry.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
@@ -33,14 +33,14 @@ struct ConvolutionTiling {
 
   std::int64_t packed_elements() const { return planes.channels * planes.plane; }
   std::int64_t part_begin(std::int64_t part) const { return part * g.batch / parts; }
-  void pack(const VectorKernels& kernels, const float* x, float* packed) const;
+  void pack(const NativeKernels& kernels, const float* x, float* packed) const;
 };
 
 // y = [relu](x * w + bias), or of the same geometry the gradient dx, from dy in x's place.
 class DirectConvolution {
  public:
   enum class Direction : std::uint8_t { Forward, BackwardData };
-  DirectConvolution(const Conv2dGeometry& g, Direction direction, const VectorKernels& kernels = vector_kernels());
+  DirectConvolution(const Conv2dGeometry& g, Direction direction, const NativeKernels& kernels = native_kernels());
   std::size_t workspace_bytes() const;  // aligned to 64
 
   struct Arrays {
@@ -57,7 +57,7 @@ class DirectConvolution {
   std::int64_t weight_elements() const;
   std::int64_t part_elements() const;
 
-  const VectorKernels& kernels_;
+  const NativeKernels& kernels_;
   Direction direction_;
   ConvolutionTiling tiling_;
   std::vector<ConvolutionPair> pairs_;
@@ -66,7 +66,7 @@ class DirectConvolution {
 // dw and, unless null, dbias; both zero for an empty batch.
 class DirectWeightGradient {
  public:
-  explicit DirectWeightGradient(const Conv2dGeometry& g, const VectorKernels& kernels = vector_kernels());
+  explicit DirectWeightGradient(const Conv2dGeometry& g, const NativeKernels& kernels = native_kernels());
   std::size_t workspace_bytes() const;  // aligned to 64
 
   struct Arrays {
@@ -84,7 +84,7 @@ class DirectWeightGradient {
   void pack(const Arrays& a, std::int64_t sample, float* x, float* dy) const;
   void run_part(const Arrays& a, std::int64_t part, float* totals, float* scratch) const;
 
-  const VectorKernels& kernels_;
+  const NativeKernels& kernels_;
   ConvolutionTiling tiling_;
 };
 

@@ -22,7 +22,7 @@ namespace {
 // The baseline, without fused multiply-adds, is not offered.
 bool fits(const Conv2dGeometry& g) {
   constexpr std::int64_t kMostPixels = 64 * 64;
-  return vector_level() != "baseline" && supports_convolution(g) && g.batch > 0 && g.in_h * g.in_w <= kMostPixels;
+  return native_level() != "baseline" && supports_convolution(g) && g.batch > 0 && g.in_h * g.in_w <= kMostPixels;
 }
 
 }  // namespace

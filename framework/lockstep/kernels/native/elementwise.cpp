@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kGrain = 1024;  // elements that stay on one thread
 
 template <class T>
-const ElementwiseTable<T>& table(const VectorKernels& kernels) {
+const ElementwiseTable<T>& table(const NativeKernels& kernels) {
   if constexpr (std::is_same_v<T, float>) {
     return kernels.elementwise_f32;
   } else {
@@ -29,30 +29,30 @@ void in_parts(std::int64_t n, const Body& body) {
 
 }  // namespace
 
-void convert(std::int64_t n, const float* x, Bf16* y, const VectorKernels& kernels) {
+void convert(std::int64_t n, const float* x, Bf16* y, const NativeKernels& kernels) {
   in_parts(n, [&](std::int64_t i, std::int64_t count) { kernels.convert.to_bf16(count, x + i, y + i); });
 }
-void convert(std::int64_t n, const Bf16* x, float* y, const VectorKernels& kernels) {
+void convert(std::int64_t n, const Bf16* x, float* y, const NativeKernels& kernels) {
   in_parts(n, [&](std::int64_t i, std::int64_t count) { kernels.convert.to_f32(count, x + i, y + i); });
 }
 
 template <class T>
-void relu(std::int64_t n, const T* x, T* y, const VectorKernels& kernels) {
+void relu(std::int64_t n, const T* x, T* y, const NativeKernels& kernels) {
   in_parts(n, [&](std::int64_t i, std::int64_t count) { table<T>(kernels).relu(count, x + i, y + i); });
 }
 template <class T>
-void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const VectorKernels& kernels) {
+void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const NativeKernels& kernels) {
   in_parts(n,
            [&](std::int64_t i, std::int64_t count) { table<T>(kernels).relu_backward(count, y + i, dy + i, dx + i); });
 }
 template <class T>
-void add(std::int64_t n, const T* a, const T* b, T* y, const VectorKernels& kernels) {
+void add(std::int64_t n, const T* a, const T* b, T* y, const NativeKernels& kernels) {
   in_parts(n, [&](std::int64_t i, std::int64_t count) { table<T>(kernels).add(count, a + i, b + i, y + i); });
 }
 #define LOCKSTEP_INSTANTIATE(T)                                                               \
-  template void relu<T>(std::int64_t, const T*, T*, const VectorKernels&);                    \
-  template void relu_backward<T>(std::int64_t, const T*, const T*, T*, const VectorKernels&); \
-  template void add<T>(std::int64_t, const T*, const T*, T*, const VectorKernels&);
+  template void relu<T>(std::int64_t, const T*, T*, const NativeKernels&);                    \
+  template void relu_backward<T>(std::int64_t, const T*, const T*, T*, const NativeKernels&); \
+  template void add<T>(std::int64_t, const T*, const T*, T*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE

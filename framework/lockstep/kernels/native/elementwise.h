@@ -5,21 +5,21 @@
 
 #include <cstdint>
 
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
 // To bf16 rounds to nearest even and keeps NaN; to float is exact.
-void convert(std::int64_t n, const float* x, Bf16* y, const VectorKernels& kernels = vector_kernels());
-void convert(std::int64_t n, const Bf16* x, float* y, const VectorKernels& kernels = vector_kernels());
+void convert(std::int64_t n, const float* x, Bf16* y, const NativeKernels& kernels = native_kernels());
+void convert(std::int64_t n, const Bf16* x, float* y, const NativeKernels& kernels = native_kernels());
 
 // A NaN stays one.
 template <class T>
-void relu(std::int64_t n, const T* x, T* y, const VectorKernels& kernels = vector_kernels());
+void relu(std::int64_t n, const T* x, T* y, const NativeKernels& kernels = native_kernels());
 // dx = dy, but 0 where the output y is not positive.
 template <class T>
-void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const VectorKernels& kernels = vector_kernels());
+void relu_backward(std::int64_t n, const T* y, const T* dy, T* dx, const NativeKernels& kernels = native_kernels());
 template <class T>
-void add(std::int64_t n, const T* a, const T* b, T* y, const VectorKernels& kernels = vector_kernels());
+void add(std::int64_t n, const T* a, const T* b, T* y, const NativeKernels& kernels = native_kernels());
 
 }  // namespace lockstep::kernels::native

@@ -1,9 +1,9 @@
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
 namespace baseline {
-extern const VectorKernels kernels;
+extern const NativeKernels kernels;
 }
 
 std::span<const Level> levels() {

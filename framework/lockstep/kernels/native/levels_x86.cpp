@@ -1,15 +1,15 @@
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
 namespace baseline {
-extern const VectorKernels kernels;
+extern const NativeKernels kernels;
 }
 namespace avx2 {
-extern const VectorKernels kernels;
+extern const NativeKernels kernels;
 }
 namespace avx512 {
-extern const VectorKernels kernels;
+extern const NativeKernels kernels;
 }
 
 std::span<const Level> levels() {

@@ -57,7 +57,7 @@ void BroadcastMap::for_runs(std::int64_t begin, std::int64_t count, const Copy& 
 }
 
 PointwiseKernel::PointwiseKernel(const pointwise::Expression& expression, std::span<const Shape> inputs,
-                                 const Shape& output, std::int64_t elements, DType dtype, const VectorKernels& kernels)
+                                 const Shape& output, std::int64_t elements, DType dtype, const NativeKernels& kernels)
     : program_(expression), elements_(elements), dtype_(dtype), kernels_(kernels) {
   check(program_.needed() <= PointwiseProgram::kMost, "pointwise",
         "an expression needs {} registers, expected at most {}: {}", program_.needed(), PointwiseProgram::kMost,

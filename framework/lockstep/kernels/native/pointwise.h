@@ -11,7 +11,7 @@
 #include "lockstep/core/shape.h"
 #include "lockstep/kernels/common/pointwise_program.h"
 #include "lockstep/kernels/kernel.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
@@ -40,7 +40,7 @@ class PointwiseKernel final : public Kernel {
   // Throws Error for an expression that needs more registers than there are. Shapes of the inputs broadcast to
   // `output`; `elements` is how many of the output there are in memory.
   PointwiseKernel(const pointwise::Expression& expression, std::span<const Shape> inputs, const Shape& output,
-                  std::int64_t elements, DType dtype, const VectorKernels& kernels = vector_kernels());
+                  std::int64_t elements, DType dtype, const NativeKernels& kernels = native_kernels());
   void run(const Arguments& arguments) override;
 
  private:
@@ -53,7 +53,7 @@ class PointwiseKernel final : public Kernel {
   std::vector<BroadcastMap> inputs_;
   std::int64_t elements_;
   DType dtype_;
-  const VectorKernels& kernels_;
+  const NativeKernels& kernels_;
 };
 
 }  // namespace lockstep::kernels::native

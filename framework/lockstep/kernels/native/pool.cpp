@@ -9,7 +9,7 @@ namespace lockstep::kernels::native {
 namespace {
 
 template <class T>
-const MaxPoolTable<T>& table(const VectorKernels& kernels) {
+const MaxPoolTable<T>& table(const NativeKernels& kernels) {
   if constexpr (std::is_same_v<T, float>) {
     return kernels.max_pool_f32;
   } else {
@@ -59,7 +59,7 @@ bool supports_max_pool_backward(const PoolGeometry& g) {
 }
 
 template <class T>
-void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::uint8_t* index, const VectorKernels& kernels) {
+void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::uint8_t* index, const NativeKernels& kernels) {
   const std::int64_t in = g.in_h * g.in_w * g.block, out = g.out_h() * g.out_w() * g.block;
   for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
     table<T>(kernels).forward(shape, x + p * in, y + p * out, index + p * out);
@@ -68,7 +68,7 @@ void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::uint8_t* ind
 
 template <class T>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
-                       const VectorKernels& kernels) {
+                       const NativeKernels& kernels) {
   const std::int64_t in = g.in_h * g.in_w * g.block, out = g.out_h() * g.out_w() * g.block;
   for_planes(g, [&](const MaxPoolShape& shape, std::int64_t p) {
     table<T>(kernels).backward(shape, dy + p * out, index + p * out, dx + p * in);
@@ -76,8 +76,8 @@ void max_pool_backward(const PoolGeometry& g, const T* dy, const std::uint8_t* i
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                                                           \
-  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*, const VectorKernels&); \
-  template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*, const VectorKernels&);
+  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*, const NativeKernels&); \
+  template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)
 #undef LOCKSTEP_INSTANTIATE

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "lockstep/kernels/common/geometry.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
 
@@ -13,9 +13,9 @@ bool supports_max_pool_forward(const PoolGeometry& g);
 bool supports_max_pool_backward(const PoolGeometry& g);
 template <class T>
 void max_pool_forward(const PoolGeometry& g, const T* x, T* y, std::uint8_t* index,
-                      const VectorKernels& kernels = vector_kernels());
+                      const NativeKernels& kernels = native_kernels());
 template <class T>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const std::uint8_t* index, T* dx,
-                       const VectorKernels& kernels = vector_kernels());
+                       const NativeKernels& kernels = native_kernels());
 
 }  // namespace lockstep::kernels::native

@@ -111,7 +111,7 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
 KernelFactory named_by_level(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
     std::vector<KernelOffer> offers = factory(request, offered);
-    for (KernelOffer& offer : offers) offer.implementation = fmt::format("vector:{}", vector_level());
+    for (KernelOffer& offer : offers) offer.implementation = fmt::format("native:{}", native_level());
     return offers;
   };
 }
@@ -121,11 +121,11 @@ KernelFactory named_by_level(KernelFactory factory) {
 
 namespace lockstep::kernels {
 
-void register_vector_kernels(KernelRegistry& registry) {
+void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
-  registry.add("vector", batch_norm_rows(), named_by_level);
-  registry.add("vector", pointwise_rows(), named_by_level);
-  registry.add("vector",
+  registry.add("native", batch_norm_rows(), named_by_level);
+  registry.add("native", pointwise_rows(), named_by_level);
+  registry.add("native",
                {
                    kernel_row<Conv2dOp>("conv2d", convolution),
                    kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", convolution_data),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/kernels/common/offers.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
 
 namespace lockstep::kernels::native {

@@ -145,7 +145,7 @@ struct PeakTable {
 
 namespace lockstep::kernels {
 
-struct VectorKernels {
+struct NativeKernels {
   native::ConvertTable convert;
   native::PointwiseTable<float> pointwise_f32;
   native::PointwiseTable<double> pointwise_f64;

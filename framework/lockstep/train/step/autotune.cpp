@@ -9,7 +9,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/host/threads.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/train/step/autotune_cache.h"
 
@@ -20,7 +20,7 @@ using Choices = KernelChoices;
 
 std::string machine() {
   return fmt::format("{} {} {} threads {} {}", host::cpu_info().model, host::cpu_info().instructions,
-                     omp_get_max_threads(), kernels::vector_level(), kernels::onednn_version());
+                     omp_get_max_threads(), kernels::native_level(), kernels::onednn_version());
 }
 
 std::size_t index_of(const Choices& choices, const kernels::KernelRequest& request,

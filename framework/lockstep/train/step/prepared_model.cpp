@@ -7,7 +7,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/train/step/autotune.h"
 #include "lockstep/train/step/batch_check.h"
@@ -176,7 +176,7 @@ parallel::Domains PreparedModel::domains(const nn::Module& module) {
 
 std::string PreparedModel::kernels() const {
   const plan::CompileOptions& compile = model_.options();
-  return fmt::format("{} {} {} {} choices {:016x}", kernels::vector_level(), kernels::onednn_version(),
+  return fmt::format("{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
                      compile.bf16 ? "bf16" : name_of(options_.precision),
                      compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
 }

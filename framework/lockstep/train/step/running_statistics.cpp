@@ -1,6 +1,6 @@
 #include "lockstep/train/step/running_statistics.h"
 
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::train {
 

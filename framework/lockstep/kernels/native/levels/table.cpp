@@ -8,8 +8,8 @@
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
-extern const VectorKernels kernels;
-const VectorKernels kernels{
+extern const NativeKernels kernels;
+const NativeKernels kernels{
     .convert = {.to_bf16 = convert<float, Bf16>, .to_f32 = convert<Bf16, float>},
     .pointwise_f32 = Pointwise<float>::table,
     .pointwise_f64 = Pointwise<double>::table,

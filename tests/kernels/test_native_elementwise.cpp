@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "lockstep/kernels/native/elementwise.h"
-#include "tests/kernels/vector_support.h"
+#include "tests/kernels/native_support.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 namespace {
 
 using generic::same_bits;
@@ -13,10 +13,10 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInf = std::nume
 const std::vector<std::int64_t> kSizes{0, 1, 15, 16, 17, 67, 4099, 100003};
 
 template <class T>
-class VectorElementwise : public ::testing::Test {};
-TYPED_TEST_SUITE(VectorElementwise, ElementTypes);
+class NativeElementwise : public ::testing::Test {};
+TYPED_TEST_SUITE(NativeElementwise, ElementTypes);
 
-TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
+TEST(NativeConvert, EveryLevelConvertsAsOneAtATimeDoes) {
   const float tie_down = 0x1.01p0F, tie_up = 0x1.03p0F, above_tie = 0x1.010002p0F;
   const float largest = std::numeric_limits<float>::max(), low_nan = std::bit_cast<float>(0x7f800001U);
   std::vector<float> x{0, -0.0F, kNaN, -kNaN, low_nan, kInf, -kInf, largest, 1e-45F, 0x1p-130F};
@@ -28,7 +28,7 @@ TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
   std::vector<float> back;
   for (const float v : x) want.push_back(from_float<kernels::native::Bf16>(v));
   for (const kernels::native::Bf16 v : want) back.push_back(to_float(v));
-  for_levels([&](const kernels::VectorKernels& kernels) {
+  for_levels([&](const kernels::NativeKernels& kernels) {
     std::vector<kernels::native::Bf16> half(x.size());
     std::vector<float> full(x.size());
     kernels::native::convert(n, x.data(), half.data(), kernels);
@@ -38,9 +38,9 @@ TEST(VectorConvert, EveryLevelConvertsAsOneAtATimeDoes) {
   });
 }
 
-TYPED_TEST(VectorElementwise, MatchesOneAtATimeAtEverySize) {
+TYPED_TEST(NativeElementwise, MatchesOneAtATimeAtEverySize) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     for (const std::int64_t n : kSizes) {
       const auto a = random_elements<T>(n, 1), b = random_elements<T>(n, 2);
       auto y = blank<T>(n + 1), sum = y, dx = y;  // one more: nothing is written beyond n
@@ -58,9 +58,9 @@ TYPED_TEST(VectorElementwise, MatchesOneAtATimeAtEverySize) {
   });
 }
 
-TYPED_TEST(VectorElementwise, NaNStaysAndInfinityIsMasked) {
+TYPED_TEST(NativeElementwise, NaNStaysAndInfinityIsMasked) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     const std::vector<T> x(33, from_float<T>(kNaN)), negative(33, from_float<T>(-1)), huge(33, from_float<T>(kInf));
     std::vector<T> y(33), dx(33);
     kernels::native::relu<T>(33, x.data(), y.data(), kernels);
@@ -70,9 +70,9 @@ TYPED_TEST(VectorElementwise, NaNStaysAndInfinityIsMasked) {
   });
 }
 
-TYPED_TEST(VectorElementwise, WorksInPlace) {
+TYPED_TEST(NativeElementwise, WorksInPlace) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     const auto a = random_elements<T>(1003, 1), b = random_elements<T>(1003, 2);
     auto want = a, first = a, second = b;
     kernels::native::add<T>(1003, a.data(), b.data(), want.data(), kernels);
@@ -84,4 +84,4 @@ TYPED_TEST(VectorElementwise, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::native

@@ -1,5 +1,5 @@
 // Vectorised kernels of our own: one source, compiled once per instruction set level and chosen at run time. A new
-// family is a table in tables.h, a header in levels/, a member of VectorKernels and its line in levels/table.cpp.
+// family is a table in tables.h, a header in levels/, a member of NativeKernels and its line in levels/table.cpp.
 // Levels are "baseline" (what the binary is compiled for, the only one outside x86-64), "avx2" (AVX2, FMA, F16C) and
 // "avx512" (F, BW, VL, DQ). Except for convolutions (convolution.h), functions of all levels give the same bits, so
 // the level is a matter of speed alone. Any thread may call what is declared here.
@@ -14,19 +14,19 @@ namespace lockstep::kernels {
 
 // The table of this process, chosen at the first call: the best level that the processor supports, or the one that the
 // environment variable LOCKSTEP_ISA names (baseline, avx2 or avx512); a name that is unknown or that this machine
-// cannot run throws Error. vector_level() is that level's name.
-const VectorKernels& vector_kernels();
-std::string_view vector_level();
+// cannot run throws Error. native_level() is that level's name.
+const NativeKernels& native_kernels();
+std::string_view native_level();
 
 // The table of a level by name, for tests and measurements; null where the machine or the build lacks it.
-const VectorKernels* vector_kernels(std::string_view level);
+const NativeKernels* native_kernels(std::string_view level);
 
 namespace native {
 // What was compiled in, slowest first (levels_x86.cpp or levels_other.cpp).
 struct Level {
   std::string_view name;
   bool supported;  // by the processor this runs on
-  const VectorKernels* kernels;
+  const NativeKernels* kernels;
 };
 std::span<const Level> levels();
 }  // namespace native

@@ -1,4 +1,4 @@
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 #include <cstdlib>
 #include <string>
@@ -30,11 +30,11 @@ const native::Level& chosen() {
 
 }  // namespace
 
-const VectorKernels& vector_kernels() { return *chosen().kernels; }
+const NativeKernels& native_kernels() { return *chosen().kernels; }
 
-std::string_view vector_level() { return chosen().name; }
+std::string_view native_level() { return chosen().name; }
 
-const VectorKernels* vector_kernels(std::string_view name) {
+const NativeKernels* native_kernels(std::string_view name) {
   for (const native::Level& level : native::levels()) {
     if (level.supported && level.name == name) return level.kernels;
   }

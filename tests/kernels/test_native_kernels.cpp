@@ -3,39 +3,39 @@
 #include <cstdlib>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep {
 namespace {
 
-TEST(VectorKernels, BaselineIsEverywhereAndTheChosenLevelIsOneOfThem) {
-  ASSERT_NE(kernels::vector_kernels("baseline"), nullptr);
-  EXPECT_EQ(kernels::vector_kernels("mmx"), nullptr);
-  EXPECT_EQ(&kernels::vector_kernels(), kernels::vector_kernels(kernels::vector_level()));
+TEST(NativeKernels, BaselineIsEverywhereAndTheChosenLevelIsOneOfThem) {
+  ASSERT_NE(kernels::native_kernels("baseline"), nullptr);
+  EXPECT_EQ(kernels::native_kernels("mmx"), nullptr);
+  EXPECT_EQ(&kernels::native_kernels(), kernels::native_kernels(kernels::native_level()));
 }
 
-TEST(VectorKernels, TheBestSupportedLevelUnlessTheEnvironmentNamesOne) {
+TEST(NativeKernels, TheBestSupportedLevelUnlessTheEnvironmentNamesOne) {
   if (const char* wanted = std::getenv("LOCKSTEP_ISA")) {
-    EXPECT_EQ(kernels::vector_level(), wanted);
+    EXPECT_EQ(kernels::native_level(), wanted);
   } else {
     std::string_view best;
     for (const kernels::native::Level& level : kernels::native::levels()) best = level.supported ? level.name : best;
-    EXPECT_EQ(kernels::vector_level(), best);
+    EXPECT_EQ(kernels::native_level(), best);
   }
 }
 
 // In a process of its own, because the choice is made once.
-TEST(VectorKernelsDeathTest, AnUnknownLevelIsNamed) {
+TEST(NativeKernelsDeathTest, AnUnknownLevelIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ask = [](const char* wanted) {
     setenv("LOCKSTEP_ISA", wanted, 1);
     try {
-      kernels::vector_kernels();
+      kernels::native_kernels();
     } catch (const Error& error) {
       std::fputs(error.what(), stderr);
       std::exit(3);
     }
-    std::fputs(std::string(kernels::vector_level()).c_str(), stderr);
+    std::fputs(std::string(kernels::native_level()).c_str(), stderr);
     std::exit(0);
   };
   EXPECT_EXIT(ask("sse9"), ::testing::ExitedWithCode(3), "LOCKSTEP_ISA. is \"sse9\", expected one of .*baseline");

@@ -3,14 +3,14 @@
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/kernels/generic/pool.h"
 #include "lockstep/kernels/native/pool.h"
-#include "tests/kernels/vector_support.h"
+#include "tests/kernels/native_support.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 namespace {
 
 template <class T>
-class VectorPool : public ::testing::Test {};
-TYPED_TEST_SUITE(VectorPool, ElementTypes);
+class NativePool : public ::testing::Test {};
+TYPED_TEST_SUITE(NativePool, ElementTypes);
 
 std::vector<kernels::PoolGeometry> geometries() {
   std::vector<kernels::PoolGeometry> all;
@@ -98,7 +98,7 @@ float* generic_pointer(float* p) { return p; }
 const BFloat16* generic_pointer(const kernels::native::Bf16* p) { return reinterpret_cast<const BFloat16*>(p); }
 BFloat16* generic_pointer(kernels::native::Bf16* p) { return reinterpret_cast<BFloat16*>(p); }
 
-TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
+TYPED_TEST(NativePool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
   using T = TypeParam;
   std::set<std::int64_t> backward;  // blocks
   for (const kernels::PoolGeometry& g : geometries()) {
@@ -111,7 +111,7 @@ TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
     std::vector<std::uint8_t> index(static_cast<std::size_t>(out), 77);
     kernels::generic::max_pool_forward(g, generic_pointer(x.data()), generic_pointer(want.data()), index.data());
     kernels::generic::max_pool_backward(g, generic_pointer(dy.data()), index.data(), generic_pointer(dx.data()));
-    for_levels([&](const kernels::VectorKernels& kernels) {
+    for_levels([&](const kernels::NativeKernels& kernels) {
       std::vector<T> y = blank<T>(out), gradient = blank<T>(planes * g.in_h * g.in_w);
       std::vector<std::uint8_t> at(static_cast<std::size_t>(out), 99);
       kernels::native::max_pool_forward(g, x.data(), y.data(), at.data(), kernels);
@@ -129,7 +129,7 @@ TYPED_TEST(VectorPool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
   EXPECT_EQ(backward, (std::set<std::int64_t>{1, 8, 16}));
 }
 
-TYPED_TEST(VectorPool, ThreadsChangeNothing) {
+TYPED_TEST(NativePool, ThreadsChangeNothing) {
   using T = TypeParam;
   kernels::PoolGeometry g{.batch = 8,
                           .channels = 24,
@@ -155,4 +155,4 @@ TYPED_TEST(VectorPool, ThreadsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::native

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lockstep/core/bfloat16.h"
-#include "lockstep/kernels/native/vector_kernels.h"
+#include "lockstep/kernels/native/native_kernels.h"
 #include "tests/kernels/reference.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 
 using ElementTypes = ::testing::Types<float, kernels::native::Bf16>;
 
@@ -59,4 +59,4 @@ void for_levels(const Body& body) {
   }
 }
 
-}  // namespace lockstep::vector
+}  // namespace lockstep::native

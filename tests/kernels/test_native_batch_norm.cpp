@@ -5,17 +5,17 @@
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/native/batch_norm.h"
 #include "lockstep/kernels/native/elementwise.h"
-#include "tests/kernels/vector_support.h"
+#include "tests/kernels/native_support.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 namespace {
 
 using generic::same_bits;
 constexpr double kEps = 1e-5;
 
 template <class T>
-class VectorBatchNorm : public ::testing::Test {};
-TYPED_TEST_SUITE(VectorBatchNorm, ElementTypes);
+class NativeBatchNorm : public ::testing::Test {};
+TYPED_TEST_SUITE(NativeBatchNorm, ElementTypes);
 
 std::vector<kernels::BatchNormView> views() {
   std::vector<kernels::BatchNormView> all;
@@ -197,7 +197,7 @@ void expect_backward(const Layer<T>& layer, bool relu, bool with_residual) {
 }
 
 // The sums alone, then each pass by given sums: forward's and backward's own bits.
-TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
+TYPED_TEST(NativeBatchNorm, PartsMakeTheBitsOfTheWhole) {
   using T = TypeParam;
   for (const kernels::BatchNormView& v : views()) {
     for (const auto& [relu, with_residual] : {std::pair(false, false), {true, false}, {true, true}}) {
@@ -229,9 +229,9 @@ TYPED_TEST(VectorBatchNorm, PartsMakeTheBitsOfTheWhole) {
   }
 }
 
-TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
+TYPED_TEST(NativeBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     for (const kernels::BatchNormView& v : views()) {
       SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       for (const bool relu : {false, true}) {
@@ -251,7 +251,7 @@ TYPED_TEST(VectorBatchNorm, MatchesTheF64KernelsAtEveryViewAndLevel) {
 }
 
 // A mean that is large beside the deviation, and a first element far from all others.
-TEST(VectorBatchNormAccuracy, StatisticsOfShiftedDataAndOutliers) {
+TEST(NativeBatchNormAccuracy, StatisticsOfShiftedDataAndOutliers) {
   const kernels::BatchNormView v{.batch = 64, .channels = 16, .spatial = 1024, .block = 16};
   for (const bool outlier : {false, true}) {
     Layer<float> layer(v, 1000);
@@ -268,9 +268,9 @@ TEST(VectorBatchNormAccuracy, StatisticsOfShiftedDataAndOutliers) {
   }
 }
 
-TYPED_TEST(VectorBatchNorm, InferenceUsesTheGivenVariance) {
+TYPED_TEST(NativeBatchNorm, InferenceUsesTheGivenVariance) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     for (const std::int64_t block : {1, 8, 16}) {
       Layer<T> layer({.batch = 2, .channels = 21, .spatial = 19, .block = block});
       layer.mean = generic::random_values<float>(21, 8);
@@ -292,9 +292,9 @@ TYPED_TEST(VectorBatchNorm, InferenceUsesTheGivenVariance) {
   });
 }
 
-TYPED_TEST(VectorBatchNorm, WorksInPlace) {
+TYPED_TEST(NativeBatchNorm, WorksInPlace) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     for (const std::int64_t spatial : {37, 5000}) {  // one chunk, and several
       for (const int threads : {1, 2}) {
         const generic::Threads scope(threads);
@@ -334,9 +334,9 @@ TYPED_TEST(VectorBatchNorm, WorksInPlace) {
   });
 }
 
-TYPED_TEST(VectorBatchNorm, AddsAsAPassOfItsOwnWould) {
+TYPED_TEST(NativeBatchNorm, AddsAsAPassOfItsOwnWould) {
   using T = TypeParam;
-  for_levels([](const kernels::VectorKernels& kernels) {
+  for_levels([](const kernels::NativeKernels& kernels) {
     for (const kernels::BatchNormView& v : views()) {
       SCOPED_TRACE(formatted("{} x {} x {}, block {}", v.batch, v.channels, v.spatial, v.block));
       auto addend = activations<T>(v, 6, -0.2);
@@ -358,21 +358,21 @@ TYPED_TEST(VectorBatchNorm, AddsAsAPassOfItsOwnWould) {
   });
 }
 
-TYPED_TEST(VectorBatchNorm, DoesNotDependOnThreadsOrLevel) {
+TYPED_TEST(NativeBatchNorm, DoesNotDependOnThreadsOrLevel) {
   using T = TypeParam;
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels :
          {std::int64_t{1}, 2 * block + 1}) {  // with one channel block, threads share its chunks
       const kernels::BatchNormView v{.batch = 5, .channels = channels, .spatial = 33 * 1001 / block, .block = block};
-      const auto run = [&](const kernels::VectorKernels& kernels, int threads) {
+      const auto run = [&](const kernels::NativeKernels& kernels, int threads) {
         const generic::Threads scope(threads);
         Layer<T> layer(v);
         kernels::native::batch_norm_forward<T>(layer.forward(true, false), kernels);
         kernels::native::batch_norm_backward<T>(layer.backward(true, false), kernels);
         return layer;
       };
-      const Layer<T> want = run(*kernels::vector_kernels("baseline"), 1);
-      for_levels([&](const kernels::VectorKernels& kernels) {
+      const Layer<T> want = run(*kernels::native_kernels("baseline"), 1);
+      for_levels([&](const kernels::NativeKernels& kernels) {
         for (const int threads : {1, 2, 3}) {
           const Layer<T> got = run(kernels, threads);
           EXPECT_TRUE(same_bits(got.y, want.y) && same_bits(got.dx, want.dx) && same_bits(got.sums, want.sums) &&
@@ -384,7 +384,7 @@ TYPED_TEST(VectorBatchNorm, DoesNotDependOnThreadsOrLevel) {
   }
 }
 
-TEST(VectorBatchNormErrors, WrongArgumentsAreNamed) {
+TEST(NativeBatchNormErrors, WrongArgumentsAreNamed) {
   Layer<float> layer({.batch = 1, .channels = 4, .spatial = 1, .block = 1});
   auto forward = layer.forward(false, false);
   forward.view.block = 4;
@@ -401,4 +401,4 @@ TEST(VectorBatchNormErrors, WrongArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::native

@@ -3,9 +3,9 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/conv2d.h"
 #include "lockstep/kernels/native/convolution.h"
-#include "tests/kernels/vector_support.h"
+#include "tests/kernels/native_support.h"
 
-namespace lockstep::vector {
+namespace lockstep::native {
 namespace {
 
 using generic::Exact;
@@ -96,7 +96,7 @@ struct ForwardCase {
 };
 
 std::vector<float> forward(const kernels::Conv2dGeometry& g, const ForwardCase& c,
-                           const kernels::VectorKernels& kernels) {
+                           const kernels::NativeKernels& kernels) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
   const auto bias = random_values<float>(g.out_channels, 3);
@@ -112,7 +112,7 @@ std::vector<float> forward(const kernels::Conv2dGeometry& g, const ForwardCase& 
   return y;
 }
 
-TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
+TEST(NativeConvolution, ForwardIsTheSumOfProducts) {
   for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
@@ -129,7 +129,7 @@ TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
       for (Exact& e : want) e.value = c.relu ? std::max(e.value, 0.0) : e.value;
       const auto depth = static_cast<double>(g.in_channels * g.kernel_h * g.kernel_w + 2);
       std::vector<float> first;
-      for_levels([&](const kernels::VectorKernels& kernels) {
+      for_levels([&](const kernels::NativeKernels& kernels) {
         const std::vector<float> y = forward(g, c, kernels);
         generic::expect_close(y, want, depth);
         if (first.empty()) first = y;
@@ -139,7 +139,7 @@ TEST(VectorConvolution, ForwardIsTheSumOfProducts) {
   }
 }
 
-TEST(VectorConvolution, BackwardDataIsItsTranspose) {
+TEST(NativeConvolution, BackwardDataIsItsTranspose) {
   for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto dy = random_values<float>(n.y, 1), w = random_values<float>(n.w, 2);
@@ -147,7 +147,7 @@ TEST(VectorConvolution, BackwardDataIsItsTranspose) {
     for_products(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi) {
       want[xi].add(static_cast<double>(dy[yi]) * static_cast<double>(w[wi]));
     });
-    for_levels([&](const kernels::VectorKernels& kernels) {
+    for_levels([&](const kernels::NativeKernels& kernels) {
       const kernels::native::DirectConvolution convolution(g, kBackwardData, kernels);
       Workspace workspace(convolution.workspace_bytes());
       auto dx = blank<float>(n.x);
@@ -161,7 +161,7 @@ struct Gradients {
   std::vector<float> dw, dbias;
 };
 
-Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::VectorKernels& kernels, bool bias = true) {
+Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::NativeKernels& kernels, bool bias = true) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
   const kernels::native::DirectWeightGradient gradient(g, kernels);
@@ -175,7 +175,7 @@ Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::Vecto
   return made;
 }
 
-TEST(VectorConvolution, WeightAndBiasGradients) {
+TEST(NativeConvolution, WeightAndBiasGradients) {
   for (const kernels::Conv2dGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
@@ -186,7 +186,7 @@ TEST(VectorConvolution, WeightAndBiasGradients) {
     const std::int64_t plane = g.out_h() * g.out_w();
     for (std::int64_t i = 0; i < n.y; ++i) dbias[i / plane % g.out_channels].add(static_cast<double>(dy[i]));
     const auto depth = static_cast<double>(g.batch * plane + 1);
-    for_levels([&](const kernels::VectorKernels& kernels) {
+    for_levels([&](const kernels::NativeKernels& kernels) {
       const Gradients made = weight_gradient(g, kernels);
       generic::expect_close(made.dw, dw, depth);
       generic::expect_close(made.dbias, dbias, depth);
@@ -195,22 +195,22 @@ TEST(VectorConvolution, WeightAndBiasGradients) {
   }
 }
 
-TEST(VectorConvolution, ThreadsChangeNoBit) {
+TEST(NativeConvolution, ThreadsChangeNoBit) {
   const kernels::Conv2dGeometry g{
       .batch = 37, .in_channels = 3, .in_h = 32, .in_w = 32, .out_channels = 6, .kernel_h = 5, .kernel_w = 5};
-  for_levels([&](const kernels::VectorKernels& kernels) {
+  for_levels([&](const kernels::NativeKernels& kernels) {
     generic::expect_thread_invariant([&] { return forward(g, {.bias = true, .relu = true}, kernels); });
     generic::expect_thread_invariant([&] { return weight_gradient(g, kernels).dw; });
     generic::expect_thread_invariant([&] { return weight_gradient(g, kernels).dbias; });
   });
 }
 
-TEST(VectorConvolution, KeepsNan) {
+TEST(NativeConvolution, KeepsNan) {
   const kernels::Conv2dGeometry g{
       .batch = 1, .in_channels = 1, .in_h = 4, .in_w = 4, .out_channels = 1, .kernel_h = 3, .kernel_w = 3};
   std::vector<float> x(16, 1.0F), w(9, 1.0F), y(4);
   x[0] = std::numeric_limits<float>::quiet_NaN();  // in the first window alone
-  for_levels([&](const kernels::VectorKernels& kernels) {
+  for_levels([&](const kernels::NativeKernels& kernels) {
     const kernels::native::DirectConvolution convolution(g, kForward, kernels);
     Workspace workspace(convolution.workspace_bytes());
     convolution.run({.x = x.data(), .w = w.data(), .relu = true, .y = y.data(), .workspace = workspace.data()});
@@ -220,7 +220,7 @@ TEST(VectorConvolution, KeepsNan) {
   });
 }
 
-TEST(VectorConvolution, RefusesWhatItDoesNotCompute) {
+TEST(NativeConvolution, RefusesWhatItDoesNotCompute) {
   const kernels::Conv2dGeometry good{
       .batch = 1, .in_channels = 2, .in_h = 8, .in_w = 8, .out_channels = 2, .kernel_h = 3, .kernel_w = 3};
   ASSERT_TRUE(kernels::native::supports_convolution(good));
@@ -243,4 +243,4 @@ TEST(VectorConvolution, RefusesWhatItDoesNotCompute) {
 }
 
 }  // namespace
-}  // namespace lockstep::vector
+}  // namespace lockstep::native
