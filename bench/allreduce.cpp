@@ -151,14 +151,14 @@ class TrainingStep {
 
   void run() {
     engine_->begin_step({.samples = 1, .learning_rate = 0.1, .update = ++updates_});
-    engine_->leaf_sums()[parallel::kWeightSum] = engine_->leaf_sums()[parallel::kSampleSum] =
+    engine_->shard_sums()[parallel::kWeightSum] = engine_->shard_sums()[parallel::kSampleSum] =
         1;  // without samples nothing is updated
     engine_->sums_ready();
     for (const Parameter& p : parameters_) {
       engine_->retired(&p);
       engine_->poll();
     }
-    engine_->end_leaf();
+    engine_->end_shard();
     engine_->finish_step();
     engine_->settle();
   }

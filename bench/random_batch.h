@@ -17,10 +17,10 @@ struct BatchOptions {
 inline data::Batch random_batch(const models::ModelEntry& entry, const BatchOptions& o,
                                 const comm::Communicator& comm) {
   const parallel::WorldLayout world(comm.rank(), comm.size(), o.shards);
-  const auto begin_of = [&](std::int64_t leaf) {
-    return part_of(o.per_rank * comm.size(), world.tree.leaves(), leaf).begin;
+  const auto begin_of = [&](std::int64_t shard) {
+    return part_of(o.per_rank * comm.size(), world.tree.shards(), shard).begin;
   };
-  const Range local{begin_of(world.my_leaves().begin), begin_of(world.my_leaves().end)};
+  const Range local{begin_of(world.my_shards().begin), begin_of(world.my_shards().end)};
   RandomStream random(1, static_cast<std::uint64_t>(comm.rank()));
   Tensor images(entry.image.batched(local.size()), o.dtype), labels(Shape{local.size()}, DType::I32);
   if (images.dtype() == DType::F64) {

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
   app.add_option("model", o.model, "a model of the zoo (`lockstep models` lists them)")->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--shards", o.shards, "leaves of the reduction tree over all ranks; 0: one per rank")
+  app.add_option("--shards", o.shards, "shards of the global batch over all ranks; 0: one per rank")
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
   app.add_option("--precision", o.precision, "f32, f64, or bf16 beside f32 parameters")

@@ -107,7 +107,7 @@ TEST_P(LoaderThreads, ABrokenSampleIsAnErrorOfItsBatchAlone) {
 
 TEST_P(LoaderThreads, ARankWithoutSamplesGetsEmptyBatches) {
   const auto set = counting(5);
-  Loader loader(set, DistributedSampler({.size = 5, .global_batch = 2, .leaves = 4, .my_leaves = {3, 4}}), {},
+  Loader loader(set, DistributedSampler({.size = 5, .global_batch = 2, .shards = 4, .my_shards = {3, 4}}), {},
                 options());
   for (int t = 0; t < 4; ++t) {
     const Batch batch = loader.next();
@@ -143,8 +143,8 @@ TEST_P(LoaderThreads, AugmentationIsTheSameAtAnyNumberOfRanks) {
   std::vector<std::unique_ptr<Loader>> ranks;
   for (std::int64_t rank = 0; rank < 3; ++rank) {
     SamplerOptions mine = sampling;
-    mine.leaves = 4;
-    mine.my_leaves = part_of(4, 3, rank);
+    mine.shards = 4;
+    mine.my_shards = part_of(4, 3, rank);
     ranks.push_back(std::make_unique<Loader>(*set, DistributedSampler(mine), transforms, options()));
   }
   for (int t = 0; t < 9; ++t) {

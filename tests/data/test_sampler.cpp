@@ -8,10 +8,10 @@
 namespace lockstep::data {
 namespace {
 
-// The sampler of rank `rank` of `ranks`, which hold `leaves` leaves in contiguous parts.
-DistributedSampler sampler_of(SamplerOptions options, std::int64_t leaves, std::int64_t ranks, std::int64_t rank) {
-  options.leaves = leaves;
-  options.my_leaves = part_of(leaves, ranks, rank);
+// The sampler of rank `rank` of `ranks`, which hold `shards` shards in contiguous parts.
+DistributedSampler sampler_of(SamplerOptions options, std::int64_t shards, std::int64_t ranks, std::int64_t rank) {
+  options.shards = shards;
+  options.my_shards = part_of(shards, ranks, rank);
   return DistributedSampler(options);
 }
 
@@ -34,18 +34,18 @@ std::vector<std::int64_t> gather(std::vector<DistributedSampler>& ranks) {
 }
 
 struct Layout {
-  std::int64_t ranks, shards;  // shards 0: a leaf per rank
+  std::int64_t ranks, shards;  // shards 0: one per rank
 };
 class SamplerLayouts : public testing::TestWithParam<Layout> {};
 
 TEST_P(SamplerLayouts, StepsHoldTheSameSamplesAsOnOneRankAndEpochsHoldEachOnce) {
   const auto [ranks, shards] = GetParam();
-  const std::int64_t leaves = shards > 0 ? shards : ranks;
+  const std::int64_t all_shards = shards > 0 ? shards : ranks;
   for (const std::int64_t size : {3, 100, 101, 128}) {
     const SamplerOptions options{.size = size, .global_batch = 13, .seed = 5};
     DistributedSampler alone(options);
     std::vector<DistributedSampler> all;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) all.push_back(sampler_of(options, leaves, ranks, rank));
+    for (std::int64_t rank = 0; rank < ranks; ++rank) all.push_back(sampler_of(options, all_shards, ranks, rank));
     for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
       std::vector<std::int64_t> seen;
       for (std::int64_t t = 0; t < alone.steps_per_epoch(); ++t) {
@@ -71,10 +71,10 @@ INSTANTIATE_TEST_SUITE_P(Worlds, SamplerLayouts,
                            return formatted("ranks{}shards{}", test.param.ranks, test.param.shards);
                          });
 
-TEST(Sampler, CutsAStepByLeaves) {
+TEST(Sampler, CutsAStepByShards) {
   auto sampler = sampler_of({.size = 1000, .global_batch = 128}, 3, 3, 1);
   EXPECT_EQ(sampler.next().local, (Range{43, 86}));
-  sampler = sampler_of({.size = 1000, .global_batch = 10}, 4, 3, 0);  // leaves 3 3 2 2, the first two are here
+  sampler = sampler_of({.size = 1000, .global_batch = 10}, 4, 3, 0);  // shards 3 3 2 2, the first two are here
   EXPECT_EQ(sampler.next().local, (Range{0, 6}));
 }
 
@@ -166,12 +166,12 @@ TEST(Sampler, EvaluationIsInOrderDisjointAndComplete) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST(Sampler, MoreLeavesThanSamplesLeavesSomeWithNone) {
+TEST(Sampler, MoreShardsThanSamplesLeavesSomeWithNone) {
   auto last = sampler_of({.size = 10, .global_batch = 2}, 4, 4, 3);
   const StepSamples step = last.next();
   EXPECT_TRUE(step.samples.empty());
   EXPECT_EQ(step.global_size, 2);
-  auto none = sampler_of({.size = 10, .global_batch = 2}, 4, 6, 5);  // a rank without a leaf
+  auto none = sampler_of({.size = 10, .global_batch = 2}, 4, 6, 5);  // a rank without a shard
   EXPECT_TRUE(none.next().samples.empty());
 }
 
@@ -180,7 +180,7 @@ TEST(Sampler, BadOptionsNameTheNumbers) {
                {"16", "10"});
   expect_error([] { DistributedSampler({.size = 0}); }, {"0 samples"});
   expect_error([] { DistributedSampler({.size = 4, .global_batch = 0}); }, {"global batch 0"});
-  expect_error([] { DistributedSampler({.size = 4, .leaves = 2, .my_leaves = {1, 3}}); }, {"[1, 3)", "[0, 2)"});
+  expect_error([] { DistributedSampler({.size = 4, .shards = 2, .my_shards = {1, 3}}); }, {"[1, 3)", "[0, 2)"});
   DistributedSampler sampler({.size = 10});
   expect_error([&] { sampler.seek({.epoch = 0, .offset = 11}); }, {"11", "10"});
   expect_error([&] { sampler.seek({.epoch = -1, .offset = 0}); }, {"-1"});

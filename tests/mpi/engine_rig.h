@@ -79,20 +79,20 @@ class EngineRig {
   void begin(std::int64_t step) {
     engine_->begin_step({.samples = 100, .position = 7, .learning_rate = 0.01, .update = step + 1});
   }
-  // The gradients of this rank's leaves are final in the order of `parameters`, but in that of the leaves; leaves in
+  // The gradients of this rank's shards are final in the order of `parameters`, but in that of the shards; shards in
   // `empty` have no sample.
   void run_step(std::int64_t step, const std::set<std::int64_t>& empty = {}, std::vector<std::size_t> parameters = {}) {
     for (std::size_t p = parameters.empty() ? kParameters.size() : 0; p-- > 0;) parameters.push_back(p);
     begin(step);
-    const Range mine = where_.my_leaves();
-    for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-      if (empty.contains(leaf)) {
+    const Range mine = where_.my_shards();
+    for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) {
+      if (empty.contains(shard)) {
         engine_->sums_ready();
         engine_->zero_gradients();
       } else {
-        run_leaf(leaf, step, parameters);
+        run_shard(shard, step, parameters);
       }
-      engine_->end_leaf();
+      engine_->end_shard();
     }
     engine_->finish_step();
   }
@@ -100,20 +100,20 @@ class EngineRig {
   const parallel::WorldLayout& where() const { return where_; }
 
  private:
-  void run_leaf(std::int64_t leaf, std::int64_t step, const std::vector<std::size_t>& parameters) {
+  void run_shard(std::int64_t shard, std::int64_t step, const std::vector<std::size_t>& parameters) {
     for (std::size_t b = 0; b < store_.buckets().size(); ++b) engine_->needs(static_cast<int>(b));
-    engine_->leaf_sums()[parallel::kLossSum] = number(leaf, step);
-    engine_->leaf_sums()[parallel::kWeightSum] = engine_->leaf_sums()[parallel::kSampleSum] =
-        static_cast<double>(3 + leaf % 3);
-    engine_->leaf_sums()[parallel::kFirstCount] = number(leaf, 40 + step);
+    engine_->shard_sums()[parallel::kLossSum] = number(shard, step);
+    engine_->shard_sums()[parallel::kWeightSum] = engine_->shard_sums()[parallel::kSampleSum] =
+        static_cast<double>(3 + shard % 3);
+    engine_->shard_sums()[parallel::kFirstCount] = number(shard, 40 + step);
     for (std::int64_t i = 0; i < kStatistics; ++i)
-      engine_->leaf_statistics()[static_cast<std::size_t>(i)] = number(leaf, 50 + step + i);
+      engine_->shard_statistics()[static_cast<std::size_t>(i)] = number(shard, 50 + step + i);
     engine_->sums_ready();
     for (const std::size_t p : parameters) {
       with_type(dtype_, [&]<class T>(T) {
         auto* gradient = static_cast<T*>(store_.gradient(&parameters_[p], engine_->slot()));
         for (std::int64_t i = 0; i < kParameters[p]; ++i)
-          gradient[i] = static_cast<T>(number(leaf, gradient_shift(p, step) + i));
+          gradient[i] = static_cast<T>(number(shard, gradient_shift(p, step) + i));
       });
       engine_->retired(&parameters_[p]);
       engine_->poll();
@@ -135,7 +135,7 @@ template <class T>
 class EngineReference {
  public:
   explicit EngineReference(const EngineCase& c)
-      : leaves_(layout(c.shards).tree.leaves()), wire_(c.options.reduction.wire), rule_(c.rule) {
+      : shards_(layout(c.shards).tree.shards()), wire_(c.options.reduction.wire), rule_(c.rule) {
     std::vector<Parameter> parameters = EngineRig::make_parameters();
     plan::ParameterStore initial(EngineRig::named(parameters), {.dtype = c.dtype, .seed = 4});
     initial.allocate({}, {});
@@ -149,8 +149,8 @@ class EngineReference {
 
   void run_step(std::int64_t step, const std::set<std::int64_t>& empty = {}, double factor = 1) {
     const auto with_gap = [&]<class V>(V, std::int64_t element, parallel::Wire wire) {
-      return tree_sum_of<V>(leaves_, wire,
-                            [&](std::int64_t leaf) { return empty.contains(leaf) ? 0 : number(leaf, element); });
+      return tree_sum_of<V>(shards_, wire,
+                            [&](std::int64_t shard) { return empty.contains(shard) ? 0 : number(shard, element); });
     };
     loss = with_gap(double{}, step, parallel::Wire::Exact);
     count = with_gap(double{}, 40 + step, parallel::Wire::Exact);
@@ -158,8 +158,8 @@ class EngineReference {
     for (std::int64_t i = 0; i < EngineRig::kStatistics; ++i)
       statistics.push_back(with_gap(double{}, 50 + step + i, parallel::Wire::Exact));
     weight = 0;
-    for (std::int64_t leaf = 0; leaf < leaves_; ++leaf)
-      weight += empty.contains(leaf) ? 0 : static_cast<double>(3 + leaf % 3);
+    for (std::int64_t shard = 0; shard < shards_; ++shard)
+      weight += empty.contains(shard) ? 0 : static_cast<double>(3 + shard % 3);
     double squares = 0;
     for (std::size_t p = 0; p < values.size(); ++p) {
       gradients[p].clear();
@@ -215,7 +215,7 @@ class EngineReference {
   double loss = 0, count = 0, weight = 0, norm = 0;
 
  private:
-  std::int64_t leaves_;
+  std::int64_t shards_;
   parallel::Wire wire_;
   std::shared_ptr<optim::UpdateRule> rule_;
 };

@@ -24,8 +24,8 @@
 namespace lockstep::test {
 
 // Of very different sizes, all within the range of binary16 though nine are added.
-inline double number(std::int64_t leaf, std::int64_t element) {
-  const std::uint64_t bits = mix(mix(7, static_cast<std::uint64_t>(leaf)), static_cast<std::uint64_t>(element));
+inline double number(std::int64_t shard, std::int64_t element) {
+  const std::uint64_t bits = mix(mix(7, static_cast<std::uint64_t>(shard)), static_cast<std::uint64_t>(element));
   const double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;
   return unit * static_cast<double>(1 << (bits & 15U)) * 0x1p-6;
 }
@@ -38,34 +38,34 @@ T on_the_wire(parallel::Wire wire, T value) {
                                                      : static_cast<float>(Float16(narrow)));
 }
 
-// What node (level, index) of the tree over `leaves` sends up its edge, by recursion from the root.
-template <class T, class Leaf>
-T tree_value(std::int64_t leaves, parallel::Wire wire, int level, std::int64_t index, const Leaf& leaf) {
-  if (level == 0) return on_the_wire(wire, static_cast<T>(leaf(index)));
-  const T left = tree_value<T>(leaves, wire, level - 1, 2 * index, leaf);
-  if (((2 * index + 1) << (level - 1)) >= leaves) return left;
-  return on_the_wire(wire, left + tree_value<T>(leaves, wire, level - 1, 2 * index + 1, leaf));
+// What node (level, index) of the tree over `shards` sends up its edge, by recursion from the root.
+template <class T, class Shard>
+T tree_value(std::int64_t shards, parallel::Wire wire, int level, std::int64_t index, const Shard& shard) {
+  if (level == 0) return on_the_wire(wire, static_cast<T>(shard(index)));
+  const T left = tree_value<T>(shards, wire, level - 1, 2 * index, shard);
+  if (((2 * index + 1) << (level - 1)) >= shards) return left;
+  return on_the_wire(wire, left + tree_value<T>(shards, wire, level - 1, 2 * index + 1, shard));
 }
 
-template <class T, class Leaf>
-T tree_sum_of(std::int64_t leaves, parallel::Wire wire, const Leaf& leaf) {
+template <class T, class Shard>
+T tree_sum_of(std::int64_t shards, parallel::Wire wire, const Shard& shard) {
   int levels = 0;
-  while ((std::int64_t{1} << levels) < leaves) ++levels;
-  return tree_value<T>(leaves, wire, levels, 0, leaf);
+  while ((std::int64_t{1} << levels) < shards) ++levels;
+  return tree_value<T>(shards, wire, levels, 0, shard);
 }
 
 // Of number(), elements [shift, shift + n).
 template <class T>
-std::vector<T> expected_sums(std::int64_t leaves, parallel::Wire wire, std::int64_t shift, std::int64_t n) {
+std::vector<T> expected_sums(std::int64_t shards, parallel::Wire wire, std::int64_t shift, std::int64_t n) {
   std::vector<T> sums;
   for (std::int64_t i = 0; i < n; ++i)
-    sums.push_back(tree_sum_of<T>(leaves, wire, [&](std::int64_t leaf) { return number(leaf, shift + i); }));
+    sums.push_back(tree_sum_of<T>(shards, wire, [&](std::int64_t shard) { return number(shard, shift + i); }));
   return sums;
 }
 
 inline parallel::WorldLayout layout(std::int64_t shards) { return {world().rank(), world().size(), shards}; }
 
-// 0 (a leaf per rank), and numbers of shards from one per rank on that leave ranks with one, some and uneven parts.
+// 0 (a shard per rank), and numbers of shards from one per rank on that leave ranks with one, some and uneven parts.
 inline std::vector<std::int64_t> shard_counts() {
   const std::int64_t size = world().size();
   std::vector<std::int64_t> counts{0, size + 1, 9, 3 * size};

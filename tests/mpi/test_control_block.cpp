@@ -46,24 +46,24 @@ void check_step(Control& control, const parallel::WorldLayout& where, std::int64
   block.words()[0] = static_cast<std::uint64_t>(step);
   block.words()[1] = ~std::uint64_t{0} - static_cast<std::uint64_t>(world().rank());
   block.begin();
-  const Range mine = where.my_leaves();
-  for (std::int64_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+  const Range mine = where.my_shards();
+  for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) {
     for (std::size_t i = 0; i < kSize.sums; ++i) {
-      EXPECT_EQ(block.leaf()[i], 0.0) << what;
-      block.leaf()[i] += number(leaf, 100 * step + static_cast<std::int64_t>(i));
+      EXPECT_EQ(block.shard()[i], 0.0) << what;
+      block.shard()[i] += number(shard, 100 * step + static_cast<std::int64_t>(i));
     }
-    block.end_leaf();
+    block.end_shard();
   }
   control.finish();
   expect_equal<double>(
       block.sums(),
-      expected_sums<double>(where.tree.leaves(), parallel::Wire::Exact, 100 * step, std::ssize(block.sums())), what);
+      expected_sums<double>(where.tree.shards(), parallel::Wire::Exact, 100 * step, std::ssize(block.sums())), what);
   for (int r = 0; r < world().size(); ++r)
     EXPECT_EQ(block.word(r, 1), ~std::uint64_t{0} - static_cast<std::uint64_t>(r));
   block.check_same(0, "the step");
 }
 
-TEST(ControlBlock, AddsSumsOverLeavesAndCarriesWords) {
+TEST(ControlBlock, AddsSumsOverShardsAndCarriesWords) {
   for (const std::int64_t shards : shard_counts()) {
     const parallel::WorldLayout where = layout(shards);
     for (const auto& [name, domains] : groupings()) {
@@ -83,7 +83,7 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
     Rig rig(domains, layout(0));
     rig.block().words()[0] = world().rank() == last ? 41 : 40;
     rig.block().begin();
-    rig.block().end_leaf();
+    rig.block().end_shard();
     rig.finish();
     const std::string error = error_of([&] { rig.block().check_same(0, "the answer"); });
     const int other = world().rank() == last ? 0 : last;
@@ -98,7 +98,7 @@ template <class Work>
 std::string error_of_unfinished(parallel::MessageControl& control, const Work& work) {
   control.block().begin();
   if (world().rank() == world().size() - 1) return {};
-  control.block().end_leaf();
+  control.block().end_shard();
   return error_of([&] { work(); });
 }
 

@@ -192,11 +192,11 @@ TEST(StepSums, AllRanksReadTheSame) {
                     .learning_rate = 0.1,
                     .update = step});
         double weight = 0;
-        for (parallel::LeafWalk walk(rig.where()); !walk.done(); walk.next()) {
+        for (parallel::ShardWalk walk(rig.where()); !walk.done(); walk.next()) {
           EXPECT_EQ(sums.shard()[parallel::kFirstCount], 0) << what;
           sums.shard()[parallel::kWeightSum] = 2;
           sums.shard()[parallel::kSampleSum] = 2;
-          sums.shard()[parallel::kLossSum] = number(walk.leaf(), step);
+          sums.shard()[parallel::kLossSum] = number(walk.shard(), step);
           sums.shard()[parallel::kFirstCount] = 1;
           sums.count_shard();
           weight += 2;
@@ -206,11 +206,11 @@ TEST(StepSums, AllRanksReadTheSame) {
         EXPECT_EQ(sums.local_weight(), weight) << what;
         drive([&] { return sums.progress(); }, [&] { return sums.complete(); });
         sums.add_up();
-        const auto leaves = static_cast<double>(rig.where().tree.leaves());
-        EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * leaves) << what;
-        EXPECT_EQ(sums.sums()[parallel::kFirstCount], leaves) << what;
+        const auto shards = static_cast<double>(rig.where().tree.shards());
+        EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * shards) << what;
+        EXPECT_EQ(sums.sums()[parallel::kFirstCount], shards) << what;
         EXPECT_EQ(sums.sums()[parallel::kLossSum],
-                  expected_sums<double>(rig.where().tree.leaves(), parallel::Wire::Exact, step, 1)[0])
+                  expected_sums<double>(rig.where().tree.shards(), parallel::Wire::Exact, step, 1)[0])
             << what;
         EXPECT_EQ(sums.requests(), (std::uint64_t{1} << world().size()) - 1) << what;
         EXPECT_EQ(sums.root_driver(), 40U) << what;

@@ -11,9 +11,9 @@ template <class T>
 void check_steps(const EngineCase& c, const std::string& what) {
   EngineRig rig(c);
   EngineReference<T> reference(c);
-  const std::int64_t leaves = rig.where().tree.leaves();
+  const std::int64_t shards = rig.where().tree.shards();
   for (std::int64_t step = 0; step < 3; ++step) {
-    const std::set<std::int64_t> empty = step == 1 && leaves > 1 ? std::set{leaves - 1} : std::set<std::int64_t>{};
+    const std::set<std::int64_t> empty = step == 1 && shards > 1 ? std::set{shards - 1} : std::set<std::int64_t>{};
     const std::string in_step = formatted("{}, step {}", what, step);
     rig.run_step(step, empty);
     reference.run_step(step, empty);
@@ -123,7 +123,7 @@ TEST(GradientEngine, ClipsByTheNormOfTheWholeGradient) {
 }
 
 // Written down, as it must be the same at every number of ranks.
-constexpr double kNormOfNineLeaves = 0x1.3efd1bc6fed7ep+9;
+constexpr double kNormOfNineShards = 0x1.3efd1bc6fed7ep+9;
 
 TEST(GradientEngine, TheNormHasTheSameBitsInEveryGrouping) {
   std::set<std::uint64_t> norms;
@@ -133,7 +133,7 @@ TEST(GradientEngine, TheNormHasTheSameBitsInEveryGrouping) {
     norms.insert(std::bit_cast<std::uint64_t>(rig.engine().gradient_norm()));
   }
   EXPECT_EQ(norms.size(), 1u);
-  EXPECT_EQ(std::bit_cast<double>(*norms.begin()), kNormOfNineLeaves)
+  EXPECT_EQ(std::bit_cast<double>(*norms.begin()), kNormOfNineShards)
       << formatted("{:a}", std::bit_cast<double>(*norms.begin()));
 }
 
@@ -155,8 +155,8 @@ TEST(GradientEngine, TheGradientMayBeInspectedBeforeTheUpdate) {
             for (std::int64_t i = 0; i < kParameters[p]; ++i) {
               const std::int64_t at = e.offset + i;
               if (at < range.begin || at >= range.end) continue;
-              EXPECT_EQ(sums[at], tree_sum_of<float>(9, parallel::Wire::Exact, [&](std::int64_t leaf) {
-                          return number(leaf, gradient_shift(p, calls - 1) + i);
+              EXPECT_EQ(sums[at], tree_sum_of<float>(9, parallel::Wire::Exact, [&](std::int64_t shard) {
+                          return number(shard, gradient_shift(p, calls - 1) + i);
                         }));
             }
           }
@@ -180,7 +180,7 @@ TEST(GradientEngine, AStepWithoutSamplesChangesNothing) {
       EngineRig rig(c);
       const EngineReference<float> reference(c);
       std::set<std::int64_t> all;
-      for (std::int64_t leaf = 0; leaf < world().size(); ++leaf) all.insert(leaf);
+      for (std::int64_t shard = 0; shard < world().size(); ++shard) all.insert(shard);
       int calls = 0;
       rig.engine().before_update([&] { return ++calls; });
       for (std::int64_t step = 0; step < 2; ++step) rig.run_step(step, all);
@@ -222,7 +222,7 @@ TEST(GradientEngine, RanksInDifferentStepsAreTold) {
         rig.engine().begin_step({.samples = world().is_root() ? 90u : 100u, .learning_rate = 0.1});
         rig.engine().sums_ready();
         rig.engine().zero_gradients();
-        rig.engine().end_leaf();
+        rig.engine().end_shard();
         rig.engine().finish_step();
       });
       rig.fail();

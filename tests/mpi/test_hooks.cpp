@@ -144,7 +144,7 @@ void check_teardown(Noted<Hook>& hook, bool thread) {
     rig->begin(0);
     rig->engine().sums_ready();
     rig->engine().zero_gradients();
-    rig->engine().end_leaf();
+    rig->engine().end_shard();
     for (Backoff wait; !hook.begun; wait.pause()) rig->engine().poll();
     rig->fail();
     rig.reset();

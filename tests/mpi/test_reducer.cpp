@@ -1,5 +1,5 @@
-// BucketReducer against the canonical tree: the same bits whoever holds which leaves and however ranks are grouped into
-// domains, in every mode.
+// BucketReducer against the canonical tree: the same bits whichever rank holds which shards and however ranks are
+// grouped into domains, in every mode.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -35,7 +35,7 @@ class Rig {
         transport_(comm_),
         plans_(std::move(plans)) {
     for (int r = 0; r < where.size; ++r)
-      slots_ = std::max(slots_, where.tree.slots_needed(where.leaves_of(r)));  // alike, so that each finds the others'
+      slots_ = std::max(slots_, where.tree.slots_needed(where.shards_of(r)));  // alike, so that each finds the others'
     const int flag_count = parallel::BucketReducer::flags_for(static_cast<int>(plans_.size()));
     std::size_t bytes = whole_lines(parallel::SharedFlags::bytes(flag_count)), value_bytes = 0;
     for (const Plan& p : plans_) {
@@ -118,9 +118,9 @@ class Rig {
     const int b = static_cast<int>(&plan - plans_.data());
     with_type(plan.dtype, [&]<class T>(T) {
       const auto slot_of = [&](int s) { return static_cast<T*>(slot(static_cast<std::size_t>(b), board_rank(), s)); };
-      for (parallel::LeafWalk walk(where_); !walk.done(); walk.next()) {
+      for (parallel::ShardWalk walk(where_); !walk.done(); walk.next()) {
         for (std::int64_t i = 0; i < plan.elements; ++i)
-          slot_of(walk.slot())[i] = static_cast<T>(number(walk.leaf(), shift(b, step) + i));
+          slot_of(walk.slot())[i] = static_cast<T>(number(walk.shard(), shift(b, step) + i));
         walk.join(
             [&](int from, int into) { parallel::add_into<T>(plan.elements, slot_of(from), slot_of(into), wire_); });
       }
@@ -128,7 +128,7 @@ class Rig {
   }
   template <class T>
   std::vector<T> expected(int b, std::int64_t step) const {
-    return expected_sums<T>(where_.tree.leaves(), wire_, shift(b, step), at(b).elements);
+    return expected_sums<T>(where_.tree.shards(), wire_, shift(b, step), at(b).elements);
   }
   // What is there once the bucket is reduced; owners of values make theirs of it.
   template <class T>
@@ -203,11 +203,11 @@ TEST(BucketReducer, NarrowWiresRoundAtEveryEdge) {
 }
 
 TEST(BucketReducer, TheWireMatters) {  // else the test above would prove nothing
-  const std::int64_t leaves = 9;
-  const auto exact = expected_sums<float>(leaves, parallel::Wire::Exact, 0, 100);
-  EXPECT_NE(expected_sums<float>(leaves, parallel::Wire::BF16, 0, 100), exact);
-  EXPECT_NE(expected_sums<float>(leaves, parallel::Wire::F16, 0, 100),
-            expected_sums<float>(leaves, parallel::Wire::BF16, 0, 100));
+  const std::int64_t shards = 9;
+  const auto exact = expected_sums<float>(shards, parallel::Wire::Exact, 0, 100);
+  EXPECT_NE(expected_sums<float>(shards, parallel::Wire::BF16, 0, 100), exact);
+  EXPECT_NE(expected_sums<float>(shards, parallel::Wire::F16, 0, 100),
+            expected_sums<float>(shards, parallel::Wire::BF16, 0, 100));
 }
 
 TEST(BucketReducer, AThreadMayDrive) {

@@ -82,8 +82,8 @@ void sort_by_micro_batch(data::Batch& batch, int ranks, std::int64_t accumulate)
     std::byte* to = field.raw();
     for (std::int64_t micro = 0; micro < accumulate; ++micro) {
       for (int r = 0; r < ranks; ++r) {
-        const Range leaf = part_of(batch.samples(), ranks, r), part = part_of(leaf.size(), accumulate, micro);
-        to = std::copy_n(original.begin() + (leaf.begin + part.begin) * static_cast<std::int64_t>(bytes),
+        const Range shard = part_of(batch.samples(), ranks, r), part = part_of(shard.size(), accumulate, micro);
+        to = std::copy_n(original.begin() + (shard.begin + part.begin) * static_cast<std::int64_t>(bytes),
                          part.size() * static_cast<std::int64_t>(bytes), to);
       }
     }

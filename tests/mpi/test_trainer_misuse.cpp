@@ -98,8 +98,8 @@ TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
   data::Loader other(*rig.dataset,
                      data::DistributedSampler({.size = rig.dataset->size(),
                                                .global_batch = 128,
-                                               .leaves = 64,
-                                               .my_leaves = {world().rank(), world().rank() + 1}}),
+                                               .shards = 64,
+                                               .my_shards = {world().rank(), world().rank() + 1}}),
                      {}, {.threads = 0, .floats = DType::F32});
   expect_contains(what_of([&] { rig.trainer->evaluate(other); }), "give its loader Trainer::sampler()");
 }

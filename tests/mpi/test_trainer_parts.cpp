@@ -34,8 +34,8 @@ struct Parts {
     data::Loader loader(*dataset,
                         data::DistributedSampler({.size = dataset->size(),
                                                   .global_batch = task.options.global_batch,
-                                                  .leaves = where.tree.leaves(),
-                                                  .my_leaves = where.my_leaves(),
+                                                  .shards = where.tree.shards(),
+                                                  .my_shards = where.my_shards(),
                                                   .seed = task.options.seed}),
                         {}, {.threads = 0});
     return loader.next();
@@ -180,8 +180,8 @@ TEST(Evaluator, CountsEverySampleOnce) {
   data::Loader loader(*parts.dataset,
                       data::DistributedSampler({.size = parts.dataset->size(),
                                                 .global_batch = 64,
-                                                .leaves = where.tree.leaves(),
-                                                .my_leaves = where.my_leaves(),
+                                                .shards = where.tree.shards(),
+                                                .my_shards = where.my_shards(),
                                                 .shuffle = false}),
                       {}, {.threads = 0});
   std::int64_t reached = 0;

@@ -92,8 +92,8 @@ struct Rig {
     const parallel::WorldLayout where(comm.rank(), comm.size(), task.options.shards);
     const data::DistributedSampler sampler({.size = dataset->size(),
                                             .global_batch = task.options.global_batch,
-                                            .leaves = where.tree.leaves(),
-                                            .my_leaves = where.my_leaves(),
+                                            .shards = where.tree.shards(),
+                                            .my_shards = where.my_shards(),
                                             .seed = task.options.seed});
     loader = std::make_unique<data::Loader>(*dataset, sampler, data::Transforms{},
                                             data::LoaderOptions{.threads = 0, .floats = task.options.precision});

@@ -85,8 +85,8 @@ const parallel::ControlSize kControl{3, 2};
 const std::vector<std::int64_t> kSizes{5000, 1, 0, 3001, 1024};
 
 // Small integers: sums are exact whatever their order, which the tests of the tree look at.
-float number(std::int64_t leaf, std::int64_t element, std::int64_t step) {
-  return static_cast<float>((leaf * 31 + element * 7 + step * 13) % 101);
+float number(std::int64_t shard, std::int64_t element, std::int64_t step) {
+  return static_cast<float>((shard * 31 + element * 7 + step * 13) % 101);
 }
 
 struct Case {
@@ -196,16 +196,17 @@ class Rank {
     control_.words()[0] = static_cast<std::uint64_t>(step);
     control_.words()[1] = static_cast<std::uint64_t>(where_.rank);
     control_.begin();
-    for (parallel::LeafWalk walk(where_); !walk.done(); walk.next()) {
+    for (parallel::ShardWalk walk(where_); !walk.done(); walk.next()) {
       for (std::size_t i = 0; i < kControl.sums; ++i)
-        control_.leaf()[i] = number(walk.leaf(), static_cast<std::int64_t>(i), step);
-      control_.end_leaf();
+        control_.shard()[i] = number(walk.shard(), static_cast<std::int64_t>(i), step);
+      control_.end_shard();
       for (int b = 0; b < buckets(); ++b) {
         auto& slots = my_slots(b);
-        auto& leaf = slots[static_cast<std::size_t>(walk.slot())];
-        for (std::size_t i = 0; i < leaf.size(); ++i) leaf[i] = number(walk.leaf(), static_cast<std::int64_t>(i), step);
+        auto& shard = slots[static_cast<std::size_t>(walk.slot())];
+        for (std::size_t i = 0; i < shard.size(); ++i)
+          shard[i] = number(walk.shard(), static_cast<std::int64_t>(i), step);
         walk.join([&](int from, int into) {
-          parallel::add_into<float>(std::ssize(leaf), slots[static_cast<std::size_t>(from)].data(),
+          parallel::add_into<float>(std::ssize(shard), slots[static_cast<std::size_t>(from)].data(),
                                     slots[static_cast<std::size_t>(into)].data());
         });
         if (walk.last()) reducer_.start(b);
@@ -214,7 +215,7 @@ class Rank {
   }
   float expected(std::int64_t element, std::int64_t step) const {
     float sum = 0;
-    for (std::int64_t leaf = 0; leaf < where_.tree.leaves(); ++leaf) sum += number(leaf, element, step);
+    for (std::int64_t shard = 0; shard < where_.tree.shards(); ++shard) sum += number(shard, element, step);
     return sum;
   }
   void finish(int b, std::int64_t step, const parallel::ProgressThread& thread) {

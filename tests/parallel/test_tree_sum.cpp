@@ -1,4 +1,4 @@
-// Folds of some of the leaves, sums that round to a narrow wire, and what such a wire carries.
+// Folds of some of the shards, sums that round to a narrow wire, and what such a wire carries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,54 +17,54 @@ namespace {
 
 using Vector = std::vector<float>;
 
-std::vector<parallel::TreeNode> single_leaves(const parallel::ReductionTree& tree,
-                                              const std::vector<std::int64_t>& leaves) {
+std::vector<parallel::TreeNode> single_shards(const parallel::ReductionTree& tree,
+                                              const std::vector<std::int64_t>& shards) {
   std::vector<parallel::TreeNode> nodes;
-  for (const std::int64_t leaf : leaves) {
-    const auto open = tree.open_partials({leaf, leaf + 1});
+  for (const std::int64_t shard : shards) {
+    const auto open = tree.open_partials({shard, shard + 1});
     nodes.insert(nodes.end(), open.begin(), open.end());
   }
   return nodes;
 }
 
-// The subsets of leaves that two groups hold, each folded by itself, then both together: always the whole tree.
-TEST(Fold, OfAnyTwoGroupsOfLeavesLeadsToTheRoot) {
+// The subsets of shards that two groups hold, each folded by itself, then both together: always the whole tree.
+TEST(Fold, OfAnyTwoGroupsOfShardsLeadsToTheRoot) {
   for (std::int64_t count = 1; count <= 12; ++count) {
     const parallel::ReductionTree tree(count);
     for (std::uint32_t members = 0; members < 1u << count; ++members) {
-      std::vector<std::pair<std::int64_t, parallel::TreeNode>> open;  // by first leaf
+      std::vector<std::pair<std::int64_t, parallel::TreeNode>> open;  // by first shard
       std::size_t additions = 0;
       for (const std::uint32_t group : {0u, 1u}) {
-        std::vector<std::int64_t> leaves;
-        for (std::int64_t leaf = 0; leaf < count; ++leaf)
-          if ((members >> leaf & 1) == group) leaves.push_back(leaf);
-        const parallel::TreeFold folded = fold(tree, single_leaves(tree, leaves));
+        std::vector<std::int64_t> shards;
+        for (std::int64_t shard = 0; shard < count; ++shard)
+          if ((members >> shard & 1) == group) shards.push_back(shard);
+        const parallel::TreeFold folded = fold(tree, single_shards(tree, shards));
         ASSERT_EQ(folded.open.size(), folded.nodes.size());
-        ASSERT_EQ(folded.merges.size() + folded.open.size(), leaves.size());
+        ASSERT_EQ(folded.merges.size() + folded.open.size(), shards.size());
         ASSERT_TRUE(std::ranges::is_sorted(folded.open));
         for (std::size_t i = 0; i < folded.open.size(); ++i) {
           const parallel::TreeNode node = folded.nodes[i];
-          ASSERT_EQ(node.index << node.level, leaves[static_cast<std::size_t>(folded.open[i])]);
-          // All leaves that the node covers are the group's: no gap within.
-          for (std::int64_t leaf = node.index << node.level; leaf < std::min(count, (node.index + 1) << node.level);
-               ++leaf)
-            ASSERT_TRUE(std::ranges::binary_search(leaves, leaf)) << count << " leaves, members " << members;
+          ASSERT_EQ(node.index << node.level, shards[static_cast<std::size_t>(folded.open[i])]);
+          // All shards that the node covers are the group's: no gap within.
+          for (std::int64_t shard = node.index << node.level; shard < std::min(count, (node.index + 1) << node.level);
+               ++shard)
+            ASSERT_TRUE(std::ranges::binary_search(shards, shard)) << count << " shards, members " << members;
           open.emplace_back(node.index << node.level, node);
         }
         additions += folded.merges.size();
       }
       std::ranges::sort(open, {}, &std::pair<std::int64_t, parallel::TreeNode>::first);
       std::vector<parallel::TreeNode> nodes;
-      for (const auto& [leaf, node] : open) nodes.push_back(node);
+      for (const auto& [shard, node] : open) nodes.push_back(node);
       additions += parallel::merges_to_root(tree, nodes).size();
-      ASSERT_EQ(additions, static_cast<std::size_t>(count - 1)) << count << " leaves, members " << members;
+      ASSERT_EQ(additions, static_cast<std::size_t>(count - 1)) << count << " shards, members " << members;
     }
   }
 }
 
 TEST(Fold, LeavesGapsOpen) {
   const parallel::ReductionTree tree(6);  // ((0 1) (2 3)) (4 5)
-  const parallel::TreeFold folded = fold(tree, single_leaves(tree, {0, 1, 3, 4, 5}));
+  const parallel::TreeFold folded = fold(tree, single_shards(tree, {0, 1, 3, 4, 5}));
   ASSERT_EQ(folded.merges.size(), 2u);
   EXPECT_EQ(folded.merges[0].into, 0);
   EXPECT_EQ(folded.merges[0].from, 1);
@@ -82,41 +82,41 @@ float on_wire(parallel::Wire wire, float v) {
   return v;
 }
 
-float tree_value(const std::vector<Vector>& leaves, parallel::Wire wire, std::size_t element, int level,
+float tree_value(const std::vector<Vector>& shards, parallel::Wire wire, std::size_t element, int level,
                  std::size_t index) {
-  if (level == 0) return on_wire(wire, leaves[index][element]);
-  float sum = tree_value(leaves, wire, element, level - 1, 2 * index);
-  if (((2 * index + 1) << (level - 1)) < leaves.size())
-    sum = on_wire(wire, sum + tree_value(leaves, wire, element, level - 1, 2 * index + 1));
+  if (level == 0) return on_wire(wire, shards[index][element]);
+  float sum = tree_value(shards, wire, element, level - 1, 2 * index);
+  if (((2 * index + 1) << (level - 1)) < shards.size())
+    sum = on_wire(wire, sum + tree_value(shards, wire, element, level - 1, 2 * index + 1));
   return sum;
 }
 
-std::vector<Vector> random_leaves(std::size_t count, std::size_t n) {
+std::vector<Vector> random_shards(std::size_t count, std::size_t n) {
   RandomStream random(count, n);
-  std::vector<Vector> leaves(count, Vector(n));
-  for (Vector& leaf : leaves) {
-    for (float& v : leaf) v = static_cast<float>(random.normal() * std::exp2(random.uniform(-6, 6)));
+  std::vector<Vector> shards(count, Vector(n));
+  for (Vector& shard : shards) {
+    for (float& v : shard) v = static_cast<float>(random.normal() * std::exp2(random.uniform(-6, 6)));
   }
-  return leaves;
+  return shards;
 }
 
 void check_sum(std::int64_t count, std::int64_t n, parallel::Wire wire, bool into_operands) {
-  std::vector<Vector> leaves = random_leaves(static_cast<std::size_t>(count), static_cast<std::size_t>(n));
-  const std::vector<Vector> saved = leaves;
+  std::vector<Vector> shards = random_shards(static_cast<std::size_t>(count), static_cast<std::size_t>(n));
+  const std::vector<Vector> saved = shards;
   const parallel::ReductionTree tree(count);
   std::vector<std::int64_t> all;
-  for (std::int64_t leaf = 0; leaf < count; ++leaf) all.push_back(leaf);
-  const auto merges = parallel::merges_to_root(tree, single_leaves(tree, all));
+  for (std::int64_t shard = 0; shard < count; ++shard) all.push_back(shard);
+  const auto merges = parallel::merges_to_root(tree, single_shards(tree, all));
   std::vector<Vector> results(static_cast<std::size_t>(count), Vector(static_cast<std::size_t>(n)));
   std::vector<const float*> operands;
   std::vector<float*> outs;
-  for (std::size_t i = leaves.size(); i-- > 0;) outs.push_back(into_operands ? leaves[i].data() : results[i].data());
-  for (const Vector& leaf : leaves) operands.push_back(leaf.data());
+  for (std::size_t i = shards.size(); i-- > 0;) outs.push_back(into_operands ? shards[i].data() : results[i].data());
+  for (const Vector& shard : shards) operands.push_back(shard.data());
   parallel::tree_sum<float>(operands, merges, n, outs, {.wire = wire, .threads = true});
   for (std::size_t element = 0; std::cmp_less(element, n); ++element) {
     const float expected = tree_value(saved, wire, element, tree.root().level, 0);
     for (const float* out : outs)
-      ASSERT_EQ(out[element], expected) << count << " leaves, element " << element << " of " << n;
+      ASSERT_EQ(out[element], expected) << count << " shards, element " << element << " of " << n;
   }
 }
 

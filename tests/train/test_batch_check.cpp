@@ -17,12 +17,12 @@ std::vector<RunningStatistics> norm(std::int64_t per_sample, bool synchronised) 
            .synchronised = synchronised}};
 }
 
-// Samples that a norm sees together: of each leaf's micro-batch, or of all leaves'.
+// Samples that a norm sees together: of each shard's micro-batch, or of all shards'.
 bool sees_one(const BatchParts& parts, std::int64_t samples, bool synchronised) {
   for (std::int64_t micro = 0; micro < parts.accumulate; ++micro) {
     std::int64_t together = 0;
-    for (std::int64_t leaf = 0; leaf < parts.leaves; ++leaf) {
-      const std::int64_t n = part_of(part_of(samples, parts.leaves, leaf).size(), parts.accumulate, micro).size();
+    for (std::int64_t shard = 0; shard < parts.shards; ++shard) {
+      const std::int64_t n = part_of(part_of(samples, parts.shards, shard).size(), parts.accumulate, micro).size();
       if (!synchronised && n == 1) return true;
       together += n;
     }
@@ -33,13 +33,13 @@ bool sees_one(const BatchParts& parts, std::int64_t samples, bool synchronised) 
 
 TEST(SingleValueNorm, IsFoundWhereverOnePartHasIt) {
   for (const bool synchronised : {false, true}) {
-    for (std::int64_t leaves = 1; leaves <= 5; ++leaves) {
+    for (std::int64_t shards = 1; shards <= 5; ++shards) {
       for (std::int64_t accumulate = 1; accumulate <= 4; ++accumulate) {
         for (std::int64_t samples = 0; samples <= 50; ++samples) {
-          const BatchParts parts{.leaves = leaves, .accumulate = accumulate};
+          const BatchParts parts{.shards = shards, .accumulate = accumulate};
           EXPECT_EQ(!single_value_norm(norm(1, synchronised), parts, samples).empty(),
                     sees_one(parts, samples, synchronised))
-              << leaves << " leaves, " << accumulate << " micro-batches, " << samples << " samples";
+              << shards << " shards, " << accumulate << " micro-batches, " << samples << " samples";
           EXPECT_EQ(single_value_norm(norm(4, synchronised), parts, samples), "");
         }
       }
@@ -48,7 +48,7 @@ TEST(SingleValueNorm, IsFoundWhereverOnePartHasIt) {
 }
 
 TEST(SingleValueNorm, IsNamedWithWhatHelps) {
-  const std::string text = single_value_norm(norm(1, false), {.leaves = 3, .accumulate = 2}, 11);
+  const std::string text = single_value_norm(norm(1, false), {.shards = 3, .accumulate = 2}, 11);
   for (const char* part :
        {"[batch_norm2d] bn1: ", "a batch of 11 samples", "3 parts (ranks or shards) of 2 micro-batches", "--batch-size",
         "--global-batch", "--remainder drop"})

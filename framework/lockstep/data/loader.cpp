@@ -74,8 +74,8 @@ void Loader::seek(SamplerPosition position) {
 std::size_t Loader::bytes() const {
   const SamplerOptions& o = sampler_.options();
   std::int64_t samples = 0;
-  for (std::int64_t leaf = o.my_leaves.begin; leaf < o.my_leaves.end; ++leaf)
-    samples += part_of(std::min(o.global_batch, o.size), o.leaves, leaf).size();
+  for (std::int64_t shard = o.my_shards.begin; shard < o.my_shards.end; ++shard)
+    samples += part_of(std::min(o.global_batch, o.size), o.shards, shard).size();
   std::size_t sample_bytes = 0;
   for (const Field& field : pipeline_.fields()) sample_bytes += field.bytes();
   const std::int64_t batches = options_.threads > 0 ? options_.prefetch + 1 : 1;

@@ -14,10 +14,10 @@ constexpr std::string_view kPlace = "sampler";
 DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
   check(options.size > 0, kPlace, "the data set has {} samples, expected at least 1", options.size);
   check(options.global_batch > 0, kPlace, "global batch {}, expected at least 1", options.global_batch);
-  check(options.leaves > 0, kPlace, "{} leaves, expected at least 1", options.leaves);
-  const Range mine = options.my_leaves;
-  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.leaves, kPlace,
-        "leaves [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.leaves);
+  check(options.shards > 0, kPlace, "{} shards, expected at least 1", options.shards);
+  const Range mine = options.my_shards;
+  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kPlace,
+        "this rank has the shards [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.shards);
   check(
       options.remainder == Remainder::Keep || options.global_batch <= options.size, kPlace,
       "global batch {} is larger than the data set of {} samples, and an incomplete batch is dropped: no step is left",
@@ -62,9 +62,9 @@ void DistributedSampler::permute(std::int64_t epoch) {
 StepSamples DistributedSampler::next() {
   const std::int64_t size = step_size(position_.offset);
   StepSamples step{.epoch = position_.epoch, .offset = position_.offset, .global_size = size};
-  const Range mine = options_.my_leaves;
+  const Range mine = options_.my_shards;
   if (mine.size() > 0) {
-    step.local = {part_of(size, options_.leaves, mine.begin).begin, part_of(size, options_.leaves, mine.end - 1).end};
+    step.local = {part_of(size, options_.shards, mine.begin).begin, part_of(size, options_.shards, mine.end - 1).end};
   }
   step.samples.resize(static_cast<std::size_t>(step.local.size()));
   const std::int64_t first = step.offset + step.local.begin;

@@ -17,8 +17,8 @@ enum class Remainder { Keep, Drop };
 struct SamplerOptions {
   std::int64_t size = 0;          // of the data set
   std::int64_t global_batch = 1;  // samples of a step, over all ranks
-  std::int64_t leaves = 1;        // shards if there are any, else ranks
-  Range my_leaves = {0, 1};       // this rank's
+  std::int64_t shards = 1;        // of all ranks together
+  Range my_shards = {0, 1};       // this rank's
   std::uint64_t seed = 0;
   bool shuffle = true;
   Remainder remainder = Remainder::Keep;

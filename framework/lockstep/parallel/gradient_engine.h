@@ -62,11 +62,11 @@ class GradientEngine : public plan::PlanHooks {
   void begin_step(const StepStart& start);
   // The current shard: the slot of its gradients, and its sums and statistics, zero at first.
   int slot() const { return reductions_.slot(); }
-  std::span<double> leaf_sums() { return sums_.shard(); }
-  std::span<double> leaf_statistics() { return reductions_.statistics(); }
+  std::span<double> shard_sums() { return sums_.shard(); }
+  std::span<double> shard_statistics() { return reductions_.statistics(); }
   void sums_ready();      // the shard's sums and statistics are complete
   void zero_gradients();  // of a shard without samples
-  void end_leaf() { reductions_.end_shard(); }
+  void end_shard() { reductions_.end_shard(); }
   // The hooks of a run of the shard's last plan; retired() comes after sums_ready().
   void needs(int bucket) override { gate_.pass(bucket); }
   void retired(const Parameter* parameter) override;

@@ -33,7 +33,7 @@ StepMemory::StepMemory(NodeMemory& memory, const plan::ParameterStore& store, co
 }
 
 std::size_t StepMemory::slots_of(int rank) const {
-  return static_cast<std::size_t>(world_.tree.slots_needed(world_.leaves_of(rank)));
+  return static_cast<std::size_t>(world_.tree.slots_needed(world_.shards_of(rank)));
 }
 
 StepMemory::Offsets StepMemory::offsets_of(int rank) const {

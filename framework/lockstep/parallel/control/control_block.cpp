@@ -42,12 +42,12 @@ std::span<double> ControlBlock::slot(int s) {
 
 void ControlBlock::begin() {
   walk_.begin();
-  std::ranges::fill(leaf(), 0.0);
+  std::ranges::fill(shard(), 0.0);
 }
 
-std::span<double> ControlBlock::leaf() { return slot(walk_.slot()); }
+std::span<double> ControlBlock::shard() { return slot(walk_.slot()); }
 
-void ControlBlock::end_leaf() {
+void ControlBlock::end_shard() {
   walk_.join([this](int from, int into) {
     add_into<double>(static_cast<std::int64_t>(size_.sums), slot(from).data(), slot(into).data());
   });
@@ -55,7 +55,7 @@ void ControlBlock::end_leaf() {
   if (walk_.done()) {
     post();
   } else {
-    std::ranges::fill(leaf(), 0.0);
+    std::ranges::fill(shard(), 0.0);
   }
 }
 

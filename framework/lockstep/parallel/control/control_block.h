@@ -48,10 +48,10 @@ class ControlBlock {
                const WorldLayout& world, const ControlSize& size);
 
   // --- of the thread that computes
-  void begin();              // a new block
-  std::span<double> leaf();  // the current shard's sums, zero at first
-  void end_leaf();           // they are complete; after the last shard the block leaves for the other ranks
-  std::span<std::uint64_t> words() { return my_words_; }  // before the last end_leaf()
+  void begin();               // a new block
+  std::span<double> shard();  // the current shard's sums, zero at first
+  void end_shard();           // they are complete; after the last shard the block leaves for the other ranks
+  std::span<std::uint64_t> words() { return my_words_; }  // before the last end_shard()
   bool complete() const { return exchange_.complete(step_); }
   void total();  // once complete, before what follows
   std::span<const double> sums() const { return sums_.totals(); }
@@ -69,7 +69,7 @@ class ControlBlock {
 
   int rank_;
   ControlSize size_;
-  LeafWalk walk_;
+  ShardWalk walk_;
   ControlExchange exchange_;
   PartialSums sums_;
   std::vector<std::uint64_t> my_words_;

@@ -33,8 +33,8 @@ void StepSums::begin(const StepStart& start) {
 }
 
 void StepSums::count_shard() {
-  local_weight_ += control_.leaf()[kWeightSum];
-  local_loss_ += control_.leaf()[kLossSum];
+  local_weight_ += control_.shard()[kWeightSum];
+  local_loss_ += control_.shard()[kLossSum];
 }
 
 void StepSums::tell(const MemoryWords& memory) {
@@ -47,7 +47,7 @@ void StepSums::tell(const MemoryWords& memory) {
 void StepSums::end_shard(double seconds) {
   control_.words()[kTimeWord] = static_cast<std::uint64_t>(1e9 * seconds);
   control_.words()[kLossWord] = std::bit_cast<std::uint64_t>(local_loss_);
-  control_.end_leaf();
+  control_.end_shard();
 }
 
 void StepSums::add_up() {

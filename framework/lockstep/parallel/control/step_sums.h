@@ -57,9 +57,9 @@ class StepSums {
            const WorldLayout& world, std::size_t counts);
 
   void begin(const StepStart& start);
-  std::span<double> shard() { return control_.leaf(); }  // the current shard's sums, zero at first
-  void count_shard();                                    // its sums are complete: they enter this rank's weight
-  void tell(const MemoryWords& words);                   // before the last end_shard()
+  std::span<double> shard() { return control_.shard(); }  // the current shard's sums, zero at first
+  void count_shard();                                     // its sums are complete: they enter this rank's weight
+  void tell(const MemoryWords& words);                    // before the last end_shard()
   // After count_shard(): the current shard ends `seconds` after the step's begin. After the last one the block leaves.
   void end_shard(double seconds);
   double local_weight() const { return local_weight_; }

@@ -52,7 +52,7 @@ class ReductionScheduler {
 
   const plan::ParameterStore& store_;
   BucketReducer& reducer_;
-  LeafWalk walk_;
+  ShardWalk walk_;
   Options options_;
   std::vector<int> awaited_;    // by bucket: gradients of this shard that are not final
   std::vector<bool> complete_;  // by bucket: joined for the last shard

@@ -26,7 +26,7 @@ DomainTree::Sum sum_of(int open, std::span<const TreeMerge> merges) {
 
 DomainTree::DomainTree(const WorldLayout& world, const Domains& domains) {
   struct Placed {
-    std::int64_t first_leaf;
+    std::int64_t first_shard;
     TreeNode node;
     Open open;
   };
@@ -48,7 +48,7 @@ DomainTree::DomainTree(const WorldLayout& world, const Domains& domains) {
       if (d == domains.mine()) sums.push_back(sum_of(folded.open[i], folded.merges));
     }
   }
-  std::ranges::sort(placed, {}, &Placed::first_leaf);
+  std::ranges::sort(placed, {}, &Placed::first_shard);
   std::vector<TreeNode> nodes;
   for (const Placed& p : placed) {
     nodes.push_back(p.node);

@@ -28,7 +28,7 @@ struct DomainTree {
   std::vector<Operand> operands;   // of my domain
   std::vector<Sum> sums;           // of my domain: one per open sum
   std::vector<int> open_sums;      // by domain: how many
-  std::vector<Open> order;         // all domains' open sums in leaf order
+  std::vector<Open> order;         // all domains' open sums in shard order
   std::vector<TreeMerge> to_root;  // over `order`
 };
 

@@ -5,9 +5,9 @@
 #include "lockstep/core/error.h"
 
 namespace lockstep::parallel {
-ReductionTree::ReductionTree(std::int64_t leaves) : leaves_(leaves) {
-  check(leaves >= 1 && leaves <= (std::int64_t{1} << 40), "reduction tree", "{} leaves, expected at least 1", leaves);
-  while ((std::int64_t{1} << root_level_) < leaves) ++root_level_;
+ReductionTree::ReductionTree(std::int64_t shards) : shards_(shards) {
+  check(shards >= 1 && shards <= (std::int64_t{1} << 40), "reduction tree", "{} shards, expected 1 to 2^40", shards);
+  while ((std::int64_t{1} << root_level_) < shards) ++root_level_;
 }
 
 int ReductionTree::push(std::vector<TreeNode>& stack, TreeNode node) const {
@@ -16,7 +16,7 @@ int ReductionTree::push(std::vector<TreeNode>& stack, TreeNode node) const {
   for (;;) {
     TreeNode& top = stack.back();
     const bool left = top.index % 2 == 0;
-    if (left && top.level < root_level_ && ((top.index + 1) << top.level) >= leaves_) {
+    if (left && top.level < root_level_ && ((top.index + 1) << top.level) >= shards_) {
       top = {top.level + 1, top.index / 2};  // no right sibling exists: the parent is the same sum
     } else if (!left && stack.size() >= 2 && stack[stack.size() - 2] == TreeNode{top.level, top.index - 1}) {
       const TreeNode parent{top.level + 1, top.index / 2};
@@ -29,18 +29,18 @@ int ReductionTree::push(std::vector<TreeNode>& stack, TreeNode node) const {
   }
 }
 
-std::vector<TreeNode> ReductionTree::open_partials(Range leaves) const {
+std::vector<TreeNode> ReductionTree::open_partials(Range shards) const {
   std::vector<TreeNode> stack;
-  for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) push(stack, {0, leaf});
+  for (std::int64_t shard = shards.begin; shard < shards.end; ++shard) push(stack, {0, shard});
   return stack;
 }
 
-int ReductionTree::slots_needed(Range leaves) const {
+int ReductionTree::slots_needed(Range shards) const {
   std::vector<TreeNode> stack;
   std::size_t deepest = 1;
-  for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+  for (std::int64_t shard = shards.begin; shard < shards.end; ++shard) {
     deepest = std::max(deepest, stack.size() + 1);
-    push(stack, {0, leaf});
+    push(stack, {0, shard});
   }
   return static_cast<int>(deepest);
 }
@@ -59,8 +59,8 @@ TreeFold fold(const ReductionTree& tree, std::span<const TreeNode> partials) {
 
 std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const TreeNode> partials) {
   TreeFold all = fold(tree, partials);
-  check(all.nodes.size() == 1 && all.nodes[0] == tree.root(), "reduction tree", "partial sums do not cover {} leaves",
-        tree.leaves());
+  check(all.nodes.size() == 1 && all.nodes[0] == tree.root(), "reduction tree",
+        "the partial sums do not cover all {} shards", tree.shards());
   return std::move(all.merges);
 }
 

@@ -1,7 +1,8 @@
-// The one order of summation: a fixed binary tree over leaves (shards, else ranks). Node (level, index) covers the
-// leaves [index << level, (index + 1) << level) that exist; its sum is left + right, or left alone where there is no
-// right. Any rank that holds a contiguous range of leaves adds up what is complete within it and passes on the rest as
-// open partial sums, so who holds which leaf changes no bit.
+// The one order of summation: a fixed binary tree over shards; a job without --shards has one shard per rank. Node
+// (level, index) covers those of the shards [index << level, (index + 1) << level) that exist; its sum is left + right,
+// or left alone where there is no right child. A rank that holds a contiguous range of shards adds up the nodes that
+// are complete within the range and passes on the rest as open partial sums. So the distribution of shards over ranks
+// changes no bit.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +21,19 @@ struct TreeNode {
 
 class ReductionTree {
  public:
-  explicit ReductionTree(std::int64_t leaves);
-  std::int64_t leaves() const { return leaves_; }
+  explicit ReductionTree(std::int64_t shards);
+  std::int64_t shards() const { return shards_; }
   TreeNode root() const { return {root_level_, 0}; }
 
-  // Puts a node on a stack of open partial sums, in leaf order, and joins siblings at its top: the number of times the
+  // Puts a node on a stack of open partial sums, in shard order, and joins siblings at its top: the number of times the
   // top entry is added to the one below it and dropped.
   int push(std::vector<TreeNode>& stack, TreeNode node) const;
-  // What is open after all leaves of a range, and the largest number of entries on the way, the current leaf included.
-  std::vector<TreeNode> open_partials(Range leaves) const;
-  int slots_needed(Range leaves) const;
+  // What is open after all shards of a range, and the largest number of entries on the way, the current shard included.
+  std::vector<TreeNode> open_partials(Range shards) const;
+  int slots_needed(Range shards) const;
 
  private:
-  std::int64_t leaves_;
+  std::int64_t shards_;
   int root_level_ = 0;
 };
 
@@ -41,15 +42,15 @@ struct TreeMerge {
   int into, from;
 };
 
-// The additions, in order, that join partial sums given in leaf order (gaps between them are fine), and which operands
-// then hold what is still open, in leaf order.
+// The additions, in order, that join partial sums given in shard order (gaps between them are fine), and which operands
+// then hold what is still open, in shard order.
 struct TreeFold {
   std::vector<TreeMerge> merges;
   std::vector<int> open;
   std::vector<TreeNode> nodes;  // of the open ones
 };
 TreeFold fold(const ReductionTree& tree, std::span<const TreeNode> partials);
-// The same for partials that cover all leaves: the root ends in operand 0.
+// The same for partials that cover all shards: the root ends in operand 0.
 std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const TreeNode> partials);
 
 // To what a value is rounded on its way up an edge of the tree, and from the root to all: what a message can carry.

@@ -13,7 +13,7 @@ namespace lockstep::parallel::tree_blocks {
 
 inline constexpr std::int64_t kParallel = 65536;  // elements from which on threads pay; who adds which changes no bit
 inline constexpr std::int64_t kBlock = 512;       // every open sum of a block stays in the first-level cache
-inline constexpr int kMaxDepth = 48;              // of open sums: 2^48 leaves
+inline constexpr int kMaxDepth = 48;              // of open sums: 2^48 shards
 
 // out[i] = a[i] and b[i] joined; any two of them may be the same.
 template <class Step, class T>

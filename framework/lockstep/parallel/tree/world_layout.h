@@ -1,5 +1,5 @@
-// Who holds which leaves of the reduction tree: rank r of P takes part r of the S shards, or leaf r where there are no
-// shards.
+// Which rank holds which shards of the reduction tree: rank r of P takes part r of the S shards, or shard r where there
+// are no shards.
 #pragma once
 
 #include <vector>
@@ -15,13 +15,13 @@ struct WorldLayout {
   WorldLayout(int world_rank, int world_size, std::int64_t shards)
       : tree(shards > 0 ? shards : world_size), rank(world_rank), size(world_size) {}
 
-  Range leaves_of(int r) const { return part_of(tree.leaves(), size, r); }
-  Range my_leaves() const { return leaves_of(rank); }
-  int my_slots() const { return tree.slots_needed(my_leaves()); }
+  Range shards_of(int r) const { return part_of(tree.shards(), size, r); }
+  Range my_shards() const { return shards_of(rank); }
+  int my_slots() const { return tree.slots_needed(my_shards()); }
   // All ranks' open partial sums, by rank; those of one rank in the order of its slots.
   std::vector<std::vector<TreeNode>> partials() const {
     std::vector<std::vector<TreeNode>> all;
-    for (int r = 0; r < size; ++r) all.push_back(tree.open_partials(leaves_of(r)));
+    for (int r = 0; r < size; ++r) all.push_back(tree.open_partials(shards_of(r)));
     return all;
   }
   // The additions that turn all of them, in that order, into the root.
@@ -32,27 +32,27 @@ struct WorldLayout {
   }
 };
 
-// A walk over this rank's leaves with the stack of open partial sums: where the current leaf's sum goes, and what is
+// A walk over this rank's shards with the stack of open partial sums: where the current shard's sum goes, and what is
 // joined after it.
-class LeafWalk {
+class ShardWalk {
  public:
-  explicit LeafWalk(const WorldLayout& world) : tree_(world.tree), leaves_(world.my_leaves()) { begin(); }
+  explicit ShardWalk(const WorldLayout& world) : tree_(world.tree), shards_(world.my_shards()) { begin(); }
 
   void begin() {
     stack_.clear();
-    leaf_ = leaves_.begin;
+    shard_ = shards_.begin;
     look_ahead();
   }
   void next() {
     stack_ = after_;
-    ++leaf_;
+    ++shard_;
     look_ahead();
   }
-  bool done() const { return leaf_ >= leaves_.end; }
-  bool last() const { return leaf_ + 1 == leaves_.end; }
-  std::int64_t leaf() const { return leaf_; }
+  bool done() const { return shard_ >= shards_.end; }
+  bool last() const { return shard_ + 1 == shards_.end; }
+  std::int64_t shard() const { return shard_; }
   int slot() const { return static_cast<int>(stack_.size()); }
-  // After the leaf's sum is complete in slot(): calls add(slot, the one below) for each addition that then is due.
+  // After the shard's sum is complete in slot(): calls add(slot, the one below) for each addition that then is due.
   template <class Add>
   void join(const Add& add) const {
     for (int m = 0, top = slot(); m < merges_; ++m, --top) add(top, top - 1);
@@ -61,11 +61,11 @@ class LeafWalk {
  private:
   void look_ahead() {
     after_ = stack_;
-    merges_ = done() ? 0 : tree_.push(after_, {0, leaf_});
+    merges_ = done() ? 0 : tree_.push(after_, {0, shard_});
   }
   ReductionTree tree_;
-  Range leaves_;
-  std::int64_t leaf_ = 0;
+  Range shards_;
+  std::int64_t shard_ = 0;
   int merges_ = 0;
   std::vector<TreeNode> stack_, after_;
 };

@@ -17,7 +17,7 @@ data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
 // Evaluation has no micro-batches: its steps are as large as one of training's.
 data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
   const std::int64_t batch =
-      std::max(trainer.world().tree.leaves(), trainer.options().global_batch / trainer.options().accumulate);
+      std::max(trainer.world().tree.shards(), trainer.options().global_batch / trainer.options().accumulate);
   return {*facts.data.eval,
           trainer.sampler(*facts.data.eval, {.shuffle = false, .global_batch = batch}),
           image_transforms(facts.options, facts.data, facts.dtype, false),

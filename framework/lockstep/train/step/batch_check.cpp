@@ -7,25 +7,25 @@
 namespace lockstep::train {
 namespace {
 
-// Whether some micro-batch of some leaf has exactly one sample: leaves and micro-batches differ by one sample at most.
+// Whether some micro-batch of some shard has exactly one sample: shards and micro-batches differ by one sample at most.
 bool has_part_of_one(const BatchParts& parts, std::int64_t samples) {
-  return samples > 0 && std::max<std::int64_t>(samples / parts.leaves, 1) < 2 * parts.accumulate;
+  return samples > 0 && std::max<std::int64_t>(samples / parts.shards, 1) < 2 * parts.accumulate;
 }
 
-// Whether all leaves together have exactly one sample in some micro-batch.
+// Whether all shards together have exactly one sample in some micro-batch.
 bool has_micro_batch_of_one(const BatchParts& parts, std::int64_t samples) {
-  if (samples >= 2 * parts.leaves * parts.accumulate) return false;
+  if (samples >= 2 * parts.shards * parts.accumulate) return false;
   for (std::int64_t micro = 0; micro < parts.accumulate; ++micro) {
     std::int64_t together = 0;
-    for (std::int64_t leaf = 0; leaf < parts.leaves; ++leaf)
-      together += part_of(part_of(samples, parts.leaves, leaf).size(), parts.accumulate, micro).size();
+    for (std::int64_t shard = 0; shard < parts.shards; ++shard)
+      together += part_of(part_of(samples, parts.shards, shard).size(), parts.accumulate, micro).size();
     if (together == 1) return true;
   }
   return false;
 }
 
 std::string cut(const BatchParts& parts) {
-  std::string text = fmt::format("{} part{}", parts.leaves, parts.leaves == 1 ? "" : "s (ranks or shards)");
+  std::string text = fmt::format("{} part{}", parts.shards, parts.shards == 1 ? "" : "s (ranks or shards)");
   if (parts.accumulate > 1) text += fmt::format(" of {} micro-batches", parts.accumulate);
   return text;
 }

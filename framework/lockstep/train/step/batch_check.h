@@ -11,9 +11,9 @@
 
 namespace lockstep::train {
 
-// How a global batch is cut: leaves (ranks or shards), and each of them in micro-batches.
+// How a global batch is cut: into shards, and each shard into micro-batches.
 struct BatchParts {
-  std::int64_t leaves = 1, accumulate = 1;
+  std::int64_t shards = 1, accumulate = 1;
 };
 
 // A batch norm that sees one value per channel makes the same of every input, so that a step trains on nothing. Why a

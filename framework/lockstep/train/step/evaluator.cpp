@@ -28,7 +28,7 @@ Evaluator::Evaluator(PreparedModel& prepared, parallel::GradientEngine& engine, 
 }
 
 Evaluator::Sums Evaluator::no_sums() const {
-  const auto shards = static_cast<std::size_t>(prepared_.world().my_leaves().size());
+  const auto shards = static_cast<std::size_t>(prepared_.world().my_shards().size());
   return Sums(shards, std::vector<double>(width(prepared_)));
 }
 
@@ -63,10 +63,10 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
 
 void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
   const parallel::WorldLayout& world = prepared_.world();
-  const Range shards = world.my_leaves();
+  const Range shards = world.my_shards();
   const std::int64_t first = batch.step.local.begin;
   for (std::int64_t shard = shards.begin; shard < shards.end; ++shard) {
-    const Range part = part_of(batch.step.global_size, world.tree.leaves(), shard);
+    const Range part = part_of(batch.step.global_size, world.tree.shards(), shard);
     if (part.size() == 0) continue;
     check(part.begin >= first && part.end - first <= batch.samples(), "trainer",
           "the batch to evaluate holds [{}, {}) of {} samples, this rank's part is [{}, {}): give its loader "
@@ -86,8 +86,8 @@ void Evaluator::add_up(const Sums& sums, std::uint64_t requests) {
   block.words()[parallel::kRequestWord] = requests;
   block.begin();
   for (const auto& shard : sums) {
-    std::ranges::copy(shard, block.leaf().begin());
-    block.end_leaf();
+    std::ranges::copy(shard, block.shard().begin());
+    block.end_shard();
   }
   control_.finish();
 }

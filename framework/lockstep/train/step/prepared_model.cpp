@@ -50,8 +50,8 @@ void check_options(const TrainerOptions& o, int ranks) {
 
 // Kernels count rows in 32 bits, and planning takes its time for each.
 void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields, int ranks) {
-  const std::int64_t leaves = o.shards > 0 ? o.shards : ranks;
-  const std::int64_t samples = part_of(part_of(o.global_batch, leaves, 0).size(), o.accumulate, 0).size();
+  const std::int64_t shards = o.shards > 0 ? o.shards : ranks;
+  const std::int64_t samples = part_of(part_of(o.global_batch, shards, 0).size(), o.accumulate, 0).size();
   double bytes = 0;
   for (const data::Field& f : fields) bytes += static_cast<double>(f.bytes());
   bytes *= static_cast<double>(samples);
@@ -95,10 +95,10 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
   return options;
 }
 
-// The samples of the first leaf's first micro-batch: of the shape that all ranks compile, so that all fix the same
+// The samples of the first shard's first micro-batch: of the shape that all ranks compile, so that all fix the same
 // persistent form.
 std::int64_t nominal_samples(const TrainerOptions& o, const parallel::WorldLayout& world) {
-  return part_of(part_of(o.global_batch, world.tree.leaves(), 0).size(), o.accumulate, 0).size();
+  return part_of(part_of(o.global_batch, world.tree.shards(), 0).size(), o.accumulate, 0).size();
 }
 
 // Layouts alone do not tell: blocks may be padded.
@@ -146,7 +146,7 @@ void PreparedModel::plan_nominal_batch(std::string& operations) {
   plan::Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   operations = plan.operations();
   nominal_ = {.counts = plan.counts(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
-  check(!nominal_.is_collective || world_.tree.leaves() == world_.size, kPlace,
+  check(!nominal_.is_collective || world_.tree.shards() == world_.size, kPlace,
         "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
         "run one after the other: expected as many shards as ranks, or none",
         options_.shards, world_.size);
@@ -161,7 +161,7 @@ std::map<std::string, Type> PreparedModel::types_of(std::int64_t samples) const 
 }
 
 void PreparedModel::check_batch(std::int64_t samples) const {
-  const BatchParts parts{.leaves = world_.tree.leaves(), .accumulate = options_.accumulate};
+  const BatchParts parts{.shards = world_.tree.shards(), .accumulate = options_.accumulate};
   if (const std::string wrong = single_value_norm(nominal_.statistics, parts, samples); !wrong.empty())
     throw comm::AgreedError(wrong);
 }

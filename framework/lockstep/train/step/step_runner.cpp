@@ -63,13 +63,13 @@ class StepRunner::ShardHooks : public plan::PlanHooks {
 
 void StepRunner::add_forward(const plan::Plan& plan, std::int64_t samples) {
   if (samples == 0) return;  // the mean of no sample is no number
-  add_sums(plan, prepared_.nominal(), samples, engine_->leaf_sums());
+  add_sums(plan, prepared_.nominal(), samples, engine_->shard_sums());
   std::size_t at = 0;
   const std::vector<RunningStatistics>& statistics = prepared_.nominal().statistics;
   for (std::size_t s = 0; s < statistics.size(); ++s) {
     const double* sums = plan.statistic_sums(s);
     const auto n = static_cast<std::size_t>(2 * statistics[s].mean->shape.elements());
-    for (std::size_t i = 0; i < n; ++i) engine_->leaf_statistics()[at++] += sums[i];
+    for (std::size_t i = 0; i < n; ++i) engine_->shard_statistics()[at++] += sums[i];
   }
 }
 
@@ -89,7 +89,7 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
   if (!is_run(shard, last)) {
     engine_->sums_ready();
     engine_->zero_gradients();
-    engine_->end_leaf();
+    engine_->end_shard();
     return;
   }
   for (std::int64_t micro = 0; micro <= last; ++micro) {
@@ -102,17 +102,17 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
     run_on_rows(*local.batch, rows, [&] { plan.run({engine_->slot(), micro > 0}, hooks); });
     hooks.forward_done();  // before, unless everything is frozen or more micro-batches follow
   }
-  engine_->end_leaf();
+  engine_->end_shard();
 }
 
 // A streamed batch is one shard, and all that a rank has is its part.
 Range StepRunner::rows_of(const LocalBatch& local, std::int64_t shard) const {
   if (local.global_size < 0) return {0, local.batch->samples()};
-  return part_of(local.global_size, prepared_.world().tree.leaves(), shard);
+  return part_of(local.global_size, prepared_.world().tree.shards(), shard);
 }
 
 void StepRunner::run(const LocalBatch& local, std::int64_t update) {
-  const Range mine = prepared_.world().my_leaves();
+  const Range mine = prepared_.world().my_shards();
   for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
 }
 
@@ -121,7 +121,7 @@ void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
                         const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit) {
   engine_->fence();  // nobody reads this rank's gradients any more
   bool first = true;
-  const Range mine = prepared_.world().my_leaves();
+  const Range mine = prepared_.world().my_shards();
   for (std::int64_t number = mine.begin; number < mine.end; ++number) {
     const Range shard = rows_of(local, number);
     for (std::int64_t micro = 0; micro < accumulate(); ++micro) {

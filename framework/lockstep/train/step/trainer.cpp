@@ -105,7 +105,7 @@ const Totals& Trainer::run_step(const LocalBatch& local, parallel::StepStart sta
     start.requests = votes_.ask_for_step();
     engine_.begin_step(start);
     std::ranges::copy(votes_.sums(),
-                      engine_.leaf_sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size()).begin());
+                      engine_.shard_sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size()).begin());
     runner_.run(local, updates());
     const StepProfile::Timer timer(runner_.profile(), Part::Wait);
     fault_point("step.gradients", start.update);
@@ -161,9 +161,9 @@ void Trainer::before_update(std::function<double()> inspect) {
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
   require_ranks();
   const data::StepSamples& s = batch.step;
-  const Range leaves = world().my_leaves();
-  const std::int64_t begin = part_of(s.global_size, world().tree.leaves(), leaves.begin).begin;
-  const std::int64_t end = part_of(s.global_size, world().tree.leaves(), leaves.end - 1).end;
+  const Range shards = world().my_shards();
+  const std::int64_t begin = part_of(s.global_size, world().tree.shards(), shards.begin).begin;
+  const std::int64_t end = part_of(s.global_size, world().tree.shards(), shards.end - 1).end;
   check_batch(s.global_size);
   or_poison([&] {
     check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
@@ -227,8 +227,8 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
   return data::DistributedSampler(
       {.size = dataset.size(),
        .global_batch = options.global_batch > 0 ? options.global_batch : prepared_.options().global_batch,
-       .leaves = prepared_.world().tree.leaves(),
-       .my_leaves = prepared_.world().my_leaves(),
+       .shards = prepared_.world().tree.shards(),
+       .my_shards = prepared_.world().my_shards(),
        .seed = prepared_.options().seed,
        .shuffle = options.shuffle,
        .remainder = options.remainder});
