@@ -23,6 +23,7 @@ parallel:   core host graph plan optim comm
 data:       core io
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
+launch:     core host io
 train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer
 '
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/launch/host_option.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -37,7 +38,7 @@ TEST(JobCommand, TellsMpirunsOptionsFromTheProgramS) {
   EXPECT_EQ(job.program_option("output"), "out");
   EXPECT_EQ(job.program_option("lr"), "3");
   EXPECT_EQ(job.program_option("resume"), std::nullopt);
-  EXPECT_TRUE(job.hosts().empty());
+  EXPECT_TRUE(job.hosts().hosts.empty());
 }
 
 TEST(JobCommand, OtherLaunchersStartAsTheyAre) {
@@ -96,7 +97,7 @@ lr=0.1
 
 TEST(JobCommand, LeavesHostsOfAListOut) {
   const JobCommand job = command("mpirun -H a:2,b:2 -n 4 ./train --resume auto");
-  EXPECT_EQ(job.hosts(), (std::vector<Host>{{"a", 2}, {"b", 2}}));
+  EXPECT_EQ(launch::to_host_list(job.hosts()), "a:2,b:2");
   EXPECT_EQ(joined(job.words({.lost = {"b"}, .ranks = 2})), "mpirun -H a:2 -n 2 ./train --resume auto");
 }
 

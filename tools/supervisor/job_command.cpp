@@ -19,6 +19,8 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/atomic_file.h"
+#include "lockstep/launch/host_option.h"
+#include "lockstep/launch/hostfile.h"
 #include "lockstep/train/options/flat_toml.h"
 
 namespace lockstep::supervisor {
@@ -132,14 +134,14 @@ void JobCommand::read_launcher_options() {
 
 void JobCommand::read_hosts() {
   check(hostfile_at_ == 0 || host_list_at_ == 0, "run", "mpirun has --hostfile and --host, expected one of them");
-  if (host_list_at_ > 0) hosts_ = parse_host_list(words_[host_list_at_]);
+  if (host_list_at_ > 0) hosts_ = launch::parse_host_list(words_[host_list_at_], "--host");
   if (hostfile_at_ == 0) return;
   const std::string& path = words_[hostfile_at_];
   std::ifstream file(path);
   std::error_code error;  // a directory can be opened, and then not be read
   check(file.is_open() && !std::filesystem::is_directory(path, error), "run", "hostfile {} cannot be read", path);
   hostfile_text_.assign(std::istreambuf_iterator<char>(file), {});
-  hosts_ = parse_hostfile(hostfile_text_, path);
+  hosts_ = launch::parse_hostfile(hostfile_text_, path);
 }
 
 // A file that is not there, or that the program would refuse, is for the program to complain about.
@@ -196,8 +198,8 @@ bool JobCommand::starts_by_ssh() const {
 
 std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
   const std::string& program = words_[program_];
-  const bool here = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return is_this_machine(h.name); });
-  const bool scheduled = mpirun_ && hosts_.empty() && !starts_by_ssh();
+  const bool here = std::ranges::all_of(hosts_.hosts, [](const auto& h) { return launch::is_this_machine(h.name); });
+  const bool scheduled = mpirun_ && hosts_.hosts.empty() && !starts_by_ssh();
   if (!here || scheduled || elsewhere_ || program.find('/') == program.npos) return std::nullopt;
   struct stat found {};
   if (::stat(program.c_str(), &found) != 0) {
@@ -212,11 +214,11 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
   std::vector<std::string> words = words_;
   if (!change.lost.empty()) {
     if (hostfile_at_ > 0) {
-      const std::string text = hostfile_without(hostfile_text_, change.lost);
+      const std::string text = launch::hostfile_without(hostfile_text_, change.lost);
       io::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
       words[hostfile_at_] = change.hostfile;
     } else {
-      words[host_list_at_] = host_list_without(words[host_list_at_], change.lost);
+      words[host_list_at_] = launch::host_list_without(words[host_list_at_], change.lost);
     }
     if (ranks_at_ > 0 && change.ranks) words[ranks_at_] = std::to_string(*change.ranks);
   }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/supervisor/hosts.h"
+#include "lockstep/launch/host_list.h"
 
 namespace lockstep::supervisor {
 
@@ -35,7 +35,7 @@ class JobCommand {
   bool starts_by_ssh() const;
 
   // Hosts of --hostfile or --host, read when the command was made; none: this machine, or the scheduler's choice.
-  const std::vector<Host>& hosts() const { return hosts_; }
+  const launch::HostList& hosts() const { return hosts_; }
 
   // Why no start can succeed: the program, if it is named by a path and runs on this machine alone, is not there (127)
   // or cannot be executed (126), as a shell counts it.
@@ -47,7 +47,7 @@ class JobCommand {
 
   struct Change {
     bool resume_auto = false;         // go on from the newest checkpoint, whatever --resume said
-    std::vector<std::string> lost{};  // hosts to leave out
+    std::vector<std::string> lost{};  // hosts to leave out, as Host::login() names them
     std::string hostfile{};           // where a shorter hostfile is written
     std::optional<std::int64_t> ranks{};
   };
@@ -70,7 +70,7 @@ class JobCommand {
   std::map<std::string, std::string> config_;  // values of the --config file
   std::string config_problem_;
   std::string hostfile_text_;
-  std::vector<Host> hosts_;
+  launch::HostList hosts_;
 };
 
 }  // namespace lockstep::supervisor

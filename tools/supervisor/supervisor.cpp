@@ -12,6 +12,7 @@
 
 #include "lockstep/core/error.h"
 #include "tools/supervisor/descendants.h"
+#include "tools/supervisor/hosts.h"
 #include "tools/supervisor/job.h"
 #include "tools/supervisor/process.h"
 
@@ -67,7 +68,7 @@ Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
 void Supervisor::check_batch() {
   const std::string batch = command_.program_option("global-batch").value_or("0");
   fewer_ranks_ = batch != "0";
-  if (command_.hosts().size() < 2) return;
+  if (command_.hosts().hosts.size() < 2) return;
   if (!fewer_ranks_) {
     log_->warn("without --global-batch the batch depends on the number of ranks: no host will be left out");
   } else if (command_.program_option("shards").value_or("0") == "0") {
@@ -97,8 +98,8 @@ ProbeOptions Supervisor::probe_options() const {
 // Finds out which hosts are lost; returns them with the reasons.
 std::vector<std::string> Supervisor::probe() {
   std::vector<std::string> asked, reasons;
-  for (const Host& host : command_.hosts()) {
-    if (command_.starts_by_ssh() && !is_this_machine(host.name)) asked.push_back(host.name);
+  for (const launch::Host& host : command_.hosts().hosts) {
+    if (command_.starts_by_ssh() && !launch::is_this_machine(host.name)) asked.push_back(host.login());
   }
   lost_.clear();
   for (const ProbeResult& result : Prober(probe_options(), asked).results()) {
@@ -112,15 +113,13 @@ std::vector<std::string> Supervisor::probe() {
 
 Supervisor::Placement Supervisor::place() {
   const std::vector<std::string> reasons = probe();
-  const std::vector<Host>& all = command_.hosts();
-  std::vector<Host> alive;
+  const launch::HostList& all = command_.hosts();
+  launch::HostList alive;
   std::vector<std::string> names;
-  std::int64_t slots = 0;
-  for (const Host& host : all) {
-    if (std::find(lost_.begin(), lost_.end(), host.name) != lost_.end()) continue;
-    alive.push_back(host);
-    names.push_back(host.name);
-    slots += host.slots;
+  for (const launch::Host& host : all.hosts) {
+    if (launch::names_host(lost_, host.name)) continue;
+    alive.hosts.push_back(host);
+    names.push_back(host.login());
   }
   const auto ranks = ranks_for(alive, all, command_.ranks());
   const std::optional<Newest> found = known_newest();
@@ -134,7 +133,8 @@ Supervisor::Placement Supervisor::place() {
                   lost_.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
   if (!lost_.empty() && !fewer_ranks_) {
     placement.problem = "all hosts are needed, as the command has no --global-batch";
-  } else if (!all.empty() && (alive.empty() || ranks.value_or(std::max<std::int64_t>(slots, 1)) < options_.min_ranks)) {
+  } else if (!all.hosts.empty() &&
+             (alive.hosts.empty() || ranks.value_or(std::max<std::int64_t>(alive.slots(), 1)) < options_.min_ranks)) {
     placement.problem = fmt::format("fewer than --min-ranks {}", options_.min_ranks);
   }
   return placement;
