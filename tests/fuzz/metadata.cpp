@@ -2,7 +2,7 @@
 #include "lockstep/train/run/continuation.h"
 
 #include "lockstep/train/options/options_json.h"
-#include "lockstep/train/report/epoch_sums.h"
+#include "lockstep/train/report/run_record.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
@@ -26,6 +26,9 @@ nlohmann::json run(std::int64_t shards) {
           {"blas", "OpenBLAS"},
           {"kernels", "avx2 f32"},
           {"optimizer", "sgd"},
+          {"schedule_epochs", 3.0},
+          {"evaluation_due", true},
+          {"evaluation", train::to_json(train::EvaluationRecord{.step = 7, .loss = 0.5, .accuracy = 0.25})},
           {train::kEpochSumsKey,
            train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64, .counts = {{"correct", 8}}})}};
 }
@@ -42,7 +45,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const std::int64_t shards : {0, 4}) {
     fuzz::expect_answer([&] {
       const nlohmann::json metadata = train::parse_metadata(text, "memory");
-      train::epoch_sums(metadata, "memory");
+      train::run_record(metadata, "memory");
       train::continuation(metadata, fuzz::run(shards), "memory");
     });
   }

@@ -131,8 +131,9 @@ TEST(Evaluate, OneThatEndsEarlyStaysDueAndIsMadeUp) {
   EXPECT_TRUE(record.evaluation_due) << "the program's own evaluation is not the one that is due";
   evaluate.after_evaluation({.step = 7, .totals = totals, .scheduled = true}, orders);
   EXPECT_FALSE(record.evaluation_due);
-  EXPECT_EQ(record.evaluation["step"], 7);
-  EXPECT_EQ(record.evaluation["accuracy"], 0.75);
+  ASSERT_TRUE(record.evaluation);
+  EXPECT_EQ(record.evaluation->step, 7);
+  EXPECT_EQ(record.evaluation->accuracy, 0.75);
 }
 
 TEST(SaveCheckpoints, EveryUpdatesUnlessAnEvaluationIsDueFirst) {

@@ -1,12 +1,15 @@
 #include "lockstep/train/run/continuation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/options_json.h"
-#include "lockstep/train/report/epoch_sums.h"
+#include "lockstep/train/report/run_record.h"
 
 namespace lockstep::train {
 namespace {
@@ -86,6 +89,49 @@ TEST(EpochSums, ThatAreNoneAreNamed) {
       EXPECT_NE(std::string(error.what()).find("[resume] FILE: 'epoch_sums' in its metadata"), std::string::npos);
     }
   }
+}
+
+TEST(RunRecord, ComesBackWithItsEvaluation) {
+  const RunRecord none = run_record(run(), "FILE");  // an older program's
+  EXPECT_FALSE(none.evaluation || none.evaluation_due);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const EvaluationRecord evaluation{.step = 7, .loss = nan, .accuracy = 0.1 + 0.2};
+  const auto text = nlohmann::json{{"evaluation_due", true}, {"evaluation", to_json(evaluation)}}.dump();
+  const RunRecord back = run_record(nlohmann::json::parse(text), "FILE");
+  EXPECT_TRUE(back.evaluation_due);
+  ASSERT_TRUE(back.evaluation);
+  EXPECT_EQ(back.evaluation->step, 7);
+  EXPECT_EQ(back.evaluation->accuracy, 0.1 + 0.2);
+  EXPECT_TRUE(std::isnan(back.evaluation->loss)) << "written as null";
+  EXPECT_TRUE(to_json(std::optional<EvaluationRecord>()).is_null());
+}
+
+TEST(RunRecord, ThatIsNoneIsNamed) {
+  const std::vector<std::pair<const char*, nlohmann::json>> wrong{
+      {"evaluation_due", "yes"},
+      {"evaluation_due", nullptr},
+      {"evaluation", nlohmann::json::object()},
+      {"evaluation", {1, 2}},
+      {"evaluation", {{"step", 7}, {"loss", "x"}, {"accuracy", 1.0}}}};
+  for (const auto& [key, value] : wrong) {
+    try {
+      run_record({{key, value}}, "FILE");
+      ADD_FAILURE() << key << " " << value;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(fmt::format("[resume] FILE: '{}' in its metadata", key)),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(Continuation, TellsWhenTheScheduleEnded) {
+  nlohmann::json saved = run();
+  EXPECT_FALSE(continuation(saved, run(), "FILE").schedule_epochs) << "an older program's";
+  saved["schedule_epochs"] = 2.5;
+  EXPECT_EQ(continuation(saved, run(), "FILE").schedule_epochs, 2.5);
+  saved["schedule_epochs"] = "long";
+  EXPECT_NE(refusal(saved, run()).find("[resume] FILE: 'schedule_epochs' in its metadata"), std::string::npos);
 }
 
 TEST(Continuation, RefusesWhatWouldChangeBitsWithShardsAndNamesItWithout) {

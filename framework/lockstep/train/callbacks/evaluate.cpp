@@ -25,7 +25,7 @@ void Evaluate::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/
   const Totals& totals = event.totals;
   if (!event.scheduled || !totals.whole) return;
   record_.evaluation_due = false;
-  record_.evaluation = {{"step", event.step}, {"loss", totals.loss}, {"accuracy", totals.fraction("correct")}};
+  record_.evaluation = {.step = event.step, .loss = totals.loss, .accuracy = totals.fraction("correct")};
   const std::string training = record_.epoch.epoch == event.epoch - 1 ? record_.epoch.str() : "";
   log()->info("epoch {}: {}evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", event.epoch, training, totals.loss,
               100 * totals.fraction("correct"), totals.samples);

@@ -2,19 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "lockstep/core/error.h"
+#include "lockstep/train/report/json_text.h"
 
 namespace lockstep::train {
-namespace {
-
-// JSON has no word for what is not finite.
-double number(const nlohmann::json& json) {
-  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
-}
-
-}  // namespace
 
 double EpochSums::fraction(const std::string& count) const {
   const auto found = counts.find(count);

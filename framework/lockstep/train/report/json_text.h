@@ -1,6 +1,7 @@
 // JSON from a file that may be damaged or foreign.
 #pragma once
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -26,6 +27,11 @@ Json parse_json(std::string_view text) {
     if (depth > kDeepest) return Json(nlohmann::detail::value_t::discarded);
   }
   return Json::parse(text, nullptr, false);
+}
+
+// JSON has no word for what is not finite, which is written as null. Throws nlohmann::json::exception for other types.
+inline double number(const nlohmann::json& json) {
+  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
 }
 
 }  // namespace lockstep::train

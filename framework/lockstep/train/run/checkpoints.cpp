@@ -46,10 +46,9 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   heartbeat_.beat();
   fault_point("checkpoint.snapshot", step);
   if (writer_) {
-    const nlohmann::json& evaluation = record.evaluation;
-    const bool scored = evaluation.is_object() && evaluation["step"] == step;
+    const std::optional<EvaluationRecord>& evaluation = record.evaluation;
     std::optional<checkpoint::Score> score;
-    if (scored) score = {evaluation["accuracy"], evaluation["loss"]};
+    if (evaluation && evaluation->step == step) score = {evaluation->accuracy, evaluation->loss};
     writer_->write({.tensors = snapshot_->tensors(),
                     .metadata = metadata,
                     .note = checkpoint::note_of(files_.run(), score),

@@ -134,6 +134,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   Continuation at{.step = count(saved, "step", place),
                   .epoch = count(saved, "epoch", place),
                   .offset = count(saved, "offset", place)};
+  if (saved.contains("schedule_epochs")) at.schedule_epochs = field<double>(saved, "schedule_epochs", place);
   check_equal(saved, now, Resume::Never, place);
   check_samples(saved, now, place);
   const auto samples = field<std::int64_t>(now, "train_samples", "this run");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ inline constexpr int kMetadataVersion = 1;
 
 struct Continuation {
   std::int64_t step = 0, epoch = 0, offset = 0;  // updates done; samples taken of that epoch
+  std::optional<double> schedule_epochs = {};    // after which the learning-rate schedule ended; older files do not say
   std::vector<std::string> notes = {};           // what differs and is allowed: options, machines, libraries
 };
 

@@ -7,7 +7,6 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
-#include "lockstep/train/run/continuation.h"
 #include "lockstep/train/run/run_metadata.h"
 
 namespace lockstep::train {
@@ -91,11 +90,11 @@ void Resumption::restore(const std::string& saved_metadata, const io::TensorSour
                          const std::string& place) {
   nlohmann::json metadata;
   Continuation continued;
-  EpochSums sums;
+  RunRecord record;
   comm::collectively(facts_.comm, [&] {
     metadata = parse_metadata(saved_metadata, place);
     continued = continuation(metadata, metadata_now(), place);
-    sums = epoch_sums(metadata, place);
+    record = run_record(metadata, place);
   });
   try {
     trainer_.load(of_root, place, continued.step);
@@ -105,26 +104,24 @@ void Resumption::restore(const std::string& saved_metadata, const io::TensorSour
         fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
   }
   course_.training().seek({continued.epoch, continued.offset});
-  record_.evaluation = metadata.value("evaluation", nlohmann::json());
-  record_.evaluation_due = metadata.value("evaluation_due", false);
-  record_.epoch = sums;
+  record_ = record;
   const data::SamplerPosition at = course_.position();
-  if (sums.epoch < 0 && at.offset > 0) record_.epoch = {.epoch = at.epoch, .after = trainer_.updates()};
+  if (record.epoch.epoch < 0 && at.offset > 0) record_.epoch = {.epoch = at.epoch, .after = trainer_.updates()};
   for (const std::string& line : continued.notes) log()->info("resume: {}", line);
-  warn_of_differences(metadata, continued.step, from, place);
+  warn_of_differences(continued, from, place);
   log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_.updates(), at.offset,
               facts_.data.train->size(), at.epoch + 1);
 }
 
-void Resumption::warn_of_differences(const nlohmann::json& metadata, std::int64_t step, const std::string& from,
+void Resumption::warn_of_differences(const Continuation& continued, const std::string& from,
                                      const std::string& place) const {
   if (!facts_.comm.is_root()) return;
-  if (from == "auto" && std::filesystem::path(place).filename() != checkpoint::name_for(step))
+  if (from == "auto" && std::filesystem::path(place).filename() != checkpoint::name_for(continued.step))
     log()->warn(
         "resume: {} holds step {}, as its name does not say: a copy of another file? It is taken for the newest "
         "checkpoint because of its name; --resume FILE takes another one",
-        place, step);
-  const double now = course_.schedule_epochs(), before = metadata.value("schedule_epochs", now);
+        place, continued.step);
+  const double now = course_.schedule_epochs(), before = continued.schedule_epochs.value_or(now);
   if (facts_.options.rate.has_end() && before != now)
     log()->warn(
         "resume: the learning-rate schedule ends after {:.4g} epochs, after {:.4g} in the run that wrote the "

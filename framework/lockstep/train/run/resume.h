@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/train/report/run_files.h"
 #include "lockstep/train/report/run_record.h"
+#include "lockstep/train/run/continuation.h"
 #include "lockstep/train/run/course.h"
 #include "lockstep/train/run/run_facts.h"
 #include "lockstep/train/step/trainer.h"
@@ -29,8 +30,7 @@ class Resumption {
   std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& place);
   void restore(const std::string& saved_metadata, const io::TensorSource& of_root, const std::string& from,
                const std::string& place);
-  void warn_of_differences(const nlohmann::json& metadata, std::int64_t step, const std::string& from,
-                           const std::string& place) const;
+  void warn_of_differences(const Continuation& continued, const std::string& from, const std::string& place) const;
   nlohmann::json metadata_now() const;
 
   const RunFacts& facts_;

@@ -31,7 +31,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
           {"compiler", __VERSION__},
           {"mpi", comm::Environment::library()},
           {"optimizer", trainer.options().rule->name()},
-          {"evaluation", record.evaluation},
+          {"evaluation", to_json(record.evaluation)},
           {kEpochSumsKey, to_json(record.epoch)}};
 }
 
