@@ -209,6 +209,33 @@ TEST(Options, ParseErrorsNameTheOption) {
   }
 }
 
+TEST(Options, AProgramsOwnOptionNeedsAFreeName) {
+  std::int64_t value = 3;
+  bool flag = false;
+  const auto outcome = [&](const std::vector<OptionRow>& rows) {
+    Outcome o;
+    CommandLine line(o.options, "train_test", "trains", "lockstep 1.2.3");
+    for (const OptionRow& row : rows) line.add(row);
+    const std::vector<const char*> arguments{"train_test"};
+    std::ostringstream out, err;
+    o.result = line.parse(1, arguments.data(), true, out, err);
+    o.err = err.str();
+    return o;
+  };
+  const auto number = [&](const std::string& name) {
+    return OptionRow{.name = name, .value = option_value(value), .argument = "N", .text = "a number"};
+  };
+  EXPECT_TRUE(outcome({number("depth"), number("width")}).result.proceed);
+  for (const std::string name : {"lr", "help", "version", "config", "no-augment", "a b", "x=y", ""}) {
+    const Outcome o = outcome({number("depth"), number(name)});
+    EXPECT_FALSE(o.result.proceed) << name;
+    EXPECT_EQ(o.result.exit_code, 2) << name;
+    EXPECT_TRUE(has(o.err, "train_test: [options] --" + name + " cannot be an option of the program's own: ")) << o.err;
+  }
+  const OptionRow twice{.name = "depth", .value = option_value(flag), .argument = "", .text = "deep or not"};
+  EXPECT_TRUE(has(outcome({number("depth"), twice}).result.message, "--depth cannot be")) << "given twice";
+}
+
 TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
   const std::string path = write_config(
       "# as on the command line\nepochs = 4\nlr = 0.2\nnesterov = true\naugment = false\nschedule = \"step\"\n"

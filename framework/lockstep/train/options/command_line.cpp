@@ -177,11 +177,22 @@ struct CommandLine::Parser {
   std::vector<OptionRow> rows, own;
   std::vector<std::function<void()>> checks;
   std::vector<std::string> unknown;
+  std::string refused;  // the first option of the program's own that cannot be added
 
   Parser(Options& into, const std::string& name, const std::string& text) : options(into), app(text, name) {}
 
   void add(const OptionRow& row, const std::string& heading) {
     std::visit(AddOption{app, row, unknown}, row.value)->group(heading);
+  }
+  // Its name may be one of the framework's, or none that an option can have.
+  void add_own(OptionRow row) {
+    try {
+      add(row, "Model");
+      own.push_back(std::move(row));
+    } catch (const CLI::ConstructionError& error) {
+      if (refused.empty())
+        refused = fmt::format("--{} cannot be an option of the program's own: {}", row.name, error.what());
+    }
   }
   void add_config() {
     app.config_formatter(file);
@@ -194,6 +205,7 @@ struct CommandLine::Parser {
 
   // Throws CLI11's exceptions, and Error.
   void parse(int argc, const char* const* argv) {
+    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kPlace, refused));
     const optim::Rule default_rule = options.optimizer.rule;
     app.parse(argc, argv);
     if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kPlace, unknown.front()));
@@ -225,10 +237,7 @@ CommandLine::CommandLine(Options& options, const std::string& name, const std::s
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::add(OptionRow row) {
-  parser_->add(row, "Model");
-  parser_->own.push_back(std::move(row));
-}
+void CommandLine::add(OptionRow row) { parser_->add_own(std::move(row)); }
 
 const std::vector<OptionRow>& CommandLine::own() const { return parser_->own; }
 

@@ -28,7 +28,7 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // An option of the program's own. Its variable outlives this.
+  // An option of the program's own. Its variable outlives this. A name that is taken makes parse() fail, on all ranks.
   void add(OptionRow row);
   const std::vector<OptionRow>& own() const;  // those that were added
   // `look` is called when all values are known; an Error of it is one of the command line.
