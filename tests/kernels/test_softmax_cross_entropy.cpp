@@ -172,17 +172,48 @@ TYPED_TEST(CrossEntropy, CountCorrectPutsLowerIndexFirst) {
 
 TYPED_TEST(CrossEntropy, DoesNotDependOnThreads) {
   using T = TypeParam;
-  const kernels::generic::CrossEntropyOptions o{.samples = 331, .classes = 129, .label_smoothing = 0.1};
-  const auto z = random_values<T>(331 * 129, 1), w = random_values<T>(129, 2, 1.5);
-  const auto targets = random_targets(331, 129);
-  expect_thread_invariant([&] {
-    auto p = unwritten<T>(331 * 129), dz = p;
+  for (const std::int64_t c : {10, 129}) {
+    const kernels::generic::CrossEntropyOptions o{.samples = 331, .classes = c, .label_smoothing = 0.1};
+    const auto z = random_values<T>(331 * c, 1), w = random_values<T>(c, 2, 1.5);
+    const auto targets = random_targets(331, c);
+    expect_thread_invariant([&] {
+      auto p = unwritten<T>(331 * c), dz = p;
+      T loss = 0, weight = 0;
+      kernels::generic::softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.data(), p.data(), &loss,
+                                                         &weight);
+      kernels::generic::softmax_cross_entropy_backward<T>(o, p.data(), targets.data(), w.data(), T(1), weight,
+                                                          dz.data());
+      dz.insert(dz.end(), {loss, weight});
+      return dz;
+    });
+  }
+}
+
+// Several rows' exponentials are taken at a time, or a part of one row's.
+TYPED_TEST(CrossEntropy, RowsDoNotDependOnTheirNeighbours) {
+  using T = TypeParam;
+  const std::int64_t n = 60;  // no more than parts of the sum: the loss of each row is one part
+  for (const std::int64_t c : {1, 3, 10, 128, 129, 255, 256, 257, 1000}) {
+    const auto z = random_values<T>(n * c, 1, 5);
+    const auto targets = random_targets(n, c);
+    auto all = unwritten<T>(n * c), softmax = all, alone = all, softmax_alone = all;
     T loss = 0, weight = 0;
-    kernels::generic::softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), w.data(), p.data(), &loss, &weight);
-    kernels::generic::softmax_cross_entropy_backward<T>(o, p.data(), targets.data(), w.data(), T(1), weight, dz.data());
-    dz.insert(dz.end(), {loss, weight});
-    return dz;
-  });
+    kernels::generic::softmax_cross_entropy_forward<T>({.samples = n, .classes = c, .label_smoothing = 0.1}, z.data(),
+                                                       targets.data(), nullptr, all.data(), &loss, &weight);
+    kernels::generic::softmax_forward<T>(n, c, z.data(), softmax.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      T of_row = 0;
+      kernels::generic::softmax_cross_entropy_forward<T>({.samples = 1, .classes = c, .label_smoothing = 0.1},
+                                                         z.data() + i * c, &targets[static_cast<std::size_t>(i)],
+                                                         nullptr, alone.data() + i * c, &of_row, &weight);
+      kernels::generic::softmax_forward<T>(1, c, z.data() + i * c, softmax_alone.data() + i * c);
+      sum += static_cast<double>(of_row);
+    }
+    EXPECT_TRUE(same_bits(all, alone)) << c << " classes";
+    EXPECT_TRUE(same_bits(softmax, softmax_alone)) << c << " classes";
+    EXPECT_NEAR(static_cast<double>(loss), sum / n, 4 * kUnit<T> * (1 + sum / n));
+  }
 }
 
 }  // namespace

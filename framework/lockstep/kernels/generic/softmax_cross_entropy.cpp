@@ -32,36 +32,78 @@ double weight_sum(std::int64_t c, const T* weights) {
   return total;
 }
 
-// Calls visit(j, exp(x[j] - shift)) for all j < n, in order.
-template <class T, class Visit>
-void for_exponentials(std::int64_t n, const T* x, double shift, const Visit& visit) {
-  constexpr std::int64_t kPart = 256;
-  double values[kPart];
-  for (std::int64_t first = 0; first < n; first += kPart) {
-    const std::int64_t count = std::min(kPart, n - first);
-    for (std::int64_t j = 0; j < count; ++j) values[j] = static_cast<double>(x[first + j]) - shift;
-    exp_all(count, values, values);
-    for (std::int64_t j = 0; j < count; ++j) visit(first + j, values[j]);
+// Exponentials are taken so many at a time: of several whole rows, or of a part of one.
+constexpr std::int64_t kBlock = 256;
+
+std::int64_t rows_at_a_time(std::int64_t c) { return std::max<std::int64_t>(kBlock / std::max<std::int64_t>(c, 1), 1); }
+
+// Calls visit(row, begin, end) for the parts of rows of c elements that lie in [begin, end), in order.
+template <class Visit>
+void for_rows(std::int64_t begin, std::int64_t end, std::int64_t c, const Visit& visit) {
+  while (begin < end) {
+    const std::int64_t row = begin / c, stop = std::min(end, (row + 1) * c);
+    visit(row, begin, stop);
+    begin = stop;
   }
 }
 
-// One row: probabilities out of logits, and the sample's loss.
+// Calls visit(row, begin, end, e) for parts of rows, in order: e[i] is exp(x[begin + i] - shifts[row]).
+template <class T, class Visit>
+void for_exponentials(std::int64_t rows, std::int64_t c, const T* x, const double* shifts, const Visit& visit) {
+  double values[kBlock];
+  for (std::int64_t first = 0; first < rows * c; first += kBlock) {
+    const std::int64_t last = std::min(rows * c, first + kBlock);
+    for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) values[i - first] = static_cast<double>(x[i]) - shifts[row];
+    });
+    exp_all(last - first, values, values);
+    for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
+      visit(row, begin, end, values + (begin - first));
+    });
+  }
+}
+
+// Per row the largest value, and the sum of exp(x - largest).
 template <class T>
-double row_forward(const CrossEntropyOptions& o, const T* z, std::int64_t y, const T* weights, T* p) {
-  double top = static_cast<double>(z[0]);
-  for (std::int64_t j = 1; j < o.classes; ++j) top = std::max(top, static_cast<double>(z[j]));
-  double total = 0;
-  for_exponentials(o.classes, z, top, [&](std::int64_t, double e) { total += e; });
-  const double log_total = math::log(total) + top, z_y = static_cast<double>(z[y]);
+void sum_exponentials(std::int64_t rows, std::int64_t c, const T* x, double* tops, double* totals) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    tops[row] = c > 0 ? static_cast<double>(*std::max_element(x + row * c, x + (row + 1) * c)) : 0;
+    totals[row] = 0;
+  }
+  for_exponentials(rows, c, x, tops, [&](std::int64_t row, std::int64_t begin, std::int64_t end, const double* e) {
+    double total = totals[row];
+    for (std::int64_t i = 0; i < end - begin; ++i) total += e[i];
+    totals[row] = total;
+  });
+}
+
+// The loss of a sample, whose sum of exponentials has this logarithm.
+template <class T>
+double row_loss(const CrossEntropyOptions& o, const T* z, std::int64_t y, const T* weights, double log_total) {
   const auto weight = [weights](std::int64_t j) { return weights ? static_cast<double>(weights[j]) : 1.0; };
-  double loss = (1 - o.label_smoothing) * weight(y) * (log_total - z_y);
+  double loss = (1 - o.label_smoothing) * weight(y) * (log_total - static_cast<double>(z[y]));
   if (o.label_smoothing > 0) {
     double smooth = 0;
     for (std::int64_t j = 0; j < o.classes; ++j) smooth += weight(j) * (log_total - static_cast<double>(z[j]));
     loss += o.label_smoothing / static_cast<double>(o.classes) * smooth;
   }
-  for_exponentials(o.classes, z, log_total, [&](std::int64_t j, double e) { p[j] = static_cast<T>(e); });
   return loss;
+}
+
+// Probabilities out of logits of up to rows_at_a_time() rows, and their losses.
+template <class T>
+void rows_forward(const CrossEntropyOptions& o, std::int64_t rows, const T* z, const std::int32_t* targets,
+                  const T* weights, T* p, double* losses) {
+  double tops[kBlock], totals[kBlock];
+  sum_exponentials(rows, o.classes, z, tops, totals);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    totals[row] = math::log(totals[row]) + tops[row];
+    losses[row] = row_loss(o, z + row * o.classes, targets[row], weights, totals[row]);
+  }
+  for_exponentials(rows, o.classes, z, totals,
+                   [p](std::int64_t, std::int64_t begin, std::int64_t end, const double* e) {
+                     for (std::int64_t i = begin; i < end; ++i) p[i] = static_cast<T>(e[i - begin]);
+                   });
 }
 
 }  // namespace
@@ -75,11 +117,17 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits
   double losses[detail::kSumParts] = {}, weights[detail::kSumParts] = {};
   const std::int64_t work = o.samples * o.classes / detail::kSumParts * 16;  // an exponential costs many loads
   parallel_for(detail::kSumParts, work, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) {
-      const Range rows = part_of(o.samples, detail::kSumParts, part);
-      for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-        const std::int64_t at = i * o.classes;
-        losses[part] += row_forward(o, logits + at, targets[i], class_weights, probabilities + at);
+    const std::int64_t first_row = part_of(o.samples, detail::kSumParts, begin).begin;
+    const std::int64_t last_row = part_of(o.samples, detail::kSumParts, end - 1).end;
+    const std::int64_t block = rows_at_a_time(o.classes);
+    double of_row[kBlock];
+    std::int64_t part = begin;
+    for (std::int64_t first = first_row; first < last_row; first += block) {
+      const std::int64_t last = std::min(last_row, first + block), at = first * o.classes;
+      rows_forward(o, last - first, logits + at, targets + first, class_weights, probabilities + at, of_row);
+      for (std::int64_t i = first; i < last; ++i) {
+        while (i >= part_of(o.samples, detail::kSumParts, part).end) ++part;
+        losses[part] += of_row[i - first];
         weights[part] += class_weights ? static_cast<double>(class_weights[targets[i]]) : 1.0;
       }
     }
@@ -116,11 +164,16 @@ void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* proba
 template <class T>
 void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y) {
   parallel_for(n, c * 16, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin * c; at < end * c; at += c) {
-      const double top = c > 0 ? static_cast<double>(*std::max_element(x + at, x + at + c)) : 0;
-      double total = 0;
-      for_exponentials(c, x + at, top, [&](std::int64_t, double e) { total += e; });
-      for_exponentials(c, x + at, top, [&](std::int64_t j, double e) { y[at + j] = static_cast<T>(e / total); });
+    double tops[kBlock], totals[kBlock];
+    const std::int64_t block = rows_at_a_time(c);
+    for (std::int64_t first = begin; first < end; first += block) {
+      const std::int64_t rows = std::min(end - first, block);
+      const T* from = x + first * c;
+      T* to = y + first * c;
+      sum_exponentials(rows, c, from, tops, totals);
+      for_exponentials(rows, c, from, tops, [&](std::int64_t row, std::int64_t at, std::int64_t stop, const double* e) {
+        for (std::int64_t i = at; i < stop; ++i) to[i] = static_cast<T>(e[i - at] / totals[row]);
+      });
     }
   });
 }
