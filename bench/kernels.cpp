@@ -37,7 +37,7 @@ struct BenchOptions {
 
 // One kind of node in a model's training graph: all nodes of that op with these types.
 struct Layer {
-  std::string place;                  // of the first one
+  std::string path;                   // of the first one
   std::shared_ptr<const Op> node_op;  // the request's
   kernels::KernelRequest request;
   std::vector<bool> is_parameter;  // by input
@@ -81,7 +81,7 @@ std::vector<Layer> layers_of(const std::string& name, std::int64_t batch, bool b
     const auto wanted = [&](const std::string& op) { return op == "all" || node.op->name().starts_with(op); };
     if (std::ranges::none_of(ops, wanted)) continue;
     Layer layer{
-        .place = node.place, .node_op = node.op, .request = {node.op.get(), {}, node.outputs}, .is_parameter = {}};
+        .path = node.path, .node_op = node.op, .request = {node.op.get(), {}, node.outputs}, .is_parameter = {}};
     for (Value v : node.inputs) {
       layer.request.inputs.push_back(v.type());
       const Node::Kind kind = graph->nodes()[static_cast<std::size_t>(v.node())].kind;
@@ -182,7 +182,7 @@ void report(const Setting& s, const Layer& layer, const kernels::KernelOffer& of
                                       {"batch", s.batch},
                                       {"precision", s.precision},
                                       {"threads", o.threads},
-                                      {"place", layer.place},
+                                      {"path", layer.path},
                                       {"count", layer.count},
                                       {"op", layer.op()},
                                       {"attributes", layer.request.op->attributes()},

@@ -215,8 +215,8 @@ TEST(Graph, NamesNodesByScope) {
     y = relu(x);
   }
   const Value z = relu(y);
-  EXPECT_EQ(graph.node(y).place, "inner");
-  EXPECT_EQ(graph.node(z).place, "outer");
+  EXPECT_EQ(graph.node(y).path, "inner");
+  EXPECT_EQ(graph.node(z).path, "outer");
 }
 
 TEST(Graph, RefusesValuesFromElsewhere) {

@@ -137,7 +137,7 @@ struct Pair {
 
 const plan::PlanStep& find_step(const plan::Plan& plan, std::string_view place, std::string_view op) {
   const auto found = std::ranges::find_if(
-      plan.steps(), [&](const plan::PlanStep& s) { return s.place == place && s.op->name() == op; });
+      plan.steps(), [&](const plan::PlanStep& s) { return s.path == place && s.op->name() == op; });
   check(found != plan.steps().end(), "test", "no step {} {} in\n{}", place, op, plan.describe());
   return *found;
 }
@@ -221,9 +221,9 @@ TEST(OneDnnPlan, AResidualNetworkStaysBlockedFromEndToEnd) {
   int reorders = 0;
   for (const plan::PlanStep& step : plan.steps()) {
     EXPECT_EQ(step.offer.implementation.find("ref"), std::string::npos)
-        << step.place << ": " << step.offer.implementation;
+        << step.path << ": " << step.offer.implementation;
     if (step.op->name().starts_with("conv2d")) {
-      EXPECT_NE(step.offer.implementation, "generic") << step.place;
+      EXPECT_NE(step.offer.implementation, "generic") << step.path;
     }
     reorders += step.op->name() == "reorder" ? 1 : 0;
   }

@@ -30,7 +30,7 @@ std::ptrdiff_t threads_of_process() {
 Ran run_with(int threads, const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types) {
   kernels::KernelRegistry registry;
   kernels::register_onednn_kernels(registry);
-  kernels::KernelRequest request{.op = &op, .inputs = {}, .outputs = {}, .place = "test"};
+  kernels::KernelRequest request{.op = &op, .inputs = {}, .outputs = {}, .path = "test"};
   for (std::size_t i = 0; i < inputs.size(); ++i) request.inputs.push_back({inputs[i].shape(), types[i]});
   request.outputs = op.infer("test", request.inputs);
   const std::vector<Layout> offered(inputs.size());

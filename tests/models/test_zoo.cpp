@@ -59,7 +59,7 @@ TEST(MnistConvNet, DropsOutInTrainingOnly) {
     model(graph.input("image", {{2, 1, 28, 28}, DType::F32}));
     std::set<std::string> places;
     for (const Node& node : graph.nodes()) {
-      if (node.op && node.op->name() == "dropout") places.insert(node.place);
+      if (node.op && node.op->name() == "dropout") places.insert(node.path);
     }
     EXPECT_EQ(places, mode == Mode::Train ? (std::set<std::string>{"dropout1", "dropout2"}) : std::set<std::string>{});
   }

@@ -193,7 +193,7 @@ TEST(Autotune, ExactMathTakesNoWinogradFromTheCache) {
   const plan::Plan& plan = rig->trainer->model().plan(
       Mode::Train, {{"image", {{samples, 3, 8, 8}, DType::F32}}, {"label", {{samples}, DType::I32}}});
   for (const plan::PlanStep& step : plan.steps())
-    EXPECT_EQ(step.offer.implementation.find("wino"), std::string::npos) << step.place;
+    EXPECT_EQ(step.offer.implementation.find("wino"), std::string::npos) << step.path;
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
     }
   } root;
   Graph graph(Mode::Train, DType::F32);
-  const auto place_of = [&](Value value) { return graph.node(value).place; };
+  const auto place_of = [&](Value value) { return graph.node(value).path; };
   const Value x = graph.input("x", {{2, 3}, DType::F32});
   EXPECT_EQ(place_of(root.fc(x)), "fc");
   EXPECT_EQ(place_of(root.layer(x)), "layer.1");

@@ -279,7 +279,7 @@ TEST(Passes, InferenceHasNoBatchNormAfterAConvolution) {
   EXPECT_EQ(plan.count("fold_batch_norm"), 5);
   EXPECT_EQ(plan.count("conv2d", "+ residual + relu"), 2);
   for (const plan::PlanStep& s : plan.plan().steps())
-    EXPECT_EQ(s.constant, s.op->name() == "fold_batch_norm") << s.place;
+    EXPECT_EQ(s.constant, s.op->name() == "fold_batch_norm") << s.path;
 }
 
 void expect_folded_weights_follow(DType dtype, const kernels::KernelOptions& kernels, double tolerance) {

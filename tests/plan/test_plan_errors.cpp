@@ -123,7 +123,7 @@ TEST_F(PlanErrors, ATargetOutOfRangeNamesPlaceFieldAndRow) {
 TEST_F(PlanErrors, NodesOutsideOfAllModulesHaveANameInPlans) {
   Classes classes;
   for (const plan::PlanStep& step : classes.plan(Mode::Train).steps())
-    EXPECT_TRUE(step.place == "(model)" || step.place == "grad (model)") << "'" << step.place << "'";
+    EXPECT_TRUE(step.path == "(model)" || step.path == "grad (model)") << "'" << step.path << "'";
 }
 
 TEST_F(PlanErrors, WhatCannotBeCompiledLeavesNothing) {

@@ -13,7 +13,7 @@ std::vector<RunningStatistics> norm(std::int64_t per_sample, bool synchronised) 
            .momentum = 0.1,
            .per_sample = per_sample,
            .sums = {},
-           .place = "bn1",
+           .path = "bn1",
            .synchronised = synchronised}};
 }
 

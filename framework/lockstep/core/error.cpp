@@ -2,6 +2,6 @@
 
 namespace lockstep {
 
-void fail_with(std::string_view place, std::string_view message) { throw Error(formatted("[{}] {}", place, message)); }
+void fail_with(std::string_view site, std::string_view message) { throw Error(formatted("[{}] {}", site, message)); }
 
 }  // namespace lockstep

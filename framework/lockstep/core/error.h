@@ -1,4 +1,4 @@
-// Errors that name place, value and expectation: `[conv2d] layer1.0.conv1: input has 32 channels, weight expects 64`.
+// Errors that name site, value and expectation: `[conv2d] layer1.0.conv1: input has 32 channels, weight expects 64`.
 #pragma once
 
 #include <cstdint>
@@ -42,21 +42,21 @@ class SampleError : public Error {
 // together: code that catches an Error to add to its message lets such errors pass unchanged (`throw;`).
 inline bool has_own_class(const Error& error) { return typeid(error) != typeid(Error); }
 
-// Throws Error("[place] message").
-[[noreturn]] void fail_with(std::string_view place, std::string_view message);
+// Throws Error("[site] message").
+[[noreturn]] void fail_with(std::string_view site, std::string_view message);
 
 template <class... Args>
-[[noreturn, gnu::cold]] void fail(std::string_view place, FormatFor<std::type_identity_t<Args>...> format,
+[[noreturn, gnu::cold]] void fail(std::string_view site, FormatFor<std::type_identity_t<Args>...> format,
                                   const Args&... args) {
-  fail_with(place, format_arguments(format.text(), {args...}));
+  fail_with(site, format_arguments(format.text(), {args...}));
 }
 
 // Throws as fail() does unless `condition` holds; the message is formatted only then.
 template <class... Args>
-void check(bool condition, std::string_view place, FormatFor<std::type_identity_t<Args>...> format,
+void check(bool condition, std::string_view site, FormatFor<std::type_identity_t<Args>...> format,
            const Args&... args) {
   if (!condition) [[unlikely]]
-    fail(place, format, args...);
+    fail(site, format, args...);
 }
 
 }  // namespace lockstep

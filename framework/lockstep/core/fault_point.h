@@ -1,4 +1,4 @@
-// Named places at which a test may ask for a fault, to see that nothing is lost or silent when it happens. Without
+// Named points at which a test may ask for a fault, to see that nothing is lost or silent when it happens. Without
 // LOCKSTEP_FAULT in the environment they cost one comparison. It holds faults, separated by spaces:
 //
 //   LOCKSTEP_FAULT="checkpoint.write:kill:rank=0:at=40:once=/tmp/fired step.begin:sleep=600:rank=2:until=/tmp/go"

@@ -25,11 +25,11 @@ std::vector<Value> GraphCopy::inputs(const Node& node) const {
 void GraphCopy::copy(int index) {
   const Node& node = from_.nodes()[static_cast<std::size_t>(index)];
   auto& outputs = values_[static_cast<std::size_t>(index)];
-  const Graph::Scope scope(to_, node.place);
+  const Graph::Scope scope(to_, node.path);
   const Graph::Block block(to_, node.block);
   switch (node.kind) {
     case Node::Kind::Input:
-      outputs = {to_.input(node.place, node.outputs[0])};
+      outputs = {to_.input(node.path, node.outputs[0])};
       return;
     case Node::Kind::Parameter:
       outputs = {to_.parameter(*node.parameter)};

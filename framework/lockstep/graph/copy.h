@@ -1,5 +1,5 @@
-// Copies a graph node by node into an empty one, for passes that replace some of its nodes: the pass walks the source
-// in order and for each node either copies it or applies nodes of its own and says which values they stand for.
+// Copies a graph node by node into an empty graph, for passes that replace some nodes. The pass walks the source in
+// order; for each node it either copies the node, or applies other nodes and maps the old values to theirs.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@ class GraphCopy {
   // `to` has the mode and types of `from`. Both outlive the copy.
   GraphCopy(const Graph& from, Graph& to);
 
-  void copy(int node);                                 // with its inputs as they are mapped by then
-  std::vector<Value> inputs(const Node& node) const;   // likewise, for a replacement
-  void map(Value old, Value now) { slot(old) = now; }  // from here on
-  Value operator()(Value old) const;                   // invalid for an invalid Value
-  // Statistics and observed values, when all nodes are there.
+  void copy(int node);                                 // with its inputs as mapped so far
+  std::vector<Value> inputs(const Node& node) const;   // as mapped so far, for a replacement
+  void map(Value old, Value now) { slot(old) = now; }  // `now` stands for `old` from here on
+  Value operator()(Value old) const;                   // the mapped value; invalid for an invalid one
+  // Carries over statistics and observed values; after the last node.
   void finish();
 
  private:

@@ -24,7 +24,7 @@ Value Graph::input(const std::string& name, Type type) {
   }
   Node node;
   node.kind = Node::Kind::Input;
-  node.place = name;
+  node.path = name;
   node.outputs = {std::move(type)};
   nodes_.push_back(std::move(node));
   return inputs_[name] = Value(this, static_cast<int>(nodes_.size()) - 1, 0);
@@ -35,7 +35,7 @@ Value Graph::parameter(const Parameter& parameter) {
   Node node;
   node.kind = Node::Kind::Parameter;
   node.parameter = &parameter;
-  node.place = place_;
+  node.path = path_;
   node.outputs = {{parameter.shape, parameter.is_integer ? DType::I64 : dtype()}};
   nodes_.push_back(std::move(node));
   return parameters_[&parameter] = Value(this, static_cast<int>(nodes_.size()) - 1, 0);
@@ -46,12 +46,12 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
   types.reserve(inputs.size());
   for (const Value& v : inputs) {
     types.push_back(v.type());
-    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", place_.empty() ? "(model)" : place_);
+    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", path_.empty() ? "(model)" : path_);
   }
   Node node;
-  node.place = place_.empty() ? "(model)" : place_;
+  node.path = path_.empty() ? "(model)" : path_;
   node.block = block_;
-  node.outputs = op->infer(node.place, types);
+  node.outputs = op->infer(node.path, types);
   node.op = std::move(op);
   node.inputs = std::move(inputs);
   nodes_.push_back(std::move(node));
@@ -69,7 +69,7 @@ void Graph::observe(const std::string& name, Value value) {
 Value observe(const std::string& name, Value value) {
   check(static_cast<bool>(value), "graph", "'{}' is observed, but the Value is empty", name);
   Graph& graph = value.graph();
-  graph.observe(graph.place().empty() ? name : graph.place() + "." + name, value);
+  graph.observe(graph.path().empty() ? name : graph.path() + "." + name, value);
   return value;
 }
 

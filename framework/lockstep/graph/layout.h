@@ -1,6 +1,6 @@
-// How a value of a given shape lies in memory. The default is plain: dense, row-major. A blocked layout pads each
-// dimension to its blocks and nests the blocks innermost: nChw16c is strides of (C/16, H, W) outside and one inner
-// block (dim 1, 16). Padding is zero wherever a node of a plan can see it.
+// The order in which the elements of a value lie in memory. The default is plain: dense, row-major. A blocked layout
+// pads each dimension to a multiple of its blocks and stores the blocks innermost: nChw16c has strides of (C/16, H, W)
+// outside and one inner block (dim 1, 16). Padding is zero wherever a node of a plan reads it.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,19 @@ struct Layout {
   // Elements in memory, padding included.
   std::int64_t storage_elements(const Shape& shape) const;
   bool has_padding(const Shape& shape) const { return storage_elements(shape) != shape.elements(); }
-  // The inner block if the only blocking is of channels (dimension 1) of an otherwise dense row-major value, 1 if
-  // plain, 0 for any other layout: what kernels written for [N][C/b][H*W][b] accept.
+  // For kernels on [N][C/b][H*W][b]: the block size b if channels (dimension 1) are blocked and all else is dense and
+  // row-major, 1 for a plain layout, 0 for any other.
   std::int64_t channel_block(const Shape& shape) const;
   std::string str() const;  // "plain", or dimensions by falling stride and the blocks: nChw16c is "aBcd16b"
   bool operator==(const Layout&) const = default;
 
-  // N, C/block, spatial dimensions, block.
+  // The layout [N][C/block][spatial dimensions][block].
   static Layout channels_blocked(const Shape& shape, std::int64_t block);
 };
 
-// Copies the logical elements from one layout to another; padding of the destination becomes zero. Any layouts; the
-// types are equal or f32 and bf16, which convert. What depends on them is worked out in the constructor, so that
-// running it allocates nothing. Immutable.
+// Copies the logical elements from one layout to another and sets the padding of the destination to zero. The types are
+// equal, or f32 and bf16, which are converted. The constructor allocates; a call does not. Immutable: any thread may
+// call it.
 class Reorder {
  public:
   Reorder(const Shape& shape, DType from_dtype, const Layout& from, DType to_dtype, const Layout& to);
@@ -59,6 +59,7 @@ class Reorder {
   Offsets in_, out_;
 };
 
+// Copies once: see Reorder.
 inline void reorder(const Shape& shape, DType dtype, const Layout& from, const void* source, const Layout& to,
                     void* destination) {
   Reorder(shape, dtype, from, to)(source, destination);

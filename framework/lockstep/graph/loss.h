@@ -1,6 +1,6 @@
-// A mean over samples and what it is a mean over. Ranks, shards and micro-batches of different sizes combine to
-// sum(weight * mean) / sum(weight), which is the loss of the whole global batch; the gradient is that of the same
-// quotient.
+// A loss: a mean over samples, and the total weight of these samples. Losses of ranks, shards and micro-batches of
+// different sizes combine to sum(weight * mean) / sum(weight), the loss of the whole global batch; the gradient is that
+// of this quotient.
 #pragma once
 
 #include "lockstep/graph/value.h"

@@ -1,5 +1,5 @@
-// A named tensor that outlives the step: what a module declares and a ParameterStore holds. Identity is the address, so
-// a module called twice, and tied weights, share one parameter.
+// A tensor that outlives the step: a module declares and owns it, a ParameterStore holds its values. Its address is its
+// identity, so a module that is called twice, and tied weights, have one parameter.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// Fills logical elements (row-major) of a tensor of that shape. Values are drawn in f64 and rounded once, so f32 and
-// f64 runs start from the same numbers; the stream is keyed by (seed, full name), so they do not depend on rank or
-// order.
+// Fills the elements, in row-major order, of a tensor of this shape. Values are f64 and are rounded once, so runs in
+// f32 and f64 start from the same numbers. The random stream is keyed by (seed, full name), so the values do not depend
+// on the rank or on the order of parameters.
 using Initializer = std::function<void(const Shape& shape, std::span<double> values, RandomStream& random)>;
 
 enum class Role : std::uint8_t {
@@ -27,8 +27,8 @@ struct Parameter {
   Shape shape;
   Initializer initialize;
   Role role = Role::Weight;
-  bool trainable = true;    // false: frozen, no gradient is computed
-  bool is_integer = false;  // i64 instead of the model's floating type (counters)
+  bool trainable = true;    // false: frozen; no gradient is computed
+  bool is_integer = false;  // i64 (counters), not the floating type of the model
 };
 
 struct NamedParameter {

@@ -1,4 +1,4 @@
-// What is known about a value before anything runs: its logical shape and element type.
+// The type of a value, known before anything runs: its logical shape and its element type.
 #pragma once
 
 #include "lockstep/core/dtype.h"

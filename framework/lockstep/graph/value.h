@@ -1,5 +1,4 @@
-// A symbolic handle: output `index` of a node in a graph under construction. Copyable and cheap; valid while the graph
-// lives.
+// A symbolic handle: output `index` of a node in a graph. Cheap to copy; valid while the graph lives.
 #pragma once
 
 #include "lockstep/graph/type.h"
@@ -16,7 +15,7 @@ class Value {
   explicit operator bool() const { return graph_ != nullptr; }
   bool operator==(const Value&) const = default;
 
-  // Throws Error for an empty Value, as type() does.
+  // These two throw Error for an empty Value.
   Graph& graph() const {
     if (graph_ == nullptr) [[unlikely]]
       fail_empty();

@@ -9,8 +9,8 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr double kMargin = 0.95;           // of the first offer's time: below is clearly faster
-constexpr double kSecondsPerOffer = 0.02;  // beside at least kRuns
+constexpr double kMargin = 0.95;           // fraction of the first offer's time; a shorter time is clearly faster
+constexpr double kSecondsPerOffer = 0.02;  // but at least kRuns runs
 constexpr int kRuns = 5;
 
 // Small random numbers for floating types, zeros for the rest (indices, targets).
@@ -44,7 +44,7 @@ double least_seconds(const KernelRequest& request, const KernelOffer& offer) {
   const Arguments arguments{inputs.data(), outputs.data(), workspace.get()};
   using Clock = std::chrono::steady_clock;
   double least = 1e300, total = 0;
-  kernel->run(arguments);  // touches memory, generates code
+  kernel->run(arguments);  // warms up: touches memory, generates code
   for (int run = 0; run < kRuns || total < kSecondsPerOffer; ++run) {
     const auto start = Clock::now();
     kernel->run(arguments);

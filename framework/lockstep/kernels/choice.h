@@ -1,5 +1,5 @@
-// How one of several offers for a node is chosen: by default the first, which the kernels' static rules put there; with
-// autotuning the one that was fastest when it was measured on this processor.
+// Chooses one of several offers for a node. By default that is the first offer, by the static rules of the kernels;
+// with autotuning it is the offer that was fastest when measured on this processor.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,18 @@
 
 namespace lockstep::kernels {
 
-// The index of the offer to take; there are at least two.
+// Returns the index of the chosen offer; called where there are at least two offers.
 using KernelChooser = std::function<std::size_t(const KernelRequest&, std::span<const KernelOffer>)>;
 
-// Whether it is worth a measurement. Not reorders, whose layouts are no part of the key; and not batch norms: a value
-// that is recomputed in backward must come from the same set of kernels as in forward.
+// Whether autotuning measures the request. It does not measure reorders, as their layouts are no part of the key, nor
+// batch norms, as backward must recompute a value with the set of kernels that computed it in forward.
 bool is_measured(const KernelRequest& request);
 
-// What a choice depends on: the op, its attributes, the types of its inputs and outputs, the options.
+// The key of a choice: the op, its attributes, the types of its inputs and outputs, the options.
 std::string choice_key(const KernelRequest& request);
 
-// Runs every offer on memory of its own and returns the index of the fastest: the least of several times, and only by a
-// clear margin another than the first. Uses the calling process's threads as a training step does.
+// Runs every offer on memory of its own and returns the index of the fastest one, by the least of several times. An
+// offer beats the first only by a clear margin. Uses the threads of the calling process as a training step does.
 std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers);
 
 }  // namespace lockstep::kernels

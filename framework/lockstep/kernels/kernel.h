@@ -1,5 +1,5 @@
-// What nodes of a plan run on. A kernel is built once for one node's shapes and layouts and then only run: it allocates
-// nothing, and finds its pointers in arguments that the plan prepared.
+// Kernels run the nodes of a plan. A kernel is built once, for the shapes and layouts of one node, and then run many
+// times. A run allocates nothing and reads its pointers from arguments that the plan prepared. The plan owns kernels.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,8 @@
 
 namespace lockstep::kernels {
 
+// The pointers of one node, in the order of the op's inputs and outputs; `workspace` has workspace_bytes() bytes. The
+// typed accessors do not check the type.
 struct Arguments {
   const void* const* inputs;
   void* const* outputs;
@@ -39,31 +41,34 @@ struct Arguments {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // Bytes of scratch memory that a run needs; the plan provides it.
   virtual std::size_t workspace_bytes() const { return 0; }
-  virtual void run(
-      const Arguments& arguments) = 0;  // on the executor's thread; may use OpenMP within the thread budget
+  // Computes the outputs, on the thread that runs the plan; may use that thread's OpenMP threads.
+  virtual void run(const Arguments& arguments) = 0;
 };
 
-// What a model's owner decides about all its kernels.
+// Settings for all kernels of a model.
 struct KernelOptions {
   // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
   enum class ConvMath : std::uint8_t { Fast, Exact };
   ConvMath conv_math = ConvMath::Fast;
-  // "": the best of all sets; or the name of one set, which is asked first: "generic", "native", "onednn". Usually a
-  // literal: the text outlives the model.
+  // The set of kernels that is asked first: "generic", "native" or "onednn"; "": the usual order of sets. The text must
+  // outlive the model, as a literal does.
   std::string_view prefer = {};
   bool operator==(const KernelOptions&) const = default;
 };
 
+// A request for a kernel of one node. `op` must outlive the request.
 struct KernelRequest {
   const Op* op;
   std::vector<Type> inputs, outputs;
-  std::string place = {};  // of the node, for errors
+  std::string path = {};  // the module path of the node, for errors
   KernelOptions options = {};
-  // For errors too: by input, the name of the model's input that it is; "" for others. Empty: none is known.
+  // For errors: by input, the name of the model input that the node reads there; "" for other values. Empty: unknown.
   std::vector<std::string> fields = {};
 
-  // The op, which must be a T: throws Error where a kernel for Ts was registered for the name of another class.
+  // Returns the op as a T. Throws Error if it is of another class: a kernel for T was registered under the name of that
+  // class.
   template <class T>
   const T& as() const {
     const T* typed = dynamic_cast<const T*>(op);
@@ -80,23 +85,23 @@ struct KernelRequest {
   }
 };
 
-// An implementation's offer for a request: the layouts it wants and makes, before anything is built. Kernels write zero
-// to the padding of their outputs and may rely on zero padding of their inputs.
+// An offer to run a request: the layouts that the implementation reads and writes. The kernel itself is built later. A
+// kernel writes zero to the padding of its outputs and may rely on zero padding of its inputs.
 struct KernelOffer {
-  std::string implementation;           // "generic", or oneDNN's own name, for printed plans
+  std::string implementation;           // for printed plans: "generic", or the name that oneDNN gives
   std::vector<Layout> inputs, outputs;  // one per value
-  // The types in which the inputs are read, where they are not the request's (bf16 copies of f32 weights); empty: as
-  // requested.
+  // The types in which the kernel reads the inputs, if they differ from the request's (bf16 copies of f32 weights);
+  // empty: the request's types.
   std::vector<DType> input_dtypes = {};
-  int in_place_input = -1, in_place_output = 0;  // the output may share the input's memory; -1: none may
+  int in_place_input = -1, in_place_output = 0;  // this output may share this input's memory; -1: none may
   std::function<std::unique_ptr<Kernel>()> build;
 };
 
-// Answers a request, given the layouts in which the inputs lie: no offer, or several, the one that should be fastest
-// first.
+// Answers a request with offers, the one that should be fastest first; no offer means that the implementation does not
+// support the request. `offered` are the layouts in which the inputs lie.
 using KernelFactory = std::function<std::vector<KernelOffer>(const KernelRequest&, std::span<const Layout> offered)>;
 
-// Makes a kernel of a function (const Arguments&).
+// Makes a kernel whose run() calls function(const Arguments&).
 template <class F>
 std::unique_ptr<Kernel> make_kernel(F function, std::size_t workspace_bytes = 0) {
   class FunctionKernel final : public Kernel {

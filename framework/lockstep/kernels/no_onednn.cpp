@@ -1,4 +1,4 @@
-// Stands in for kernels/onednn/ where the library is built without it.
+// Replaces kernels/onednn/ in a build without oneDNN.
 #include "lockstep/kernels/registry.h"
 
 namespace lockstep::kernels {

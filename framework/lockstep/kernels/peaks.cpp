@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kRounds = 1 << 20;          // 5 to 30 ms
 constexpr std::int64_t kTriadElements = 16 << 20;  // 64 MiB each
-constexpr int kTrials = 8;                         // the best counts: other work on the machine only takes away
+constexpr int kTrials = 8;  // the best trial counts, as other work on the machine only lowers the rate
 
 using MultiplyAdd = std::int64_t (*)(std::int64_t rounds, float* out);
 
@@ -38,7 +38,7 @@ double memory_peak() {
   float* const a = reinterpret_cast<float*>(memory[0].get());
   float* const b = reinterpret_cast<float*>(memory[1].get());
   float* const c = reinterpret_cast<float*>(memory[2].get());
-  // By the threads that will read it: pages lie near the core that touches them first.
+  // The threads that read the memory touch it first, so that its pages lie near their cores.
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < kTriadElements; ++i) a[i] = b[i] = c[i] = 1;
   double best = 0;

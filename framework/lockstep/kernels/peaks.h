@@ -1,6 +1,6 @@
-// What the calling rank's threads reach at most, measured: the ceilings that a profile compares kernels with. Takes
-// about a quarter of a second and, meanwhile, 192 MiB. For a fair share of the memory's speed, ranks of a node call it
-// at the same time. Figures are of all OpenMP threads of the process together.
+// Measures the peak rates of the calling rank, with which a profile compares kernels. It takes about a quarter of a
+// second and 192 MiB of memory. The ranks of a node call it at the same time, so that each measures its share of the
+// memory bandwidth. Figures are for all OpenMP threads of the process together.
 #pragma once
 
 namespace lockstep::kernels {

@@ -19,7 +19,7 @@ std::string class_name(const char* mangled) {
   return status == 0 ? name.get() : mangled;
 }
 
-std::string site(const KernelRequest& request) { return request.place.empty() ? "" : request.place + ": "; }
+std::string site(const KernelRequest& request) { return request.path.empty() ? "" : request.path + ": "; }
 
 }  // namespace
 
@@ -82,7 +82,7 @@ std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, st
   };
   ask(true);
   ask(false);
-  // Choices are remembered by name, so no two offers may share one.
+  // The cache of choices stores names, so no two offers may have the same name.
   for (std::size_t i = 1; i < all.size(); ++i) {
     const auto same =
         std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const KernelOffer& o) {

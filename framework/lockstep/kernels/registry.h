@@ -1,6 +1,7 @@
-// The explicit table of implementations by op name, in named sets. A later set is asked first, so a user's kernel
-// replaces a built-in one. A name belongs to one class of op: the library's by its tables, a user's when its first
-// kernel is asked for; an op of another class with that name is refused, as it would get kernels that are not its own.
+// The table of kernels by op name, in named sets. The set that was added last is asked first, so a user's kernel
+// replaces a built-in one. A name belongs to one class of op: for ops of the library since their table was added, for a
+// user's op since the first request for its kernel. An op of another class with the same name is refused, as it would
+// run kernels of the wrong class.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace lockstep::kernels {
 
-// `factory` answers as a KernelFactory does, or with an optional offer.
+// Returns `factory` as a KernelFactory; it may return offers, or an optional offer.
 template <class Factory>
 KernelFactory as_kernel_factory(Factory factory) {
   if constexpr (std::is_convertible_v<Factory, KernelFactory>) {
@@ -28,7 +29,7 @@ KernelFactory as_kernel_factory(Factory factory) {
   }
 }
 
-// A row of a set's table: the kernel of the ops of one class, which have this name.
+// A row of a set's table: the kernel factory for the ops of one class, all of which have this name.
 struct KernelRow {
   std::string_view op;
   std::type_index type;
@@ -39,24 +40,27 @@ KernelRow kernel_row(std::string_view op, Factory factory) {
   return {op, typeid(T), as_kernel_factory(std::move(factory))};
 }
 
+// Add kernels from one thread, before models are compiled. Queries may come from any thread.
 class KernelRegistry {
  public:
-  // The one form in which the library's sets register: a table, whose names become the library's. `wrap` is applied to
-  // every factory: it can name offers and turn requests down. The set's name is that of offers without a name.
+  // Adds a set of the library as a table; its op names become reserved. `wrap` is applied to every factory; it can name
+  // offers and refuse requests. An offer without a name gets the name of the set. Throws Error if a name is reserved
+  // for another class.
   void add(std::string_view set, std::vector<KernelRow> table,
            const std::function<KernelFactory(KernelFactory)>& wrap = {});
-  // A single kernel, of a user's op or for one of the library's.
+  // Adds a single kernel, for a user's op or for an op of the library.
   template <class Factory>
   void add(std::string_view set, std::string_view op, Factory factory) {
     insert(set, op, as_kernel_factory(std::move(factory)));
   }
 
+  // Whether the name belongs to an op of the library.
   bool is_reserved(std::string_view op) const;
 
-  // All offers for the request, the preferred one first; empty when nobody supports it. Throws Error where the name of
-  // the op belongs to another class.
+  // Returns all offers for the request, the preferred one first; none if no set supports it. Throws Error if the name
+  // of the op belongs to another class.
   std::vector<KernelOffer> offers(const KernelRequest& request, std::span<const Layout> offered) const;
-  // The preferred one; throws Error naming op and types when nobody supports it.
+  // Returns the preferred offer. Throws Error that names op and types if no set supports the request.
   KernelOffer offer(const KernelRequest& request, std::span<const Layout> offered) const;
   std::vector<std::string> ops() const;  // the names that have a kernel, sorted
 
@@ -69,7 +73,7 @@ class KernelRegistry {
     std::type_index type;
     bool reserved;
   };
-  void reserve(std::string_view op, std::type_index type);  // the name is the library's, and stands for this class
+  void reserve(std::string_view op, std::type_index type);  // from now on the name belongs to this class of the library
   void insert(std::string_view set, std::string_view op, KernelFactory factory);
   void require_owner(const KernelRequest& request) const;
 
@@ -78,20 +82,23 @@ class KernelRegistry {
   mutable std::map<std::string, Owner, std::less<>> owners_;
 };
 
-// The process's registry, with the built-in kernels in it. Add to it before tracing, from one thread.
+// The registry of the process; it contains the built-in kernels and lives until the process ends.
 KernelRegistry& kernel_registry();
 
-// For custom ops: a kernel on plain f32 or f64 memory, `run(request, arguments)`; the plan inserts what reorders that
-// takes.
+// Registers a kernel for a custom op: `run(request, arguments)` computes on memory in plain layout, f32 or f64. The
+// plan inserts the reorders and casts that this needs. Call it from one thread, before models are compiled.
 void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run);
 
+// Throws the Error for a request that no set supports.
 [[noreturn]] void fail_without_kernel(const KernelRequest& request);
 
-// The back ends' tables.
+// These add the tables of the built-in sets.
 void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
 void register_native_kernels(KernelRegistry& registry);
+// Whether the library was built with oneDNN.
 bool has_onednn();
-std::string onednn_version();  // with the instructions it uses, on which bits depend; "without oneDNN"
+// The version of oneDNN and the instruction set that it uses, as bits depend on both; or "without oneDNN".
+std::string onednn_version();
 
 }  // namespace lockstep::kernels

@@ -1,11 +1,10 @@
-// A member that is a child of the module whose member it is. The line of its declaration says type, name and
-// configuration:
+// A member of a module that is a child of that module. Its declaration says type, name and configuration in one line:
 //
 //   nn::Child<nn::Conv2d> conv1{this, "conv1", {.in = 3, .out = 6, .kernel = 5}};
 //
-// It registers itself with the parent, so children are registered in the order of their declaration, and when it is
-// called, the nodes that it traces carry its path. It stays where it is built (no copy, no move); one that ends before
-// its parent leaves the parent's list.
+// The child registers itself with the parent, so children are registered in the order of their declaration. The nodes
+// that a call of the child traces carry the child's module path. A child is neither copied nor moved; a child that is
+// destroyed before its parent is removed from the parent's list.
 #pragma once
 
 #include <concepts>
@@ -18,7 +17,7 @@
 
 namespace lockstep::nn {
 
-// The type that braces stand for where a child is declared: the module's Config, for a module that names one.
+// The type of a configuration in braces: the module's Config, if the module has one.
 template <class M>
 struct ConfigOf {
   struct None {
@@ -47,7 +46,7 @@ class Child final : public M {
     parent->add_child(std::move(name), *this);
   }
 
-  // The module's own call, within the scope of its path.
+  // Calls the module; the traced nodes get its module path.
   template <class... Args>
   requires std::invocable<const M&, Args...>
   auto operator()(Args&&... args) const {

@@ -90,7 +90,7 @@ Value BatchNorm2d::operator()(Value x) const {
          .momentum = config_.momentum,
          .per_sample = x.shape()[2] * x.shape()[3],
          .sums = out.sums,
-         .place = path(),
+         .path = path(),
          .synchronised = sync});
   return out.y;
 }

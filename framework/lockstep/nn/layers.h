@@ -1,5 +1,6 @@
-// The layers with parameters or options of their own, named and initialised as PyTorch's. Activations and pooling
-// without options worth naming are the free functions of ops/.
+// The layers that have parameters or options. Their parameters have PyTorch's names and initial values. A layer's call
+// traces its op on symbolic values; it throws Error with the layer's module path where the shapes do not fit.
+// Activations and pooling without options are the free functions of ops/. One thread traces a model.
 #pragma once
 
 #include "lockstep/nn/child.h"
@@ -15,7 +16,8 @@ struct Conv2dConfig {
   Initializer weight_init = {}, bias_init = {};  // empty: PyTorch's default
 };
 
-class Conv2d : public Module {  // weight (out, in / groups, kernel, kernel), bias (out)
+// Convolves x (N, in, H, W) with square filters. Parameters: weight (out, in / groups, kernel, kernel), bias (out).
+class Conv2d : public Module {
  public:
   using Config = Conv2dConfig;
   explicit Conv2d(Config config);
@@ -33,12 +35,13 @@ struct LinearConfig {
   Initializer weight_init = {}, bias_init = {};
 };
 
-class Linear : public Module {  // weight (out, in), bias (out); x (N, in) -> (N, out)
+// Computes x W^T + b for x (N, in); the result is (N, out). Parameters: weight (out, in), bias (out).
+class Linear : public Module {
  public:
   using Config = LinearConfig;
   explicit Linear(Config config);
   Value operator()(Value x) const;
-  Parameter& weight() const { return weight_; }
+  Parameter& weight() const { return weight_; }  // owned by this layer; another module can tie it
 
  private:
   Parameter& weight_;
@@ -52,9 +55,9 @@ struct BatchNorm2dConfig {
   bool sync = false;  // normalise by the statistics of all ranks' samples
 };
 
-// In training normalises by the batch's statistics (per shard, or with sync of all ranks together) and moves
-// running_mean and running_var towards those of the global batch, once per step; at evaluation, or with frozen
-// statistics, by the running ones.
+// Normalises x (N, channels, H, W) per channel. In training it uses the statistics of the batch (of each shard, or with
+// `sync` of all ranks together) and moves running_mean and running_var once per step towards the statistics of the
+// global batch. At evaluation, or with frozen statistics, it uses the running statistics.
 class BatchNorm2d : public Module {
  public:
   using Config = BatchNorm2dConfig;
@@ -68,6 +71,8 @@ class BatchNorm2d : public Module {
   bool frozen_ = false;
 };
 
+// In training sets each element to 0 with this probability and divides the others by 1 - probability; at evaluation
+// returns x. The probability is in [0, 1).
 class Dropout : public Module {
  public:
   explicit Dropout(double probability) : probability_(probability) {}
@@ -81,6 +86,7 @@ struct PoolConfig {
   std::int64_t kernel, stride = 0, padding = 0;  // stride 0: as large as the kernel
   bool ceil_mode = false;
 };
+// The maximum or the mean of each square window of x (N, C, H, W); padding counts in the mean, as in PyTorch.
 Value max_pool(Value x, PoolConfig config);
 Value average_pool(Value x, PoolConfig config);
 

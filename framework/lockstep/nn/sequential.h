@@ -1,5 +1,5 @@
-// Modules and functions Value -> Value, applied one after the other and named "0", "1", ... as in PyTorch. It owns its
-// modules.
+// Applies modules and functions Value -> Value one after the other. Their names are "0", "1", ..., as in PyTorch. A
+// Sequential owns its modules. One thread.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace lockstep::nn {
 
 class Sequential : public Module {
  public:
-  // Builds a module in place and appends it.
+  // Constructs an M from the arguments and appends it.
   template <class M, class... Args>
   Sequential& append(Args&&... args) {
     auto module = std::make_unique<Child<M>>(this, std::to_string(steps_.size()), std::forward<Args>(args)...);
@@ -20,7 +20,8 @@ class Sequential : public Module {
     modules_.push_back(std::move(module));
     return *this;
   }
-  Sequential& append(std::function<Value(Value)> function) {  // takes a number, as PyTorch's nn.ReLU does
+  // Appends a function. It takes a number too, as nn.ReLU does in PyTorch, so that the names of later modules agree.
+  Sequential& append(std::function<Value(Value)> function) {
     steps_.push_back(std::move(function));
     return *this;
   }

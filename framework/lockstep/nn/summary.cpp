@@ -9,7 +9,7 @@
 namespace lockstep::nn {
 namespace {
 
-// Pointwise ops are named by what they compute.
+// The label of a pointwise op is its expression.
 std::string label(const Op& op) { return op.name() == "pointwise" ? op.attributes() : std::string(op.name()); }
 
 std::int64_t bytes_of(const Type& type) {
@@ -65,7 +65,7 @@ Summary summarize(const Module& model, const Graph& graph) {
       summary.batch = node.outputs[0].shape[0];
     }
     if (node.kind != Node::Kind::Op) continue;
-    if (summary.rows.empty() || summary.rows.back().path != node.place) summary.rows.push_back({.path = node.place});
+    if (summary.rows.empty() || summary.rows.back().path != node.path) summary.rows.push_back({.path = node.path});
     add_node(graph, node, seen, summary.rows.back());
   }
   for (const SummaryRow& row : summary.rows) {

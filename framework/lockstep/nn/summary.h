@@ -1,5 +1,5 @@
-// What a model is made of, told from its trace without running it: a row per module in the order of execution, with
-// output shape, parameters, FLOPs (a multiply-add counts as two) and bytes of the values it makes.
+// Summarises a model from its trace, without running it: a row per module in the order of execution, with output shape,
+// parameters, FLOPs (a multiply-add counts as two) and bytes of the values that the module makes.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,21 @@
 
 namespace lockstep::nn {
 
-// Neighbouring nodes that one module traced. A module that is called again has another row, its parameters only in the
-// first.
+// One row: neighbouring nodes that one module traced. A module that is called twice has two rows; its parameters count
+// in the first.
 struct SummaryRow {
   std::string path;  // "(model)" outside of all modules
-  std::string ops;   // "conv2d", or "relu, max_pool2d" where it is more than one
-  Type output;       // of the last of them
+  std::string ops;   // "conv2d", or "relu, max_pool2d" if there are several
+  Type output;       // of the last node
   std::int64_t parameters = 0;
-  double flops = 0;        // of the whole batch
+  double flops = 0;        // for the whole batch
   std::int64_t bytes = 0;  // of the outputs; views take none
 };
 
 struct Summary {
   std::vector<SummaryRow> rows;
   std::int64_t batch = 0;
-  std::int64_t parameters = 0;  // all but buffers, tied ones once, whether the trace uses them or not
+  std::int64_t parameters = 0;  // elements without buffers; tied ones count once, unused ones count too
   std::int64_t trainable = 0;
   std::int64_t buffers = 0;      // elements of running statistics and counters
   std::int64_t state_bytes = 0;  // of parameters and buffers
@@ -35,10 +35,10 @@ struct Summary {
   std::string str() const;  // the table and its totals
 };
 
-// Of a graph that this model was traced in; the first input's first dimension is the batch.
+// Summarises a graph in which this model was traced. The first dimension of the first input is the batch.
 Summary summarize(const Module& model, const Graph& graph);
 
-// Traces `forward` on an input of that type first. Throws Error where the model cannot take it.
+// Traces `forward` on an input of this type and summarises the graph. Throws Error if the model cannot take the input.
 Summary summarize(const Module& model, const std::function<Value(Value)>& forward, const Type& input,
                   Mode mode = Mode::Eval);
 

@@ -12,17 +12,17 @@ double per_element(std::span<const Type> inputs, double flops) {
 
 }  // namespace
 
-void require_batch_norm_inputs(std::string_view op, std::string_view place, std::span<const Type> inputs,
+void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs,
                                bool residual) {
   const Shape& x = inputs[0].shape;
-  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", path, x.str());
   const DType type = sum_type(inputs[0].dtype);
   for (const Type& t : inputs.subspan(1, inputs.size() - (residual ? 2 : 1))) {
-    check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", place, t.str(),
+    check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", path, t.str(),
           name_of(type), x[1]);
-    check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", place, x[1], t.shape[0]);
+    check(t.shape[0] == x[1], op, "{}: input has {} channels, scale and shift expect {}", path, x[1], t.shape[0]);
   }
-  check(!residual || inputs.back() == inputs[0], op, "{}: residual is {}, expected {}", place, inputs.back().str(),
+  check(!residual || inputs.back() == inputs[0], op, "{}: residual is {}, expected {}", path, inputs.back().str(),
         inputs[0].str());
 }
 
@@ -30,15 +30,15 @@ void require_no_epilogue(std::string_view op, const Epilogue& epilogue) {
   check(epilogue == Epilogue{}, op, "gradients are written before fusion, here is an epilogue {}", epilogue.str());
 }
 
-std::vector<Type> BatchNorm2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_batch_norm_inputs(name(), place, inputs, epilogue_.residual);
+std::vector<Type> BatchNorm2dOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  require_batch_norm_inputs(name(), path, inputs, epilogue_.residual);
   const Type& per_channel = inputs[1];
   const Shape& x = inputs[0].shape;
   check(x[0] * x[2] * x[3] != 1, name(),
         "{}: input is {}, one value per channel, whose variance is 0, so that nothing would be learned; expected at "
         "least "
         "2 values per channel in training: more samples for each rank, shard and micro-batch, or larger images",
-        place, x.str());
+        path, x.str());
   return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }
 
@@ -72,8 +72,8 @@ double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<cons
   return per_element(inputs, adds_ ? 8 : 7);
 }
 
-std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_batch_norm_inputs(name(), place, inputs, epilogue_.residual);
+std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  require_batch_norm_inputs(name(), path, inputs, epilogue_.residual);
   return {inputs[0]};
 }
 

@@ -1,6 +1,6 @@
-// Batch normalisation over (N, H, W) per channel (Ioffe and Szegedy 2015): with the batch's own statistics in training,
-// with given ones at evaluation. Both may have an epilogue, whose residual is their last input. Statistics of all ranks
-// together are in ops/batch_norm2d_sync.h.
+// Batch normalisation of x (N, C, H, W) over (N, H, W) per channel (Ioffe and Szegedy, "Batch normalization" (2015)):
+// with the statistics of the batch in training, with given statistics at evaluation. Both ops may have an epilogue,
+// whose residual is the last input. ops/batch_norm2d_sync.h normalises by the statistics of all ranks together.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -8,15 +8,15 @@
 
 namespace lockstep {
 
-// (x, gamma, beta, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C), f64 sums (2C): sum of x, then sum of x^2, per
-// channel). One value per channel is refused, as its y would be beta whatever x is; none is legal.
+// (x, gamma, beta, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C), f64 sums (2C): sum of x per channel, then sum of
+// x^2). infer() throws Error for one value per channel, as y would be beta for every x; an empty batch is legal.
 class BatchNorm2dOp : public Op {
  public:
   explicit BatchNorm2dOp(double epsilon, Epilogue epilogue = {}) : epsilon_(epsilon), epilogue_(epilogue) {}
   double epsilon() const { return epsilon_; }
   const Epilogue& epilogue() const { return epilogue_; }
   std::string_view name() const override { return "batch_norm2d"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override { return epilogue_.str(); }
@@ -26,8 +26,8 @@ class BatchNorm2dOp : public Op {
   Epilogue epilogue_;
 };
 
-// The same y again from the statistics that BatchNorm2dOp left: (x, gamma, beta, mean, inverse deviation, [residual])
-// -> y.
+// Computes the y of BatchNorm2dOp again from the statistics that it returned: (x, gamma, beta, mean, inverse deviation,
+// [residual]) -> y.
 class BatchNorm2dNormaliseOp : public Op {
  public:
   explicit BatchNorm2dNormaliseOp(Epilogue epilogue) : epilogue_(epilogue) {}
@@ -41,17 +41,18 @@ class BatchNorm2dNormaliseOp : public Op {
   Epilogue epilogue_;
 };
 
-// (x, dy, gamma, mean, inverse deviation) -> (dx, dgamma, dbeta). The plan gives it the gradient of an epilogue: with
-// ReLU, input 5 tells where it let through: beta, from which y follows, or with a residual y itself, and then dresidual
-// is output 3. With `adds`, which takes a residual, dy is input 1 plus input 6.
+// The gradient of BatchNorm2dOp. Inputs: 0 x, 1 dy, 2 gamma, 3 mean, 4 inverse deviation. Outputs: 0 dx, 1 dgamma,
+// 2 dbeta. Fusion adds the gradient of an epilogue. With ReLU alone, input 5 is beta, from which the op computes y and
+// so the mask. With ReLU and residual, input 5 is y, and output 3 is dresidual. With `adds`, which requires a residual,
+// the incoming gradient is input 1 + input 6.
 class BatchNorm2dGradientOp : public Op {
  public:
   explicit BatchNorm2dGradientOp(Epilogue epilogue, bool adds = false) : epilogue_(epilogue), adds_(adds) {}
   const Epilogue& epilogue() const { return epilogue_; }
-  bool masks() const { return epilogue_.relu && epilogue_.residual; }  // dy, and returns it as dresidual
+  bool masks() const { return epilogue_.relu && epilogue_.residual; }  // whether the masked dy is output 3, dresidual
   bool adds() const { return adds_; }
   std::string_view name() const override { return "batch_norm2d_gradient"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override;
 
@@ -60,14 +61,14 @@ class BatchNorm2dGradientOp : public Op {
   bool adds_;
 };
 
-// (x, gamma, beta, running mean, running variance, [residual]) -> y.
+// Normalises by given statistics: (x, gamma, beta, running mean, running variance, [residual]) -> y.
 class BatchNorm2dInferenceOp : public Op {
  public:
   explicit BatchNorm2dInferenceOp(double epsilon, Epilogue epilogue = {}) : epsilon_(epsilon), epilogue_(epilogue) {}
   double epsilon() const { return epsilon_; }
   const Epilogue& epilogue() const { return epilogue_; }
   std::string_view name() const override { return "batch_norm2d_inference"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   std::string attributes() const override { return epilogue_.str(); }
 
@@ -76,36 +77,34 @@ class BatchNorm2dInferenceOp : public Op {
   Epilogue epilogue_;
 };
 
-// (x, dy, gamma, running mean, running variance) -> (dx, dgamma, dbeta).
+// The gradient of BatchNorm2dInferenceOp: (x, dy, gamma, running mean, running variance) -> (dx, dgamma, dbeta).
 class BatchNorm2dInferenceGradientOp : public Op {
  public:
   explicit BatchNorm2dInferenceGradientOp(double epsilon) : epsilon_(epsilon) {}
   double epsilon() const { return epsilon_; }
   std::string_view name() const override { return "batch_norm2d_inference_gradient"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
 
  private:
   double epsilon_;
 };
 
-// A convolution and the normalisation with given statistics after it are one convolution: (weight, gamma, beta, running
-// mean, running variance, [bias]) -> (weight * s, beta + (bias - mean) * s) with s = gamma / sqrt(variance + eps) per
-// filter.
+// Folds a normalisation with given statistics into the convolution before it: (weight, gamma, beta, running mean,
+// running variance, [bias]) -> (weight * s, beta + (bias - mean) * s) with s = gamma / sqrt(variance + eps) per filter.
 class FoldBatchNormOp : public Op {
  public:
   explicit FoldBatchNormOp(double epsilon) : epsilon_(epsilon) {}
   double epsilon() const { return epsilon_; }
   std::string_view name() const override { return "fold_batch_norm"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
 
  private:
   double epsilon_;
 };
 
-// What batch norms have in common: the checks of (x, per-channel values..., [residual]), and that no epilogue is there
-// when a gradient is written.
-void require_batch_norm_inputs(std::string_view op, std::string_view place, std::span<const Type> inputs,
-                               bool residual);
+// Checks that batch norms share: the types of (x, per-channel values..., [residual]), and the absence of an epilogue
+// when a gradient is written. They throw Error.
+void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs, bool residual);
 void require_no_epilogue(std::string_view op, const Epilogue& epilogue);
 
 struct BatchNormInputs {
@@ -114,7 +113,10 @@ struct BatchNormInputs {
 struct BatchNormOutputs {
   Value y, sums;
 };
+// Normalises x (N, C, H, W) by the statistics of the batch. gamma and beta (C) are scale and shift; `sums` (f64, 2 C)
+// are for running statistics. Throws Error where shapes do not fit.
 BatchNormOutputs batch_norm2d(Value x, Value gamma, Value beta, double epsilon);
+// Normalises x (N, C, H, W) by given mean and variance (C). Throws Error where shapes do not fit.
 Value batch_norm2d_inference(Value x, Value gamma, Value beta, Value mean, Value variance, double epsilon);
 
 }  // namespace lockstep

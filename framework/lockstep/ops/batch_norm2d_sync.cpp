@@ -14,8 +14,8 @@ Type sums_type(const Type& x) { return {Shape{2 * x.shape[1] + 1}, DType::F64}; 
 
 }  // namespace
 
-std::vector<Type> BatchNorm2dMomentsOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_batch_norm_inputs(name(), place, inputs, false);
+std::vector<Type> BatchNorm2dMomentsOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  require_batch_norm_inputs(name(), path, inputs, false);
   return {sums_type(inputs[0])};
 }
 
@@ -23,11 +23,11 @@ double BatchNorm2dMomentsOp::flops(std::span<const Type> inputs, std::span<const
   return per_element(inputs, 3);
 }
 
-std::vector<Type> BatchNorm2dSyncOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> BatchNorm2dSyncOp::infer(std::string_view path, std::span<const Type> inputs) const {
   std::vector<Type> images{inputs[0], inputs[1], inputs[2]};
   if (epilogue_.residual) images.push_back(inputs.back());
-  require_batch_norm_inputs(name(), place, images, epilogue_.residual);
-  check(inputs[3] == sums_type(inputs[0]), name(), "{}: moments are {}, expected {}", place, inputs[3].str(),
+  require_batch_norm_inputs(name(), path, images, epilogue_.residual);
+  check(inputs[3] == sums_type(inputs[0]), name(), "{}: moments are {}, expected {}", path, inputs[3].str(),
         sums_type(inputs[0]).str());
   return {inputs[0], inputs[1], inputs[1]};
 }

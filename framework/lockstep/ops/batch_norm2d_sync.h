@@ -1,6 +1,6 @@
-// Batch normalisation by the statistics of all ranks' samples together (SyncBatchNorm). What one node does for a rank's
-// own samples is cut here where the sums are complete: moments -> all_reduce_sum -> normalise, and backward the same
-// way, gradient sums -> all_reduce_sum -> gradient. A rank without samples adds zeros.
+// Batch normalisation by the statistics of the samples of all ranks together (SyncBatchNorm). The node of ops/
+// batch_norm2d.h is cut in two where its sums are complete: moments -> all_reduce_sum -> normalise, and in backward
+// gradient sums -> all_reduce_sum -> gradient. A rank without samples adds zeros.
 #pragma once
 
 #include "lockstep/ops/batch_norm2d.h"
@@ -12,12 +12,12 @@ namespace lockstep {
 class BatchNorm2dMomentsOp : public Op {
  public:
   std::string_view name() const override { return "batch_norm2d_moments"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 };
 
-// (x, gamma, beta, moments over all ranks, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C)). The gradient of x is
-// whole, what comes through the moments included: these are all_reduce_sum of x's moments and get none of their own.
+// (x, gamma, beta, moments over all ranks, [residual]) -> (y, mean (C), 1/sqrt(var + eps) (C)). The gradient of x
+// includes the part that flows through the moments, so the moments get no gradient of their own.
 class BatchNorm2dSyncOp : public Op {
  public:
   BatchNorm2dSyncOp(double epsilon, std::shared_ptr<Collective> collective, Epilogue epilogue = {})
@@ -28,7 +28,7 @@ class BatchNorm2dSyncOp : public Op {
     return std::make_shared<BatchNorm2dSyncOp>(epsilon_, collective_, epilogue);
   }
   std::string_view name() const override { return "batch_norm2d_sync"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override { return epilogue_.str(); }
@@ -39,8 +39,8 @@ class BatchNorm2dSyncOp : public Op {
   Epilogue epilogue_;
 };
 
-// The first half of BatchNorm2dGradientOp, of the same inputs: -> (f64 (2C + 1), dgamma, dbeta, [dresidual]), where
-// the f64 are the sum of g, then of g (x - mean), per channel, and the number of elements; g is dy after ReLU's mask.
+// The first half of BatchNorm2dGradientOp, with the same inputs. Outputs: f64 (2C + 1): per channel the sum of g, then
+// the sum of g (x - mean), then the number of elements; dgamma; dbeta; [dresidual]. g is dy after ReLU's mask.
 class BatchNorm2dGradientSumsOp : public Op {
  public:
   explicit BatchNorm2dGradientSumsOp(Epilogue epilogue, bool adds = false) : epilogue_(epilogue), adds_(adds) {}
@@ -57,8 +57,8 @@ class BatchNorm2dGradientSumsOp : public Op {
   bool adds_;
 };
 
-// The second half: (x, dy, gamma, mean, inverse deviation, the sums over all ranks, [beta]) -> dx. With beta, ReLU's
-// mask follows from y as in the first half; with a residual, dy is the dresidual that that made.
+// The second half: (x, dy, gamma, mean, inverse deviation, sums over all ranks, [beta]) -> dx. With beta, the op
+// computes ReLU's mask as the first half does. With a residual, dy is the dresidual of the first half.
 class BatchNorm2dGradientApplyOp : public Op {
  public:
   std::string_view name() const override { return "batch_norm2d_gradient_apply"; }
@@ -66,7 +66,8 @@ class BatchNorm2dGradientApplyOp : public Op {
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 };
 
-// `sums` are of this rank's samples, as those of batch_norm2d().
+// Normalises by the statistics of the samples of all ranks of `collective`. The returned sums are those of this rank's
+// samples, as from batch_norm2d().
 BatchNormOutputs batch_norm2d_sync(const BatchNormInputs& inputs, double epsilon,
                                    std::shared_ptr<Collective> collective);
 

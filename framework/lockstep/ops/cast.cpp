@@ -4,9 +4,9 @@
 
 namespace lockstep {
 
-std::vector<Type> CastOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> CastOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const auto converts = [](DType t) { return t == DType::F32 || t == DType::BF16; };
-  check(converts(inputs[0].dtype) && converts(dtype_), name(), "{}: no conversion from {} to {}", place,
+  check(converts(inputs[0].dtype) && converts(dtype_), name(), "{}: no conversion from {} to {}", path,
         name_of(inputs[0].dtype), name_of(dtype_));
   return {{inputs[0].shape, dtype_}};
 }

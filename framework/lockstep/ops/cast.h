@@ -1,4 +1,4 @@
-// Another element type: f32 to bf16 rounds to nearest even, bf16 to f32 is exact. The gradient is cast back.
+// Converts the element type: f32 to bf16 rounds to nearest even, bf16 to f32 is exact. The gradient is cast back.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -9,21 +9,24 @@ class CastOp : public Op {
  public:
   explicit CastOp(DType dtype) : dtype_(dtype) {}
   std::string_view name() const override { return "cast"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
 
  private:
   DType dtype_;
 };
 
-// The end of an error about operands: what is wrong with them, and how a batch's fields are converted.
+// The last part of an error about operands of different types; it says how to convert the fields of a batch.
 inline constexpr std::string_view kTypesDiffer =
     "their types differ, expected one type; a loader's option floats converts the fields of a batch";
 
-Value cast(Value x, DType dtype);  // x itself if it is of that type
-// The type of what bf16 values are summed or averaged to: f32; of others their own.
+// Returns x converted to `dtype`, or x itself if it has this type. Throws Error for a pair of types without a
+// conversion.
+Value cast(Value x, DType dtype);
+// The type of sums and means of values of this type: f32 for bf16, else the type itself.
 constexpr DType sum_type(DType type) { return type == DType::BF16 ? DType::F32 : type; }
-// In what a product or a convolution computes: bf16 if the graph says so and x is f32.
+// Returns x in the type in which a product or a convolution computes: bf16 if the graph has that matrix_dtype() and x
+// is f32, else x.
 Value cast_for_product(Value x);
 
 }  // namespace lockstep

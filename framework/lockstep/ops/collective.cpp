@@ -4,9 +4,9 @@
 
 namespace lockstep {
 
-std::vector<Type> AllReduceSumOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> AllReduceSumOp::infer(std::string_view path, std::span<const Type> inputs) const {
   check(inputs[0].dtype == DType::F32 || inputs[0].dtype == DType::F64, name(), "{}: input is {}, expected f32 or f64",
-        place, inputs[0].str());
+        path, inputs[0].str());
   return {inputs[0]};
 }
 

@@ -21,32 +21,32 @@ std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stri
 
 }  // namespace
 
-std::vector<Type> Conv2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> Conv2dOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
   const Conv2dOptions& o = options_;
-  check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
-  check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", place, w.str());
-  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", place, inputs[0].str(),
+  check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", path, x.str());
+  check(w.rank() == 4, name(), "{}: weight is {}, expected (out, in / groups, height, width)", path, w.str());
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", path, inputs[0].str(),
         inputs[1].str(), kTypesDiffer);
   check(
       o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0 && o.padding_h >= 0 && o.padding_w >= 0,
-      name(), "{}: stride and dilation must be positive, padding not negative: {}", place, attributes());
-  check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", place, w[0],
+      name(), "{}: stride and dilation must be positive, padding not negative: {}", path, attributes());
+  check(o.groups > 0 && w[0] % o.groups == 0, name(), "{}: {} filters do not divide into {} groups", path, w[0],
         o.groups);
-  check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", place, x[1], w[1] * o.groups);
+  check(x[1] == w[1] * o.groups, name(), "{}: input has {} channels, weight expects {}", path, x[1], w[1] * o.groups);
   if (has_bias(inputs.size())) {
     const Type bias{Shape{w[0]}, inputs[1].dtype};
-    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
+    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", path, inputs[2].str(), bias.str());
   }
   const std::int64_t span_h = o.dilation_h * (w[2] - 1) + 1, span_w = o.dilation_w * (w[3] - 1) + 1;
   check(x[2] + 2 * o.padding_h >= span_h && x[3] + 2 * o.padding_w >= span_w, name(),
-        "{}: padded input {}x{} is smaller than the filter's {}x{}", place, x[2] + 2 * o.padding_h,
+        "{}: padded input {}x{} is smaller than the filter's {}x{}", path, x[2] + 2 * o.padding_h,
         x[3] + 2 * o.padding_w, span_h, span_w);
   const std::int64_t h = output_size(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
   const std::int64_t width = output_size(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
   const Type y{Shape{x[0], w[0], h, width}, inputs[0].dtype};
-  check(!epilogue_.residual || inputs.back() == y, name(), "{}: residual is {}, expected {}", place,
-        inputs.back().str(), y.str());
+  check(!epilogue_.residual || inputs.back() == y, name(), "{}: residual is {}, expected {}", path, inputs.back().str(),
+        y.str());
   return {y};
 }
 
@@ -85,7 +85,7 @@ std::vector<Type> Conv2dBackwardDataOp::infer(std::string_view, std::span<const 
   return {{input_, inputs[0].dtype}};
 }
 
-// dx = y^T of the convolution, so it is linear in both: dL/d dx comes back by a convolution.
+// dx is linear in dy and in the weight, so the gradient of dy is a convolution of dL/d dx.
 std::vector<Value> Conv2dBackwardDataOp::gradient(const Request& r) const {
   const Value dy = r.inputs[0], w = r.inputs[1], g = r.gradients[0];
   std::vector<Value> result(2);

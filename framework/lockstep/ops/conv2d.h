@@ -1,5 +1,5 @@
-// 2-d convolution (cross-correlation, as every framework means it): x (N, C, H, W), weight (O, C/groups, KH, KW), bias
-// (O).
+// 2-d convolution (cross-correlation, as in every framework): x (N, C, H, W), weight (O, C/groups, KH, KW), bias (O) ->
+// y (N, O, H', W').
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -18,8 +18,8 @@ class Conv2dOp : public Op {
   const Epilogue& epilogue() const { return epilogue_; }
   bool has_bias(std::size_t inputs) const { return inputs > (epilogue_.residual ? 3 : 2); }
   std::string_view name() const override { return "conv2d"; }
-  // x, weight, [bias], [residual]
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  // Inputs: x, weight, [bias], [residual].
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override;
@@ -29,13 +29,13 @@ class Conv2dOp : public Op {
   Epilogue epilogue_;
 };
 
-// (dy, weight) -> dx of the given shape.
+// The gradient with respect to x: (dy, weight) -> dx of the given shape.
 class Conv2dBackwardDataOp : public Op {
  public:
   Conv2dBackwardDataOp(Conv2dOptions options, Shape input) : options_(options), input_(std::move(input)) {}
   const Conv2dOptions& options() const { return options_; }
   std::string_view name() const override { return "conv2d_backward_data"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
@@ -44,14 +44,14 @@ class Conv2dBackwardDataOp : public Op {
   Shape input_;
 };
 
-// (x, dy) -> dweight of the given shape, and dbias if there is one.
+// The gradient with respect to weight and bias: (x, dy) -> dweight of the given shape, and dbias if there is a bias.
 class Conv2dBackwardWeightsOp : public Op {
  public:
   Conv2dBackwardWeightsOp(Conv2dOptions options, Shape weight, bool bias)
       : options_(options), weight_(std::move(weight)), bias_(bias) {}
   const Conv2dOptions& options() const { return options_; }
   std::string_view name() const override { return "conv2d_backward_weights"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
@@ -61,6 +61,8 @@ class Conv2dBackwardWeightsOp : public Op {
   bool bias_;
 };
 
+// Convolves x with weight and adds the bias, unless it is an empty Value. Throws Error where shapes or types do not
+// fit.
 Value conv2d(Value x, Value weight, Value bias = {}, Conv2dOptions options = {});
 
 }  // namespace lockstep

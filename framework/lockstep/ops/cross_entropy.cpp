@@ -6,21 +6,21 @@
 namespace lockstep {
 namespace {
 
-void require_logits(std::string_view op, std::string_view place, std::span<const Type> inputs) {
-  check(inputs[0].shape.rank() == 2, op, "{}: logits are {}, expected (samples, classes)", place, inputs[0].str());
+void require_logits(std::string_view op, std::string_view path, std::span<const Type> inputs) {
+  check(inputs[0].shape.rank() == 2, op, "{}: logits are {}, expected (samples, classes)", path, inputs[0].str());
   check(inputs[1].dtype == DType::I32 && inputs[1].shape == Shape{inputs[0].shape[0]}, op,
-        "{}: targets are {}, expected i32({}), one class index per sample", place, inputs[1].str(), inputs[0].shape[0]);
+        "{}: targets are {}, expected i32({}), one class index per sample", path, inputs[1].str(), inputs[0].shape[0]);
 }
 
 }  // namespace
 
-std::vector<Type> CrossEntropyOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_logits(name(), place, inputs);
+std::vector<Type> CrossEntropyOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  require_logits(name(), path, inputs);
   const auto classes = static_cast<std::size_t>(inputs[0].shape[1]);
   check(options_.class_weights.empty() || options_.class_weights.size() == classes, name(),
-        "{}: {} class weights for {} classes", place, options_.class_weights.size(), classes);
+        "{}: {} class weights for {} classes", path, options_.class_weights.size(), classes);
   check(options_.label_smoothing >= 0 && options_.label_smoothing <= 1, name(),
-        "{}: label smoothing {} is not in [0, 1]", place, options_.label_smoothing);
+        "{}: label smoothing {} is not in [0, 1]", path, options_.label_smoothing);
   const Type scalar{Shape{}, inputs[0].dtype};
   return {scalar, scalar, inputs[0]};
 }
@@ -32,9 +32,9 @@ std::vector<Value> CrossEntropyOp::gradient(const Request& r) const {
           {}};
 }
 
-std::vector<Type> CountCorrectOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  require_logits(name(), place, inputs);
-  check(k_ >= 1, name(), "{}: top-{} is empty", place, k_);
+std::vector<Type> CountCorrectOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  require_logits(name(), path, inputs);
+  check(k_ >= 1, name(), "{}: top-{} is empty", path, k_);
   return {{Shape{}, DType::F64}};
 }
 

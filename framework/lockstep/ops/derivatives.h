@@ -1,4 +1,4 @@
-// How often each of the library's ops can be differentiated. Adding an op adds a row; tests/ops checks every row.
+// How often each op of the library can be differentiated. Each op has a row; tests/ops checks every row.
 #pragma once
 
 #include <cstdint>

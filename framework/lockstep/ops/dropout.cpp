@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-std::vector<Type> DropoutOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  check(probability_ >= 0 && probability_ < 1, name(), "{}: probability {} is not in [0, 1)", place, probability_);
-  check(inputs[0].shape.rank() >= 1, name(), "{}: input is a scalar, expected a batch", place);
+std::vector<Type> DropoutOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  check(probability_ >= 0 && probability_ < 1, name(), "{}: probability {} is not in [0, 1)", path, probability_);
+  check(inputs[0].shape.rank() >= 1, name(), "{}: input is a scalar, expected a batch", path);
   return {inputs[0]};
 }
 

@@ -1,11 +1,11 @@
-// What an op does to its result before storing it: first adds a residual, then applies ReLU. Models write these as ops
-// of their own; the plan's fusion puts them here.
+// The operations that an op applies to its result before it stores the result: first it adds a residual, then it
+// applies ReLU. A model writes them as separate ops; fusion in the plan joins them.
 #pragma once
 
 namespace lockstep {
 
 struct Epilogue {
-  bool residual = false;  // a last input of the result's type is added
+  bool residual = false;  // the op adds its last input, which has the type of the result
   bool relu = false;
 
   const char* str() const {

@@ -29,7 +29,7 @@ class Backward {
     slot = slot ? add(slot, gradient) : gradient;
   }
 
-  // Emits the gradient nodes of node `index` and hands the results to its inputs.
+  // Appends the gradient nodes of node `index` and adds the results to the gradients of its inputs.
   void visit(int index) {
     const std::size_t i = at(index);
     if (graph_.nodes()[i].kind != Node::Kind::Op || gradients_[i].empty()) return;
@@ -39,7 +39,7 @@ class Backward {
     std::vector<bool> needed;
     for (const Value& v : inputs) needed.push_back(depends_[at(v.node())]);
     if (std::ranges::find(needed, true) == needed.end()) return;  // a target itself
-    const Graph::Scope scope(graph_, "grad " + graph_.nodes()[i].place);
+    const Graph::Scope scope(graph_, "grad " + graph_.nodes()[i].path);
     std::vector<Value> outputs;
     for (std::size_t k = 0; k < graph_.nodes()[i].outputs.size(); ++k)
       outputs.emplace_back(&graph_, index, static_cast<int>(k));

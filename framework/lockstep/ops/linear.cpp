@@ -6,15 +6,15 @@
 
 namespace lockstep {
 
-std::vector<Type> MatmulOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> MatmulOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
-  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", place, a.str(),
+  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", path, a.str(),
         b.str());
-  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}: {}", place, inputs[0].str(),
+  check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}: {}", path, inputs[0].str(),
         inputs[1].str(), kTypesDiffer);
   const std::int64_t inner_a = a[transpose_a_ ? 0 : 1], inner_b = b[transpose_b_ ? 1 : 0];
-  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", place,
-        a.str(), inner_a, b.str(), inner_b);
+  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", path, a.str(),
+        inner_a, b.str(), inner_b);
   return {{Shape{a[transpose_a_ ? 1 : 0], b[transpose_b_ ? 0 : 1]}, inputs[0].dtype}};
 }
 
@@ -35,16 +35,16 @@ std::string MatmulOp::attributes() const {
   return std::string(transpose_a_ ? "a^T " : "a ") + (transpose_b_ ? "b^T" : "b");
 }
 
-std::vector<Type> LinearOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> LinearOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
-  check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", place, x.str());
-  check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", place, w.str());
-  check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", place, x[1], w[1]);
-  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", place, inputs[0].str(),
+  check(x.rank() == 2, name(), "{}: input is {}, expected (samples, features); flatten images first", path, x.str());
+  check(w.rank() == 2, name(), "{}: weight is {}, expected (out, in)", path, w.str());
+  check(x[1] == w[1], name(), "{}: input has {} features, weight expects {}", path, x[1], w[1]);
+  check(sum_type(inputs[0].dtype) == inputs[1].dtype, name(), "{}: input is {}, weight {}: {}", path, inputs[0].str(),
         inputs[1].str(), kTypesDiffer);
   if (inputs.size() > 2) {
     const Type bias{Shape{w[0]}, inputs[1].dtype};
-    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", place, inputs[2].str(), bias.str());
+    check(inputs[2] == bias, name(), "{}: bias is {}, expected {}", path, inputs[2].str(), bias.str());
   }
   return {{Shape{x[0], w[0]}, inputs[0].dtype}};
 }

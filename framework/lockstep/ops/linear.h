@@ -1,18 +1,18 @@
-// y = x W^T + b, x (N, in), W (out, in), b (out): its gradients; and the product of two matrices.
+// The linear layer y = x W^T + b for x (N, in), W (out, in), b (out), its gradients, and the product of two matrices.
 #pragma once
 
 #include "lockstep/graph/graph.h"
 
 namespace lockstep {
 
-// op(a) op(b) for matrices, op transposing on request.
+// (a, b) -> op(a) op(b) for matrices; op transposes if asked to.
 class MatmulOp : public Op {
  public:
   MatmulOp(bool transpose_a, bool transpose_b) : transpose_a_(transpose_a), transpose_b_(transpose_b) {}
   bool transpose_a() const { return transpose_a_; }
   bool transpose_b() const { return transpose_b_; }
   std::string_view name() const override { return "matmul"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override;
@@ -26,7 +26,7 @@ class LinearOp : public Op {
   explicit LinearOp(bool relu = false) : relu_(relu) {}
   bool relu() const { return relu_; }
   std::string_view name() const override { return "linear"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;  // x, W, [b]
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;  // x, W, [b]
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
   std::string attributes() const override { return relu_ ? "+ relu" : ""; }
@@ -39,7 +39,7 @@ class LinearOp : public Op {
 class LinearBackwardDataOp : public Op {
  public:
   std::string_view name() const override { return "linear_backward_data"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 };
@@ -49,7 +49,7 @@ class LinearBackwardWeightsOp : public Op {
  public:
   explicit LinearBackwardWeightsOp(bool bias) : bias_(bias) {}
   std::string_view name() const override { return "linear_backward_weights"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 
@@ -57,7 +57,11 @@ class LinearBackwardWeightsOp : public Op {
   bool bias_;
 };
 
+// Returns the product of two matrices, each transposed first if asked for. Throws Error where inner sizes or types
+// differ.
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+// Returns x W^T + b (N, out) for x (N, in), W (out, in) and b (out); an empty b is left out. Throws Error where shapes
+// or types do not fit.
 Value linear(Value x, Value weight, Value bias = {});
 
 }  // namespace lockstep

@@ -1,12 +1,13 @@
-// Arithmetic and functions of numbers, element by element; shapes broadcast as in NumPy. bf16 beside another type is
-// read as that type. Every one can be differentiated any number of times.
+// Arithmetic and functions of numbers, element by element. Shapes broadcast as in NumPy; throws Error where they do not
+// fit. A bf16 operand beside another type is converted to this type. Each function can be differentiated any number of
+// times.
 #pragma once
 
 #include "lockstep/ops/pointwise/pointwise_op.h"
 
 namespace lockstep {
 
-// Of any row of the table (ops/pointwise/table.cpp).
+// Applies the function of this name, a row of the table in ops/pointwise/table.cpp. Throws Error for an unknown name.
 Value apply_pointwise(std::string_view function, std::vector<Value> operands);
 
 Value relu(Value x);
@@ -18,7 +19,7 @@ Value tanh(Value x);
 Value sigmoid(Value x);
 Value erf(Value x);
 Value gelu(Value x);       // x times the probability that a normal number is smaller
-Value gelu_tanh(Value x);  // its approximation by tanh
+Value gelu_tanh(Value x);  // the approximation of gelu by tanh
 Value sin(Value x);
 Value cos(Value x);
 Value square(Value x);
@@ -32,7 +33,7 @@ Value maximum(Value a, Value b);
 Value minimum(Value a, Value b);
 Value power(Value x, Value y);
 Value power(Value x, double y);
-// scale * x + shift, constants known when tracing.
+// Returns scale * x + shift; both are constants of the trace.
 Value scale_shift(Value x, double scale, double shift = 0);
 
 inline Value operator+(Value a, Value b) { return add(a, b); }

@@ -18,20 +18,20 @@ std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stri
 
 }  // namespace
 
-std::vector<Type> Pool2dOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> Pool2dOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape& x = inputs[0].shape;
   const Pool2dOptions& o = options_;
-  check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", place, x.str());
+  check(x.rank() == 4, name(), "{}: input is {}, expected (samples, channels, height, width)", path, x.str());
   check(o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0,
-        name(), "{}: kernel, stride and dilation must be positive: {}", place, attributes());
+        name(), "{}: kernel, stride and dilation must be positive: {}", path, attributes());
   check(kind_ == Pool::Max || (o.dilation_h == 1 && o.dilation_w == 1), name(),
-        "{}: dilation is {}x{}, expected 1x1: only max pooling has one", place, o.dilation_h, o.dilation_w);
+        "{}: dilation is {}x{}, expected 1x1: only max pooling has one", path, o.dilation_h, o.dilation_w);
   check(o.padding_h >= 0 && o.padding_w >= 0 && o.padding_h * 2 <= o.kernel_h && o.padding_w * 2 <= o.kernel_w, name(),
-        "{}: padding {}x{} must be at most half of the kernel {}x{}", place, o.padding_h, o.padding_w, o.kernel_h,
+        "{}: padding {}x{} must be at most half of the kernel {}x{}", path, o.padding_h, o.padding_w, o.kernel_h,
         o.kernel_w);
   check(x[2] + 2 * o.padding_h >= o.dilation_h * (o.kernel_h - 1) + 1 &&
             x[3] + 2 * o.padding_w >= o.dilation_w * (o.kernel_w - 1) + 1,
-        name(), "{}: input {}x{} is smaller than the window {}x{}", place, x[2], x[3], o.kernel_h, o.kernel_w);
+        name(), "{}: input {}x{} is smaller than the window {}x{}", path, x[2], x[3], o.kernel_h, o.kernel_w);
   const std::int64_t h = output_size(x[2], o.kernel_h, o.stride_h, o.padding_h, o.dilation_h, o.ceil_mode);
   const std::int64_t w = output_size(x[3], o.kernel_w, o.stride_w, o.padding_w, o.dilation_w, o.ceil_mode);
   const Shape y{x[0], x[1], h, w};

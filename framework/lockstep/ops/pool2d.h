@@ -1,4 +1,4 @@
-// Max, average and global average pooling of (N, C, H, W), sizes as in PyTorch.
+// Max, average and global average pooling of x (N, C, H, W), with output sizes as in PyTorch.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -14,15 +14,15 @@ struct Pool2dOptions {
 
 enum class Pool : std::uint8_t { Max, Average };
 
-// Max: outputs (y, position of the maximum in its window: h * kernel_w + w, u8 for windows of up to 255 elements, else
-// i32). Average: (y).
+// Max: x -> (y, position of the maximum in its window: h * kernel_w + w, u8 for windows of up to 255 elements, else
+// i32). Average: x -> y.
 class Pool2dOp : public Op {
  public:
   Pool2dOp(Pool kind, Pool2dOptions options) : kind_(kind), options_(options) {}
   Pool kind() const { return kind_; }
   const Pool2dOptions& options() const { return options_; }
   std::string_view name() const override { return kind_ == Pool::Max ? "max_pool2d" : "average_pool2d"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   std::string attributes() const override;
 
@@ -41,8 +41,8 @@ class Pool2dGradientOp : public Op {
   std::string_view name() const override {
     return kind_ == Pool::Max ? "max_pool2d_gradient" : "average_pool2d_gradient";
   }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
-  std::vector<Value> gradient(const Request& request) const override;  // of averages, which are linear; not of maxima
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
+  std::vector<Value> gradient(const Request& request) const override;  // average pooling only
 
  private:
   Pool kind_;
@@ -50,8 +50,11 @@ class Pool2dGradientOp : public Op {
   Shape input_;
 };
 
+// Returns the maximum of each window. Throws Error where the options do not fit x.
 Value max_pool2d(Value x, Pool2dOptions options);
+// Returns the mean of each window. Throws Error where the options do not fit x.
 Value average_pool2d(Value x, Pool2dOptions options);
-Value global_average_pool2d(Value x);  // (N, C, H, W) -> (N, C, 1, 1)
+// Returns the mean of each plane: (N, C, H, W) -> (N, C, 1, 1).
+Value global_average_pool2d(Value x);
 
 }  // namespace lockstep

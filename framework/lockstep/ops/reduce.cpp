@@ -17,15 +17,15 @@ std::vector<Value> SumOp::gradient(const Request& r) const {
   return {apply_op(std::make_shared<ExpandOp>(shape, mean_ && n > 0 ? 1.0 / n : 1.0), {r.gradients[0]})};
 }
 
-std::vector<Type> ExpandOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  check(inputs[0].shape.elements() == 1, name(), "{}: input is {}, expected a scalar", place, inputs[0].str());
+std::vector<Type> ExpandOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  check(inputs[0].shape.elements() == 1, name(), "{}: input is {}, expected a scalar", path, inputs[0].str());
   return {{shape_, inputs[0].dtype}};
 }
 
 std::vector<Value> ExpandOp::gradient(const Request& r) const { return {scale_shift(sum(r.gradients[0]), factor_)}; }
 
-std::vector<Type> ChannelSumOp::infer(std::string_view place, std::span<const Type> inputs) const {
-  check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", place,
+std::vector<Type> ChannelSumOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  check(inputs[0].shape.rank() >= 2, name(), "{}: input is {}, expected (samples, channels, ...)", path,
         inputs[0].str());
   return {{Shape{inputs[0].shape[1]}, sum_type(inputs[0].dtype)}};
 }

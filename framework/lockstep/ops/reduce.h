@@ -1,4 +1,4 @@
-// Sum and mean over all elements, the fill and expansion that their gradients need, and sums over all but the channels.
+// Sums and means over all elements, sums over all dimensions but the channels, and the ops of their gradients.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -11,7 +11,7 @@ class SumOp : public Op {
   explicit SumOp(bool mean) : mean_(mean) {}
   bool mean() const { return mean_; }
   std::string_view name() const override { return "sum"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   std::string attributes() const override { return mean_ ? "mean" : "sum"; }
 
@@ -19,13 +19,13 @@ class SumOp : public Op {
   bool mean_;
 };
 
-// A value of the given shape filled with factor * x, x a scalar.
+// Fills a value of the given shape with factor * x for a scalar x.
 class ExpandOp : public Op {
  public:
   ExpandOp(Shape shape, double factor) : shape_(std::move(shape)), factor_(factor) {}
   double factor() const { return factor_; }
   std::string_view name() const override { return "expand"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
 
  private:
@@ -33,7 +33,7 @@ class ExpandOp : public Op {
   double factor_;
 };
 
-// A constant, known when tracing.
+// A value of which every element is one constant of the trace.
 class FillOp : public Op {
  public:
   FillOp(Type type, double value) : type_(std::move(type)), value_(value) {}
@@ -50,15 +50,21 @@ class FillOp : public Op {
 class ChannelSumOp : public Op {
  public:
   std::string_view name() const override { return "channel_sum"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
 };
 
+// Returns the sum of all elements, a scalar.
 Value sum(Value x);
+// Returns the mean of all elements, a scalar; 0 for no elements.
 Value mean(Value x);
-Value mean_squared_error(Value prediction, Value target);  // mean over all elements
+// Returns the mean over all elements of (prediction - target)^2. Throws Error where shapes do not fit.
+Value mean_squared_error(Value prediction, Value target);
+// Returns a value of this type filled with `value`.
 Value fill(Graph& graph, Type type, double value);
+// Returns the sum per channel: (N, C, ...) -> (C). Throws Error for fewer than two dimensions.
 Value channel_sum(Value x);
-Value over_channels(Value x, const Type& type);  // (C), repeated over (N, C, ...): the gradient of channel_sum
+// Repeats x (C) over the shape (N, C, ...) of `type`: the gradient of channel_sum.
+Value over_channels(Value x, const Type& type);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// The same value in another layout, another element type (f32 and bf16), or both. The plan makes these nodes, where a
-// kernel wants another form than it is offered; a model changes types with cast().
+// Converts a value to another layout, another element type (f32 and bf16), or both. The plan inserts these nodes where
+// a kernel needs another form than the value has; a model converts types with cast().
 #pragma once
 
 #include "lockstep/graph/layout.h"

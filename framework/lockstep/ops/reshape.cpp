@@ -4,9 +4,9 @@
 
 namespace lockstep {
 
-std::vector<Type> ReshapeOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> ReshapeOp::infer(std::string_view path, std::span<const Type> inputs) const {
   check(inputs[0].shape.elements() == shape_.elements(), name(), "{}: input {} has {} elements, shape {} expects {}",
-        place, inputs[0].str(), inputs[0].shape.elements(), shape_.str(), shape_.elements());
+        path, inputs[0].str(), inputs[0].shape.elements(), shape_.str(), shape_.elements());
   return {{shape_, inputs[0].dtype}};
 }
 

@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-std::vector<Type> SoftmaxOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> SoftmaxOp::infer(std::string_view path, std::span<const Type> inputs) const {
   check(inputs[0].shape.rank() == 2 && is_floating(inputs[0].dtype), name(),
-        "{}: input is {}, expected (samples, classes) of a floating type", place, inputs[0].str());
+        "{}: input is {}, expected (samples, classes) of a floating type", path, inputs[0].str());
   return {inputs[0]};
 }
 

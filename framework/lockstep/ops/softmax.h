@@ -1,5 +1,5 @@
-// y[n, c] = exp(x[n, c]) / sum over c of exp(x[n, c]), for x (N, C). A loss takes cross_entropy, which keeps the
-// logarithm exact.
+// y[n, c] = exp(x[n, c]) / sum over c of exp(x[n, c]) for x (N, C). For a loss use cross_entropy(), whose logarithm is
+// accurate also for small probabilities.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -9,7 +9,7 @@ namespace lockstep {
 class SoftmaxOp : public Op {
  public:
   std::string_view name() const override { return "softmax"; }
-  std::vector<Type> infer(std::string_view place, std::span<const Type> inputs) const override;
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
 };
 
@@ -21,6 +21,7 @@ class SoftmaxGradientOp : public Op {
   std::vector<Value> gradient(const Request& request) const override;
 };
 
+// Returns the softmax of each row of x (N, C). Throws Error for another rank or an integer type.
 Value softmax(Value x);
 
 }  // namespace lockstep

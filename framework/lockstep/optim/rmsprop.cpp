@@ -8,7 +8,7 @@
 namespace lockstep::optim {
 namespace {
 
-// The states are the running square, then the running mean where it is centered, then the momentum where there is one.
+// The states are the running square, then with `centered` the running mean, then with momentum the momentum.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
   static constexpr auto kStates = [] {

@@ -1,4 +1,4 @@
-// An update rule by its name and settings, as options and files say it.
+// The settings of an update rule, as command line and option files give them.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ struct RuleOptions {
   AdamOptions adam = {};        // decoupled decay follows from `rule`
   RmspropOptions rmsprop = {};  // its epsilon is that of `adam`, its momentum that of `sgd`
 };
+// Makes the rule; the caller owns it.
 std::unique_ptr<UpdateRule> make_rule(const RuleOptions& options);
 
 }  // namespace lockstep::optim

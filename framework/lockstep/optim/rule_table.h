@@ -1,4 +1,4 @@
-// The update rules by name, a row each: the command line, option files and checkpoints know them from here.
+// The table of update rules, one row each. The command line, option files and checkpoints take the names from it.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ namespace lockstep::optim {
 struct RuleEntry {
   Rule rule;
   std::string_view name;
-  double rate;      // the usual learning rate
-  double momentum;  // the usual one
-  // The options that the rule reads and that some other rule does not, by their names on the command line.
+  double rate;      // default learning rate
+  double momentum;  // default momentum
+  // The command-line options that this rule reads and at least one other rule does not.
   std::array<std::string_view, 6> options;
   std::unique_ptr<UpdateRule> (*make)(const RuleOptions&);
 
@@ -39,7 +39,7 @@ inline constexpr std::array kRules{
 };
 
 const RuleEntry& entry_of(Rule rule);
-// The names of the rules that read `option`, or of all: "adam or adamw".
+// The names of the rules that read `option`, or of all rules if it is empty: "adam or adamw".
 std::string rule_names(std::string_view option = {}, std::string_view between = " or ");
 
 }  // namespace lockstep::optim

@@ -1,5 +1,5 @@
-// How an update rule is written: a struct with `kStates` and `T operator()(T& w, T g, T* state...)` for f32 and f64,
-// made an UpdateRule.
+// Makes an UpdateRule of a struct Rule that has `kStates` (the names of its states), `name()`, and a template
+// `prepare<T>(rates)` that returns a function object (T& value, T gradient, T& state...), for T = float and double.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace lockstep::optim {
 
-// Loops over elements; Element is what Rule::prepare<T>(rates) returns.
+// Applies `element`, the result of Rule::prepare<T>(rates), to each of n elements.
 template <class T, class Element, std::size_t... I>
 void update_elements(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Element& element,
                      std::index_sequence<I...>) {

@@ -32,7 +32,7 @@ Ownership ownership(const NodeMemory& memory, const EngineOptions& options) {
           .across_domains = options.shard_optimizer && memory.domains().count() > 1};
 }
 
-// Adds the buckets of a step in the order that reduction_of() counts in.
+// Adds the buckets of a step in the order of reduction_of().
 BucketReducer& with_buckets(BucketReducer& reducer, const StepMemory& memory, const plan::ParameterStore& store,
                             const Ownership& ownership, bool hooked) {
   reducer.add_bucket(memory.statistics_memory());
@@ -108,7 +108,8 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
 
 GradientEngine::~GradientEngine() { leave(); }
 
-// The other domains wait for what this one still has to send. After MPI_Finalize the memory of other ranks is gone.
+// Completes the last update, as other domains wait for messages of this one. After MPI_Finalize the memory of other
+// ranks does not exist any more.
 void GradientEngine::leave() {
   if (channels_.has_left()) return;
   bool failing = std::uncaught_exceptions() > 0 || gradient_comm().poisoned();
@@ -121,7 +122,7 @@ void GradientEngine::leave() {
   channels_.leave(update_.ended(), failing);
 }
 
-// --- a step
+// --- calls of a step
 
 void GradientEngine::begin_step(const StepStart& start) {
   sums_.begin(start);
@@ -134,7 +135,7 @@ void GradientEngine::sums_ready() {
   const bool last = reductions_.is_last_shard();
   sums_.count_shard();
   if (last) {
-    settle();  // the forward passes have read all values, so nothing of the last step is open
+    settle();  // the forward passes have read all values, so the last step is complete
     update_.open();
     sums_.tell(guard_.look(update_.state().update.count));
     memory_.clear_squares();
@@ -220,7 +221,7 @@ void GradientEngine::average_replicas() {
 
 void GradientEngine::collect_gradients() {
   settle();
-  if (!owned_.ownership().by_owner) return;  // they are whole everywhere
+  if (!owned_.ownership().by_owner) return;  // gradients are whole on every rank
   fence();
   if (owned_.ownership().across_domains) meet();
   owned_.collect_gradients(gradient_comm(), memory_);
@@ -243,7 +244,7 @@ std::vector<MemoryDamage> GradientEngine::examine(bool repair) {
 
 bool GradientEngine::intact() {
   if (!guard_.verifies()) return true;
-  settle();  // or buckets are not updated, and their checksums not recorded, yet
+  settle();  // before it, some buckets are not updated and their checksums are not recorded
   const bool intact = guard_.is_intact();
   meet();
   return gradient_comm().allreduce(std::int32_t{intact}, comm::ReduceOp::Min) == 1;

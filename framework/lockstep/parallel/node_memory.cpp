@@ -13,7 +13,7 @@ namespace lockstep::parallel {
 namespace {
 
 enum Flag : int { kFenced, kFlags };
-// A rank that failed after it came has sent its part of a barrier by then, or never will.
+// A rank that failed after it reached the fence has sent its part of the barrier by this time, or never will.
 constexpr std::chrono::seconds kLastMessage{10};
 
 }  // namespace
@@ -46,8 +46,8 @@ std::span<std::byte> NodeMemory::common(std::size_t bytes) {
     private_.push_back(allocate_aligned(bytes));
     return {private_.back().get(), bytes};
   }
-  // Ranks that see the same memory in different ways would read past its end. A rank that failed on its way here
-  // agrees first, as in make_window().
+  // Ranks with different views of the same memory would read past its end. A rank that has failed before takes part in
+  // this agreement, as in make_window().
   comm::agree(comm_, std::nullopt);
   comm::check_same(comm_, "the bytes of parameters, which follow from their layouts", std::to_string(bytes));
   return make_window(fills_common() ? bytes : 0).segment(0);
@@ -66,12 +66,13 @@ void NodeMemory::broadcast_common(std::span<std::byte> part) const {
   if (domains_.local_rank() == 0) leaders_.broadcast(part);
 }
 
-// The flags tell who never comes; MPI goes on with messages meanwhile, for which other ranks may wait.
+// The flags show which rank never comes. The barrier lets MPI make progress with messages for which other ranks may
+// wait.
 void NodeMemory::fence() {
   if (!flags_) return;
-  comm::Request all = local_.ibarrier();  // a rank that cannot begin it has not come
+  comm::Request all = local_.ibarrier();  // a rank that cannot begin it has not reached the fence
   flags_->raise(kFenced, ++fences_);
-  std::optional<std::chrono::steady_clock::time_point> here;  // since when all have come
+  std::optional<std::chrono::steady_clock::time_point> here;  // the time at which all ranks had come
   for (Backoff wait; !all.test(); wait.pause()) {
     if (!flags_->all_reached(kFenced, fences_)) continue;
     const auto now = std::chrono::steady_clock::now();

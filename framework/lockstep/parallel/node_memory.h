@@ -1,6 +1,6 @@
-// Memory of the parameters of one model where ranks of a domain see each other's gradients and, if they share, hold
-// values and optimizer state once. Collective over the communicator; every allocation begins with an agreement, so a
-// rank that failed on the way does not leave the others waiting.
+// Memory for the parameters of one model. The ranks of a domain see each other's gradients; if they share, they have
+// one copy of values and optimizer state. Calls are collective over the communicator, from one thread. Every allocation
+// begins with an agreement, so that a rank that has failed before does not leave other ranks waiting.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ class NodeMemory : public plan::ParameterMemory {
  public:
   // `comm` outlives this.
   NodeMemory(const comm::Communicator& comm, Domains domains, bool share);
-  // Messages that were given up may still come: then memory that they may come to stays.
+  // Keeps memory for which abandoned messages may still arrive.
   ~NodeMemory() override;
 
   std::span<std::byte> own(std::size_t bytes) override;
@@ -27,14 +27,14 @@ class NodeMemory : public plan::ParameterMemory {
   bool shares() const override { return share_; }
 
   const Domains& domains() const { return domains_; }
-  // By local rank: the allocation that own() gave this rank as `mine`, as the others have it.
+  // By local rank: the allocation of that rank in the call of own() that returned `mine` on this rank.
   std::vector<std::span<std::byte>> segments(std::span<std::byte> mine) const;
-  // Rank 0's content of a part of common memory to all domains. Collective; ends without a fence.
+  // Copies rank 0's content of a part of common memory to all domains. Collective; ends without a fence.
   void broadcast_common(std::span<std::byte> part) const;
-  // Until all ranks of the domain are here: what one of them wrote into common memory is then seen by all. Throws
-  // PeerError if a rank that has not come has failed, Error if it has left.
+  // Waits until all ranks of the domain are here; all of them then see what each wrote into common memory. Throws
+  // PeerError if a missing rank has failed, Error if it has left.
   void fence();
-  // For the other ranks of the domain: see SharedFlags.
+  // These tell the other ranks of the domain that this rank has failed or leaves: see SharedFlags.
   void fail();
   void leave(std::int64_t updates, bool failing);
   bool somebody_left() const { return flags_ && flags_->somebody_left(); }
@@ -47,8 +47,9 @@ class NodeMemory : public plan::ParameterMemory {
 
   const comm::Communicator& comm_;
   Domains domains_;
-  comm::Communicator local_;    // this domain's ranks
-  comm::Communicator leaders_;  // those who fill common memory; of the others, the others
+  comm::Communicator local_;  // this domain's ranks
+  comm::Communicator
+      leaders_;  // local rank 0 of each domain, which fills common memory; elsewhere the non-leaders, unused
   bool share_;
   std::deque<comm::SharedWindow> windows_;
   std::unique_ptr<SharedFlags> flags_;  // null for a rank alone

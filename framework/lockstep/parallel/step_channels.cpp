@@ -5,7 +5,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Messages that a rank sent before it left have come by then.
+// After this time, messages that a rank sent before it left have arrived.
 constexpr std::chrono::seconds kOnTheWay{10};
 constexpr std::int64_t kLooks = 1000;
 
@@ -26,7 +26,7 @@ void StepChannels::begin_hook(const comm::Communicator& comm, BucketHook& hook,
   hook_ = &hook;
 }
 
-// Messages may still be on their way when their sender has left.
+// Messages may still be in flight when their sender has left.
 void StepChannels::check_peers() {
   gradients_.flags.check_alive();
   if (!memory_.somebody_left()) return;
@@ -41,7 +41,7 @@ void StepChannels::fail() {
   memory_.fail();
 }
 
-// After MPI_Finalize the memory of the other ranks is gone.
+// After MPI_Finalize the memory of the other ranks does not exist any more.
 void StepChannels::leave(std::int64_t updates, bool failing) {
   if (left_) return;
   left_ = true;

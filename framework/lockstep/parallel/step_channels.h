@@ -1,6 +1,6 @@
-// The channels on which the ranks of a step talk, of gradients and of the control block: a communicator, its transport
-// and the domain's shared flags each; with them what a rank knows of peers that failed or left, so that no wait lasts
-// for ever. One thread; only a channel's transport may be driven by another one.
+// The two channels of a training step, for gradients and for the control block; each has a communicator, its transport
+// and the shared flags of the domain. The class also detects peers that failed or left, so that no wait lasts for ever.
+// One thread; another thread may drive only the transport of a channel.
 #pragma once
 
 #include <chrono>
@@ -34,22 +34,23 @@ class StepChannels {
   };
   // Collective. `memory` outlives this.
   StepChannels(const comm::Communicator& comm, NodeMemory& memory, const Flags& flags);
-  // Ends the hook.
+  // Ends the hook, if there is one.
   ~StepChannels();
   StepChannels(const StepChannels&) = delete;
   StepChannels& operator=(const StepChannels&) = delete;
 
   StepChannel& gradients() { return gradients_; }
   StepChannel& control() { return control_; }
-  // Collective: the hook, which reduces buckets in the reducer's place, begins; it ends with the channels. It outlives
-  // them.
+  // Collective: begins the hook, which reduces buckets in place of the reducer. The hook ends with the channels and
+  // must outlive them.
   void begin_hook(const comm::Communicator& comm, BucketHook& hook, std::span<const std::int64_t> bucket_elements);
 
   // Returns when all ranks of the domain are here: see NodeMemory::fence().
   void fence() { memory_.fence(); }
   // Throws Error if a rank of the node has failed, or left some seconds ago.
   void check_peers();
-  // For the other ranks of the node: this rank has failed; or it ends after so many updates, on an error if `failing`.
+  // Tell the other ranks of the node that this rank has failed; or that it leaves after `updates` updates, because of
+  // an error if `failing`.
   void fail();
   void leave(std::int64_t updates, bool failing);
   bool has_left() const { return left_; }
@@ -59,7 +60,7 @@ class StepChannels {
   StepChannel gradients_, control_;
   BucketHook* hook_ = nullptr;
   bool left_ = false;
-  std::optional<std::chrono::steady_clock::time_point> peer_left_since_;  // as check_peers() saw it
+  std::optional<std::chrono::steady_clock::time_point> peer_left_since_;  // when check_peers() first saw it
   std::int64_t looks_since_ = 0;
 };
 

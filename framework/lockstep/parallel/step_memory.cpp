@@ -37,7 +37,7 @@ std::size_t StepMemory::slots_of(int rank) const {
 }
 
 StepMemory::Offsets StepMemory::offsets_of(int rank) const {
-  const int reductions = static_cast<int>(store_.buckets().size()) + 2;  // statistics and squares are two
+  const int reductions = static_cast<int>(store_.buckets().size()) + 2;  // two for statistics and squares
   const std::size_t slots = slots_of(rank);
   Offsets at{};
   at.control_flags = whole_lines(SharedFlags::bytes(BucketReducer::flags_for(reductions)));
@@ -66,7 +66,7 @@ std::span<std::byte> StepMemory::control_blocks() const {
   return windows_[0].subspan(mine().control_blocks, ControlBlock::bytes(world_, size_.control));
 }
 
-// A bucket of the f64 slots that every rank of the domain has at `part` of its window.
+// Describes a bucket of f64 slots, which lie at `part` of the window of every rank of the domain.
 BucketMemory StepMemory::doubles(std::size_t Offsets::*part, std::size_t count) const {
   BucketMemory bucket{.dtype = DType::F64, .elements = static_cast<std::int64_t>(count), .slots = {}};
   for (std::size_t l = 0; l < windows_.size(); ++l) {
@@ -114,7 +114,7 @@ std::byte* StepMemory::gradient(std::size_t bucket, int local_rank) const {
          (buckets[bucket].gradients[0] - buckets[0].gradients[0]);
 }
 
-// Pages of another rank's window become this rank's too when it sums its slice of the gradients in them.
+// When this rank sums its slice of gradients in another rank's window, the pages count as memory of this rank too.
 std::size_t StepMemory::bytes() const {
   std::size_t read = 0;
   const auto partials = world_.partials();

@@ -1,6 +1,6 @@
-// Memory of a training step: one window of this rank, which all ranks of its domain see, with the shared flags, the
-// control block, batch statistics and sums of squares; and the gradients' slots of the store as all ranks of the domain
-// see them. What all ranks have alike comes first in the window, so each finds the parts of the others. Construction is
+// Memory of a training step: one window per rank, which all ranks of the domain see, with the shared flags, the control
+// block, batch statistics and sums of squares; and the addresses of the gradient slots of all ranks of the domain.
+// Parts of equal size on all ranks come first in a window, so each rank finds the parts of the others. Construction is
 // collective; the memory lives as long as the NodeMemory. One thread.
 #pragma once
 
@@ -19,7 +19,7 @@ class StepMemory {
  public:
   struct Size {
     ControlSize control = {};
-    std::size_t statistics = 0;  // doubles for each shard
+    std::size_t statistics = 0;  // doubles per shard
     bool squares = false;        // sums of squares, one for each block of BucketReducer::kBlock gradients
   };
   // `memory`, in which the store's buckets lie, and `store` outlive this.
@@ -32,16 +32,16 @@ class StepMemory {
 
   std::vector<std::span<double>> statistics() const;  // of this rank, by slot
   std::span<double> squares() const;                  // of this rank, by block of all buckets; empty without squares
-  // Slots that hold squares of the last step are zero again; the reducer writes the squares of the owned blocks.
+  // Makes the squares of the last step zero; the reducer then writes the squares of the owned blocks.
   void clear_squares() const;
 
-  // As BucketReducer takes them; gradients with the squares of their blocks.
+  // Descriptions for BucketReducer; that of gradients includes the squares of their blocks.
   BucketMemory statistics_memory() const { return doubles(&Offsets::statistics, size_.statistics); }
   BucketMemory squares_memory() const { return doubles(&Offsets::squares, squares_); }
   BucketMemory gradient_memory(std::size_t bucket) const;
   std::byte* gradient(std::size_t bucket, int local_rank) const;  // slot 0
 
-  std::size_t bytes() const;  // of the window, and of the other ranks' gradients that this rank reads
+  std::size_t bytes() const;  // of the window and of the mapped gradients of other ranks
 
  private:
   // In a rank's window.

@@ -1,4 +1,4 @@
-// Times of a training step on this rank, and the spans of waiting in its trace. One thread.
+// Measures the times of a training step on this rank and notes spans of waiting in its trace. One thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class StepTimer {
   using Clock = Trace::Clock;
   // A rank's compute time ends when it has the sums of its last forward pass.
   struct Times {
-    double compute = 0, waiting = 0;  // seconds of this rank: to its last gradient, and after that
-    double earlier = 0;               // seconds in this step's forward pass that waited for the step before
+    double compute = 0, waiting = 0;  // seconds of this rank until its last gradient, and after that
+    double earlier = 0;               // seconds in this step's forward pass spent waiting for the previous step
     int slowest = 0;                  // the rank whose forward pass ended last, counted from its begin
     double slowest_lead = 0;          // seconds by which that rank was slower than the fastest
     BucketReducer::Traffic traffic;   // of the gradients
@@ -24,7 +24,7 @@ class StepTimer {
   void begin(const BucketReducer::Traffic& traffic);
   double seconds() const { return seconds_since(begun_); }  // since begin()
   void add_wait_for_bucket(int bucket, Clock::time_point since);
-  // The step waits for other ranks since `since`, and ends now.
+  // Ends the step, which has waited for other ranks since `since`.
   void end(Clock::time_point since, const BucketReducer::Traffic& traffic, const StepSums::Slowest& slowest);
   const Times& times() const { return times_; }   // of the last step
   void note_in(Trace* trace) { trace_ = trace; }  // between steps; null: nowhere

@@ -27,7 +27,8 @@ bool StepUpdate::advance() {
   try {
     moved = parts_.driver.advance();
   } catch (const Error&) {
-    if (!state_.sums_known) take_sums();  // ranks in different steps: each rank says so, rather than that a peer failed
+    if (!state_.sums_known)
+      take_sums();  // if ranks are in different steps, each rank reports this, not the failure of a peer
     throw;
   }
   if (!state_.sums_known && !take_sums()) return moved;
@@ -51,7 +52,7 @@ bool StepUpdate::take_sums() {
   return state_.sums_known = true;
 }
 
-// At once, or after the last bucket has come if the whole gradient decides.
+// Decides at once, or after the last bucket has arrived if the decision depends on the whole gradient.
 bool StepUpdate::decide() {
   if (decision_.waits_for_gradient()) {
     if (!parts_.reductions.is_gradient_reduced()) return false;

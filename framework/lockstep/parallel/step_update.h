@@ -1,6 +1,6 @@
-// What becomes of a step once its gradients leave: the sums of all ranks come and are checked, the step is judged, by
-// the whole gradient where that is asked for, and bucket after bucket is updated. A state machine without waits: each
-// call of advance() drives communication and goes as far as it can. One thread, the one that computes.
+// Finishes a step after its gradients were sent: checks the sums of all ranks, judges the step (by the whole gradient,
+// if asked for), and updates bucket after bucket. A state machine that never waits: each call of advance() drives
+// communication and goes as far as possible. One thread, the one that computes.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ class StepUpdate {
              const Options& options);
 
   void begin(const StepStart& start);
-  // Before the last shard's control block leaves, and with no update of the last step left.
+  // Call it before the control block of the last shard is sent, and after all updates of the previous step.
   void open();
   bool advance();  // whether anything moved; throws Error of communication, or where ranks are not in the same step
-  void end();      // values have changed; updates may be left if they are late
+  void end();      // tells the store that values changed; late updates may still be due
 
   const StepState& state() const { return state_; }  // of the last step that was opened
   std::int64_t ended() const { return ended_; }      // number of the last update that was ended here; 0: none

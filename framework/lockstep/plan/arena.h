@@ -1,5 +1,5 @@
-// The one block of memory in which all plans of a model keep their intermediate values; as large as the largest plan
-// needs. Growing moves it, so plans bind their pointers anew when the generation changes.
+// The block of memory in which all plans of a model keep their intermediate values; it is as large as the largest plan
+// needs. When it grows it moves, so a plan binds its pointers again after the generation has changed. One thread.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace lockstep::plan {
 
 class Arena {
  public:
-  // Throws Error where there is not so much memory; then it is as large as before, and has moved.
+  // Makes the arena at least this large. Throws Error where memory is short; it then keeps its size, but has moved.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     const std::size_t before = bytes_;
@@ -42,15 +42,16 @@ class Arena {
   int generation_ = 0;
 };
 
-// A value's memory during a plan, steps counted from 0: inclusive lifetime, then where it was put.
+// The memory of a value in a plan: its size, its first and last step (counted from 0), and its offset in the arena.
 struct Lifetime {
   std::size_t bytes = 0;
   int first = 0, last = 0;
   std::size_t offset = 0;
 };
 
-// Gives each an offset such that no two that live at once overlap (greedy by size: Pisarchyk and Lee, "Efficient memory
-// management for deep neural net inference", 2020). Returns the bytes that this takes.
+// Sets offsets such that no two values that live at the same step overlap, greedily by size (Pisarchyk and Lee,
+// "Efficient memory management for deep neural net inference" (2020)). Returns the number of bytes that the values
+// need.
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes);
 
 }  // namespace lockstep::plan

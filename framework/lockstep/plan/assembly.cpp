@@ -19,7 +19,7 @@ class Assembler {
   Assembly run() {
     const std::vector<bool> live = live_nodes();
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
-      if (live[i]) place(graph_.nodes()[i], primary_[i]);
+      if (live[i]) add(graph_.nodes()[i], primary_[i]);
     }
     for (const ParameterGradient& g : request_.gradients) {
       out_.natural_layouts[g.parameter] = out_.buffers[static_cast<std::size_t>(primary(g.value))].layout;
@@ -40,8 +40,8 @@ class Assembler {
     Layout layout;
     DType dtype;
   };
-  struct Wish {  // who wants a form, and why
-    std::string place, reason;
+  struct Wish {  // a request for another form: the module path and the reason
+    std::string path, reason;
   };
 
   std::vector<bool> live_nodes() const {
@@ -66,11 +66,11 @@ class Assembler {
     return static_cast<int>(out_.buffers.size()) - 1;
   }
 
-  void place(const Node& node, std::vector<int>& outputs) {
+  void add(const Node& node, std::vector<int>& outputs) {
     switch (node.kind) {
       case Node::Kind::Input:
         outputs = {new_buffer({.type = node.outputs[0]})};
-        out_.inputs[node.place] = outputs[0];
+        out_.inputs[node.path] = outputs[0];
         return;
       case Node::Kind::Parameter:
         outputs = {new_buffer({.kind = PlanBuffer::Kind::Parameter,
@@ -84,7 +84,7 @@ class Assembler {
     if (node.op->is_view()) {
       const Form plain{{}, node.outputs[0].dtype};
       const int source = in_form(primary(node.inputs[0]), plain,
-                                 {node.place, fmt::format("{} is a view, of plain memory", node.op->name())});
+                                 {node.path, fmt::format("{} is a view, of plain memory", node.op->name())});
       PlanBuffer view = buffer(source);
       view.type = node.outputs[0];
       view.alias = source;
@@ -92,14 +92,14 @@ class Assembler {
       return;
     }
     PlanStep step;
-    step.place = node.place;
+    step.path = node.path;
     step.op = node.op;
     for (Value v : node.inputs) step.inputs.push_back(primary(v));
     outputs = emit(std::move(step), node.outputs);
   }
 
-  // Chooses the kernel for a step whose inputs are buffers as they lie, reorders inputs as it wishes, and makes its
-  // outputs.
+  // Chooses the kernel for a step by the present forms of its inputs, inserts the reorders that the kernel needs, and
+  // makes the output buffers.
   std::vector<int> emit(PlanStep step, const std::vector<Type>& output_types) {
     std::vector<Layout> offered;
     for (int b : step.inputs) {
@@ -116,8 +116,8 @@ class Assembler {
       const Form wanted{step.offer.inputs[k], step.input_types[k].dtype};
       step.inputs[k] =
           in_form(step.inputs[k], wanted,
-                  {step.place, fmt::format("{} ({}) reads input {} as {} {}", step.op->name(),
-                                           step.offer.implementation, k, name_of(wanted.dtype), wanted.layout.str())});
+                  {step.path, fmt::format("{} ({}) reads input {} as {} {}", step.op->name(), step.offer.implementation,
+                                          k, name_of(wanted.dtype), wanted.layout.str())});
     }
     std::vector<int> outputs;
     for (std::size_t k = 0; k < output_types.size(); ++k) {
@@ -125,17 +125,17 @@ class Assembler {
     }
     step.outputs = outputs;
     step.flops = step.op->flops(step.input_types, step.output_types);
-    const Wish wish{step.place, fmt::format("{} ({}) writes {}", step.op->name(), step.offer.implementation,
-                                            name_of(buffer(outputs[0]).type.dtype))};
+    const Wish wish{step.path, fmt::format("{} ({}) writes {}", step.op->name(), step.offer.implementation,
+                                           name_of(buffer(outputs[0]).type.dtype))};
     out_.steps.push_back(std::move(step));
-    for (std::size_t k = 0; k < outputs.size(); ++k) {  // computed in f32 where bf16 was wanted
+    for (std::size_t k = 0; k < outputs.size(); ++k) {  // computed in f32 where the graph has bf16
       const Form wanted{buffer(outputs[k]).layout, output_types[k].dtype};
       outputs[k] = in_form(outputs[k], wanted, wish);
     }
     return outputs;
   }
 
-  // By input of the step: which of the graph's inputs it is, also in another form.
+  // By input of the step: the name of the graph input that it is, in any form; "" for other values.
   std::vector<std::string> fields_of(const PlanStep& step) const {
     std::vector<std::string> fields(step.inputs.size());
     for (const auto& [name, input] : out_.inputs) {
@@ -146,11 +146,11 @@ class Assembler {
     return fields;
   }
 
-  // Sets the step's offer, and its types to those in which the kernel reads and writes. What nobody computes in bf16 is
+  // Sets the offer of the step, and its types to those that the kernel reads and writes. An op without a bf16 kernel is
   // computed in f32.
   void choose_kernel(PlanStep& step, const std::vector<Layout>& offered) const {
     kernels::KernelRequest request{step.op.get(), step.input_types, step.output_types,
-                                   step.place,    request_.options, fields_of(step)};
+                                   step.path,     request_.options, fields_of(step)};
     auto offers = kernels::kernel_registry().offers(request, offered);
     if (offers.empty() && request.has_bf16()) {
       for (auto* types : {&request.inputs, &request.outputs}) {
@@ -171,14 +171,15 @@ class Assembler {
 
   int emit_reorder(int source, const Form& form, const Wish& wish) {
     PlanStep step;
-    step.place = wish.place;
+    step.path = wish.path;
     step.reason = wish.reason;
     step.op = std::make_shared<ReorderOp>(form.layout, form.dtype);
     step.inputs = {source};
     return emit(std::move(step), {{buffer(source).type.shape, form.dtype}})[0];
   }
 
-  // The buffer itself or its copy in the wanted form: parameters have derived copies, other values a reorder, once.
+  // Returns the buffer itself or its copy in the requested form: a derived copy of a parameter, or the output of one
+  // reorder for any other value.
   int in_form(int source, const Form& form, const Wish& wish) {
     const auto fits = [&](int b) { return buffer(b).layout == form.layout && buffer(b).type.dtype == form.dtype; };
     if (fits(source)) return source;
@@ -199,7 +200,7 @@ class Assembler {
     return copy;
   }
 
-  // By buffer: how many steps, views, gradients and outputs read it.
+  // By buffer: the number of steps, views, gradients and outputs that read it.
   std::vector<int> count_uses() const {
     std::vector<int> uses(out_.buffers.size());
     const auto use = [&](int b) { ++uses[static_cast<std::size_t>(b)]; };
@@ -212,8 +213,8 @@ class Assembler {
     return uses;
   }
 
-  // Makes a kernel write a parameter's gradient straight into its slot. The slot is the reduction's from then on, so
-  // where the value is something else too (a view, in another layout, read by others) a copy is written there.
+  // Makes a kernel write the gradient of a parameter directly into its slot. After that the slot belongs to the
+  // reduction. So if the value has another use (a view, another layout, other readers), a copy is written to the slot.
   void sink(const ParameterGradient& g, bool read_by_others) {
     const Layout form = request_.layout_of(g.parameter);
     int b = primary(g.value);
@@ -222,10 +223,10 @@ class Assembler {
         producer(b) < 0) {
       const int made_by = producer(out_.root(b));
       b = emit_reorder(b, {form, made.type.dtype},
-                       {graph_.nodes()[static_cast<std::size_t>(g.value.node())].place,
+                       {graph_.nodes()[static_cast<std::size_t>(g.value.node())].path,
                         read_by_others ? "others read this gradient of a parameter, too"
                                        : "the gradient of a parameter takes its persistent form"});
-      // Right behind what made it, so that its bucket is not kept waiting until the end of backward.
+      // Directly after the step that made the value, so that its bucket need not wait for the end of backward.
       std::rotate(out_.steps.begin() + made_by + 1, out_.steps.end() - 1, out_.steps.end());
     }
     buffer(b).kind = PlanBuffer::Kind::Gradient;
@@ -233,7 +234,7 @@ class Assembler {
     out_.steps[static_cast<std::size_t>(producer(b))].sinks.push_back(b);
   }
 
-  // Steps that read nothing but parameters and other constants: folded weights, fills.
+  // Marks steps that read only parameters and other constants: folded weights, fills.
   void find_constants() {
     const auto is_constant = [&](int b) {
       const PlanBuffer::Kind kind = buffer(out_.root(b)).kind;

@@ -1,5 +1,5 @@
-// From a graph to steps: which nodes are live, which kernel runs each, in which layouts values lie, where reorders go,
-// and where memory is. Plan turns the result into something that runs.
+// Turns a graph into steps: it decides which nodes are live, which kernel runs each, the layouts of values, where
+// reorders are needed, and which values share memory. Plan makes the result executable.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 namespace lockstep::plan {
 
 struct PlanBuffer {
-  // Constant: depends on parameters alone, computed again when they change.
+  // Constant: depends on parameters alone; computed again after they changed.
   enum class Kind : std::uint8_t { Arena, Parameter, Derived, Gradient, Constant };
   Kind kind = Kind::Arena;
   Type type;
@@ -28,15 +28,15 @@ struct PlanBuffer {
 };
 
 struct PlanStep {
-  std::string place;
-  std::string reason = "";  // of a reorder that the plan put in; its place is that of the step that it is for
+  std::string path;         // module path; for a reorder, that of the step that needs it
+  std::string reason = "";  // of a reorder that the plan inserted
   std::shared_ptr<const Op> op;
   kernels::KernelOffer offer;
   std::vector<Type> input_types, output_types;
   std::vector<int> inputs, outputs;  // buffers
   std::vector<int> sinks;            // buffers of parameter gradients that are final after this step
   double flops = 0;
-  bool constant = false;  // makes Constants
+  bool constant = false;  // its outputs are Constants
 };
 
 struct Assembly {
@@ -45,7 +45,7 @@ struct Assembly {
   std::map<std::string, int> inputs;  // of Node::Kind::Input
   std::vector<int> outputs;           // as requested
   std::map<const Parameter*, Layout>
-      natural_layouts;  // in which gradients are made, else in which the first kernel reads
+      natural_layouts;  // the layout in which the gradient is made, else that of the first kernel that reads it
 
   int root(int buffer) const {
     while (buffers[static_cast<std::size_t>(buffer)].alias >= 0)
@@ -64,7 +64,7 @@ struct AssemblyRequest {
 };
 
 Assembly assemble(const AssemblyRequest& request);
-// Decides what is computed in place and sets the lifetime of every buffer.
+// Decides which steps compute in place, and sets the lifetime of every buffer.
 void plan_lifetimes(Assembly& assembly);
 
 }  // namespace lockstep::plan

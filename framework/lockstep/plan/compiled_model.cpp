@@ -10,7 +10,7 @@
 namespace lockstep::plan {
 namespace {
 
-// The number of samples: the first dimension of every input that is no scalar.
+// The number of samples: the first dimension of every input that is not a scalar.
 std::int64_t batch_of(const std::map<std::string, Type>& inputs) {
   const std::string* first = nullptr;
   std::int64_t batch = 0;
@@ -39,7 +39,7 @@ Plan& CompiledModel::plan(Mode mode, const std::map<std::string, Type>& inputs) 
   std::string key = mode == Mode::Train ? "train" : "eval";
   for (const auto& [name, type] : inputs) key += " " + name + ":" + type.str();
   if (const auto found = plans_.find(key); found != plans_.end()) return *found->second;
-  return *plans_.emplace(key, compile(mode, inputs)).first->second;  // nothing is kept of what could not be compiled
+  return *plans_.emplace(key, compile(mode, inputs)).first->second;  // a plan that cannot be compiled is not kept
 }
 
 std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::string, Type>& inputs) {

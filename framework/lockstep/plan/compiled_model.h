@@ -1,7 +1,7 @@
-// A model made to run: its parameters and its plans, one per (mode, input types), compiled when first asked for and
-// kept. The first training plan fixes the parameters' persistent form, so ask for the nominal one first. Throws Error
-// at compile time, alike on every rank; plans that are there stay usable, and the next call compiles anew. One thread
-// at a time.
+// A compiled model: it owns the parameter store, the arena and the plans, one per (mode, input types). A plan is
+// compiled at the first request and kept. The first training plan fixes the persistent form of the parameters, so
+// request the plan of the usual batch first. Compiling throws Error, alike on every rank; existing plans stay usable,
+// and the next request compiles again. One thread at a time.
 #pragma once
 
 #include <map>
@@ -13,33 +13,36 @@
 
 namespace lockstep::plan {
 
-enum class Unused : std::uint8_t { Error, Ignore };  // trainable parameters that the loss does not depend on
+// Treatment of trainable parameters on which the loss does not depend: an Error that names them, or no gradient.
+enum class Unused : std::uint8_t { Error, Ignore };
 
 struct CompileOptions {
-  // Products and convolutions in bf16, beside f32 parameters; the activations between them follow.
+  // Compute products and convolutions in bf16, with f32 parameters; the activations between them are bf16 too.
   bool bf16 = false;
   bool fuse = true;
-  // At inference batch norm joins the convolution before it. Costs a second copy of those weights, which a model that
-  // is trained does without.
+  // At inference, fold a batch norm into the convolution before it. This needs a second copy of the weights, so a model
+  // in training does without it.
   bool fold = true;
   Recompute recompute = Recompute::Norms;
   kernels::KernelOptions kernels = {};
   kernels::KernelChooser choose = {};  // empty: by the kernels' static rules
   Unused unused = Unused::Error;
-  Synchronisation synchronisation = {};  // with whom nodes of training plans sum over ranks
+  Synchronisation synchronisation = {};  // the ranks over which nodes of training plans sum
 };
 
 class CompiledModel {
  public:
+  // The parameters (of a Module) must outlive the model. Nothing is traced before the first plan().
   CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function, ParameterStoreOptions options = {},
                 CompileOptions compile = {});
 
-  // Mode::Train compiles the gradient too, so the model function must return a loss.
+  // Returns the plan for this mode and these input types, owned by the model. Mode::Train compiles the gradient too, so
+  // the model function must return a loss. Throws Error where the model cannot be compiled.
   Plan& plan(Mode mode, const std::map<std::string, Type>& inputs);
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }
   const Arena& arena() const { return arena_; }
-  // Arena, constants, parameters with gradients, optimizer state and derived copies.
+  // Bytes of the arena, constants, parameters, gradients, optimizer state and derived copies.
   std::size_t bytes() const;
   const CompileOptions& options() const { return options_; }
 

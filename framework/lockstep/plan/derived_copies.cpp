@@ -31,8 +31,8 @@ std::size_t DerivedCopies::bytes() const {
   return total;
 }
 
-// The first plan's copies are alike on all ranks, so they can be shared. Later plans are for batches that only some
-// ranks may have; what they want beyond that each keeps for itself, as it does copies of what is not shared.
+// The copies of the first plan are the same on all ranks, so ranks can share them. Later plans are for batches that
+// only some ranks may have, so their further copies are private; copies of values that are not shared are private too.
 void DerivedCopies::allocate() {
   std::size_t common = 0;
   for (Copy& c : copies_) {

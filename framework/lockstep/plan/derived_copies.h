@@ -1,7 +1,7 @@
-// The copies of parameters that kernels read in another layout or type, each written again when the values of its
-// parameter change. The first plan's copies lie in memory that ranks of a node share; what later plans want beyond them
-// each rank keeps for itself. Ranges of a shared copy may be refreshed by several threads at once if they are disjoint;
-// else one thread.
+// The copies of parameters in the layout or type that kernels read. A copy is refreshed after the values of its
+// parameter changed. The copies of the first plan lie in memory that the ranks of a node share; further copies for
+// later plans are private to a rank. Several threads may refresh disjoint ranges of a shared copy at once; otherwise
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,20 @@ class DerivedCopies {
   };
   explicit DerivedCopies(ParameterMemory& memory) : memory_(memory) {}
 
-  // The number of the copy of that form; -1: there is none yet.
+  // Returns the number of the copy in this form; -1: there is none yet.
   int find(const Parameter* parameter, const Layout& layout, DType dtype) const;
-  // Its number. It has memory, whose padding is zero, and the values after allocate().
+  // Adds a copy and returns its number. After allocate() the copy has memory, with zero padding, and the values.
   int add(const Source& source, const Layout& layout, DType dtype);
   void allocate();
   void* data(int copy) const { return copies_[static_cast<std::size_t>(copy)].data; }
   std::size_t bytes() const;
 
-  // Carry values over: to all copies; to those of one parameter; to elements `range` of the parameter in one copy,
-  // which leaves out copies that this rank has for itself.
+  // These write the current values to all copies, to the copies of one parameter, or to one copy for elements `range`
+  // of its parameter. The last one does nothing for a private copy.
   void refresh();
   void refresh(const Parameter* parameter);
   void refresh(std::size_t copy, Range range);
-  // Copies that this rank has for itself beside shared values: whether they are older than `version` of the values, and
-  // that they are written now.
+  // Private copies of shared values: whether they are older than this version of the values; and writing them now.
   bool own_stale(std::uint64_t version) const { return has_own_ && own_version_ != version; }
   void refresh_own(std::uint64_t version);
   void own_are_of(std::uint64_t version) { own_version_ = version; }
@@ -59,7 +58,7 @@ class DerivedCopies {
   void refresh(Copy& copy);
 
   ParameterMemory& memory_;
-  ParameterMemory heap_;  // of copies that this rank has for itself
+  ParameterMemory heap_;  // of private copies
   std::vector<Copy> copies_;
   bool has_common_ = false, has_own_ = false;
   std::uint64_t own_version_ = 1;

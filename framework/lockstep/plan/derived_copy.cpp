@@ -12,8 +12,8 @@
 namespace lockstep::plan {
 namespace {
 
-constexpr std::int64_t kLargestTile = 1024;  // with a table or a pattern: tile, table and result fit into L1
-constexpr std::int64_t kShortestRun = 8;     // of equal order that is worth a copy of its own
+constexpr std::int64_t kLargestTile = 1024;  // elements: tile, table and result fit into the first-level cache
+constexpr std::int64_t kShortestRun = 8;     // of equal order for which a separate copy pays
 constexpr int kMaxRank = 8;
 
 template <class From, class To>
@@ -27,7 +27,7 @@ void convert(std::int64_t n, const From* source, To* result) {
 
 }  // namespace
 
-// Walks over tiles in the source's order.
+// A walk over the tiles in the order of the source.
 struct DerivedCopy::Cursor {
   const DerivedCopy& map;
   std::array<std::int64_t, kMaxRank> index{};  // of the tile's first element
@@ -51,16 +51,16 @@ struct DerivedCopy::Cursor {
   // Whether the copy, which may be padded less, has room for the whole tile.
   bool fits() const {
     for (std::size_t d = 0; d < map.extents_.size(); ++d) {
-      if (index[d] + map.extents_[d] > static_cast<std::int64_t>(map.places_[d].size())) return false;
+      if (index[d] + map.extents_[d] > static_cast<std::int64_t>(map.offsets_[d].size())) return false;
     }
     return true;
   }
   std::int64_t offset() const {
     std::int64_t sum = 0;
-    for (std::size_t d = 0; d < map.extents_.size(); ++d) sum += map.places_[d][static_cast<std::size_t>(index[d])];
+    for (std::size_t d = 0; d < map.extents_.size(); ++d) sum += map.offsets_[d][static_cast<std::size_t>(index[d])];
     return sum;
   }
-  // Of element k of the tile; -1 where the copy has no place for it.
+  // The offset of element k of the tile; -1 where the copy has no room for it.
   std::int64_t offset(std::int64_t k) const {
     std::array<std::int64_t, kMaxRank> at = index;
     for (std::size_t a = 0; a < map.inner_axes_; ++a) {
@@ -70,8 +70,8 @@ struct DerivedCopy::Cursor {
     }
     std::int64_t sum = 0;
     for (std::size_t d = 0; d < map.extents_.size(); ++d) {
-      if (at[d] >= static_cast<std::int64_t>(map.places_[d].size())) return -1;
-      sum += map.places_[d][static_cast<std::size_t>(at[d])];
+      if (at[d] >= static_cast<std::int64_t>(map.offsets_[d].size())) return -1;
+      sum += map.offsets_[d][static_cast<std::size_t>(at[d])];
     }
     return sum;
   }
@@ -116,27 +116,27 @@ DerivedCopy::DerivedCopy(const Shape& shape, const Form& from, const Form& to) :
   }
   for (int d = 0; d < shape.rank(); ++d) {
     const auto k = static_cast<std::size_t>(d);
-    places_.emplace_back(static_cast<std::size_t>(to.layout.plain() ? shape[d] : to.layout.padded[k]));
+    offsets_.emplace_back(static_cast<std::size_t>(to.layout.plain() ? shape[d] : to.layout.padded[k]));
   }
   for (const Axis& a : axes(shape, to.layout)) {
-    std::vector<std::int64_t>& places = places_[static_cast<std::size_t>(a.dim)];
-    for (std::size_t i = 0; i < places.size(); ++i)
-      places[i] += static_cast<std::int64_t>(i) / a.step % a.size * a.stride;
+    std::vector<std::int64_t>& offsets = offsets_[static_cast<std::size_t>(a.dim)];
+    for (std::size_t i = 0; i < offsets.size(); ++i)
+      offsets[i] += static_cast<std::int64_t>(i) / a.step % a.size * a.stride;
   }
   choose_tile();
 }
 
-// Whether neighbours along this axis are as far from each other in the copy as in the source.
+// Whether neighbours along this axis have the same distance in the copy as in the source.
 bool DerivedCopy::lies_alike(const Axis& axis) const {
-  const std::vector<std::int64_t>& places = places_[static_cast<std::size_t>(axis.dim)];
+  const std::vector<std::int64_t>& offsets = offsets_[static_cast<std::size_t>(axis.dim)];
   for (std::int64_t i = 0; i < axis.size; ++i) {
     const auto at = static_cast<std::size_t>(i * axis.step);
-    if (at >= places.size() || places[at] != i * axis.stride) return false;
+    if (at >= offsets.size() || offsets[at] != i * axis.stride) return false;
   }
   return true;
 }
 
-// Makes axis `a` two, the inner of them with at most `limit` elements; leaves it alone where no divisor will do.
+// Splits axis `a` into two, the inner one with at most `limit` elements; does nothing if no divisor fits.
 void DerivedCopy::split(std::size_t a, std::int64_t limit) {
   const Axis axis = axes_[a];
   for (std::int64_t size = std::min(limit, axis.size / 2); size > 1; --size) {
@@ -148,21 +148,21 @@ void DerivedCopy::split(std::size_t a, std::int64_t limit) {
   }
 }
 
-// Whether the copy has room for tiles with this extent, and they lie alike wherever they begin.
+// Whether the copy has room for tiles of this extent, and the order within a tile is the same for every tile.
 bool DerivedCopy::additive(int dim, std::int64_t extent) const {
-  const std::vector<std::int64_t>& places = places_[static_cast<std::size_t>(dim)];
+  const std::vector<std::int64_t>& offsets = offsets_[static_cast<std::size_t>(dim)];
   const auto e = static_cast<std::size_t>(extent);
-  if (e > places.size()) return false;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i] != places[i / e * e] + places[i % e]) return false;
+  if (e > offsets.size()) return false;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i] != offsets[i / e * e] + offsets[i % e]) return false;
   }
   return true;
 }
 
-// A tile is the innermost axes of the source. In order of preference: two axes that make a pattern with a fast path; as
-// many as lie in the copy as in the source; as many as a table can describe.
+// A tile consists of the innermost axes of the source. In order of preference these are: two axes whose pattern has a
+// fast path; all axes that have the same order in copy and source; as many axes as a table can describe.
 void DerivedCopy::choose_tile() {
-  std::vector<std::int64_t> extents(places_.size(), 1);
+  std::vector<std::int64_t> extents(offsets_.size(), 1);
   extents_ = extents;
   bool same = true;
   std::int64_t tile = 1;
@@ -181,7 +181,7 @@ void DerivedCopy::choose_tile() {
     extents[static_cast<std::size_t>(axis.dim)] *= axis.size;
     if (!same && tile > kLargestTile) return;
     bool whole = true;
-    for (std::size_t d = 0; d < places_.size(); ++d) whole = whole && additive(static_cast<int>(d), extents[d]);
+    for (std::size_t d = 0; d < offsets_.size(); ++d) whole = whole && additive(static_cast<int>(d), extents[d]);
     if (!whole) continue;
     take(a + 1, same ? Pattern::Same : Pattern::Any);
     if (same) continue;
@@ -204,9 +204,9 @@ std::vector<std::int64_t> DerivedCopy::inner_offsets(std::int64_t tile) const {
 
 DerivedCopy::Pattern DerivedCopy::pattern_of(const std::vector<std::int64_t>& inner) const {
   const std::int64_t rows = rows_, columns = columns_;
-  const auto is = [&](auto place) {
+  const auto is = [&](auto index) {
     for (std::int64_t k = 0; k < rows * columns; ++k) {
-      if (inner[static_cast<std::size_t>(k)] != place(k / columns, k % columns)) return false;
+      if (inner[static_cast<std::size_t>(k)] != index(k / columns, k % columns)) return false;
     }
     return true;
   };

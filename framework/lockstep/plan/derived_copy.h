@@ -1,6 +1,6 @@
-// Writes a copy of a parameter in another layout, in f32, f64 or bf16, piece by piece: any range of the persistent
-// storage can be carried over while it is still in cache, in any order and by any thread, if the ranges are disjoint. A
-// parameter's padding is zero, so that of the copy stays zero. Immutable; allocates in the constructor alone.
+// Writes a copy of a parameter in another layout, in f32, f64 or bf16, range by range, so that an update can copy a
+// range while it is still in cache. Threads may write disjoint ranges in any order. As the padding of a parameter is
+// zero, the padding of the copy stays zero. Immutable; only the constructor allocates.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class DerivedCopy {
 
   // Elements of the source's storage.
   std::int64_t elements() const { return elements_; }
-  // Carries over elements `range` of the source's storage. `source` and `copy` are where the storages begin; the copy
-  // was zero before the first call. Fastest where ranges begin and end at multiples of tile().
+  // Writes elements `range` of the source's storage to the copy. `source` and `copy` are the begins of the storages;
+  // the copy must be zero before the first call. Ranges that begin and end at multiples of tile() are fastest.
   void write(Range range, const void* source, void* copy) const;
-  // Neighbouring elements of the source that all tiles carry over alike.
+  // Elements of a tile: neighbouring elements of the source, which are copied by the same pattern in every tile.
   std::int64_t tile() const { return tile_; }
 
  private:
-  // How a tile's elements lie in the copy, seen as `rows_` times `columns_` of the source.
+  // The order of a tile's elements in the copy; the tile is a matrix of `rows_` times `columns_` in the source.
   enum class Pattern : std::uint8_t { Same, Transposed, Pairs, TransposedPairs, Any };
-  // One index of a storage order: `digit` of it is `digit * step` of dimension `dim` and lies `digit * stride` on.
+  // One index of a storage order: index i stands for i * step in dimension `dim` and for an offset of i * stride.
   struct Axis {
     int dim;
     std::int64_t size, step, stride;
@@ -53,11 +53,11 @@ class DerivedCopy {
   DType from_, to_;
   std::int64_t elements_ = 0, tile_ = 1, rows_ = 1, columns_ = 1;
   Pattern pattern_ = Pattern::Same;
-  std::vector<Axis> axes_;                         // of the source, innermost first, without those of size 1
-  std::size_t inner_axes_ = 0;                     // of them, in a tile
-  std::vector<std::int64_t> extents_;              // of a tile, by dimension
-  std::vector<std::vector<std::int64_t>> places_;  // by dimension and index in the copy: its part of the offset
-  std::vector<std::int64_t> inner_;                // offsets of a tile's elements in the copy; empty where Same
+  std::vector<Axis> axes_;                          // of the source, innermost first, without those of size 1
+  std::size_t inner_axes_ = 0;                      // of them, in a tile
+  std::vector<std::int64_t> extents_;               // of a tile, by dimension
+  std::vector<std::vector<std::int64_t>> offsets_;  // by dimension and index in the copy: its part of the offset
+  std::vector<std::int64_t> inner_;                 // offsets of a tile's elements in the copy; empty where Same
 };
 
 }  // namespace lockstep::plan

@@ -42,7 +42,7 @@ std::string describe(const Assembly& assembly, std::size_t arena_bytes, std::siz
     std::string remark = step.op->attributes();
     if (!step.reason.empty()) remark = "because " + step.reason;
     reorders += step.op->name() == "reorder" ? 1 : 0;
-    text += fmt::format("{:<32} {:<24} {:<12} {:>9.3f} MFLOP {:>9.1f} KiB  {} -> {}{}\n", step.place, step.op->name(),
+    text += fmt::format("{:<32} {:<24} {:<12} {:>9.3f} MFLOP {:>9.1f} KiB  {} -> {}{}\n", step.path, step.op->name(),
                         step.offer.implementation, step.flops * 1e-6,
                         static_cast<double>(bytes_of(assembly, step)) / 1024, forms(assembly, step.inputs),
                         forms(assembly, step.outputs), remark.empty() ? "" : "  (" + remark + ")");
@@ -56,7 +56,7 @@ std::string operations(const Assembly& assembly) {
   std::string text;
   for (const PlanStep& step : assembly.steps) {
     if (step.op->name() == "reorder") continue;
-    text += fmt::format("{} {} {}", step.place, step.op->name(), step.op->attributes());
+    text += fmt::format("{} {} {}", step.path, step.op->name(), step.op->attributes());
     for (const Type& type : step.output_types) text += fmt::format(" {}", type.shape.str());
     text += '\n';
   }

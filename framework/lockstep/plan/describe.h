@@ -1,4 +1,4 @@
-// A plan in words and numbers, for people and for comparing ranks.
+// Descriptions of a plan as text, for people and for comparing ranks.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ std::size_t bytes_of(const Assembly& assembly, const PlanStep& step);  // of inp
 double flops_of(const Assembly& assembly);
 // A line per step with shapes, layouts, bytes, FLOPs; and the totals.
 std::string describe(const Assembly& assembly, std::size_t arena_bytes, std::size_t constant_bytes);
-// A line per operation of the model and its gradient, with its attributes and shapes. The same on every processor for
-// one model: reorders and element types, which follow from the kernels that there are, are left out.
+// A line per operation of the model and its gradient, with attributes and shapes. The text is the same on every
+// processor: it leaves out reorders and element types, which depend on the available kernels.
 std::string operations(const Assembly& assembly);
 
 }  // namespace lockstep::plan

@@ -26,14 +26,14 @@ bool is_relu(const Node& node) { return as_pointwise(node, "relu") != nullptr; }
 bool is_add(const Node& node) { return as_pointwise(node, "add") != nullptr && same_shapes(node); }
 bool is_gate(const Node& node) { return as_pointwise(node, "gate") != nullptr && same_shapes(node); }
 
-// What ends at one node: the producer it grows from and the epilogue that is absorbed into it.
+// A pattern that ends at one node: the producer and the epilogue that the producer absorbs.
 struct Match {
   Value root;           // the producer's result
   Value residual = {};  // added to it
   Epilogue epilogue = {};
 };
 
-// A batch norm's gradient that takes the ReLU's, at the node of which it takes the place.
+// A batch norm's gradient that absorbs the gradient of a ReLU; it replaces the node of the latter.
 struct GradientMatch {
   int gradient;  // the node of the norm's gradient, or of its sums
   Value y;       // the ReLU's result
@@ -88,8 +88,8 @@ class Fusion {
   bool read_once(Value v) const { return uses_.read_once(v); }
   bool is_backward(int node) const { return node >= roots_.forward_nodes; }
 
-  // Whose result alone is read in the forward part: statistics that a model's own op reads would have to exist before
-  // the end of the node.
+  // Whether the forward part reads only the result of the node. Statistics that another op of the model reads would
+  // have to exist before the end of the node.
   bool is_norm(Value v) const {
     for (std::size_t k = 1; k < node(v).outputs.size(); ++k) {
       const Value statistic = graph_.value(v.node(), static_cast<int>(k));
@@ -100,7 +100,7 @@ class Fusion {
                               as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
   }
   bool is_product(Value v) const { return as<Conv2dOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
-  // A batch norm at inference whose input is a convolution that nobody else reads.
+  // A batch norm at inference that is the only reader of a convolution.
   bool folds(Value v) const {
     if (!fold_ || as<BatchNorm2dInferenceOp>(node(v)) == nullptr) return false;
     const Value x = node(v).inputs[0];
@@ -112,7 +112,7 @@ class Fusion {
       if (!uses_.live(i) || !is_relu(graph_.nodes()[i]) || is_backward(static_cast<int>(i))) continue;
       if (auto match = match_relu(graph_.nodes()[i].inputs[0])) accept(*match, i);
     }
-    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {  // what has no ReLU after it
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {  // patterns without a ReLU at their end
       const Value v = graph_.value(static_cast<int>(i), 0);
       if (uses_.live(i) && graph_.nodes()[i].op && !absorbed_[i] && !matches_[i] && folds(v)) accept({.root = v}, i);
     }
@@ -139,7 +139,7 @@ class Fusion {
     if (folds(match.root)) absorbed_[static_cast<std::size_t>(node(match.root).inputs[0].node())] = true;
   }
 
-  // The ReLU at whose result y the gate looks ended a norm: then the norm's gradient can take the gate's place.
+  // If the ReLU whose result y the gate reads was the end of a norm, the gradient of the norm can replace the gate.
   void match_gate(int gate) {
     const Value y = node(gate).inputs[0], g = graph_.value(gate, 0);
     const auto& match = matches_[static_cast<std::size_t>(y.node())];
@@ -165,7 +165,7 @@ class Fusion {
 
   void emit(const Match& match, int at, Graph& to, GraphCopy& copy) {
     const Node& root = node(match.root);
-    const Graph::Scope scope(to, root.place);
+    const Graph::Scope scope(to, root.path);
     const Graph::Block block(to, root.block);
     const Value residual = copy(match.residual);
     const Value end = graph_.value(at, 0);
@@ -183,7 +183,7 @@ class Fusion {
 
   void emit_gradient(const GradientMatch& match, int gate, Graph& to, GraphCopy& copy) const {
     const Node& gradient = node(match.gradient);
-    const Graph::Scope scope(to, gradient.place);
+    const Graph::Scope scope(to, gradient.path);
     const Graph::Block block(to, gradient.block);
     const Value dy = node(gate).inputs[1];
     const bool masks = match.epilogue.residual, adds = masks && is_add(node(dy));
@@ -202,10 +202,10 @@ class Fusion {
     if (masks) copy.map(graph_.value(gate, 0), outputs[3]);
   }
 
-  // The second half of a synchronised norm's gradient, which masks dy by itself.
+  // The second half of a synchronised norm's gradient; it masks dy itself.
   void emit_apply(int apply, int gate, Graph& to, GraphCopy& copy) const {
     const Node& n = node(apply);
-    const Graph::Scope scope(to, n.place);
+    const Graph::Scope scope(to, n.path);
     const Graph::Block block(to, n.block);
     std::vector<Value> inputs;
     for (std::size_t k = 0; k < n.inputs.size(); ++k)
@@ -244,7 +244,7 @@ class Fusion {
   std::vector<bool> absorbed_;  // by node
   std::vector<std::optional<Match>> matches_;
   std::vector<std::optional<GradientMatch>> gradient_matches_;  // by the node of the gate
-  std::map<int, int> gates_;                                    // that a second half of a gradient takes in, by node
+  std::map<int, int> gates_;  // by node: the gate that the second half of a gradient absorbs
 };
 
 }  // namespace

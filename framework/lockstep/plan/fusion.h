@@ -1,7 +1,7 @@
-// Passes over a graph with its gradient: neighbouring nodes that one kernel can do become one node. ReLU joins the
-// batch norm, the residual addition, the convolution or the linear layer before it, and its gradient the batch norm's;
-// at inference a batch norm joins the convolution before it, whose weights are folded once per set of weights. Then
-// connected pointwise nodes become one.
+// Passes over a graph with its gradient that join neighbouring nodes into one node with one kernel. ReLU joins the
+// batch norm, the residual addition, the convolution or the linear layer before it; the gradient of ReLU joins that of
+// the batch norm. At inference a batch norm joins the convolution before it, whose weights are folded once per set of
+// weights. At last, connected pointwise nodes become one node.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace lockstep::plan {
 
-// What names a graph's values beside it; a pass makes it name those of the new graph.
+// References to values of a graph from outside the graph; a pass changes them to values of the new graph.
 struct GraphRoots {
   Traced& traced;
   std::vector<ParameterGradient>& gradients;
-  int& forward_nodes;  // the gradient's nodes follow
+  int& forward_nodes;  // number of nodes before those of the gradient
 };
 
-// The graph with fused nodes, and batch norms folded into convolutions at inference if `fold`. Values that are read
-// elsewhere, observed, or outputs stay values; nodes that nothing reads go.
+// Returns the graph with fused nodes, and at inference with batch norms folded into convolutions if `fold`. A value
+// that another node reads, that is observed or that is an output remains; a node without readers is removed.
 std::unique_ptr<Graph> fuse_patterns(const Graph& graph, const GraphRoots& roots, bool fold);
 std::unique_ptr<Graph> fuse_pointwise(const Graph& graph, const GraphRoots& roots);
 

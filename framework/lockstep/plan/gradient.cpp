@@ -18,7 +18,8 @@ std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, s
     if (node.kind == Node::Kind::Parameter && node.parameter->trainable)
       parameters.push_back(graph.value(static_cast<int>(i), 0));
   }
-  // Seeding with the weight differentiates weight * mean; a mean's own 1/weight then cancels exactly.
+  // With the weight as seed this is the gradient of weight * mean; the factor 1/weight of the mean then cancels
+  // exactly.
   const Value seed = loss.weight ? loss.weight : fill(graph, loss.mean.type(), static_cast<double>(batch));
   const std::vector<Value> gradients = append_gradients(loss.mean, seed, parameters);
   std::vector<ParameterGradient> result;

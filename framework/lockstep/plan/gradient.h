@@ -1,5 +1,5 @@
-// The gradient of a training step: appends the backward nodes (ops/gradient.h) and says which value is each parameter's
-// gradient. It comes before fusion, on the ops that the model was written with.
+// The gradient of a training step: appends the backward nodes (ops/gradient.h) and returns the gradient of each
+// parameter. It works on the ops of the model as written, before fusion.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace lockstep::plan {
 
 struct ParameterGradient {
   const Parameter* parameter;
-  Value value;  // of sum(weight * mean): the division by the global weight is the update's
+  Value value;  // the gradient of sum(weight * mean); the update divides by the global weight
 };
 
-// The gradient of loss.mean * loss.weight with respect to every trainable parameter that the loss depends on, in the
-// order in which backward finishes them. `batch` is the weight of a loss that names none: its number of samples.
+// Returns the gradient of loss.mean * loss.weight with respect to every trainable parameter on which the loss depends,
+// in the order in which backward finishes them. `batch`, the number of samples, is the weight of a loss without one.
 std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, std::int64_t batch);
 
 }  // namespace lockstep::plan

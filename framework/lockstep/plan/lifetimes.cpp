@@ -34,7 +34,7 @@ void plan_lifetimes(Assembly& assembly) {
     if (source.kind != PlanBuffer::Kind::Arena || target.kind != PlanBuffer::Kind::Arena || source.keep || target.keep)
       continue;
     if (source.life.last != s || source.life.bytes != target.life.bytes) continue;
-    // A convolution may add its own input as the residual: then it would overwrite what it reads.
+    // If a convolution adds its own input as the residual, a result in place would overwrite its input.
     const int root = assembly.root(in);
     if (std::ranges::count_if(step.inputs, [&](int b) { return assembly.root(b) == root; }) > 1) continue;
     target.alias = assembly.root(in);

@@ -15,7 +15,8 @@ LazyPages::LazyPages(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   check(memory != MAP_FAILED, "memory", "no address space for {} MiB", bytes >> 20);
-  madvise(memory, bytes, MADV_NOHUGEPAGE);  // a huge page would bring in neighbours that nobody writes
+  madvise(memory, bytes,
+          MADV_NOHUGEPAGE);  // a huge page would take memory for neighbouring pages that are never written
   data_ = static_cast<std::byte*>(memory);
 }
 

@@ -1,6 +1,6 @@
-// Where a ParameterStore's memory comes from: here from the heap, in parallel/node_memory.h from what the ranks of a
-// node share. Memory is zero at first, aligned, and lives as long as its source. All ranks ask for the same things in
-// the same order; one thread.
+// The source of a ParameterStore's memory: here the heap, in parallel/node_memory.h memory that the ranks of a node
+// share. Memory is zero at first, aligned, and lives as long as its source. All ranks make the same requests in the
+// same order. One thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace lockstep::plan {
 
-// Zero-filled pages that take no memory until they are written, and give it back when they are dropped.
+// Zero-filled pages; a page takes memory when it is first written, and returns the memory when it is dropped.
 class LazyPages {
  public:
   LazyPages() = default;
@@ -25,7 +25,7 @@ class LazyPages {
     return *this;
   }
   std::byte* data() const { return data_; }
-  // Whole pages within the bytes [begin, end) are zero again.
+  // Makes the whole pages within the bytes [begin, end) zero and returns their memory.
   void drop(std::size_t begin, std::size_t end);
 
  private:
@@ -36,11 +36,11 @@ class LazyPages {
 class ParameterMemory {
  public:
   virtual ~ParameterMemory() = default;
-  // A rank's own, though others may read it: gradients.
+  // Memory that this rank writes; other ranks may read it: gradients.
   virtual std::span<std::byte> own(std::size_t bytes) { return from_heap(bytes); }
-  // What ranks hold once if they share: values, optimizer state, derived copies.
+  // Memory that exists once for ranks that share: values, optimizer state, derived copies.
   virtual std::span<std::byte> common(std::size_t bytes) { return from_heap(bytes); }
-  // Whether this rank writes common memory where all would write the same.
+  // Whether this rank writes common memory where all ranks would write the same content.
   virtual bool fills_common() const { return true; }
   virtual bool shares() const { return false; }
 

@@ -8,7 +8,7 @@
 namespace lockstep::plan {
 namespace {
 
-// Parameters begin at cache lines, so vectorised loops over one never share a line with another.
+// Parameters begin at cache lines, so loops over two parameters never share a line.
 std::int64_t round_up(std::int64_t elements, DType dtype) {
   const auto line = static_cast<std::int64_t>(kAlignment / size_of(dtype));
   return (elements + line - 1) / line * line;
@@ -25,7 +25,7 @@ ParameterStore::ParameterStore(std::vector<NamedParameter> parameters, Parameter
     check(by_name_.emplace(name, parameter).second, "parameters", "two parameters are named '{}'", name);
     records_.try_emplace(parameter).first->second.name = name;
   }
-  // Tied weights go by their first name.
+  // Tied weights have their first name.
   for (std::size_t i = parameters_.size(); i-- > 0;) records_[parameters_[i].parameter].name = parameters_[i].name;
 }
 
@@ -81,7 +81,7 @@ void ParameterStore::lay_out(const std::map<const Parameter*, Layout>& layouts,
   }
 }
 
-// As if nothing had been laid out.
+// Undoes lay_out().
 void ParameterStore::forget() {
   buckets_.clear();
   bucket_bytes_ = 0;
@@ -89,7 +89,7 @@ void ParameterStore::forget() {
   for (auto& [parameter, r] : records_) r = Record{.name = r.name};
 }
 
-// Of each kind of memory one block, buckets one after the other.
+// One block for each kind of memory; buckets lie one after the other.
 void ParameterStore::allocate_buckets() {
   for (const Bucket& b : buckets_) bucket_bytes_ += static_cast<std::size_t>(b.elements) * size_of(options_.dtype);
   const auto states = static_cast<std::size_t>(options_.optimizer_states);
@@ -230,7 +230,7 @@ Tensor ParameterStore::read_state(const std::string& name, int state) const {
 void ParameterStore::write_state(const std::string& name, int state, const Tensor& tensor) {
   const Parameter* parameter = find(name);
   const Bucket& bucket = bucket_with(parameter);
-  ++version_;  // on purpose: no hash of it counts any more
+  ++version_;  // an intended change: recorded checksums are invalid now
   if (!options_.states_by_owner && !memory_->fills_common()) return;
   from_tensor(parameter, tensor, in_bucket(parameter, bucket.states[static_cast<std::size_t>(state)]));
 }

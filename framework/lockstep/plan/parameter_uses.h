@@ -1,5 +1,5 @@
-// When a plan's steps read parameters for the first time, and when they are done with one: its gradient is final and
-// its value was read for the last time, so that another rank may write a value that is shared. Immutable.
+// The first step of a plan that reads each bucket, and the step after which a parameter is retired: its gradient is
+// final and its value is read no more, so another rank may write a shared value. Immutable.
 #pragma once
 
 #include <vector>

@@ -19,11 +19,11 @@ void add_to(void* target, const void* source, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) t[i] += s[i];
 }
 
-// What a kernel said, "[op] ..." or not, with the node that it ran for.
+// Throws the error of a kernel, which may begin with "[op] ", with the module path of its node.
 [[noreturn]] void fail_in(const PlanStep& step, std::string_view what) {
   const std::string tag = fmt::format("[{}] ", step.op->name());
   if (what.starts_with(tag)) what.remove_prefix(tag.size());
-  fail(step.op->name(), "{}: {}", step.place, what);
+  fail(step.op->name(), "{}: {}", step.path, what);
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ Plan::~Plan() = default;
 Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, const kernels::KernelOptions& options,
                               const kernels::KernelChooser& choose) const {
   const std::vector<Value>& outputs = outputs_.values();
-  if (!store_.allocated()) {  // the nominal plan: its kernels' wishes become the persistent form
+  if (!store_.allocated()) {  // the first plan: the layouts of its kernels become the persistent form
     const Assembly wishes =
         assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options, choose});
     std::vector<const Parameter*> order;
@@ -89,7 +89,7 @@ void Plan::refresh_constants() {
   constants_version_ = store_.version();
 }
 
-// What is made of all parameters at once waits for all of them.
+// Constants depend on many parameters, so this waits for all buckets.
 void Plan::read_parameters(PlanHooks& hooks) {
   const bool constants_stale = has_constants_ && constants_version_ != store_.version();
   if (!constants_stale && !store_.own_copies_stale()) return;

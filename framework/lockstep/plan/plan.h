@@ -1,5 +1,6 @@
-// A graph made ready to run: kernels built, memory laid out, pointers set. Running it allocates nothing. Plans of one
-// model share its ParameterStore and Arena, so only the last run plan's outputs are valid. One thread at a time.
+// A graph that is ready to run: its kernels are built, its memory is assigned, its pointers are set. A run allocates
+// nothing. The plans of a model share its ParameterStore and Arena, so only the outputs of the plan that ran last are
+// valid. One thread at a time.
 #pragma once
 
 #include <functional>
@@ -13,66 +14,73 @@
 
 namespace lockstep::plan {
 
-// What a run tells whoever reduces its gradients and updates its parameters meanwhile.
+// Calls that a run makes to the code that reduces gradients and updates parameters at the same time. They come from the
+// thread that runs the plan and may throw; the run then ends with the exception.
 class PlanHooks {
  public:
   virtual ~PlanHooks() = default;
-  // Before the first step that reads values of this bucket: returns once they may be read.
+  // Called before the first step that reads values of this bucket; returns when they may be read.
   virtual void needs(int bucket) { (void)bucket; }
-  // The parameter's gradient is final in its slot, and this run reads its value no more.
+  // Called when the parameter's gradient is final in its slot and this run reads its value no more.
   virtual void retired(const Parameter* parameter) { (void)parameter; }
-  // Between two steps.
+  // Called between two steps.
   virtual void poll() {}
 };
 
 class Plan {
  public:
-  // What is run: a graph as it is, for `batch` samples (training graphs with their gradient appended).
+  // The source of a plan: a graph for `batch` samples; a training graph has its gradient appended.
   struct Source {
     std::unique_ptr<Graph> graph;
     std::int64_t batch;
     Traced traced;
     std::vector<ParameterGradient> gradients;
   };
+  // Chooses and builds kernels. `store` and `arena` outlive the plan. Throws Error where an op has no kernel or memory
+  // is short.
   Plan(Source source, ParameterStore& store, Arena& arena, const kernels::KernelOptions& options = {},
        const kernels::KernelChooser& choose = {});
   ~Plan();
 
+  // Runs all steps. Inputs must be filled; gradients go to the target. Throws Error of a kernel, such as SampleError.
   void run(GradientTarget target = {}) {
     PlanHooks none;
     run(target, none);
   }
   void run(GradientTarget target, PlanHooks& hooks);
 
-  // An input's memory, plain layout, to be filled before run(); its type. Null if the plan does not read that input.
+  // Returns the memory of an input, in plain layout, which the caller fills before run(); and the type of an input.
+  // Null if the plan does not read the input.
   void* input(const std::string& name);
   const Type* input_type(const std::string& name) const;
-  // Scalars after run(), as f64: the loss, its weight (the number of samples unless the loss has its own), counts.
+  // Scalars after run(), as f64: the loss, its weight (the number of samples unless the loss has a weight), and counts.
+  // Throws Error or std::out_of_range for a scalar that the model function does not return.
   double loss() const { return scalar(outputs_.loss()); }
   double weight() const { return outputs_.weight() >= 0 ? scalar(outputs_.weight()) : static_cast<double>(batch_); }
   double count(const std::string& name) const { return scalar(outputs_.count(name)); }
   const std::vector<std::string>& counts() const { return outputs_.count_names(); }
+  // Returns a copy of the prediction, or of an observed value, after run(): in logical order, bf16 converted to f32.
+  // Throws Error if the model has no such value.
   Tensor prediction() const;
-  // An observed value in logical order, after run(). Of bf16 values this, like prediction(), makes f32.
   Tensor observed(const std::string& name) const { return tensor(outputs_.observed(name)); }
   std::vector<std::string> observed_names() const { return outputs_.observed_names(); }
-  // Batch sums of the i-th running statistic, 2 C doubles.
+  // The running statistics of the model, and the batch sums of the i-th of them: 2 C doubles, owned by the plan.
   const std::vector<RunningStatistics>& statistics() const { return graph_->statistics(); }
   const double* statistic_sums(std::size_t i) const;
   std::int64_t batch() const { return batch_; }
-  // Has nodes that all ranks run together.
+  // Whether the plan has nodes that all ranks run together.
   bool is_collective() const;
 
-  // Whether what a step has left is finite; right after it, before the next one.
+  // Whether the outputs of a step are finite. Valid right after the step, before the next one.
   bool is_finite(std::size_t step) const;
 
-  // See describe.h.
+  // Descriptions as text: see describe.h.
   std::string describe() const { return plan::describe(assembly_, arena_bytes(), constant_bytes()); }
   std::string operations() const { return plan::operations(assembly_); }
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
   std::size_t arena_bytes() const { return memory_.arena_bytes(); }
   std::size_t constant_bytes() const { return memory_.constant_bytes(); }
-  // From now on run() takes the time of every step: seconds by step, summed over runs.
+  // Makes run() measure the time of every step from now on; seconds() is the sum over runs, by step.
   void start_profile() { seconds_.assign(kernels_.size(), 0.0); }
   const std::vector<double>& seconds() const { return seconds_; }
   double flops() const { return flops_of(assembly_); }

@@ -13,7 +13,7 @@ PlanMemory::PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<kerne
       lifetimes.push_back(&b.life);
   }
   for (std::size_t s = 0; s < kernels.size(); ++s) {
-    // Constants are computed before the first step, when inputs lie in the arena already.
+    // Constants are computed before the first step, while the arena already holds inputs.
     const int when = assembly_.steps[s].constant ? 0 : static_cast<int>(s);
     workspaces_.push_back({.bytes = kernels[s]->workspace_bytes(), .first = when, .last = when});
   }

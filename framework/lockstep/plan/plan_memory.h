@@ -1,5 +1,5 @@
-// Where a plan's buffers lie: offsets in the arena that all plans of a model share, constants of its own, parameters
-// and gradients in the store. The assembly, the store and the arena outlive it.
+// The addresses of a plan's buffers: intermediate values in the arena that all plans of a model share, constants in
+// memory of the plan, parameters and gradients in the store. Assembly, store and arena outlive it. One thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lockstep::plan {
 
-// Where a run leaves parameter gradients: overwriting slot `slot`, or added to what is there.
+// The slot to which a run writes the gradients of parameters; with `accumulate` it adds to the content.
 struct GradientTarget {
   int slot = 0;
   bool accumulate = false;
@@ -24,11 +24,11 @@ class PlanMemory {
   PlanMemory(Assembly& assembly, std::span<const std::unique_ptr<kernels::Kernel>> kernels, ParameterStore& store,
              Arena& arena);
 
-  // Before addresses are asked for: the arena is large enough then, unless memory runs out (Error).
+  // Makes the arena large enough; call it before address(). Throws Error where memory is short.
   void reserve() { arena_.reserve(arena_bytes_); }
   // Changes with all addresses in the arena.
   int generation() const { return arena_.generation(); }
-  // Of a buffer; that of a gradient depends on the target.
+  // The address of a buffer; for a gradient it depends on the target.
   void* address(int buffer, GradientTarget target) const;
   void* workspace(std::size_t step) const;  // null where the kernel has none
   std::size_t arena_bytes() const { return arena_bytes_; }

@@ -1,4 +1,4 @@
-// Which values a plan keeps for its caller, as indices into the outputs of its assembly: the loss, its weight, the
+// The values that a plan keeps for its caller, as indices into the outputs of its assembly: the loss, its weight, the
 // prediction, counts, observed values and batch sums of running statistics. Immutable.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace lockstep::plan {
 
 class PlanOutputs {
  public:
-  // Of a traced graph; throws Error for a count that is no f64 scalar.
+  // Collects the outputs of a traced graph. Throws Error for a count that is not an f64 scalar.
   PlanOutputs(const Graph& graph, const Traced& traced);
 
   const std::vector<Value>& values() const { return values_; }  // by index

@@ -1,5 +1,5 @@
-// The arguments of every step, resolved once: running a plan looks nothing up. Bound anew when the arena moves; a
-// change of the gradients' target moves their pointers alone.
+// The kernel arguments of every step, resolved once, so that a run does no look-up. They are bound again after the
+// arena has moved; a change of the gradient target changes only the pointers of gradients.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace lockstep::plan {
 
 class PlanPointers {
  public:
-  // Before a run, or before an input is filled.
-  void bind(const Assembly& assembly, const PlanMemory& memory);  // nothing to do while the arena stays where it is
+  // Call these before a run, and bind() before an input is filled.
+  void bind(const Assembly& assembly, const PlanMemory& memory);  // does nothing if the arena has not moved
   void aim(GradientTarget target, const PlanMemory& memory);
 
   const kernels::Arguments& arguments(std::size_t step) const { return arguments_[step]; }

@@ -1,5 +1,5 @@
-// Connected pointwise nodes become one. A node takes in those that it alone reads, on the same side of the beginning of
-// the gradient and in the same block of recomputation.
+// Joins connected pointwise nodes. A node absorbs the nodes of which it is the only reader, if both are in forward or
+// both in backward, and in the same block of recomputation.
 #include <algorithm>
 #include <optional>
 
@@ -102,7 +102,7 @@ class PointwiseFusion {
 
   void emit(int i, Graph& to, GraphCopy& copy) const {
     const Group& group = *groups_[static_cast<std::size_t>(i)];
-    const Graph::Scope scope(to, node(i).place);
+    const Graph::Scope scope(to, node(i).path);
     const Graph::Block block(to, node(i).block);
     std::vector<int> kept;
     Expression compact = group.expression.compact(kept);

@@ -40,9 +40,8 @@ class Recomputation {
     return kept_[static_cast<std::size_t>(v.node())][static_cast<std::size_t>(v.index())];
   }
 
-  // A normalised value is one pass over memory away from the convolution's result and the residual that it was made of.
-  // If the residual is not kept either, that takes passes too; up to kPasses are cheap. Each value is computed again
-  // once.
+  // A normalised value takes one pass over memory, given the result of the convolution and the residual. If the
+  // residual is not kept either, it takes passes too; up to kPasses are cheap. Each value is computed again once.
   void keep_all_but_norms() {
     constexpr int kPasses = 2;
     std::vector<int> passes(static_cast<std::size_t>(forward_nodes_), 0);  // by node: from kept values to output 0
@@ -60,7 +59,7 @@ class Recomputation {
     }
   }
 
-  // What another block reads, or a node outside of all.
+  // Keeps the values that another block reads, or a node outside of all blocks.
   void keep_between_blocks() {
     for (int i = 0; i < forward_nodes_; ++i) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
@@ -77,7 +76,7 @@ class Recomputation {
     return nullptr;
   }
 
-  // Not kept, and not computed again yet.
+  // Whether the value is not kept, and not yet computed again.
   bool is_dropped(Value v) {
     const Node& node = graph_.node(v);
     if (v.node() >= forward_nodes_ || node.kind != Node::Kind::Op || kept(v)) return false;
@@ -85,13 +84,13 @@ class Recomputation {
     return !statistic && !node.op->is_collective() && (what_ == Recompute::Norms || node.block != 0);
   }
 
-  // Appends what computes a dropped value again, and maps the value to it.
+  // Appends the nodes that compute a dropped value again, and maps the value to the new one.
   void again(Value v, Graph& to, GraphCopy& copy) {
     if (!is_dropped(v)) return;
     const Node& node = graph_.node(v);
     for (const Value input : node.inputs) again(input, to, copy);
     kept(v) = true;
-    const Graph::Scope scope(to, "again " + node.place);
+    const Graph::Scope scope(to, "again " + node.path);
     std::vector<Value> inputs = copy.inputs(node);
     if (const Epilogue* norm = as_norm(node)) {
       const Value residual = norm->residual ? inputs.back() : Value();

@@ -1,8 +1,8 @@
-// The pass after the gradient is written: values that backward reads but that are cheap to compute again are not kept
-// from forward to backward. Norms: what batch norm made, with residual and ReLU, comes again from x, the statistics and
-// the residual, in a pass over memory. Blocks: of every block (Graph::Block) only what others read is kept; backward
-// computes the rest again, as in Chen et al., "Training deep nets with sublinear memory cost" (2016). Values are the
-// same bits either way.
+// The pass that saves memory after the gradient is written: values that backward reads and that are cheap to compute
+// are not kept from forward to backward, but computed again. Norms: the output of a batch norm, with residual and ReLU,
+// is computed again from x, the statistics and the residual. Blocks: of each Graph::Block only the values that nodes
+// outside read are kept, and backward computes the others again (Chen et al., "Training deep nets with sublinear memory
+// cost" (2016)). The bits do not change.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace lockstep::plan {
 
 enum class Recompute : std::uint8_t { None, Norms, Blocks };
 
-// The graph with copies of forward nodes before their first use in backward, which begins at node `forward_nodes`;
-// `traced` and `gradients` then name its values.
+// Returns the graph with copies of forward nodes before their first use in backward, which begins at node
+// `forward_nodes`; changes `traced` and `gradients` to values of the new graph.
 std::unique_ptr<Graph> recompute(const Graph& graph, int forward_nodes, Recompute what, Traced& traced,
                                  std::vector<ParameterGradient>& gradients);
 

@@ -1,4 +1,4 @@
-// How a model is handed over: a function that is called once per (input types, mode) with symbolic inputs.
+// The model function: it is called once per (mode, input types) with symbolic inputs, and returns symbolic outputs.
 #pragma once
 
 #include <concepts>
@@ -11,12 +11,12 @@
 
 namespace lockstep::plan {
 
-// The inputs of a trace, by name; a batch's fields in training.
+// The inputs of a trace, by name; in training these are the fields of a batch.
 class Inputs {
  public:
-  // Throws Error for a name that begins with '@': those are the graph's own.
+  // Throws Error for a name that begins with '@', as such names are reserved for the graph.
   Inputs(Graph& graph, const std::map<std::string, Type>& types);
-  Value operator[](const std::string& name) const;  // throws Error naming the inputs there are
+  Value operator[](const std::string& name) const;  // throws Error that lists the inputs
   Graph& graph() const { return graph_; }
 
  private:
@@ -24,15 +24,15 @@ class Inputs {
   std::map<std::string, Value> values_;
 };
 
-// What the model function returns: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
-// added over all samples), and a prediction for inference. All are optional but the loss of a training step.
+// The outputs of the model function: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
+// summed over all samples), and a prediction for inference. Only a training step needs a loss; all else is optional.
 struct Traced {
   Loss loss = {};
   std::map<std::string, Value> counts = {};
   Value prediction = {};
 };
 
-// Calls f(Value) for all that is in it; values that are not there are invalid.
+// Calls f(Value) for every value; an optional value that is missing is invalid.
 template <class T, class F>
 requires std::same_as<std::remove_const_t<T>, Traced>
 void for_each_value(T& traced, const F& f) {

@@ -16,7 +16,7 @@ ValueUses::ValueUses(const Graph& graph, const Traced& traced, const std::vector
   for_each_value(traced, keep);
   for (const auto& [name, v] : graph.observed()) keep(v);
   for (const ParameterGradient& g : gradients) keep(g.value);
-  // Not kept: a pass may give another node's output in their place.
+  // These are not kept: a pass may replace them by the output of another node.
   for (const RunningStatistics& s : graph.statistics()) live(s.sums);
   for (std::size_t i = live_.size(); i-- > 0;) {
     if (!live_[i]) continue;

@@ -1,5 +1,5 @@
-// What a pass asks of a graph: which nodes are live, which nodes read a value, and which values must stay values
-// because the plan's caller reads them.
+// The uses of a graph's values, for passes: which nodes are live, which nodes read a value, and which values must
+// remain because the caller of the plan reads them.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class ValueUses {
   const std::vector<int>& readers(Value v) const { return use(v).readers; }  // live nodes, one each time it is an input
   bool kept(Value v) const { return use(v).kept; }
   bool read_once(Value v) const { return use(v).readers.size() == 1 && !use(v).kept; }
-  // By this node alone, however often.
+  // Whether this node alone reads the value, once or several times.
   bool read_by(Value v, int node) const;
 
  private:

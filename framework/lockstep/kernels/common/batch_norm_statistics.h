@@ -1,4 +1,4 @@
-// From the sums of all ranks to the statistics by which synchronised batch norm normalises.
+// The statistics of synchronised batch norm, computed from the sums over all ranks.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sizes that kernels of several sets work on: images as channels, convolutions, pooling windows.
+// Sizes for kernels of several sets: channels of images, convolutions, pooling windows.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +89,7 @@ inline PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x) {
           .count_include_pad = o.count_include_pad};
 }
 
-// The channel blocking in which `offered` lies, if it is one these kernels know, else 1.
+// The block size of the channels in `offered` if these kernels support it (8 or 16), else 1.
 inline std::int64_t known_block(const Shape& shape, const Layout& offered) {
   const std::int64_t block = offered.channel_block(shape);
   return block == 8 || block == 16 ? block : 1;

@@ -1,4 +1,4 @@
-// What the tables of kernels share: offers by layout, and the step from a run-time type to a type of elements.
+// Helpers that the tables of kernels share: offers by layout, and dispatch from a run-time type to an element type.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace lockstep::kernels {
 
-// Calls f with a float or double tag: f32 and f64 are what the generic kernels know, anything else throws Error.
+// Calls f with a float or a double for f32 or f64, the types of the generic kernels; another type throws Error.
 template <class F>
 std::unique_ptr<Kernel> build_typed(DType dtype, F f) {
   check(dtype == DType::F32 || dtype == DType::F64, "kernel", "elements are {}, expected f32 or f64", name_of(dtype));
   return dtype == DType::F64 ? f(double{}) : f(float{});
 }
 
-// An offer of plain layouts; the table that it is in names it.
+// An offer of plain layouts; it gets the name of its set.
 inline KernelOffer plain_offer(const KernelRequest& request) {
   KernelOffer offer;
   offer.inputs.resize(request.inputs.size());
@@ -25,8 +25,8 @@ inline KernelOffer plain_offer(const KernelRequest& request) {
   return offer;
 }
 
-// For element-wise kernels on values of one shape: the first offered layout that is not plain, for all of them. A
-// function that does not keep zeros would spoil padding, so it takes layouts without padding only.
+// An offer of an element-wise kernel on values of one shape: all values get the first offered layout that is not plain.
+// A function that does not map zero to zero would write non-zero padding, so it takes only layouts without padding.
 inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<const Layout> offered,
                                      bool keeps_zeros = true) {
   KernelOffer offer = plain_offer(request);

@@ -17,7 +17,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 PointwiseProgram::PointwiseProgram(const Expression& expression) : inputs_(expression.inputs()) {
   const Expression primitive = expression.primitive();
   std::vector<int> kept;
-  const Expression e = primitive.compact(kept);  // for the order alone: its inputs are numbered anew
+  const Expression e = primitive.compact(kept);  // used for the order of terms alone, as inputs are numbered anew
   const std::vector<Term>& terms = e.terms();
   std::vector<std::size_t> last_use(terms.size(), 0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -43,7 +43,7 @@ PointwiseProgram::PointwiseProgram(const Expression& expression) : inputs_(expre
       Instruction instruction{term.function->code, {}, -1};
       for (int k = 0; k < term.function->operands; ++k)
         instruction.operands[index(k)] = where[index(term.operands[index(k)])];
-      // An instruction may write where it reads, element by element.
+      // An instruction may overwrite its operand, as it works element by element.
       for (int k = 0; k < term.function->operands; ++k) {
         const Operand& o = instruction.operands[index(k)];
         const bool dies = o.kind == Operand::Kind::Register && last_use[index(term.operands[index(k)])] == t;

@@ -10,11 +10,11 @@ namespace lockstep::kernels {
 
 class PointwiseProgram {
  public:
-  // What a joined expression needs at most, inputs and constants included, which may take a register each: blocks are
-  // long then. Others may need more, up to kMost, which kernels check.
+  // Fusion makes no expression that needs more than kRegisters registers, counting one for each input and constant, so
+  // that blocks stay long. Other expressions may need up to kMost registers; kernels check that.
   static constexpr int kRegisters = 16, kMost = 256;
 
-  // Where an operand is: an input as it is given, a constant, or a register.
+  // An operand: an input, a constant, or a register.
   struct Operand {
     enum class Kind : std::uint8_t { None, Input, Constant, Register };
     Kind kind = Kind::None;

@@ -40,7 +40,7 @@ Span valid(std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t 
   return {std::min(begin, out), std::max(std::min(begin, out), std::min(end, out))};
 }
 
-// One place of the kernel: what it adds to the input position, and the outputs for which it sees the image.
+// A tap of the kernel: its offset of the input position, and the outputs for which it reads the image, not the padding.
 struct Tap {
   Tap(const Sizes& s, std::int64_t tap)
       : off_h(tap / s.kernel_w * s.dilation_h - s.padding_h),

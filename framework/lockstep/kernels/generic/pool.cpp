@@ -21,7 +21,7 @@ void for_planes(const PoolGeometry& g, const Body& body) {
   });
 }
 
-// What maxima are compared in: bf16 as the f32 it is the upper half of.
+// The type in which maxima are compared: bf16 as f32.
 template <class T>
 using Compared = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
 

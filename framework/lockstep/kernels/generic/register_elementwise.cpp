@@ -45,7 +45,7 @@ std::optional<KernelOffer> sum_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
-// Sums over the dimensions that `shape` has not, in the order of the elements, in f64.
+// Sums over the dimensions that `shape` lacks, in the order of the elements, in f64.
 std::optional<KernelOffer> sum_to_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   offer.build = [from = r.inputs[0].shape, to = r.outputs[0].shape, dtype = r.dtype()] {

@@ -19,7 +19,7 @@ const T* or_null(const std::vector<T>& values) {
 
 // Targets are the second input of all these ops.
 TargetSource target_source(const KernelRequest& r) {
-  return {.op = std::string(r.op->name()), .place = r.place, .field = r.field(1)};
+  return {.op = std::string(r.op->name()), .path = r.path, .field = r.field(1)};
 }
 
 CrossEntropyOptions kernel_options(const KernelRequest& r, const lockstep::CrossEntropyOptions& options) {

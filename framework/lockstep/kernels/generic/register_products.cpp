@@ -11,7 +11,7 @@
 namespace lockstep::kernels::generic {
 namespace {
 
-// All three directions differ in their scratch and in which function they call.
+// The three directions differ in their scratch memory and in the function that they call.
 template <class Scratch, class Run>
 KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch scratch, Run run) {
   KernelOffer offer = plain_offer(r);

@@ -1,4 +1,4 @@
-// Sums over ranks, and batch norm that is cut where it needs them.
+// Sums over ranks, and the parts of synchronised batch norm.
 #include "lockstep/kernels/common/batch_norm_statistics.h"
 #include "lockstep/kernels/generic/batch_norm.h"
 #include "lockstep/kernels/generic/elementwise.h"

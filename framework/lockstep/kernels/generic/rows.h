@@ -1,5 +1,5 @@
-// The parts of the generic kernels' table, and what they share. They know f32 and f64; bf16 goes through f32, which the
-// plan sees to.
+// The parts of the table of the generic kernels, and helpers for them. These kernels support f32 and f64; for bf16 the
+// plan inserts casts to f32.
 #pragma once
 
 #include <vector>

@@ -13,13 +13,13 @@ namespace lockstep::kernels::generic {
 
 namespace {
 
-// Before any parallel loop: an exception must not leave one.
+// Checked before any parallel loop, as an exception must not leave such a loop.
 void check_targets(std::int64_t n, std::int64_t c, const std::int32_t* targets, const TargetSource& source) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (targets[i] >= 0 && targets[i] < c) continue;
-    const std::string place = source.place.empty() ? "" : source.place + ": ";
+    const std::string path = source.path.empty() ? "" : source.path + ": ";
     const std::string what = source.field.empty() ? "the target" : fmt::format("'{}'", source.field);
-    throw SampleError(fmt::format("[{}] {}{} of ", source.op, place, what), i,
+    throw SampleError(fmt::format("[{}] {}{} of ", source.op, path, what), i,
                       fmt::format(" is {}, expected a class from 0 to {}", targets[i], c - 1));
   }
 }
@@ -32,7 +32,7 @@ double weight_sum(std::int64_t c, const T* weights) {
   return total;
 }
 
-// Exponentials are taken so many at a time: of several whole rows, or of a part of one.
+// The number of exponentials that are computed at a time: of several whole rows, or of a part of one row.
 constexpr std::int64_t kBlock = 256;
 
 std::int64_t rows_at_a_time(std::int64_t c) { return std::max<std::int64_t>(kBlock / std::max<std::int64_t>(c, 1), 1); }
@@ -115,7 +115,7 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits
         o.label_smoothing);
   check_targets(o.samples, o.classes, targets, o.source);
   double losses[detail::kSumParts] = {}, weights[detail::kSumParts] = {};
-  const std::int64_t work = o.samples * o.classes / detail::kSumParts * 16;  // an exponential costs many loads
+  const std::int64_t work = o.samples * o.classes / detail::kSumParts * 16;  // exp costs many loads
   parallel_for(detail::kSumParts, work, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t first_row = part_of(o.samples, detail::kSumParts, begin).begin;
     const std::int64_t last_row = part_of(o.samples, detail::kSumParts, end - 1).end;

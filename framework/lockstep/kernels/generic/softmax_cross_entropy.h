@@ -11,7 +11,7 @@ namespace lockstep::kernels::generic {
 
 // Whose targets they are, for the SampleError that is thrown for one outside [0, classes).
 struct TargetSource {
-  std::string op = "cross_entropy", place = "", field = "";  // the node's module path, the batch's field
+  std::string op = "cross_entropy", path = "", field = "";  // path: the node's module path; field: of the batch
 };
 
 struct CrossEntropyOptions {

@@ -47,8 +47,8 @@ struct Cuts {
     s.end = part.end * view.block;
     return s;
   }
-  // A thread that works on a whole block still has much of it in its cache in the second pass, but that needs blocks
-  // enough for all threads. The results are the same.
+  // A thread that works on a whole block still has much of the block in its cache in the second pass; this needs enough
+  // blocks for all threads. The results are the same.
   bool by_block() const {
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     return chunks == 1 || blocks % threads == 0 || blocks >= 8 * threads || blocks * per_block <= kChunk;
@@ -58,7 +58,7 @@ struct Cuts {
   std::int64_t segment, per_block, blocks, chunks = 1;
 };
 
-// What the first pass leaves for the second.
+// The results of the first pass, which the second reads.
 struct alignas(64) Partial {
   std::array<float, kLanes> pivot = {};  // forward's, the same in all chunks of a block
   double sums[2 * kLanes] = {};
@@ -106,7 +106,7 @@ void second_pass(const Cuts& cuts, const Finish& finish) {
   });
 }
 
-// Both, where finish needs the sums of its own block alone.
+// Does both passes, where finish needs the sums of its own block alone.
 template <class Start, class Finish>
 void two_passes(const Cuts& cuts, const Start& start, const Finish& finish) {
   if (!cuts.by_block()) {
@@ -128,8 +128,8 @@ void two_passes(const Cuts& cuts, const Start& start, const Finish& finish) {
 constexpr float to_float(float x) { return x; }
 constexpr float to_float(Bf16 x) { return static_cast<float>(std::bit_cast<BFloat16>(x)); }
 
-// The mean of a few elements of each channel, from places that are spread over the batch: shifted by it, f32 keeps the
-// digits of the variance.
+// The mean of a few elements of each channel, at positions spread over the batch. Values are shifted by it, so that
+// sums in f32 keep the digits of the variance.
 template <class T>
 std::array<float, kLanes> find_pivot(const Cuts& cuts, const T* x, std::int64_t lanes) {
   const std::int64_t block = cuts.view.block, positions = cuts.per_block / block, spatial = cuts.view.spatial;
@@ -208,7 +208,7 @@ auto moments_pass(const Cuts& cuts, const BatchNormForward<T>& o, const BatchNor
   };
 }
 
-// What the passes of backward have in common.
+// The common parts of the two passes of backward.
 template <class T>
 struct BackwardPasses {
   const Cuts& cuts;

@@ -8,10 +8,10 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// The batch is cut into parts of at least eight samples, for the sums of each to be worth adding up.
+// The batch is cut into parts of at least eight samples, so that the addition of their sums takes little time.
 constexpr std::int64_t kPartSamples = 8, kMostParts = 16;
 
-// Elements of samples that are packed together, to be summed in one go: what a first-level cache holds.
+// Elements of the samples that are packed together and summed in one pass: they fit into a first-level cache.
 constexpr std::int64_t kPacked = 16 * 1024;
 
 std::int64_t round_up(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
@@ -50,7 +50,7 @@ ConvolutionTiling::ConvolutionTiling(const Conv2dGeometry& geometry) : g(geometr
             .stride = g.in_w + 2 * g.padding_w};
   planes.plane = round_up((g.in_h + 2 * g.padding_h) * planes.stride + kLanes);
   parts = std::clamp<std::int64_t>(g.batch / kPartSamples, 1, kMostParts);
-  // Vectors that run on over the rows' ends, or that begin anew in every row: whichever are fewer.
+  // Vectors that continue over the ends of rows, or vectors that begin in every row: the smaller number of the two.
   const std::int64_t oh = g.out_h(), ow = g.out_w(), through = (oh - 1) * planes.stride + ow;
   if (round_up(through) < oh * round_up(ow)) {
     out_row = planes.stride;
@@ -159,7 +159,7 @@ std::int64_t DirectWeightGradient::sums() const {
   return p.filters * (p.channels * p.kernel_h * p.kernel_w + 1);
 }
 
-// With room for the zeros behind the last row.
+// Includes room for the zeros behind the last row.
 std::int64_t DirectWeightGradient::dy_elements() const {
   return tiling_.planes.filters * static_cast<std::int64_t>(tiling_.offsets.size()) * kLanes + kLanes;
 }

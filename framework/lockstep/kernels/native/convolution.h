@@ -36,7 +36,7 @@ struct ConvolutionTiling {
   void pack(const NativeKernels& kernels, const float* x, float* packed) const;
 };
 
-// y = [relu](x * w + bias), or of the same geometry the gradient dx, from dy in x's place.
+// y = [relu](x * w + bias); or the gradient dx of the same geometry, with dy in place of x.
 class DirectConvolution {
  public:
   enum class Direction : std::uint8_t { Forward, BackwardData };

@@ -2,7 +2,7 @@
 // family is a table in tables.h, a header in levels/, a member of NativeKernels and its line in levels/table.cpp.
 // Levels are "baseline" (what the binary is compiled for, the only one outside x86-64), "avx2" (AVX2, FMA, F16C) and
 // "avx512" (F, BW, VL, DQ). Except for convolutions (convolution.h), functions of all levels give the same bits, so
-// the level is a matter of speed alone. Any thread may call what is declared here.
+// the level affects speed alone. Any thread may call these functions.
 #pragma once
 
 #include <span>
@@ -18,11 +18,11 @@ namespace lockstep::kernels {
 const NativeKernels& native_kernels();
 std::string_view native_level();
 
-// The table of a level by name, for tests and measurements; null where the machine or the build lacks it.
+// The table of a level by name, for tests and measurements; null if the processor or the build lacks the level.
 const NativeKernels* native_kernels(std::string_view level);
 
 namespace native {
-// What was compiled in, slowest first (levels_x86.cpp or levels_other.cpp).
+// A compiled level. levels() lists all of them, slowest first (levels_x86.cpp or levels_other.cpp).
 struct Level {
   std::string_view name;
   bool supported;  // by the processor this runs on

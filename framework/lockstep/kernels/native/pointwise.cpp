@@ -71,7 +71,7 @@ void PointwiseKernel::run(const Arguments& a) {
                         : run_as<float, float>(a, kernels_.pointwise_f32);
 }
 
-// One thread's registers, and where its operands are. T is what is computed in, Stored what lies in memory.
+// The registers and operands of one thread. T is the type of arithmetic, Stored the type in memory.
 template <class T, class Stored>
 class PointwiseKernel::Blocks {
  public:
@@ -99,7 +99,7 @@ class PointwiseKernel::Blocks {
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       const PointwiseProgram::Instruction& instruction = instructions[i];
       T* y = at_register(instruction.result);
-      // The result may lie over an input, which is read no more after the last instruction.
+      // The result may overwrite an input, which no later instruction reads.
       if constexpr (!kConverts) {
         if (i + 1 == instructions.size()) y = out;
       }
@@ -173,7 +173,7 @@ class PointwiseKernel::Blocks {
   alignas(64) T registers_[kElements];
   std::array<T*, PointwiseProgram::kMost> constants_;
   std::array<const T*, PointwiseProgram::kMost> inputs_;
-  std::array<T*, PointwiseProgram::kMost> own_;  // of inputs that do not lie as the output does
+  std::array<T*, PointwiseProgram::kMost> own_;  // of inputs whose elements are not read one by one
 };
 
 template <class T, class Stored>

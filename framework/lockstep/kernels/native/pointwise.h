@@ -1,7 +1,7 @@
-// A pointwise expression over arrays of f32, f64 or bf16 (which is worked out in f32), block by block: what lies
-// between its functions stays in the first-level cache. Every element depends on its own inputs alone, so results
-// depend neither on threads nor on the level of instructions. Immutable; running it allocates nothing and throws
-// nothing.
+// Computes a pointwise expression over arrays of f32, f64 or bf16 (bf16 in f32 arithmetic), block by block: the
+// intermediate results of a block stay in the first-level cache. Every element depends on its own inputs alone, so
+// results depend neither on threads nor on the level of instructions. Immutable; running it allocates nothing and
+// throws nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@
 
 namespace lockstep::kernels::native {
 
-// How an input is read along the elements of the output: one by one, the same one, or by a pattern of repetition.
+// Maps the elements of the output to those of an input: one by one, always the same one, or by a repeating pattern.
 class BroadcastMap {
  public:
-  // `from` broadcasts to `to`. Both lie plain, or they are equal and there are `elements` in memory, padding included.
+  // `from` broadcasts to `to`. Both are in plain layout; or they are equal, with `elements` in memory, padding
+  // included.
   BroadcastMap(const Shape& from, const Shape& to, std::int64_t elements);
   bool whole() const { return runs_.empty(); }
   bool single() const { return single_; }
@@ -37,8 +38,8 @@ class BroadcastMap {
 
 class PointwiseKernel final : public Kernel {
  public:
-  // Throws Error for an expression that needs more registers than there are. Shapes of the inputs broadcast to
-  // `output`; `elements` is how many of the output there are in memory.
+  // Throws Error for an expression that needs more than PointwiseProgram::kMost registers. The shapes of the inputs
+  // broadcast to `output`, which has `elements` elements in memory.
   PointwiseKernel(const pointwise::Expression& expression, std::span<const Shape> inputs, const Shape& output,
                   std::int64_t elements, DType dtype, const NativeKernels& kernels = native_kernels());
   void run(const Arguments& arguments) override;

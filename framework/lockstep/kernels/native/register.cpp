@@ -107,7 +107,7 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
   return offer;
 }
 
-// Offers say which level of instructions they run on.
+// Adds the level of instructions to the names of offers.
 KernelFactory named_by_level(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
     std::vector<KernelOffer> offers = factory(request, offered);

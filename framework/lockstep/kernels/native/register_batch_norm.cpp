@@ -1,4 +1,4 @@
-// Batch norm with its epilogues, and what synchronised batch norm is cut into.
+// Batch norm with its epilogues, and the parts of synchronised batch norm.
 #include "lockstep/kernels/common/batch_norm_statistics.h"
 #include "lockstep/kernels/native/batch_norm.h"
 #include "lockstep/kernels/native/rows.h"
@@ -103,7 +103,7 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
   return offer;
 }
 
-// What synchronised batch norm is cut into.
+// The parts of synchronised batch norm.
 std::optional<KernelOffer> batch_norm_moments_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r.inputs[0].dtype)) return std::nullopt;
   auto [offer, view] = channel_offer(r, offered);

@@ -6,8 +6,8 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// In the first layout offered that is not plain, if all inputs are of the output's shape or single elements, and if the
-// padding stays zero.
+// Takes the first offered layout that is not plain, if every input has the shape of the output or is a single element,
+// and if the padding stays zero.
 KernelOffer pointwise_offer(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
   const Type& y = r.outputs[0];

@@ -1,5 +1,5 @@
-// The parts of the native kernels' table, and what they share. They know f32 and bf16 and keep the layout that is
-// offered.
+// The parts of the table of the native kernels, and helpers for them. These kernels support f32 and bf16 and keep the
+// offered layout.
 #pragma once
 
 #include <vector>

@@ -12,8 +12,8 @@ namespace {
 
 const auto kFlags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-// The images as they are offered, or plain. nullopt with channels that fill no block: oneDNN's gradient writes to their
-// padding.
+// The offered layout of the images, or plain. nullopt if channels do not fill their blocks, as oneDNN's gradient writes
+// to the padding.
 std::optional<dnnl::memory::desc> image(const Type& x, const Layout& offered) {
   if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
   if (offered.channel_block(x.shape) <= 1) return descriptor(x);
@@ -29,7 +29,7 @@ dnnl::batch_normalization_forward::primitive_desc forward_primitive(const dnnl::
 
 }  // namespace
 
-// oneDNN leaves the biased variance where the op has the inverse deviation.
+// oneDNN returns the biased variance, the op the inverse deviation; this converts in place.
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   const auto& op = r.as<BatchNorm2dOp>();
   const Shape& shape = r.inputs[0].shape;
@@ -70,7 +70,7 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
   return offer;
 }
 
-// oneDNN asks for a variance and an epsilon: 1 / deviation^-2 and 0 say the same.
+// oneDNN reads a variance and an epsilon; 1 / (inverse deviation)^2 and 0 are equivalent.
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   const auto x = image(r.inputs[0], offered[0]);
   if (!x || r.as<BatchNorm2dGradientOp>().epilogue() != Epilogue{}) return std::nullopt;
@@ -84,7 +84,7 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
                                {{DNNL_ARG_SRC, 0, false, *x},
                                 {DNNL_ARG_DIFF_DST, 1, false, *x},
                                 {DNNL_ARG_SCALE, 2, false, per_channel},
-                                {DNNL_ARG_SHIFT, 2, false, per_channel},  // asked for but not read
+                                {DNNL_ARG_SHIFT, 2, false, per_channel},  // required but not read
                                 {DNNL_ARG_MEAN, 3, false, per_channel},
                                 {DNNL_ARG_VARIANCE, 4, false, per_channel},
                                 {DNNL_ARG_DIFF_SRC, 0, true, *x},

@@ -11,8 +11,8 @@
 namespace lockstep::kernels::onednn {
 namespace {
 
-// Never a fixed layout where oneDNN may choose: beside blocked activations, plain weights run on the reference
-// implementation. Weights are of the activations' type, their gradient and biases f32.
+// Lets oneDNN choose all layouts: with blocked activations and plain weights it would run its reference implementation.
+// Weights have the type of the activations; their gradient and biases are f32.
 struct Problem {
   dnnl::memory::desc x, weight, dweight, bias, y;
   dnnl::memory::dims stride, dilation, padding;

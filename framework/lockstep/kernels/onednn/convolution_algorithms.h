@@ -16,7 +16,7 @@ struct ConvolutionShape {
 
 enum class Direction : std::uint8_t { Forward, BackwardData, BackwardWeights };
 
-// Those worth trying, the one that should be fastest first.
+// The algorithms worth trying, the one that should be fastest first.
 std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
                                         KernelOptions::ConvMath math);
 

@@ -9,7 +9,7 @@
 namespace lockstep::kernels::onednn {
 namespace {
 
-// How far the last window reaches past the image.
+// The number of elements by which the last window exceeds the image.
 std::int64_t overhang(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
                       std::int64_t padding) {
   return std::max<std::int64_t>((out - 1) * stride + kernel - in - padding, 0);
@@ -33,8 +33,8 @@ dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
                            : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
-// nullopt where oneDNN means something else: dilation; an average over windows that hang over the padding, of which
-// PyTorch counts only what lies within it.
+// nullopt where oneDNN computes something else: with dilation; and for averages over windows that exceed the padding,
+// of which PyTorch counts only the part inside.
 std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x, const Type& y, const Layout& layout) {
   if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
   if (o.dilation_h != 1 || o.dilation_w != 1) return std::nullopt;
@@ -56,8 +56,8 @@ bool adds_in_bf16(const Pool2dOptions& o, const Type& dx) {
   return dx.dtype == DType::BF16 && (o.stride_h < o.kernel_h || o.stride_w < o.kernel_w);
 }
 
-// That in which the gradient of `x` should come: as dy lies; where dy is of 1x1 images, which are the same memory
-// blocked and plain, in blocks, as what is pooled to one pixel has been convolved.
+// The layout for the gradient of `x`: that of dy. For dy with 1x1 images, where blocked and plain are the same memory,
+// blocks, because an input that is pooled to one pixel usually comes from a convolution.
 Layout gradient_layout(const Type& dy, const Layout& offered) {
   const Shape& s = dy.shape;
   if (offered.channel_block(s) > 1) return offered;

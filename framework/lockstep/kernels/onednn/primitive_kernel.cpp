@@ -83,7 +83,7 @@ class PrimitiveKernel final : public Kernel {
   static void* pointer(const Slot& slot, const Arguments& a) {
     switch (slot.kind) {
       case Kind::Input:
-        return const_cast<void*>(a.inputs[slot.index]);  // oneDNN's handles know no const; it only reads there
+        return const_cast<void*>(a.inputs[slot.index]);  // oneDNN's handles have no const; it only reads this memory
       case Kind::Output:
         return a.outputs[slot.index];
       case Kind::Workspace:

@@ -1,4 +1,4 @@
-// The table of what runs on oneDNN; what it does not support stays with the other sets.
+// The table of the kernels on oneDNN; other sets run what oneDNN does not support.
 #include <dnnl.hpp>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 namespace lockstep::kernels {
 namespace {
 
-// What oneDNN does not know is somebody else's; any other failure is an error naming op and shape.
+// A request that oneDNN does not support gets no offer; any other failure is an Error that names op and shape.
 KernelFactory guarded(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request,
                                         std::span<const Layout> offered) -> std::vector<KernelOffer> {

@@ -17,7 +17,7 @@ std::optional<KernelOffer> offer_from_to(const KernelRequest& r, const Layout& s
   const dnnl::reorder::primitive_desc primitive(engine(), from, engine(), to, attributes(), true);
   if (!primitive) return std::nullopt;
   auto offer = primitive_offer(r, primitive, {{DNNL_ARG_FROM, 0, false, from}, {DNNL_ARG_TO, 0, true, to}});
-  if (offer) {  // as asked for, where several Layouts are the same memory
+  if (offer) {  // the requested one, as several Layouts may describe the same memory
     offer->inputs[0] = source;
     offer->outputs[0] = target;
   }

@@ -1,6 +1,6 @@
-// Work for which oneDNN is to use no thread but the caller's: waking others costs more than they would save. oneDNN
-// decides when a primitive is described, and again when it runs, by how many threads OpenMP offers; so both happen in a
-// SerialScope. Small primitives' bits then do not depend on the number of threads.
+// Work that oneDNN should do on the calling thread alone, as waking other threads costs more than they save. oneDNN
+// decides by the number of OpenMP threads when a primitive is described, and again when it runs, so both happen in a
+// SerialScope. The bits of small primitives then do not depend on the number of threads.
 #pragma once
 
 #include "lockstep/kernels/kernel.h"

@@ -1,5 +1,5 @@
-// The functions of numbers that kernels have code for; all others are made of them. Data alone, as
-// kernels/native/tables.h includes it: see there.
+// The functions of numbers for which kernels have code; all other functions are formulas of these. This header holds
+// data alone, because kernels/native/tables.h includes it.
 #pragma once
 
 #include <cstdint>

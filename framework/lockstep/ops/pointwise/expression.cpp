@@ -14,7 +14,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 bool is_applied(const Term& term) { return term.kind == Term::Kind::Apply; }
 
-// The expression that a function is made of.
+// The expression of a function that is a formula.
 Expression value_of(const Function& f) {
   Expression expression;
   std::array<Scalar, 3> x;

@@ -1,6 +1,7 @@
-// The pointwise algebra: functions of one to three numbers, each a row of a table (table.cpp), and expressions made of
-// them. A derivative is an expression too, so it can be differentiated again; the plan joins connected expressions, and
-// one kernel works each out in blocks that stay in the first-level cache.
+// The pointwise algebra: functions of one to three numbers, each a row of a table (table.cpp), and expressions of them.
+// A derivative is an expression too, so it can be differentiated again. The plan joins connected expressions; one
+// kernel computes an expression in blocks that stay in the first-level cache. One thread builds an expression; a
+// finished one is immutable.
 #pragma once
 
 #include <array>
@@ -15,8 +16,8 @@ namespace lockstep::pointwise {
 
 class Expression;
 
-// A term of an expression under construction; formulas of rows are written on it. An empty one stands for zero where a
-// gradient is returned.
+// A term of an expression under construction; the formulas of rows are written with it. An empty Scalar is a gradient
+// of zero.
 class Scalar {
  public:
   Scalar() = default;
@@ -30,22 +31,22 @@ class Scalar {
   int term_ = -1;
 };
 
-// A row. What has a `code` is a primitive; what has none is its `value`.
+// A row of the table. A function with a `code` is a primitive; one without is the formula `value`.
 struct Function {
   std::string_view name;
   int operands;
-  // Its value at one point: the reference of the kernels' code, what constants fold to, and what tells whether zeros
-  // stay zero. Null for a function that has a `value`.
+  // The value at one point: the reference for the kernels' code; also for folding constants and for keeps_zero(). Null
+  // for a function that has a `value`.
   double (*at)(const double* x) = nullptr;
   Code code = Code::kCount;
   Scalar (*value)(const Scalar* x) = nullptr;
-  // dy * (derivative by operand k), where y is the function's value: what reads y alone spares keeping x. Empty: zero.
-  // Null: by the chain rule through `value`.
+  // Returns dy * (derivative by operand k), or an empty Scalar for zero; y is the function's value. A formula that
+  // reads y and not x saves memory, as x need not be kept. Null: the chain rule through `value`.
   Scalar (*gradient)(const Scalar* x, Scalar y, Scalar dy, int k) = nullptr;
 };
 
 std::span<const Function> functions();
-const Function& function(std::string_view name);  // throws Error for a name that is no row's
+const Function& function(std::string_view name);  // throws Error for an unknown name
 
 struct Term {
   enum class Kind : std::uint8_t { Input, Constant, Apply };
@@ -57,30 +58,31 @@ struct Term {
   bool operator==(const Term& other) const;
 };
 
-// Terms in an order in which each comes after its operands; equal terms are one. The result is one of them.
+// A list of terms, each after its operands; equal terms are stored once. One term is the result.
 class Expression {
  public:
   Scalar input(int k);
   Scalar constant(double value);
   Scalar apply(const Function& function, std::span<const Scalar> operands);
-  // The other's result, with these in place of its inputs.
+  // Appends another expression with `inputs` in place of its inputs, and returns its result.
   Scalar append(const Expression& other, std::span<const Scalar> inputs);
   void set_result(Scalar result) { result_ = result.term(); }
 
   const std::vector<Term>& terms() const { return terms_; }
   int result() const { return result_; }
   const Term& root() const { return terms_[static_cast<std::size_t>(result_)]; }
-  int inputs() const;  // one more than the largest that occurs
+  int inputs() const;  // one more than the largest input number in a term
   // The value at one point.
   double at(std::span<const double> inputs) const;
-  // Whether the result is +0 wherever the inputs that `zero` names are +0, for any values of the other inputs.
+  // Whether the result is +0 wherever the inputs k with zero[k] are +0, for any values of the other inputs.
   bool keeps_zero(const std::vector<bool>& zero) const;
-  // "relu" of a single function, "multiply(a, add(b, 0.5))" of more.
+  // The expression as text: "relu" for a single function, else "multiply(a, add(b, 0.5))".
   std::string str() const;
 
-  // Without the terms that the result does not need; `kept` gets the inputs that remain, which are numbered anew.
+  // Returns the expression without terms that the result does not need. Inputs are numbered anew: `kept` gets the old
+  // number of each remaining input.
   Expression compact(std::vector<int>& kept) const;
-  // With functions that are made of others replaced by what they are made of.
+  // Returns the expression in primitives alone: each other function is replaced by its formula.
   Expression primitive() const;
 
  private:
@@ -91,11 +93,11 @@ class Expression {
   int result_ = -1;
 };
 
-// dy * (derivative of f by its input k) as a term of the expression to which all of `inputs`, y (f's value, or empty)
-// and dy belong; empty where it is zero.
+// Returns dy * (derivative of f by its input k), or an empty Scalar for zero, as a term of the expression to which all
+// `inputs`, y (the value of f, or empty) and dy belong.
 Scalar differentiate(const Expression& f, std::span<const Scalar> inputs, Scalar y, Scalar dy, int k);
 
-// Formulas. A number joins the expression of the other operand.
+// Operators for formulas. A number becomes a constant in the expression of the other operand.
 Scalar apply(std::string_view name, std::span<const Scalar> operands);
 inline Scalar apply(std::string_view name, std::initializer_list<Scalar> operands) {
   return apply(name, std::span(operands.begin(), operands.size()));

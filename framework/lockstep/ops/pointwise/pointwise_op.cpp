@@ -11,7 +11,7 @@ namespace lockstep {
 using pointwise::Expression;
 using pointwise::Scalar;
 
-Shape broadcast_shape(std::string_view op, std::string_view place, std::span<const Type> inputs) {
+Shape broadcast_shape(std::string_view op, std::string_view path, std::span<const Type> inputs) {
   std::vector<std::int64_t> dims;  // innermost first
   for (const Type& t : inputs) {
     for (int i = 0; i < t.shape.rank(); ++i) {
@@ -20,7 +20,7 @@ Shape broadcast_shape(std::string_view op, std::string_view place, std::span<con
       if (k == dims.size()) dims.push_back(size);
       if (dims[k] == 1) dims[k] = size;
       if (size != 1 && size != dims[k]) {
-        fail(op, "{}: operands are {} and {}, expected equal shapes, or dimensions of 1 where they differ", place,
+        fail(op, "{}: operands are {} and {}, expected equal shapes, or dimensions of 1 where they differ", path,
              inputs[0].str(), t.str());
       }
     }
@@ -29,17 +29,17 @@ Shape broadcast_shape(std::string_view op, std::string_view place, std::span<con
   return Shape(std::move(dims));
 }
 
-std::vector<Type> PointwiseOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> PointwiseOp::infer(std::string_view path, std::span<const Type> inputs) const {
   check(static_cast<int>(inputs.size()) == expression_.inputs() && !inputs.empty(), label_,
-        "{}: there are {} operands, expected {}", place, inputs.size(), expression_.inputs());
-  check(is_floating(inputs[0].dtype), label_, "{}: input is {}, expected a floating type", place, inputs[0].str());
+        "{}: there are {} operands, expected {}", path, inputs.size(), expression_.inputs());
+  check(is_floating(inputs[0].dtype), label_, "{}: input is {}, expected a floating type", path, inputs[0].str());
   for (const Type& t : inputs) {
-    check(t.dtype == inputs[0].dtype, label_, "{}: operands are {} and {}: {}", place, inputs[0].str(), t.str(),
+    check(t.dtype == inputs[0].dtype, label_, "{}: operands are {} and {}: {}", path, inputs[0].str(), t.str(),
           kTypesDiffer);
   }
   std::vector<Type> all(inputs.begin(), inputs.end());
   if (shape_) all.push_back({*shape_, inputs[0].dtype});
-  return {{broadcast_shape(label_, place, all), inputs[0].dtype}};
+  return {{broadcast_shape(label_, path, all), inputs[0].dtype}};
 }
 
 std::vector<Value> PointwiseOp::gradient(const Request& r) const {
@@ -87,9 +87,9 @@ Value pointwise_value(const Expression& expression, std::span<const Value> input
   return apply_op(std::make_shared<PointwiseOp>(std::move(compact)), std::move(values));
 }
 
-std::vector<Type> SumToOp::infer(std::string_view place, std::span<const Type> inputs) const {
+std::vector<Type> SumToOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const std::vector<Type> both{inputs[0], {shape_, inputs[0].dtype}};
-  check(broadcast_shape(name(), place, both) == inputs[0].shape, name(), "{}: {} does not broadcast to {}", place,
+  check(broadcast_shape(name(), path, both) == inputs[0].shape, name(), "{}: {} does not broadcast to {}", path,
         shape_.str(), inputs[0].str());
   return {{shape_, inputs[0].dtype}};
 }

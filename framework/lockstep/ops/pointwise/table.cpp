@@ -1,5 +1,5 @@
-// The table of pointwise functions. A new one is a row here, and its function of Values in ops/pointwise.h: a formula
-// in terms of other rows, or a code that kernels/native/levels/pointwise.h has the instructions for.
+// The table of pointwise functions. A new function needs a row here and a function of Values in ops/pointwise.h. A row
+// is a formula of other rows, or has a code for which kernels/native/levels/pointwise.h has instructions.
 #include <cmath>
 #include <numbers>
 
@@ -17,7 +17,7 @@ Scalar gate(Scalar y, Scalar d) { return apply("gate", {y, d}); }
 Scalar select(Scalar c, Scalar a, Scalar b) { return apply("select", {c, a, b}); }
 Scalar zero(Scalar like) { return like.expression().constant(0); }
 
-// Of equal operands each gets half.
+// If the operands are equal, each gets half of the gradient.
 Scalar of_larger(Scalar mine, Scalar other, Scalar dy) {
   return select(mine - other, dy, select(other - mine, zero(dy), 0.5 * dy));
 }

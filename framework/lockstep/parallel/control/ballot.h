@@ -1,5 +1,5 @@
 // Decides by checksums which content is right where copies of one block differ: each copy votes for the checksum that
-// its owner recorded, and a majority of all copies wins. Pure functions on values.
+// its owner recorded, and a majority of all copies wins. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ struct BlockCopy {
 };
 
 struct BallotResult {
-  std::vector<int> damaged;  // owners of wrong copies; of all copies that differ where no majority decides
-  int source = -1;           // the owner of a right copy; -1: none, or undecided
+  std::vector<int> damaged;  // owners of wrong copies; without a majority, of all copies that differ
+  int source = -1;           // the owner of a right copy; -1: none, or no majority
 };
 
-// Two copies are decided too if one no longer has its recorded checksum: both owners recorded the same.
+// Two copies suffice if one copy no longer has its recorded checksum, because both owners recorded the same checksum.
 inline BallotResult elect(std::span<const BlockCopy> copies) {
   BallotResult result;
   std::uint64_t elected = 0;

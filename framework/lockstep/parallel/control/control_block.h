@@ -1,7 +1,7 @@
-// The small block that every rank learns from every other once per step: f64 sums (loss, weights, counts), added over
-// shards by the reduction tree, and u64 words per rank (step, position, requests). It travels beside the first bucket
-// and is never rounded. In a domain it goes through shared memory, between domains from leader to leader. The thread
-// that computes makes and reads blocks, another (or the same) drives; alike on all ranks.
+// The small block that every rank receives from every other rank once per step: f64 sums (loss, weights, counts), added
+// over shards by the reduction tree, and u64 words per rank (step, position, requests). It travels beside the first
+// bucket and is never rounded: in a domain through shared memory, between domains from leader to leader. The computing
+// thread makes and reads blocks; the same or another thread drives the exchange. Alike on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace lockstep::parallel {
 
-// How a word is written in a message.
+// Formats a word for a message.
 using WordText = std::string(std::uint64_t word);
 std::string decimal(std::uint64_t word);
 
@@ -22,7 +22,7 @@ std::string decimal(std::uint64_t word);
 class PartialSums {
  public:
   PartialSums(const WorldLayout& world, std::size_t sums);
-  // Those of one rank after the other, as u64 bits.
+  // begin(), then append() for each rank in order, with the bits of its sums, then add_up().
   void begin() { filled_ = 0; }
   void append(std::span<const std::uint64_t> bits);
   void add_up();
@@ -38,7 +38,8 @@ class PartialSums {
 class ControlBlock {
  public:
   static constexpr int kFlags = ControlExchange::kFlags;
-  // Of the domain's first rank: memory for the blocks of all ranks, seen by all ranks of the domain.
+  // Bytes for the blocks of all ranks. The first rank of the domain provides this memory; all ranks of the domain see
+  // it.
   static std::size_t bytes(const WorldLayout& world, const ControlSize& size) {
     return ControlMemory::bytes(world, size);
   }
@@ -47,20 +48,20 @@ class ControlBlock {
   ControlBlock(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
                const WorldLayout& world, const ControlSize& size);
 
-  // --- of the thread that computes
-  void begin();               // a new block
+  // --- for the thread that computes
+  void begin();               // begins a new block
   std::span<double> shard();  // the current shard's sums, zero at first
-  void end_shard();           // they are complete; after the last shard the block leaves for the other ranks
+  void end_shard();           // the sums are complete; after the last shard the block is sent
   std::span<std::uint64_t> words() { return my_words_; }  // before the last end_shard()
   bool complete() const { return exchange_.complete(step_); }
-  void total();  // once complete, before what follows
+  void total();  // adds up; once complete, before the calls below
   std::span<const double> sums() const { return sums_.totals(); }
   std::uint64_t word(int rank, std::size_t i) const { return exchange_.block(rank, step_)[i]; }
-  std::uint64_t any(std::size_t i) const;  // bits of the word that any rank has set
+  std::uint64_t any(std::size_t i) const;  // the bits of this word that at least one rank has set
   // Throws Error naming `meaning`, the first rank whose word differs from this rank's, and both as `text` writes them.
   void check_same(std::size_t word, std::string_view meaning, WordText* text = decimal) const;
 
-  // --- of the thread that drives
+  // --- for the thread that drives
   bool progress() { return exchange_.progress(); }  // whether something moved
 
  private:

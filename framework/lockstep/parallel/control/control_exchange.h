@@ -1,6 +1,6 @@
-// Brings the control blocks of a step to all ranks: in a domain they lie in shared memory, and the domain's first rank
-// exchanges them with the first ranks of the other domains. A state machine that progress() drives, from one thread;
-// the computing thread posts a block and asks whether all have come.
+// Brings the control blocks of a step to all ranks. In a domain the blocks lie in shared memory; the first rank of the
+// domain exchanges them with the first ranks of the other domains. progress() drives this state machine, from one
+// thread; the computing thread posts a block and asks whether all blocks have arrived.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class ControlExchange {
   ControlExchange(Transport& transport, SharedFlags& flags, const Domains& domains, const ControlMemory& memory)
       : transport_(transport), flags_(flags), domains_(domains), memory_(memory) {}
 
-  // --- of the thread that computes; steps count from 1
+  // --- for the thread that computes; steps count from 1
   void post(std::uint32_t step) { flags_.raise(kPosted, step); }  // this rank's block of that step is written
   bool complete(std::uint32_t step) const { return flags_.reached(0, kComplete, step); }
   std::span<std::uint64_t> block(int rank, std::uint32_t step) const { return memory_.block(rank, step); }
   int ranks() const { return memory_.ranks(); }
 
-  // --- of the thread that drives
+  // --- for the thread that drives
   bool progress();  // whether something moved
 
  private:
@@ -37,7 +37,7 @@ class ControlExchange {
   SharedFlags& flags_;
   Domains domains_;
   ControlMemory memory_;
-  std::uint32_t step_ = 1;  // that is exchanged next, or now
+  std::uint32_t step_ = 1;  // the step that is exchanged now or next
   bool exchanging_ = false;
   std::vector<Transport::MessageHandle> handles_;
 };

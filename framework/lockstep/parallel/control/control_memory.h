@@ -1,7 +1,7 @@
-// Where the control blocks of all ranks lie in memory that the ranks of a domain see: of each rank its u64 words, then
-// its open partial sums (f64 bits), domain after domain, so that a domain's blocks are one message. Two sets: a rank
-// may post the next step's block while others still read this step's. A view; the memory is the caller's, zero at
-// first.
+// The layout of the control blocks of all ranks in memory that the ranks of a domain see: for each rank its u64 words,
+// then its open partial sums (f64 bits), domain after domain, so that the blocks of a domain are one message. There are
+// two sets, as a rank may post the block of the next step while other ranks still read that of this step. A view; the
+// caller owns the memory, which is zero at first.
 #pragma once
 
 #include <cstdint>

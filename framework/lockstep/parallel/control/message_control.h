@@ -1,4 +1,5 @@
-// A control block by itself, over messages alone: for what is added up outside training steps. Collective; one thread.
+// A control block with its own communicator and memory, over messages alone: for sums outside of training steps.
+// Collective; one thread.
 #pragma once
 
 #include <functional>
@@ -13,16 +14,17 @@ class MessageControl {
  public:
   MessageControl(const comm::Communicator& comm, const WorldLayout& world, const ControlSize& size);
   ControlBlock& block() { return *block_; }
-  // Until complete, and total(). Throws Error where the communicator is poisoned, and what `work` throws.
+  // Waits until the block is complete and adds it up. Throws Error where the communicator is poisoned, and any
+  // exception of `work`.
   void finish();
-  // Called again and again while finish() waits for other ranks: an error that `work` throws, as it knows of a rank's
-  // failure, ends the wait.
+  // Sets a function that finish() calls again and again while it waits; an exception, such as the failure of a rank
+  // that `work` has noticed, ends the wait.
   void while_waiting(std::function<void()> work) { work_ = std::move(work); }
 
  private:
   comm::Communicator comm_;
   std::vector<std::byte> flag_memory_;
-  std::shared_ptr<std::vector<std::byte>> blocks_;  // messages lie in them
+  std::shared_ptr<std::vector<std::byte>> blocks_;  // memory of the messages
   CommTransport transport_;
   std::function<void()> work_ = [] {};
   std::unique_ptr<SharedFlags> flags_;

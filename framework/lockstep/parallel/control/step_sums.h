@@ -1,6 +1,6 @@
-// Sums, counts and words of a training step that travel in the control block: what a rank says about its step (number,
-// samples, position, rate), and what all ranks' words and sums say together. One thread makes and reads them, another
-// (or the same) calls progress(); alike on all ranks.
+// Sums, counts and words of a training step that travel in the control block: a rank's description of its step (number,
+// samples, position, rate), and the results over all ranks. One thread makes and reads them; the same or another thread
+// calls progress(). Alike on all ranks.
 #pragma once
 
 #include <bit>
@@ -11,9 +11,10 @@
 
 namespace lockstep::parallel {
 
-// Sums of the control block: these, then the counts of the model function.
+// The sums of the control block; the counts of the model function follow.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
-// Words of the control block. Of requests, every rank learns which bits any rank has set (train/run/requests.h).
+// The words of the control block. For requests, every rank learns the bits that at least one rank has set
+// (train/run/requests.h).
 enum ControlWord : std::size_t {
   kStepWord,
   kSamplesWord,
@@ -23,27 +24,27 @@ enum ControlWord : std::size_t {
   kTimeWord,
   kRequestWord,
   kLossWord,    // this rank's sum of losses
-  kDamageWord,  // 0, or which block of this rank's memory is damaged
+  kDamageWord,  // 0, or the damaged block of this rank's memory
   kDigestWord,  // digest of the parameters that this rank writes, where copies are compared
-  kOwnWord,     // digest of the parameters that every rank holds for itself
+  kOwnWord,     // digest of the parameters of which every rank has a private copy
   kControlWords
 };
 
-// The place in the data set where a step begins, in one word: a sample of an epoch, both from 0.
+// The position in the data set at which a step begins, as one word: epoch and sample, both from 0.
 constexpr std::uint64_t position_word(std::int64_t epoch, std::int64_t sample) {
   return static_cast<std::uint64_t>(epoch) << 40 | static_cast<std::uint64_t>(sample);
 }
 
-// The same on all ranks in a step, but for `requests`.
+// The begin of a step; equal on all ranks, except for `requests`.
 struct StepStart {
   std::uint64_t samples = 0, position = 0;  // position: see position_word()
-  std::uint64_t driver = 0;                 // rank 0's word about the driver of communication, which all ranks read
+  std::uint64_t driver = 0;                 // rank 0 tells all ranks here how communication is driven
   std::uint64_t requests = 0;               // of this rank
   double learning_rate = 0;
-  std::int64_t update = 1;  // its number, from 1
+  std::int64_t update = 1;  // number of the update, from 1
 };
 
-// What a rank says about its memory: kDamageWord, kDigestWord, kOwnWord.
+// The words about a rank's memory: kDamageWord, kDigestWord, kOwnWord.
 struct MemoryWords {
   std::uint64_t damage = 0, digest = 0, own = 0;
 };
@@ -58,14 +59,14 @@ class StepSums {
 
   void begin(const StepStart& start);
   std::span<double> shard() { return control_.shard(); }  // the current shard's sums, zero at first
-  void count_shard();                                     // its sums are complete: they enter this rank's weight
-  void tell(const MemoryWords& words);                    // before the last end_shard()
-  // After count_shard(): the current shard ends `seconds` after the step's begin. After the last one the block leaves.
+  void count_shard();                   // the shard's sums are complete: adds them to this rank's weight and loss
+  void tell(const MemoryWords& words);  // before the last end_shard()
+  // After count_shard(): ends the current shard, `seconds` after the begin of the step. The last shard sends the block.
   void end_shard(double seconds);
   double local_weight() const { return local_weight_; }
 
   bool complete() const { return control_.complete(); }
-  // Once complete: adds up. Throws Error where ranks are not in the same step, or samples have no weight.
+  // Adds up, once complete. Throws Error if ranks are not in the same step, or if samples have no weight.
   void add_up();
 
   // --- of the last step that was added up
@@ -76,7 +77,8 @@ class StepSums {
   MemoryWords memory_of(int rank) const {
     return {control_.word(rank, kDamageWord), control_.word(rank, kDigestWord), control_.word(rank, kOwnWord)};
   }
-  // The rank whose last forward pass ended last, counted from the step's begin, and by how much the fastest was faster.
+  // The rank whose last forward pass took longest, counted from the begin of the step, and its time minus that of the
+  // fastest rank.
   struct Slowest {
     int rank = 0;
     double lead = 0;  // seconds
@@ -84,7 +86,7 @@ class StepSums {
   Slowest slowest() const;
   int ranks() const { return ranks_; }
 
-  // --- of the thread that drives
+  // --- for the thread that drives
   bool progress() { return control_.progress(); }
 
  private:

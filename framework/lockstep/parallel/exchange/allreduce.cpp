@@ -14,7 +14,8 @@
 namespace lockstep::parallel {
 namespace {
 
-// What is wrong with a call whose result goes to `out` from element `begin` of the reduction on, `count` elements.
+// Returns the error of a call whose result, `count` elements from element `begin` of the reduction on, goes to `out`;
+// else an empty text.
 std::string fault(const comm::ConstBuffer& in, const comm::Buffer& out, std::int64_t begin, std::int64_t count) {
   if (in.count < 0 || count != out.count || in.element != out.element)
     return fmt::format("{} {} do not fit into {} {}", count, name_of(in.element), out.count, name_of(out.element));
@@ -40,8 +41,8 @@ std::string fault_of_counts(std::span<const std::int64_t> counts, int ranks, std
   return fmt::format("parts of {} elements together, the input has {}", sum, elements);
 }
 
-// Through MPI_Iallreduce, and where a part alone is wanted through memory of its own. MPI has no f16 and bf16: those
-// are reduced by the blocking call.
+// A reduction by MPI_Iallreduce; for a part of the result it needs memory of its own. MPI has no f16 and bf16: the
+// blocking call reduces these.
 class MpiReduction : public Reduction {
  public:
   MpiReduction(const comm::Communicator& comm, comm::ConstBuffer in, comm::Buffer out, Range wanted, comm::ReduceOp op)

@@ -15,7 +15,7 @@ std::string text_of(const ReduceCall& call) {
 
 }  // namespace
 
-std::size_t CallMeeting::bytes() { return kPlaces * (sizeof(Post) + sizeof(Answer)); }
+std::size_t CallMeeting::bytes() { return kSlots * (sizeof(Post) + sizeof(Answer)); }
 
 CallMeeting::CallMeeting(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> memory,
                          const Domains& domains, const DomainTree& tree)
@@ -27,16 +27,16 @@ CallMeeting::CallMeeting(Transport& transport, SharedFlags& flags, std::span<con
 }
 
 CallMeeting::Post& CallMeeting::post_at(int local_rank, std::uint32_t number) const {
-  return reinterpret_cast<Post*>(memory_[static_cast<std::size_t>(local_rank)])[number % kPlaces];
+  return reinterpret_cast<Post*>(memory_[static_cast<std::size_t>(local_rank)])[number % kSlots];
 }
 
 CallMeeting::Answer& CallMeeting::answer() const {
-  return reinterpret_cast<Answer*>(memory_[0] + kPlaces * sizeof(Post))[(closed_ + 1) % kPlaces];
+  return reinterpret_cast<Answer*>(memory_[0] + kSlots * sizeof(Post))[(closed_ + 1) % kSlots];
 }
 
-// A place is free once all ranks have closed the call that was there. Numbers may wrap.
+// A slot is free once all ranks have closed its earlier call. Numbers may wrap.
 bool CallMeeting::has_room(std::uint32_t number) {
-  const std::uint32_t before = number - kPlaces;
+  const std::uint32_t before = number - kSlots;
   if (static_cast<std::int32_t>(read_ - before) >= 0) return true;
   if (!flags_.all_reached(kRead, before)) return false;
   std::uint32_t ahead = closed_ - before;
@@ -70,7 +70,7 @@ std::optional<std::string> CallMeeting::refusal() const {
                      text_of(v.other));
 }
 
-// In one domain every rank by itself, over the data of all: one flag to wait for, not two.
+// In one domain every rank reduces the data of all ranks itself, which needs a wait for one flag, not for two.
 void CallMeeting::reduce(Range range, void* out) {
   const ReduceCall& call = of(domains_.local_rank());
   const std::int64_t width = size_of(call.element);
@@ -103,7 +103,7 @@ CallMeeting::Verdict CallMeeting::verdict_of_domain() const {
   return verdict;
 }
 
-// --- of a domain's first rank, if there are several domains
+// --- for the first rank of a domain, if there are several domains
 
 bool CallMeeting::ask_domains() {
   const ReduceCall& call = of(0);

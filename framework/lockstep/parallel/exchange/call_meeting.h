@@ -1,7 +1,7 @@
-// How the ranks of a collective reduction meet: each rank posts its call in memory that its domain sees, reads the
-// calls of the other ranks, and goes on if all calls are the same. Domains compare by messages between their first
-// ranks. Small data travels with the call. Several calls may be posted before the first is met; they are met in order.
-// One thread at a time; calls of all ranks in the same order. Throws Error where MPI or a rank fails.
+// Compares the calls of all ranks of a collective reduction before it starts: each rank posts its call in memory that
+// its domain sees, reads the calls of the other ranks, and continues if all calls are equal. The first ranks of domains
+// compare by messages. Small data travels with the call. A rank may post several calls before the first has met; calls
+// meet in order. One thread at a time; all ranks post in the same order. Throws Error where MPI or a rank fails.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ struct ReduceCall {
   std::int64_t count = 0;
   comm::Element element = comm::Element::Byte;
   comm::ReduceOp op = comm::ReduceOp::Sum;
-  std::uint64_t parts = 0;  // checksum of the parts that a reduce_scatter leaves on the ranks; 0: an allreduce
-  SharedAllocations::Place in = {}, out = {};
-  std::array<char, 200> error = {};  // what is wrong with the call, else empty
+  std::uint64_t parts = 0;  // checksum of the parts of a reduce_scatter; 0: an allreduce
+  SharedAllocations::Address in = {}, out = {};
+  std::array<char, 200> error = {};  // the error of the call, else empty
 
   std::int64_t bytes() const { return count * size_of(element); }
   bool wants_same(const ReduceCall& other) const {
@@ -37,36 +37,39 @@ class CallMeeting {
   static constexpr int kFlags = 3, kTags = 2;    // its tags are 0 and 1
   static std::size_t bytes();                    // of memory, per rank
 
-  // What it refers to outlives it; `memory` by local rank, zero at first. Flags [0, kFlags) of `flags` are its own.
+  // All references outlive the object. `memory` is by local rank, zero at first. Flags [0, kFlags) of `flags` belong to
+  // it.
   CallMeeting(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> memory,
               const Domains& domains, const DomainTree& tree);
 
-  // Posts the next call, with its data if those are small. False: the places for posts are taken by calls that some
-  // rank has not read yet.
+  // Posts the next call, with its data if the call is small. Returns false if no slot is free, as some rank has not yet
+  // closed an earlier call.
   bool post(const ReduceCall& mine, const void* in);
 
-  // The rest is about the oldest call that is posted and not closed, if there is one.
-  bool met();  // whether all ranks have made it; drives the messages for it
-  // Once met: what is wrong, alike on all ranks; nothing if the call can go on.
+  // The functions below concern the oldest call that is posted and not closed.
+  bool met();  // whether all ranks have made the call; drives its messages
+  // Once met: the error, alike on all ranks; nothing if the reduction can start.
   std::optional<std::string> refusal() const;
   const ReduceCall& of(int local_rank) const { return post_of(local_rank).call; }
-  // Elements `range` of the result of a call that is_small() and not refused.
+  // Whether the data travels with the call; reduce() writes elements `range` of the result of such a call, unless it
+  // was refused.
   static bool is_small(const ReduceCall& call) { return call.bytes() <= kInline; }
   void reduce(Range range, void* out);
-  void close();  // this rank has read it
+  void close();  // this rank has read the calls of all ranks
 
  private:
-  static constexpr std::uint32_t kPlaces = 8;  // for calls that are posted and not closed on all ranks
+  static constexpr std::uint32_t kSlots = 8;  // for calls that are posted and not closed on all ranks
   struct alignas(64) Post {
     ReduceCall call;
     alignas(64) std::array<std::byte, kInline> data;
   };
-  // The first call that does not fit, by rank of the job, and that of another rank; rank -1 if all do.
+  // The first call, by rank of the job, that differs from the call of another rank, and that call; rank -1: all are
+  // equal.
   struct Verdict {
     int rank = -1, other_rank = -1;
     ReduceCall call = {}, other = {};
   };
-  struct alignas(64) Answer {  // to a call that several domains make, in memory of a domain's first rank
+  struct alignas(64) Answer {  // the result of the comparison of domains, in memory of the domain's first rank
     Verdict verdict;
     alignas(64) std::array<std::byte, kInline> data;
   };
@@ -94,7 +97,7 @@ class CallMeeting {
   const Domains& domains_;
   const DomainTree& tree_;
   std::uint32_t posted_ = 0, closed_ = 0;  // calls
-  std::uint32_t read_ = 0;                 // calls that all ranks of the domain have closed, as far as known
+  std::uint32_t read_ = 0;                 // calls that all ranks of the domain have closed, as last seen
   // Of a domain's first rank, where there are several domains:
   Phase phase_ = Phase::Posted;
   struct Messages {

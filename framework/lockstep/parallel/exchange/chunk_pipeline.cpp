@@ -6,8 +6,8 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr std::int64_t kSliceBlock = 1024;  // elements: slices begin at multiples, of whole cache lines
-constexpr std::int64_t kPartBlock = 64;     // and the domains' parts of a slice
+constexpr std::int64_t kSliceBlock = 1024;  // elements: slices begin at multiples of this, so at cache lines
+constexpr std::int64_t kPartBlock = 64;     // likewise for the parts of domains in a slice
 
 void* at(const void* base, std::int64_t width, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * width;
@@ -74,8 +74,8 @@ std::byte* ChunkPipeline::staging(int local_rank, std::int64_t number) const {
   return staging_[static_cast<std::size_t>(local_rank)].data() + number % kSlots * options_.chunk_bytes;
 }
 
-// Where other ranks read this rank's input; what this rank reduces it reads from `in`. A slot is free once all ranks
-// have copied what it held.
+// Copies this rank's input for the other ranks; this rank reads its own operand from `in`. A slot is free once all
+// ranks have copied its earlier content.
 bool ChunkPipeline::fill() {
   if (counts_.filled == counts_.added || !all_reached(kCopied, counts_.filled + 1 - kSlots)) return false;
   const std::int64_t number = counts_.filled++;
@@ -139,7 +139,7 @@ void ChunkPipeline::start(const Job& job, std::int64_t number, int slice, InFlig
   chunk.exchange.start();
 }
 
-// This rank's slice, or what it gets, from all ranks' inputs to all ranks' outputs.
+// Reduces this rank's slice, or its part of a reduce_scatter, from the inputs of all ranks to the outputs of all ranks.
 void ChunkPipeline::set_in_place(const Job& job, SliceWork& work) const {
   const auto rank = static_cast<std::size_t>(domains_.rank);
   work.parts.push_back(job.parts.empty() ? slice_of({0, job.in.count}, domains_.local_rank()) : job.parts[rank]);
@@ -154,7 +154,7 @@ void ChunkPipeline::set_in_place(const Job& job, SliceWork& work) const {
   }
 }
 
-// A share of each rank's part; ranks are domains of their own. From `in` to `out`, without a copy.
+// A chunk is a share of each rank's part; every rank is a domain. The data goes from `in` to `out` without a copy.
 void ChunkPipeline::set_by_rank(const Job& job, std::int64_t number, SliceWork& work) const {
   work.result = SliceWork::Result::Scattered;
   for (int d = 0; d < domains_.count(); ++d) {
@@ -167,7 +167,7 @@ void ChunkPipeline::set_by_rank(const Job& job, std::int64_t number, SliceWork& 
   work.out_begin = job.parts[static_cast<std::size_t>(domains_.rank)].begin;
 }
 
-// Indices count from the slice's begin.
+// Indices are relative to the begin of the slice.
 void ChunkPipeline::set_slice(const Job& job, std::int64_t number, InFlightChunk& in_flight, SliceWork& work) {
   const Range chunk = elements_of(job, number), slice = slice_of(chunk, work.slice);
   const std::int64_t width = size_of(job.in.element);
@@ -208,7 +208,7 @@ bool ChunkPipeline::copy_out() {
   const Range wanted = whole ? Range{0, job.in.count} : job.parts[static_cast<std::size_t>(domains_.rank)];
   for (int s = 0; staged && (!whole || domains_.local_size() > 1) && s < domains_.slices(); ++s) {
     const int driver = s % domains_.local_size();
-    if (whole && domains_.count() == 1 && driver == domains_.local_rank()) continue;  // it is there
+    if (whole && domains_.count() == 1 && driver == domains_.local_rank()) continue;  // the driver has written it
     const Range range = intersection(slice_of(chunk, s), wanted);
     if (range.size() == 0) continue;
     const comm::Buffer into = job.out.part(range.begin - wanted.begin, range.size());

@@ -1,8 +1,8 @@
-// Long reductions in chunks: a chunk is filled into shared memory by the ranks of a domain, reduced slice by slice,
-// each by the rank that drives it, exchanged between domains, and copied from there. Chunks of one reduction after the
-// other are numbered through, so that several are under way at once and the next reduction begins while the last one
-// ends. Memory that all ranks of a domain see is reduced where it lies. All ranks add the same reductions in the same
-// order. One thread at a time. Throws Error where MPI or a rank fails.
+// Long reductions in chunks. The ranks of a domain copy a chunk into shared memory; the driver of each slice reduces it
+// and exchanges it with other domains; the ranks copy the result out. The chunks of all reductions are numbered in one
+// sequence, so several are in flight at once, and a reduction begins while the one before it ends. Memory that all
+// ranks of a domain see is reduced in place. All ranks add the same reductions in the same order. One thread at a time.
+// Throws Error where MPI or a rank fails.
 #pragma once
 
 #include <array>
@@ -17,34 +17,34 @@
 
 namespace lockstep::parallel {
 
-// One reduction. Its memory stays until it is done.
+// One reduction. The caller keeps its memory until it is done.
 struct ChunkedReduction {
   comm::ConstBuffer in;
   comm::Buffer out;
   comm::ReduceOp op;
-  std::vector<Range> parts = {};              // by rank: which elements of the result it gets; empty: each gets all
-  std::vector<const std::byte*> inputs = {};  // by local rank, if the domain sees all of them
-  std::vector<std::byte*> outputs = {};       // the same
+  std::vector<Range> parts = {};              // by rank: the elements of the result that it gets; empty: all
+  std::vector<const std::byte*> inputs = {};  // by local rank, if the domain sees all inputs
+  std::vector<std::byte*> outputs = {};       // likewise
   bool done = false;
 
-  // Of the pipeline:
-  std::int64_t first = 0, chunks = 0, chunk = 0;  // number of its first chunk; how many; elements of one
+  // Set by the pipeline:
+  std::int64_t first = 0, chunks = 0, chunk = 0;  // number of its first chunk; number of chunks; elements of a chunk
   bool in_place = false;                          // one chunk, from all inputs to all outputs
   bool by_rank = false;                           // each chunk is a share of each rank's part
 };
 
 class ChunkPipeline {
  public:
-  static constexpr int kSlots = 4;  // chunks under way
+  static constexpr int kSlots = 4;  // chunks in flight
   static constexpr int kFlags = 3;
 
   struct Options {
     std::int64_t chunk_bytes = 0;
     bool threads = false;  // may use OpenMP
-    int first_flag = 0;    // flags [first_flag, first_flag + kFlags) are its own
-    int first_tag = 0;     // and messages' tags from here on
+    int first_flag = 0;    // flags [first_flag, first_flag + kFlags) belong to the pipeline
+    int first_tag = 0;     // so do the tags of messages from here on
   };
-  // What it refers to outlives it. `staging` by local rank, of bytes(chunk_bytes) each.
+  // All references outlive the pipeline. `staging` is by local rank, bytes(chunk_bytes) each.
   ChunkPipeline(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> staging,
                 const Domains& domains, const DomainTree& tree, const Options& options);
   static std::size_t bytes(std::int64_t chunk_bytes) { return static_cast<std::size_t>(kSlots * chunk_bytes); }
@@ -54,9 +54,9 @@ class ChunkPipeline {
 
  private:
   enum Flag : int { kFilled, kReduced, kCopied };
-  struct InFlightChunk {  // one slice of it, that this rank drives
+  struct InFlightChunk {  // one slice of a chunk, which this rank drives
     SliceExchange exchange;
-    std::shared_ptr<std::byte[]> open;  // sums of this domain, where they are not operands themselves
+    std::shared_ptr<std::byte[]> open;  // open sums of this domain, unless operands hold them
   };
   using Job = ChunkedReduction;
 
@@ -90,11 +90,11 @@ class ChunkPipeline {
   const Domains& domains_;
   const DomainTree& tree_;
   Options options_;
-  std::vector<std::span<std::byte>> staging_;          // by local rank: a slot after the other
-  std::vector<int> slices_;                            // that this rank drives
+  std::vector<std::span<std::byte>> staging_;          // by local rank: slot after slot
+  std::vector<int> slices_;                            // the slices that this rank drives
   std::vector<std::vector<InFlightChunk>> in_flight_;  // by slot, by those slices
   std::deque<std::shared_ptr<Job>> jobs_;
-  // Chunks of all reductions, by how far they are.
+  // Numbers of chunks, of all reductions, that have reached each state.
   struct Counts {
     std::int64_t added = 0, filled = 0, begun = 0, reduced = 0, copied = 0;
   } counts_;

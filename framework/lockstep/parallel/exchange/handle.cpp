@@ -17,7 +17,7 @@ Handle& Handle::operator=(Handle&& other) noexcept {
 
 bool Handle::test() {
   if (!active()) return true;
-  const std::shared_ptr<Reduction> reduction = std::move(reduction_);  // gone if one of the calls throws
+  const std::shared_ptr<Reduction> reduction = std::move(reduction_);  // released if one of the calls throws
   reduction_ = nullptr;
   if (!reduction->complete()) reduction->advance();
   if (!reduction->complete()) reduction_ = reduction;

@@ -1,11 +1,12 @@
-// A reduction under way, as Allreduce::iallreduce and ireduce_scatter return it. It moves on inside test() and wait()
-// of any handle of its engine, on the thread that calls them: no thread of the library's works for it. Until it is
-// complete the caller leaves input and output alone.
+// A reduction in progress; Allreduce::iallreduce and ireduce_scatter return it. It makes progress inside test() and
+// wait() of any handle of its engine, on the calling thread; the library has no thread for it. The caller does not
+// touch input and output until the handle is complete.
 //
-// Destroying a handle whose reduction is not complete waits for it, as other ranks need this rank's part, and logs what
-// fails meanwhile. While an exception passes it does not wait: the engine is then out of use, here and, where ranks
-// share memory, on the other ranks too, whose calls throw. In both cases the caller's memory is the caller's again.
-// The engine outlives its handles; wait() and test() of a handle that is left throw Error.
+// The destructor of a handle that is not complete waits for the reduction, as other ranks need this rank's part, and
+// logs an error. While an exception unwinds the stack it does not wait: the engine then cannot be used any more, on
+// this rank and, where ranks share memory, on the other ranks, whose calls throw. In both cases the caller may use its
+// memory again afterwards. The engine must outlive its handles; wait() and test() of a handle without an engine throw
+// Error.
 #pragma once
 
 #include <exception>
@@ -13,28 +14,29 @@
 
 namespace lockstep::parallel {
 
-// What a handle drives.
+// The operation behind a handle.
 class Reduction {
  public:
   virtual ~Reduction() = default;
-  virtual bool advance() = 0;           // drives; whether something moved; throws where ranks or MPI fail
-  virtual bool complete() = 0;          // throws what was wrong with the call
-  virtual void give_up() noexcept = 0;  // it is not waited for
+  virtual bool advance() = 0;           // makes progress; whether something moved; throws where a rank or MPI fails
+  virtual bool complete() = 0;          // throws the error of the call
+  virtual void give_up() noexcept = 0;  // abandons the reduction
 };
 
-// Move-only; one thread at a time, that of the engine.
+// Move-only. One thread at a time, the thread of the engine.
 class Handle {
  public:
-  Handle() = default;  // of nothing, which is complete
+  Handle() = default;  // an empty handle, which is complete
   explicit Handle(std::shared_ptr<Reduction> reduction) : reduction_(std::move(reduction)) {}
   ~Handle() { finish(); }
   Handle(Handle&& other) noexcept : reduction_(std::move(other.reduction_)) {}
   Handle& operator=(Handle&& other) noexcept;
 
-  // Whether there is something to wait for.
+  // Whether the handle has a reduction whose completion test() or wait() has not yet reported.
   bool active() const { return reduction_ != nullptr; }
-  // Drives the reduction on; true once the result is there. Throws AgreedError, alike on all ranks, where calls of
-  // ranks differ or one is wrong; Error where a rank or MPI fails. After it threw, the handle is of nothing.
+  // test() makes progress and returns true once the reduction is complete; wait() returns when it is. Both throw
+  // AgreedError, alike on all ranks, where calls of ranks differ or one is wrong, and Error where a rank or MPI fails.
+  // After an exception the handle is empty.
   bool test();
   void wait();
 

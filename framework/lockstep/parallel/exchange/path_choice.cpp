@@ -13,7 +13,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Seconds of one message there and back, the best of some, between rank 0 and the first rank of another domain.
+// Seconds of one round trip between rank 0 and the first rank of another domain; the least of several.
 double round_trip(const comm::Communicator& comm, int other, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
   double best = 1e9;
@@ -78,12 +78,13 @@ std::int64_t choose_bucket_bytes(const comm::Communicator& comm, const Domains& 
   constexpr std::size_t kLong = 256 << 10;
   const double latency = round_trip(comm, other, 8) / 2, time = round_trip(comm, other, kLong) / 2;
   const double bandwidth = static_cast<double>(kLong) / std::max(time - latency, 1e-7);
-  // A bucket is two messages to each other domain, each of a part of it.
+  // A bucket takes two messages to each other domain, each with a part of the bucket.
   const double bytes = 20 * latency * bandwidth * static_cast<double>(domains.count());
   return comm.broadcast_value(std::clamp(static_cast<std::int64_t>(bytes), kLeast, kMost));
 }
 
-// Up to here the messages cost their latency more than their bytes. Two domains send as much in one round as in two.
+// Up to this size, latency takes more of a message's time than bytes do. Two domains send as much in one round as in
+// two.
 bool takes_one_round(const Domains& domains, std::int64_t bytes) {
   constexpr std::int64_t kBytes = 16 << 10;
   return domains.count() <= 2 || bytes * (domains.count() - 1) <= kBytes;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kFlags = CallMeeting::kFlags + ChunkPipeline::kFlags;
 
-// Of the parts of all ranks; not 0.
+// A checksum of the parts of all ranks: 0 without parts, else not 0.
 std::uint64_t checksum(std::span<const Range> parts) {
   std::uint64_t sum = 1;
   for (const Range part : parts) sum = mix(sum, static_cast<std::uint64_t>(part.size()));
@@ -63,8 +63,8 @@ std::shared_ptr<Reduction> ReductionQueue::start(ChunkedReduction reduction, con
   entry->call = {.count = r.in.count, .element = r.in.element, .op = r.op, .parts = checksum(r.parts)};
   error.copy(entry->call.error.data(), entry->call.error.size() - 1);
   if (error.empty()) {
-    entry->call.in = allocations_.place_of(r.in.data, r.in.bytes());
-    entry->call.out = allocations_.place_of(r.out.data, r.out.bytes());
+    entry->call.in = allocations_.address_of(r.in.data, r.in.bytes());
+    entry->call.out = allocations_.address_of(r.out.data, r.out.bytes());
   }
   entries_.push_back(entry);
   try {
@@ -125,17 +125,17 @@ void ReductionQueue::begin(const std::shared_ptr<Entry>& entry) {
     outputs = outputs && meeting_->of(l).out.allocation >= 0;
   }
   for (int l = 0; inputs && l < domains_.local_size(); ++l)
-    r.inputs.push_back(allocations_.address(l, meeting_->of(l).in));
+    r.inputs.push_back(allocations_.pointer(l, meeting_->of(l).in));
   for (int l = 0; outputs && l < domains_.local_size(); ++l)
-    r.outputs.push_back(allocations_.address(l, meeting_->of(l).out));
+    r.outputs.push_back(allocations_.pointer(l, meeting_->of(l).out));
   pipeline_->add({entry, &r});
 }
 
-// Messages of the reductions may lie in the callers' memory, which is gone when the callers have the error.
+// Messages may use memory of callers, who may free it once they have the error.
 void ReductionQueue::give_up() noexcept {
   if (transport_ == nullptr) return;
   flags_->fail();
-  transport_.reset();  // nothing drives it any more
+  transport_.reset();  // it is not driven any more
   if (comm_.has_abandoned())
     log()->error("[allreduce] rank {}: MPI may go on reading and writing the memory of a call that failed: {}",
                  comm_.rank(), comm::current_error());

@@ -1,7 +1,8 @@
-// Reductions of one communicator, one after the other in the order of the calls, alike on all ranks, of which several
-// are under way at once: a call is posted as soon as there is a place for it, met by the other ranks' calls, and then
-// done at once (small data) or handed to the pipeline. Moves on when its reductions are driven, on the thread that
-// does. Making it, ending it and allocate() are collective. After a failure of MPI or a rank it is out of use.
+// The queue of reductions of one communicator, in the order of the calls, alike on all ranks; several are in progress
+// at once. A call is posted as soon as a slot is free and meets the calls of the other ranks; then small data is
+// reduced at once, and other data goes to the pipeline. The queue makes progress on the thread that drives its
+// reductions. Constructor, destructor and allocate() are collective. After a failure of MPI or of a rank it cannot be
+// used.
 #pragma once
 
 #include <deque>
@@ -21,21 +22,22 @@ class ReductionQueue {
     std::int64_t chunk_bytes = 0;
     bool threads = false;
   };
-  // What it refers to outlives it.
+  // All references outlive the queue.
   ReductionQueue(const comm::Communicator& comm, const Domains& domains, const Options& options);
-  // Ranks that make more calls do not wait for this one; what is under way is given up.
+  // Abandons reductions in progress; ranks that make more calls do not wait for this rank.
   ~ReductionQueue();
   ReductionQueue(const ReductionQueue&) = delete;
   ReductionQueue& operator=(const ReductionQueue&) = delete;
 
-  // Zeros, until the queue ends, at a page. Ranks may ask for different sizes.
+  // Returns zero-filled, page-aligned memory, which the queue owns. Sizes may differ between ranks.
   std::span<std::byte> allocate(std::size_t bytes);
-  // Starts a reduction. `error`: what is wrong with this rank's call; then no memory is touched, and all ranks throw.
+  // Starts a reduction. A text in `error` is the error of this rank's call: then no memory is touched and all ranks
+  // throw.
   std::shared_ptr<Reduction> start(ChunkedReduction reduction, const std::string& error);
 
  private:
   struct Entry : Reduction {
-    ReductionQueue* queue = nullptr;  // null: it has ended
+    ReductionQueue* queue = nullptr;  // null: the queue has been destroyed
     ReduceCall call;
     ChunkedReduction reduction;
     std::exception_ptr refusal;
@@ -61,10 +63,10 @@ class ReductionQueue {
   std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<CallMeeting> meeting_;
   std::unique_ptr<ChunkPipeline> pipeline_;
-  std::deque<std::shared_ptr<Entry>> entries_;  // not collected: met ones, posted ones, the rest
+  std::deque<std::shared_ptr<Entry>> entries_;  // in order: those that have met, those that are posted, the others
   struct Counts {
     std::size_t posted = 0, met = 0;  // of the entries
-    std::int64_t calls = 0;           // that were met, since the queue was made
+    std::int64_t calls = 0;           // calls that have met since the queue was made
   } counts_;
 };
 

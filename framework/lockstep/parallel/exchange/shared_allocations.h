@@ -1,4 +1,5 @@
-// Memory that a caller reduces where it lies: allocations that every rank of a domain makes together and sees in all.
+// Memory for reductions in place: the ranks of a domain allocate together, and each sees the allocations of all. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,22 @@ namespace lockstep::parallel {
 
 class SharedAllocations {
  public:
-  struct Place {                   // in one of the allocations
-    std::int32_t allocation = -1;  // -1: memory of the caller's own
+  struct Address {                 // an address in one of the allocations
+    std::int32_t allocation = -1;  // -1: other memory
     std::int64_t offset = 0;
   };
 
   // `memory` outlives this.
   SharedAllocations(NodeMemory& memory, int local_rank) : memory_(memory), local_rank_(local_rank) {}
 
-  // Zeros; collective. Ranks may ask for different sizes.
+  // Returns zero-filled memory. Collective; sizes may differ between ranks.
   std::span<std::byte> allocate(std::size_t bytes) {
     const std::span<std::byte> mine = memory_.own(bytes);
     by_local_rank_.push_back(memory_.segments(mine));
     return mine;
   }
-  // Of this rank's memory.
-  Place place_of(const void* data, std::int64_t bytes) const {
+  // The address of `bytes` bytes of this rank's memory.
+  Address address_of(const void* data, std::int64_t bytes) const {
     const auto* begin = static_cast<const std::byte*>(data);
     for (std::size_t a = 0; a < by_local_rank_.size(); ++a) {
       const std::span<std::byte> own = by_local_rank_[a][static_cast<std::size_t>(local_rank_)];
@@ -37,9 +38,10 @@ class SharedAllocations {
     }
     return {};
   }
-  std::byte* address(int local_rank, const Place& place) const {
-    return by_local_rank_[static_cast<std::size_t>(place.allocation)][static_cast<std::size_t>(local_rank)].data() +
-           place.offset;
+  // The pointer to this address in the memory of another local rank.
+  std::byte* pointer(int local_rank, const Address& address) const {
+    return by_local_rank_[static_cast<std::size_t>(address.allocation)][static_cast<std::size_t>(local_rank)].data() +
+           address.offset;
   }
 
  private:

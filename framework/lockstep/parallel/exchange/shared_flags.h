@@ -1,7 +1,7 @@
-// Flags by which the ranks of a domain tell each other how far they are: one row of numbers per rank, in memory that
-// all of them see, each row written by its rank alone. A number only grows (and may wrap). What a rank wrote before it
-// raised a flag is seen by every rank that saw the flag. A rank that ends says so, and the other ranks stop waiting for
-// it. Any thread.
+// Flags by which the ranks of a domain show each other their progress: one row of numbers per rank, in memory that all
+// these ranks see. A rank writes its own row alone. A number only grows (and may wrap). A rank that sees a flag also
+// sees everything that the other rank wrote before it raised the flag. A rank that ends sets a flag, so that the other
+// ranks stop waiting for it. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace lockstep::parallel {
 class SharedFlags {
  public:
   static std::size_t bytes(int flags) { return sizeof(Flag) * (static_cast<std::size_t>(flags) + 1); }
-  // `rows` by local rank, zero at first, of bytes(flags) each. `unit` is what ranks count in leave(), for messages.
+  // `rows` is by local rank, zero at first, bytes(flags) each. `unit` is the unit of the count in leave(), for
+  // messages.
   SharedFlags(std::span<const std::span<std::byte>> rows, int local_rank, std::string_view unit = "update")
       : local_rank_(local_rank), unit_(unit) {
     for (std::span<std::byte> row : rows) rows_.push_back(reinterpret_cast<Flag*>(row.data()) + 1);
@@ -31,8 +32,9 @@ class SharedFlags {
   bool reached(int rank, int flag, std::uint32_t value) const {
     return static_cast<std::int32_t>(this->value(rank, flag) - value) >= 0;
   }
-  // Both throw if a rank that has not come so far never will: PeerError of one that has failed, Error of one that has
-  // left. all_reached() may be asked of what this rank has not come to itself: a rank that has left then owes nothing.
+  // Whether a rank, or all ranks, have raised the flag to `value`. Both throw if a missing rank never will: PeerError
+  // if it has failed, Error if it has left. If this rank itself has not reached `value`, all_reached() does not throw
+  // for a rank that has left.
   bool awaited(int rank, int flag, std::uint32_t value) const {
     if (reached(rank, flag, value)) return true;
     check_not_left(rank, flag, value);
@@ -43,7 +45,7 @@ class SharedFlags {
     bool all = true;
     for (int r = 0; r < size(); ++r) all = reached(r, flag, value) && all;
     if (all) return true;
-    // A rank that has left comes first: another may have failed because of it.
+    // Look for ranks that have left first: another rank may have failed because one left.
     const bool waits = reached(local_rank_, flag, value);
     for (int r = 0; waits && r < size(); ++r) check_not_left(r, flag, value);
     for (int r = 0; r < size(); ++r) check_not_failed(r, flag, value);
@@ -71,8 +73,8 @@ class SharedFlags {
   void fail() {
     if (end_of(local_rank_) == End::None) raise(kEnd, static_cast<std::uint32_t>(End::Failed));
   }
-  // The same for a rank that ends and owes the other ranks nothing. `rank`: its number in the job; `count`: the updates
-  // that it has made; `failing`: an error of its own ends it.
+  // Tells the other ranks that this rank ends and that they need not wait for it. `rank` is its number in the job,
+  // `count` the number of updates (or calls) that it has made; `failing` means that an error of its own ends it.
   void leave(int rank, std::int64_t count, bool failing) {
     if (end_of(local_rank_) != End::None) return;
     Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];
@@ -84,7 +86,7 @@ class SharedFlags {
  private:
   static constexpr int kEnd = -1;
   enum class End : std::uint32_t { None, Failed, Left, LeftFailing };
-  struct alignas(64) Flag {  // one per cache line: a flag's readers do not slow another's writer
+  struct alignas(64) Flag {  // one per cache line, so that readers of a flag do not slow the writer of another
     SharedNumber<std::uint32_t> value;
     SharedNumber<std::int32_t> rank;  // of kEnd
     SharedNumber<std::int64_t> count;
@@ -92,7 +94,7 @@ class SharedFlags {
 
   End end_of(int rank) const { return static_cast<End>(value(rank, kEnd)); }
   static bool has_left(End end) { return end == End::Left || end == End::LeftFailing; }
-  // A rank raises its flags before it ends: after its end was seen, they are looked at again.
+  // A rank raises its flags before it ends, so the flag is read again after the end was seen.
   void check_not_left(int rank, int flag, std::uint32_t value) const {
     const End end = end_of(rank);
     if (has_left(end) && !reached(rank, flag, value)) throw_left(rank, end);

@@ -19,7 +19,7 @@ std::size_t bytes_of(Range range, std::int64_t width) { return static_cast<std::
 
 }  // namespace
 
-// From the next domain on, so that not all send to the first.
+// Begins with the next domain, so that not all domains send to the first one at once.
 template <class Each>
 void SliceExchange::for_each_peer(const Each& each) const {
   for (int step = 1; step < domains_.count(); ++step) each((domains_.mine() + step) % domains_.count());
@@ -35,7 +35,7 @@ void SliceExchange::start() {
   if (domains_.count() > 1) phase_ = Phase::Reduced;
 }
 
-// All sums that this domain can complete; in one domain that is the root, which goes where it is wanted.
+// Reduces to the open sums of this domain; with a single domain this is the root, which is written to the outs.
 void SliceExchange::reduce_in_domain(Range range) {
   const bool root = domains_.count() == 1;
   open_.clear();
@@ -84,11 +84,12 @@ bool SliceExchange::advance() {
   return true;
 }
 
-// To the driver in each other domain its part of this domain's open sums; from it, my part of its own.
+// Sends each other driver its part of this domain's open sums, and receives this driver's part of the open sums of that
+// domain.
 void SliceExchange::exchange() {
   phase_ = Phase::Exchange;
   if (const std::size_t bytes = scratch_bytes(work_); bytes > scratch_.capacity)
-    // What was there stays with the transport: by doubling, all of it together is no more than the last.
+    // The transport keeps the old memory. As sizes double, all old memory together is no more than the new.
     reserve(std::max(2 * scratch_.capacity, bytes));
   scratch_.used = 0;
   incoming_.clear();
@@ -117,7 +118,7 @@ void SliceExchange::reduce_parts() {
       operands_, mine.size(), outs_);
 }
 
-// My part of the root to the other drivers, theirs to me.
+// Sends this driver's part of the root to the other drivers and receives their parts.
 void SliceExchange::gather() {
   phase_ = Phase::Gather;
   for (int domain = 0; domain < domains_.count(); ++domain) {
@@ -158,7 +159,7 @@ void SliceExchange::send(int domain, comm::ConstBuffer message) {
   handles_.push_back(transport_.send(message, domains_.driver(domain, work_.slice), work_.tag));
 }
 
-// The elements themselves, or in scratch memory what they are rounded to.
+// The elements themselves, or for a narrow wire the rounded elements in scratch memory.
 comm::ConstBuffer SliceExchange::message_of(const void* base, Range range) {
   const void* values = at(base, work_.element, range.begin);
   if (!narrow()) return {values, range.size(), work_.element};
@@ -180,7 +181,7 @@ std::byte* SliceExchange::take(std::size_t bytes) {
   return scratch_.memory.get() + std::exchange(scratch_.used, scratch_.used + whole_lines(bytes));
 }
 
-// What exchange() and gather() take.
+// The scratch memory for exchange() and gather().
 std::size_t SliceExchange::scratch_bytes(const SliceWork& work) const {
   const bool replicated = work.result == Result::Replicated;
   const std::size_t mine = bytes_of(work.parts[replicated ? 0 : static_cast<std::size_t>(domains_.mine())], 1);

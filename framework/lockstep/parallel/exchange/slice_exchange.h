@@ -1,9 +1,9 @@
-// The one way of a slice from all ranks' operands to their reduction, for buckets, the public allreduce and collective
-// nodes alike. The driver of the slice in each domain
-//   1. reduces what its domain can complete by itself, from memory that the domain sees (the open sums);
+// The state machine that reduces one slice over all ranks, for buckets, the public allreduce and collective nodes. The
+// driver of the slice in each domain
+//   1. reduces the operands of its domain, in memory that the domain sees, to open sums;
 //   2. exchanges open sums with the drivers of the other domains and reduces its own part of the slice to the root;
-//   3. sends that part of the root to the other drivers, if the result is to be whole everywhere.
-// Messages are started and asked after, never waited for. One thread at a time. Throws Error where MPI fails.
+//   3. sends this part of the root to the other drivers, if every driver needs the whole result.
+// It starts messages and tests them, and never waits. One thread at a time. Throws Error where MPI fails.
 #pragma once
 
 #include <cstdint>
@@ -28,43 +28,43 @@ struct SliceWork {
   Wire wire = Wire::Exact;
   bool threads = false;  // may use OpenMP
   Result result = Result::Gathered;
-  int slice = 0, tag = 0;    // tag: of all its messages
+  int slice = 0, tag = 0;    // number of the slice; tag of all its messages
   std::vector<Range> parts;  // by domain: elements, disjoint; Replicated: one, the whole slice
-  // First elements; memory of all stays until the exchange is idle.
+  // Pointers to first elements; the memory stays until the exchange is idle.
   std::vector<const void*> operands;  // as in DomainTree::operands
-  std::vector<void*> open;            // by open sum of this domain: its memory; none: over the sum's first operand
-  std::vector<void*> outs;            // the result is made in the first, then copied to the rest
-  std::int64_t out_begin = 0;         // which element lies where an out begins
+  std::vector<void*> open;            // by open sum of this domain: its memory; empty: it replaces its first operand
+  std::vector<void*> outs;            // the result is made in the first and copied to the others
+  std::int64_t out_begin = 0;         // the element at which each out begins
 };
 
 class SliceExchange {
  public:
   enum class Phase : std::uint8_t { Idle, Reduced, Exchange, Gather };
 
-  // What it refers to outlives it.
+  // All references outlive the exchange.
   SliceExchange(Transport& transport, const Domains& domains, const DomainTree& tree)
       : transport_(transport), domains_(domains), tree_(tree) {}
 
-  // To be filled before start(); unchanged until idle.
+  // The caller fills this before start() and does not change it until the exchange is idle.
   SliceWork& work() { return work_; }
-  // Reduces in the domain. In one domain the result is there at once.
+  // Reduces within the domain. With a single domain the exchange is complete at once.
   void start();
-  // Drives the messages on; whether something moved.
+  // Makes progress; returns whether something moved.
   bool advance();
   bool idle() const { return phase_ == Phase::Idle; }
   Phase phase() const { return phase_; }
 
-  // Bytes of its own memory that this work takes between domains; reserve() gets them before the first start().
+  // Bytes of scratch memory that this work needs between domains; reserve() allocates them before the first start().
   std::size_t scratch_bytes(const SliceWork& work) const;
   void reserve(std::size_t bytes);
-  std::int64_t sent() const { return sent_; }  // bytes to other domains, since it was made
+  std::int64_t sent() const { return sent_; }  // bytes sent to other domains since construction
 
  private:
-  struct Incoming {  // an open sum or a part of the root, of another domain
+  struct Incoming {  // an open sum, or a part of the root, from another domain
     int domain;
     Range range;
-    std::byte* message;  // as it arrives
-    void* values;        // as it is used: `message` itself, unless the wire is narrow
+    std::byte* message;  // the memory of the message
+    void* values;        // the values: `message` itself, unless the wire is narrow
   };
   bool narrow() const { return work_.wire != Wire::Exact; }
   Range part(int domain) const;
@@ -90,8 +90,8 @@ class SliceExchange {
     std::shared_ptr<std::byte[]> memory;
     std::size_t capacity = 0, used = 0;
   } scratch_;
-  std::vector<const void*> open_, operands_;  // this domain's open sums; of the reduction at work
-  std::vector<void*> outs_;                   // of the same
+  std::vector<const void*> open_, operands_;  // open sums of this domain; operands of the present reduction
+  std::vector<void*> outs_;                   // of the present reduction
   std::vector<Incoming> incoming_;
   std::vector<Transport::MessageHandle> handles_;
   std::int64_t sent_ = 0;

@@ -1,7 +1,7 @@
-// Messages between ranks as the reduction needs them: started, asked after, never waited for. Buffers stay the caller's
-// until their handle is done; a transport that ends before leaves messages to MPI that cannot be taken back, so their
-// memory is kept with it, or stays by itself (a SharedWindow's, NodeMemory's). Called by one thread at a time,
-// whichever drives the reduction.
+// Messages between ranks for reductions: they are started and tested, never waited for. The caller owns the buffers and
+// keeps them until their handle is done. If a transport is destroyed before, MPI may still write to them; so memory of
+// messages is given to keep(), or outlives the transport anyway (SharedWindow, NodeMemory). One thread at a time, the
+// one that drives the reduction.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ class Transport {
   virtual ~Transport() = default;
   virtual MessageHandle send(comm::ConstBuffer data, int rank, int tag) = 0;
   virtual MessageHandle receive(comm::Buffer data, int rank, int tag) = 0;
-  // Drives the message on; once true the handle is used up.
+  // Makes progress; returns true once the message is complete. The handle is invalid after that.
   virtual bool done(MessageHandle handle) = 0;
-  // Keeps memory that messages lie in until the transport's end, and on if messages are left then.
+  // Keeps memory of messages until the transport is destroyed, and longer if messages are then incomplete.
   virtual void keep(comm::Keeper) {}
 
-  // Drives all on and forgets those that are done; true once none is left.
+  // Tests all handles and removes those that are done; returns true once none is left.
   bool all_done(std::vector<MessageHandle>& handles) {
     std::erase_if(handles, [this](MessageHandle t) { return done(t); });
     return handles.empty();

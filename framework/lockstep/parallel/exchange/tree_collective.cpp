@@ -45,7 +45,7 @@ void TreeCollective::allreduce_sum(std::span<double> values) {
   std::copy_n(sum, values.size(), values.begin());
 }
 
-// What was there stays with the transport: by doubling, all of it together is no more than the last.
+// The transport keeps the old memory. As sizes double, all old memory together is no more than the new.
 void TreeCollective::reserve(std::size_t bytes) {
   if (bytes <= capacity_) return;
   capacity_ = std::max(2 * capacity_, bytes);

@@ -1,7 +1,6 @@
-// Sums over the ranks of a communicator for collective nodes of a graph, of which every rank gets the same bits: those
-// of the reduction tree with one shard per rank. An adapter of SliceExchange, each rank being a domain of its own.
-// Allocates when a vector is longer than all before. Making it is collective; one thread at a time; throws Error where
-// MPI fails.
+// Sums over the ranks of a communicator for collective nodes of a graph. Every rank gets the same bits, those of the
+// reduction tree with one shard per rank. An adapter of SliceExchange in which each rank is a domain. It allocates when
+// a vector is longer than all before. Construction is collective. One thread at a time. Throws Error where MPI fails.
 #pragma once
 
 #include <functional>
@@ -18,16 +17,17 @@ class TreeCollective : public Collective {
   explicit TreeCollective(const comm::Communicator& comm);
 
   void allreduce_sum(std::span<double> values) override;
-  // Called again and again while a sum waits for other ranks, which may themselves wait for what `work` drives.
+  // Sets a function that is called again and again while a sum waits for other ranks, as these may wait for
+  // communication that `work` drives.
   void while_waiting(std::function<void()> work) { work_ = std::move(work); }
 
  private:
   void reserve(std::size_t bytes);
 
-  comm::Communicator comm_;  // for nothing else
+  comm::Communicator comm_;  // of this object alone
   Domains domains_;
   DomainTree tree_;
-  // Messages lie in memory of this class: one that is given up may outlive the caller's.
+  // Messages use memory of this class, as an abandoned message may outlive the caller's memory.
   std::shared_ptr<std::byte[]> memory_;
   std::size_t capacity_ = 0;
   CommTransport transport_;

@@ -24,7 +24,7 @@ struct Step {
   }
 };
 
-// The same pointers with their type, kept by the thread so that a reduction allocates nothing.
+// The same pointers with their type. The vector is thread-local, so that a reduction allocates nothing.
 template <class T>
 struct Pointers {
   std::vector<const T*> in;

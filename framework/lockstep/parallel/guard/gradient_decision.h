@@ -1,5 +1,5 @@
-// Decides by the whole gradient of a step whether the step is applied and with which factor: clipping by the global
-// norm, the GradientGuard, and a function of the caller's. Alike on all ranks. One thread.
+// Decides by the whole gradient whether a step is applied and with which factor: clipping by the global norm, the
+// GradientGuard, and a function of the caller. Alike on all ranks. One thread.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,19 @@ class GradientDecision {
  public:
   struct Options {
     double clip_norm = 0;  // largest norm of the mean gradient; 0: any
-    bool guard = false;    // look at norms as `limits` says
-    bool hold = false;     // hold back a step whose gradient is not finite or past a limit
+    bool guard = false;    // check norms against `limits`
+    bool hold = false;     // hold back a step whose gradient is not finite or exceeds a limit
     GradientGuardOptions limits = {};
     bool needs_squares() const { return clip_norm > 0 || guard; }
   };
   // `squares` by block of all buckets, of the sums; empty unless needs_squares().
   GradientDecision(const plan::ParameterStore& store, std::span<const double> squares, const Options& options);
 
-  // Whether updates wait for the whole gradient; else decide() is not called.
+  // Whether updates wait for the whole gradient; if not, decide() is not called.
   bool waits_for_gradient() const { return options_.needs_squares() || inspect_; }
-  // Called between reduction and update; returns a factor for the gradient.
+  // Sets a function that is called between reduction and update and returns a factor for the gradient.
   void inspect_by(std::function<double()> inspect) { inspect_ = std::move(inspect); }
-  // Once the whole gradient and its squares are there: changes the step's verdict and its update's gradient_scale.
+  // Call it when the whole gradient and its squares are complete: sets the verdict and the gradient_scale of the step.
   void decide(StepState& step);
 
   double norm() const { return norm_; }  // of the last step, before clipping; 0 without squares

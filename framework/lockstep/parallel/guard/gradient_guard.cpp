@@ -11,8 +11,8 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr double kWarmUp = 20;   // steps before a mean says something
-constexpr double kMemory = 100;  // steps that a mean looks back on
+constexpr double kWarmUp = 20;   // steps before the mean is used
+constexpr double kMemory = 100;  // steps over which the mean averages
 
 }  // namespace
 
@@ -41,7 +41,7 @@ GradientGuard::GradientGuard(const plan::ParameterStore& store, const GradientGu
   state_.resize(1 + watched_.size());
 }
 
-// The largest part of a limit is told.
+// Of several findings the one with the largest fraction of its limit is reported.
 void GradientGuard::judge(std::size_t w, double limit) {
   const double part = norms_[w] / limit;
   if (part < options_.warn || part < worst_) return;

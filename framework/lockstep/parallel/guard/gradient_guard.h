@@ -1,7 +1,7 @@
-// Watches the norm of the summed gradient, of the whole and of every parameter, by the sums of squares that clipping
-// takes too: an absolute limit, and a multiple of the norm's running mean. Parameters that share a block of
-// BucketReducer::kBlock elements are seen together. What it finds depends on the canonical sums alone, so it is the
-// same on all ranks and at any number of them. One thread.
+// Checks the norm of the summed gradient, of all parameters together and of each parameter, against an absolute limit
+// and against a multiple of the running mean of the norm. It reads the sums of squares that clipping uses too;
+// parameters in one block of BucketReducer::kBlock elements count together. Findings depend on the sums of the
+// reduction tree alone, so they are the same on all ranks and at any number of ranks. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace lockstep::parallel {
 
 struct GradientGuardOptions {
-  double norm = 0;    // largest norm; 0: any
-  double spike = 0;   // largest multiple of the running mean; 0: any
-  double warn = 0.5;  // part of a limit that is worth a line in the log
+  double norm = 0;    // largest norm; 0: no limit
+  double spike = 0;   // largest multiple of the running mean; 0: no limit
+  double warn = 0.5;  // fraction of a limit from which the log gets a warning
 };
 
 struct GradientFinding {
   enum class Level : std::uint8_t { Fine, Warn, Act };
   Level level = Level::Fine;
-  bool whole = true;  // the norm is of all parameters together, and most of it of `parameter`
+  bool whole = true;  // the norm is that of all parameters; `parameter` has the largest part
   std::string parameter = {};
   double norm = 0, limit = 0;
   bool finite = true;
@@ -32,9 +32,9 @@ struct GradientFinding {
 class GradientGuard {
  public:
   GradientGuard(const plan::ParameterStore& store, const GradientGuardOptions& options);
-  // `squares` by block of all buckets, of sums that `scale` turns into the gradient.
+  // `squares`: sums of squares by block of all buckets; `scale` is the factor from the sum to the gradient.
   const GradientFinding& look(std::span<const double> squares, double scale);
-  void accept();  // the step is applied: its norms enter the means
+  void accept();  // the step was applied: adds its norms to the means
   // Means and the number of steps in them, for checkpoints.
   std::span<double> state() { return state_; }
 
@@ -47,7 +47,7 @@ class GradientGuard {
   std::size_t largest() const;
 
   GradientGuardOptions options_;
-  std::vector<Watched> watched_;  // the whole first
+  std::vector<Watched> watched_;  // all parameters together first
   std::vector<double> norms_;
   std::vector<double> state_;  // steps, then the mean norm of each
   GradientFinding finding_;

@@ -21,7 +21,7 @@ Range intersection(Range a, Range b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-// Blocks that changed places must not cancel.
+// Two blocks that swap their contents must not cancel.
 std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
   return hash * (2 * static_cast<std::uint64_t>(block) + 1);
 }

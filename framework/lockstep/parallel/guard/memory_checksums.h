@@ -1,7 +1,7 @@
-// Checksums of parameters and optimizer state in memory, block by block, recorded by the rank that wrote the block: a
-// block whose checksum no longer equals the recorded one has changed by itself. Parameters that every rank holds for
-// itself (running statistics, frozen parameters) have checksums too, which only a comparison of ranks can judge. A
-// block's number is the same on all ranks. One thread; nothing is allocated after construction.
+// Checksums of parameters and optimizer state in memory, block by block. The rank that wrote a block records its
+// checksum; a block whose checksum differs from the recorded one has changed by itself. Parameters of which every rank
+// has a private copy (running statistics, frozen parameters) have checksums too, but only a comparison of ranks can
+// judge them. Numbers of blocks are the same on all ranks. One thread; only the constructor allocates.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace lockstep::parallel {
 class MemoryChecksums {
  public:
   static constexpr std::int64_t kNone = -1;
-  // Elements that this rank writes, in whole blocks of BucketReducer::kBlock, and whether it also keeps their state.
+  // Elements that this rank writes, in whole blocks of BucketReducer::kBlock, and whether it also has their state.
   struct Part {
     Range range;
     bool states;
@@ -25,28 +25,29 @@ class MemoryChecksums {
   // `parts` by bucket; the store outlives the checksums.
   MemoryChecksums(plan::ParameterStore& store, std::vector<std::vector<Part>> parts);
 
-  void record();  // of everything that this rank writes
+  void record();  // for everything that this rank writes
   void record(std::size_t bucket, Range range);
-  // The first block whose checksum differs from the recorded one; kNone.
+  // Returns the first block in the range whose checksum differs from the recorded one, or kNone.
   std::int64_t verify(std::size_t bucket, Range range);
-  // The same for everything that this rank writes; fills current().
+  // The same for everything that this rank writes; also sets current().
   std::int64_t verify();
 
   std::int64_t blocks() const { return std::ssize(current_); }
-  // Blocks from here on belong to parameters that every rank holds for itself.
+  // The first block of the parameters of which every rank has a private copy; they come last.
   std::int64_t first_own() const { return first_own_; }
   // By block: the checksum at the last verify(), and the recorded one; 0 for blocks that other ranks write.
   std::span<const std::uint64_t> current() const { return current_; }
   std::span<const std::uint64_t> recorded() const { return recorded_; }
-  // One number for many checksums: equal copies have equal sums of digests, whichever ranks hold their blocks.
+  // One number for many checksums: equal copies have equal sums of digests, for any division of blocks among ranks.
   std::uint64_t digest(bool with_states) const;  // of the buckets
-  std::uint64_t own_digest() const;              // of parameters that every rank holds for itself
+  std::uint64_t own_digest() const;              // of the parameters with private copies
 
   std::span<std::byte> bytes(std::int64_t block) const;
-  void write(std::int64_t block, std::span<const std::byte> content);  // into the parameters; records its checksum
-  // For tests: flips a bit in a block that this rank writes, of values (0) or of a state (from 1).
+  void write(std::int64_t block, std::span<const std::byte> content);  // writes a block and records its checksum
+  // For tests: flips a bit in a block that this rank writes; `memory` is 0 for values, from 1 on for a state.
   void flip(int memory) const;
-  // "fc.weight [0, 640)", "momentum of ...", by `state_names` of the optimizer; elements count in memory's order.
+  // Describes a block: "fc.weight [0, 640)", "momentum of ..."; `state_names` are those of the optimizer. Elements are
+  // counted in the order of memory.
   std::string describe(std::int64_t block, std::span<const std::string_view> state_names) const;
 
  private:
@@ -65,11 +66,12 @@ class MemoryChecksums {
 
   plan::ParameterStore& store_;
   std::vector<std::vector<Part>> parts_;
-  std::vector<std::int64_t> first_;  // by bucket: its first block of values; then their number
+  std::vector<std::int64_t>
+      first_;  // by bucket: its first block of values; the last entry is the number of these blocks
   std::vector<const Parameter*> own_;
   std::int64_t first_own_ = 0;
   std::vector<std::uint64_t> recorded_, current_;
-  std::vector<std::int64_t> collected_;  // blocks whose checksums are computed next
+  std::vector<std::int64_t> collected_;  // blocks whose checksums hash_collected() computes
 };
 
 }  // namespace lockstep::parallel

@@ -23,7 +23,7 @@ bool is_late(std::uint64_t word) { return (word & kLate) != 0; }
 
 std::int64_t block_of(std::uint64_t late_word) { return static_cast<std::int64_t>((late_word & ~kLate) - 1); }
 
-// Some blocks at a time, so that memory for the checksums of all ranks stays small.
+// Gathers the checksums of some blocks at a time, to limit memory.
 std::vector<DamagedBlock> compare_blocks(const comm::Communicator& comm, const MemoryChecksums& checksums,
                                          const CompareOptions& options) {
   std::vector<DamagedBlock> damaged;

@@ -1,5 +1,6 @@
-// What MemoryGuard::examine() is made of: comparing the checksums of all ranks block by block, copying a block from a
-// rank that has it right, and a report with one line for each rank. Also how a damaged block is told in a control word.
+// The parts of MemoryGuard::examine(): the comparison of the checksums of all ranks, block by block; the copy of a
+// block from a rank with the right content; a report with one line per rank. Also the encoding of a damaged block in a
+// control word.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace lockstep::parallel {
 
 struct MemoryDamage;
 
-// A word of the control block: 0, or a damaged block. Late: it was found when this step's gradients may have used it.
+// A word of the control block: 0, or a damaged block. A late word means that this step's gradients may depend on the
+// damaged block.
 std::uint64_t damage_word(std::int64_t block);
 std::uint64_t late_damage_word(std::int64_t block);
 bool is_late(std::uint64_t word);
@@ -28,23 +30,24 @@ struct DamagedBlock {
 };
 
 struct CompareOptions {
-  bool recorded = true;     // recorded checksums are of the present values; else only copies are compared
-  bool each_alone = false;  // no two ranks need have the same content
+  bool recorded = true;     // recorded checksums belong to the present values; if not, only copies are compared
+  bool each_alone = false;  // ranks may have different content
 };
-// Collective, after checksums.verify(): the blocks of which some copy is wrong, alike on all ranks.
+// Returns the blocks with a wrong copy, alike on all ranks. Collective; call checksums.verify() before.
 std::vector<DamagedBlock> compare_blocks(const comm::Communicator& comm, const MemoryChecksums& checksums,
                                          const CompareOptions& options);
-// Collective: a block's content from a rank that has it right (result.source) to those that do not.
+// Copies the content of a block from a rank with the right content (result.source) to the ranks with wrong content.
+// Collective.
 void restore(const comm::Communicator& comm, MemoryChecksums& checksums, std::int64_t block,
              const BallotResult& result);
 
-// Damage by rank: the first block of each by name, and how many more there are.
+// A report of damage by rank: the name of the first damaged block, and the number of further ones.
 class DamageReport {
  public:
   // Both outlive the report.
   DamageReport(const MemoryChecksums& checksums, std::span<const std::string_view> state_names)
       : checksums_(checksums), state_names_(state_names) {}
-  void add(int rank, std::int64_t block, int source);  // source: a rank that has it right; -1: none
+  void add(int rank, std::int64_t block, int source);  // source: a rank with the right content; -1: none
   std::vector<MemoryDamage> take() const;              // by rank
 
  private:

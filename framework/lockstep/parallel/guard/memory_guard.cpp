@@ -20,7 +20,7 @@ MemoryWords MemoryGuard::look(std::int64_t update) {
   update_ = update;
   MemoryWords words{.damage = std::exchange(late_damage_, 0)};
   if (!checksums_ || (!verifies_now() && !compares_now())) return words;
-  // Values were written on purpose, or their checksums were not recorded: they count from now on.
+  // Values were written on purpose, or their checksums were not recorded: the present content counts as right.
   if (verifies_now() && recorded_version_ != store_.version()) {
     checksums_->record();
     recorded_version_ = store_.version();
@@ -50,7 +50,7 @@ bool MemoryGuard::is_damaged(const StepSums& sums) const {
   return damaged;
 }
 
-// Since the control block left, memory may have changed too; then this step has begun to be applied elsewhere.
+// Memory may also change after the control block was sent; other ranks may then have begun to apply this step.
 void MemoryGuard::verify_before_update(std::size_t bucket, std::span<const Range> ranges) {
   if (!checksums_ || !verifies_now()) return;
   for (Range range : ranges) {
@@ -83,7 +83,7 @@ bool MemoryGuard::is_intact() {
 
 std::vector<MemoryDamage> MemoryGuard::examine(const comm::Communicator& comm, const StepSums& sums, bool repair) {
   check(checksums_ != nullptr, "memory guard", "there are no checksums to examine, expected an interval for them");
-  const std::vector<std::uint64_t> late = comm.allgather(late_damage_);  // in no control block yet
+  const std::vector<std::uint64_t> late = comm.allgather(late_damage_);  // not yet in a control block
   checksums_->verify();
   const std::vector<DamagedBlock> blocks = compare_blocks(
       comm, *checksums_, {.recorded = recorded_version_ == store_.version(), .each_alone = options_.replicas_differ});

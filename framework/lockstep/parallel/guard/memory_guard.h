@@ -1,6 +1,7 @@
-// Finds out whether parameters and optimizer state in memory are what was written there, between steps and during one:
-// by checksums that the rank that writes a block records, and by comparing the copies of different ranks. What it finds
-// travels in the control block, so all ranks decide alike. Without an interval for either it does nothing. One thread.
+// Checks whether parameters and optimizer state in memory still have the content that was written, between steps and
+// during a step: by checksums, which the rank that writes a block records, and by comparing the copies of different
+// ranks. Findings travel in the control block, so all ranks decide alike. With both intervals at 0 it does nothing. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +16,48 @@
 
 namespace lockstep::parallel {
 
-// Something that was found wrong in a rank's memory.
+// Damage in the memory of a rank.
 struct MemoryDamage {
   int rank;
   std::string what;
-  int source = -1;  // a rank that has the right content; -1: none is known
+  int source = -1;  // a rank with the right content; -1: unknown
 };
 
 struct MemoryGuardOptions {
-  std::int64_t verify_every = 0;   // updates between looks at the checksums of what this rank writes; 0: never
-  std::int64_t compare_every = 0;  // updates between comparisons of copies; 0: never
+  std::int64_t verify_every = 0;   // updates between two verifications of the checksums of this rank's parts; 0: never
+  std::int64_t compare_every = 0;  // updates between two comparisons of copies; 0: never
   // By rank, the number of its copy of the parameters: ranks that share one have the same number.
   std::vector<int> copy_of = {};
-  bool copies_have_states = true;  // each copy of the parameters comes with all optimizer state
-  bool replicas_differ = false;    // each rank updates for itself: no two copies need be equal
-  // Of the optimizer's states, for messages.
+  bool copies_have_states = true;  // each copy of the parameters has all optimizer state with it
+  bool replicas_differ = false;    // each rank updates its own copy: copies may differ
+  // The names of the optimizer's states, for messages.
   std::vector<std::string_view> state_names = {};
 };
 
 class MemoryGuard {
  public:
-  // `parts`: see MemoryChecksums. The store outlives this.
+  // `parts`: see MemoryChecksums. The store outlives the guard.
   MemoryGuard(plan::ParameterStore& store, std::vector<std::vector<MemoryChecksums::Part>> parts,
               MemoryGuardOptions options);
 
   // --- in a step, in this order
-  // Before this rank's control block leaves, as no rank updates anything before that: what this rank says of its
-  // memory.
+  // Returns the words about this rank's memory for its control block. No rank updates anything before the control block
+  // is sent.
   MemoryWords look(std::int64_t update);
-  bool is_damaged(const StepSums& sums) const;  // whether any rank's words say so; alike on all ranks
+  bool is_damaged(const StepSums& sums) const;  // whether the words of any rank report damage; alike on all ranks
   void verify_before_update(std::size_t bucket, std::span<const Range> ranges);
-  void record(std::size_t bucket, std::span<const Range> ranges);  // they were updated
+  void record(std::size_t bucket, std::span<const Range> ranges);  // after an update
   void end_step(bool applied);
 
   // --- between steps
-  // The parameters that every rank holds for itself have changed on purpose; or all may have.
+  // The private copies of parameters have changed on purpose; or any parameter may have.
   void own_values_moved() { recorded_version_ = recorded_version_ > 0 ? store_.version() : 0; }
   void forget() { recorded_version_ = 0; }
   bool verifies() const { return checksums_ != nullptr && options_.verify_every > 0; }
-  bool is_intact();  // whether this rank's memory has its checksums now; true if it does not verify
-  // Collective, after a fence, and a fence follows: what is damaged in all ranks' memory, by checksums and comparison
-  // of copies, at most one entry for each rank. Where a rank has the right content it is copied from there if `repair`.
-  // Afterwards the content of memory counts as right. Requires an interval.
+  bool is_intact();  // whether this rank's memory has its recorded checksums; true if it does not verify
+  // Returns the damage in the memory of all ranks, found by checksums and by comparison of copies, at most one entry
+  // per rank. With `repair`, damaged blocks are copied from a rank with the right content, if there is one. Afterwards
+  // the content of memory counts as right. Collective, between two fences; requires an interval.
   std::vector<MemoryDamage> examine(const comm::Communicator& comm, const StepSums& sums, bool repair);
 
  private:
@@ -71,8 +72,8 @@ class MemoryGuard {
   MemoryGuardOptions options_;
   std::unique_ptr<MemoryChecksums> checksums_;  // null without an interval
   std::int64_t update_ = 0;                     // number of the step's update
-  std::uint64_t recorded_version_ = 0;          // of the values whose checksums are recorded; 0: none
-  std::uint64_t late_damage_ = 0;               // found too late for this step's words: for the next one's
+  std::uint64_t recorded_version_ = 0;          // version of the values whose checksums are recorded; 0: none
+  std::uint64_t late_damage_ = 0;  // damage found too late for the words of this step; reported in the next
 };
 
 }  // namespace lockstep::parallel

@@ -15,7 +15,7 @@ void MpiAllreduceHook::begin(const comm::Communicator& comm, std::span<const std
   requests_.resize(bucket_elements.size());
 }
 
-// The gradient's memory stays by itself.
+// The memory of the gradient outlives the request, so the hook keeps nothing.
 void MpiAllreduceHook::start(int bucket, std::span<float> gradient) {
   requests_[static_cast<std::size_t>(bucket)] = comm_->iallreduce(gradient, comm::ReduceOp::Sum, {});
 }
@@ -60,7 +60,7 @@ void TopKHook::start(int number, std::span<float> gradient) {
     for (std::size_t i = 0; i < gradient.size(); ++i) bucket.kept[i] += gradient[i];
     choose_largest(bucket, count);
   } else {
-    mine.resize(count, mine.back());  // all ranks send as many; twice changes nothing here
+    mine.resize(count, mine.back());  // all ranks send the same number of elements; the copies have no effect
   }
   all.resize(count * static_cast<std::size_t>(comm_->size()));
   const auto bytes = [](std::vector<Chosen>& chosen) {
@@ -69,8 +69,8 @@ void TopKHook::start(int number, std::span<float> gradient) {
   bucket.request = comm_->iallgather(bytes(mine), bytes(all), bucket.messages);
 }
 
-// Moves the `count` largest of what is kept into the message. Sums that have become infinite are the largest; no NaN is
-// among them, as what is kept is made of finite gradients.
+// Moves the `count` largest kept elements into the message. Infinite sums are the largest. There is no NaN, as kept
+// elements are sums of finite gradients.
 void TopKHook::choose_largest(State& bucket, std::size_t count) {
   std::vector<float>& kept = bucket.kept;
   std::vector<Chosen>& mine = bucket.messages->mine;
@@ -80,7 +80,7 @@ void TopKHook::choose_largest(State& bucket, std::size_t count) {
   const auto nth = magnitudes_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
   std::ranges::nth_element(magnitudes_, nth, std::greater<>());
   const float least = *nth;
-  for (const bool equal : {false, true}) {  // of those as large as the least, the first that still fit
+  for (const bool equal : {false, true}) {  // of elements equal to the smallest chosen one, the first that still fit
     for (std::size_t i = 0; i < kept.size() && mine.size() < count; ++i) {
       if (equal ? std::abs(kept[i]) != least : !(std::abs(kept[i]) > least)) continue;
       mine.push_back({static_cast<std::int32_t>(i), kept[i]});

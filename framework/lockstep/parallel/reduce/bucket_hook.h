@@ -1,8 +1,8 @@
-// A reduction of one's own in place of the tree: it is given each bucket when this rank's gradient in it is final, and
-// leaves there what the update shall use. All ranks start the same buckets in the same order. Called by one thread at a
-// time, which with a communication thread is that one; no OpenMP then. Neither start() nor done() waits for other
-// ranks, so that a rank that gives up is not held by those that never come. What a hook leaves need not be the same at
-// other numbers of ranks.
+// A user's reduction in place of the reduction tree. The hook gets each bucket when this rank's gradient in the bucket
+// is final, and replaces it by the gradient for the update. All ranks start the same buckets in the same order. One
+// thread at a time calls a hook; with a communication thread it is that thread, and the hook then must not use OpenMP.
+// start() and done() do not wait for other ranks, so that a rank can stop although another rank never calls. The result
+// of a hook may depend on the number of ranks. Errors are thrown as exceptions and end the step.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,25 @@ namespace lockstep::parallel {
 class BucketHook {
  public:
   virtual ~BucketHook() = default;
-  virtual std::string describe() const = 0;  // for the log
-  // Before everything else; collective.
+  // Returns a text for the log.
+  virtual std::string describe() const = 0;
+  // Called before all other functions; collective. `bucket_elements` is by bucket; `comm` outlives the hook's use.
   virtual void begin(const comm::Communicator& comm, std::span<const std::int64_t> bucket_elements) = 0;
-  // `gradient` is this rank's sum over its samples; it becomes the sum over all ranks' samples. It stays where it is
-  // until end(), and until the process ends if a Request on a communicator made of begin()'s has to be given up.
+  // Starts the reduction of a bucket. `gradient` is this rank's sum over its samples; it becomes the sum over the
+  // samples of all ranks. Its memory stays until end(), and until the process ends if a Request on a communicator
+  // derived from that of begin() has to be abandoned.
   virtual void start(int bucket, std::span<float> gradient) = 0;
   virtual void start(int bucket, std::span<double> gradient) = 0;
-  // Drives what start() began; true once the result is there.
+  // Makes progress with the reduction of a bucket; returns true once the result is complete.
   virtual bool done(int bucket) = 0;
-  // Buckets may be under way when a rank gives up: afterwards nothing is at their gradients.
+  // Ends the hook. Reductions may be incomplete; after end() the hook does not touch any gradient.
   virtual void end() {}
-  // Whether all ranks are left with the same gradient; else weights drift apart, and somebody else joins them.
+  // Whether all ranks get the same gradient. If not, the weights of ranks differ, and the engine averages them
+  // (update/replica_average.h).
   virtual bool reduces() const { return true; }
 };
 
-// MPI_Iallreduce, bucket by bucket: whatever order of summation the MPI library likes.
+// Reduces each bucket by MPI_Iallreduce, in the order of summation of the MPI library.
 class MpiAllreduceHook : public BucketHook {
  public:
   std::string describe() const override { return "MPI_Iallreduce for each bucket"; }
@@ -49,13 +52,14 @@ class MpiAllreduceHook : public BucketHook {
   std::vector<comm::Request> requests_;     // by bucket
 };
 
-// Each rank sends the part of the gradient that is largest and keeps the rest for the next step: top-k with error
-// feedback (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", 2018, algorithm 1). If a gradient has
-// elements that are not finite, those are sent, so that the guards of all ranks see them, and the rest of that gradient
-// is discarded.
+// Top-k with error feedback: each rank sends the elements of its gradient that are largest by absolute value, and adds
+// the others to the gradient of the next step (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory" (2018), algorithm
+// 1). Elements that are not finite are sent, so that the guards of all ranks see them; the rest of such a gradient is
+// discarded.
 class TopKHook : public BucketHook {
  public:
-  explicit TopKHook(double part);  // of the elements of a bucket, at least one of them; in (0, 1]
+  // `part` in (0, 1] is the fraction of a bucket's elements that is sent, at least one element. Throws Error outside.
+  explicit TopKHook(double part);
   std::string describe() const override;
   void begin(const comm::Communicator& comm, std::span<const std::int64_t> bucket_elements) override;
   void start(int bucket, std::span<float> gradient) override;
@@ -72,8 +76,8 @@ class TopKHook : public BucketHook {
     std::vector<Chosen> mine, all;
   };
   struct State {                     // of a bucket
-    std::vector<float> kept;         // what was not sent
-    std::span<float> gradient = {};  // under way
+    std::vector<float> kept;         // elements that were not sent
+    std::span<float> gradient = {};  // in progress
     std::shared_ptr<Messages> messages = std::make_shared<Messages>();
     comm::Request request = {};
   };
@@ -86,7 +90,7 @@ class TopKHook : public BucketHook {
   std::vector<float> magnitudes_;
 };
 
-// Nothing is exchanged: local SGD between two averages of the weights (Stich, "Local SGD converges fast and
+// Exchanges nothing, for local SGD between two averages of the weights (Stich, "Local SGD converges fast and
 // communicates little", ICLR 2019).
 class LocalHook : public BucketHook {
  public:

@@ -1,6 +1,6 @@
-// How buckets are cut: into one slice per rank of the largest domain, a slice into a part per domain, and between
-// domains into pieces that are on their way at the same time. A piece has a share of each domain's part, so that what a
-// domain owns is one range. All in whole blocks, counted from the bucket's begin, alike on all ranks.
+// The division of buckets: a bucket into one slice per rank of the largest domain, a slice into one part per domain,
+// and between domains into pieces that are in flight at the same time. A piece has a share of each domain's part, so
+// that a domain owns one range. All cuts are at whole blocks, counted from the begin of the bucket, alike on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ class BucketPieces {
 
   BucketPieces(const Domains& domains, std::int64_t piece_bytes) : domains_(domains), piece_bytes_(piece_bytes) {}
 
-  // Cuts the next bucket: which of the pieces below are of it. Throws Error where there are more pieces than tags.
+  // Cuts the next bucket and returns the range of its pieces. Throws Error if there are more pieces than tags.
   Range add(int bucket, std::int64_t elements, std::int64_t element_bytes);
-  // That this rank drives, of all buckets, in order.
+  // Piece i of those that this rank drives, over all buckets in order.
   const BucketPiece& operator[](std::int64_t i) const { return pieces_[static_cast<std::size_t>(i)]; }
   // The share of a domain: elements of the bucket.
   Range part(const BucketPiece& piece, int domain) const;
 
-  // What `rank` owns of a bucket: slices that it drives, or its domain's part of them where an element has one owner in
-  // the whole job.
+  // The elements of a bucket that `rank` owns: the slices that it drives, or its domain's part of these if an element
+  // has one owner in the whole job.
   std::vector<Range> owned_by(int rank, std::int64_t elements, bool one_owner) const;
-  // What this rank gets from the owners in other domains, if an element has one owner in the whole job.
+  // The elements that this rank receives from owners in other domains, if an element has one owner in the whole job.
   std::vector<Range> received(std::int64_t elements) const;
 
  private:

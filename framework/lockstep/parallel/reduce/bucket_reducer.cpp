@@ -15,7 +15,7 @@ void* element(const void* base, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
 }
 
-// The sum of squares of a block in an order of its own: the same on any rank, with vectors of any width.
+// The sum of squares of a block, in a fixed order that depends neither on the rank nor on the width of vectors.
 template <class T>
 double sum_of_squares(const T* values, std::int64_t n) {
   constexpr std::int64_t kLanes = 8;
@@ -34,7 +34,7 @@ double sum_of_squares(const T* values, std::int64_t n) {
   return sum;
 }
 
-// Of a range that begins at a block, where the bucket wants them.
+// Writes the sums of squares of a range that begins at a block, if the bucket has squares.
 void note_squares(const BucketMemory& memory, const void* sums, Range range) {
   constexpr std::int64_t kBlock = BucketReducer::kBlock;
   for (std::int64_t begin = range.begin; !memory.squares.empty() && begin < range.end; begin += kBlock) {
@@ -98,7 +98,7 @@ void BucketReducer::add_pieces(Bucket& b) {
   }
 }
 
-// Base of the slot of an open partial sum of this domain.
+// The first element of the slot of an open partial sum of this domain.
 void* BucketReducer::operand(const Bucket& b, std::size_t i) const {
   const DomainTree::Operand& o = tree_.operands[i];
   return b.memory.slots[static_cast<std::size_t>(o.local_rank)][static_cast<std::size_t>(o.slot)];
@@ -124,7 +124,7 @@ void BucketReducer::set_work(SliceWork& work, const BucketPiece& piece) const {
   }
 }
 
-// --- of the thread that computes
+// --- for the thread that computes
 
 void BucketReducer::start(int bucket) {
   Bucket& b = at(bucket);
@@ -149,7 +149,7 @@ bool BucketReducer::available(int bucket) const {
   return flags_.all_reached(released_flag(bucket), at(bucket).started);
 }
 
-// --- of the thread that drives
+// --- for the thread that drives
 
 bool BucketReducer::admit() {
   bool moved = false;
@@ -179,7 +179,7 @@ void BucketReducer::open(Bucket& b) {
   }
 }
 
-// Of the buckets that are open; null: none is left.
+// The next piece of the open buckets; null: none is left.
 const BucketPiece* BucketReducer::next_piece(bool oldest) {
   for (int i = 0; i < step_.opened; ++i) {
     Bucket& b = at(oldest ? i : step_.opened - 1 - i);
@@ -188,13 +188,13 @@ const BucketPiece* BucketReducer::next_piece(bool oldest) {
   return nullptr;
 }
 
-// Sums in the domain; between domains the chunk then is under way.
+// Sums within the domain; with several domains the chunk is in flight afterwards.
 void BucketReducer::begin(InFlightChunk& chunk, const BucketPiece& piece) {
   const auto since = Trace::Clock::now();
   SliceWork& work = chunk.exchange.work();
   set_work(work, piece);
   chunk.exchange.start();
-  // Each operand is read once; the sum is written to one place, or to every local rank's.
+  // Each operand is read once; the sum is written once, or once for every local rank.
   std::int64_t elements = 0;
   for (const Range part : work.parts) elements += part.size();
   const std::int64_t outs = domains_.count() == 1 ? std::ssize(work.outs) : std::ssize(tree_.sums);
@@ -245,7 +245,7 @@ bool BucketReducer::advance_values(Bucket& b) {
   return true;
 }
 
-// The updated values of my parts to the other domains, theirs to me: from and into the parameters themselves.
+// Sends the updated values of this rank's parts to the other domains and receives theirs, from and into the parameters.
 void BucketReducer::send_updated(Bucket& b) {
   for (std::int64_t i = b.pieces.begin; i < b.pieces.end; ++i) {
     const BucketPiece& piece = pieces_[i];
@@ -264,7 +264,7 @@ void BucketReducer::send_updated(Bucket& b) {
   }
 }
 
-// The hook gets one sum of all that this rank holds.
+// The hook gets one sum over all shards of this rank.
 void BucketReducer::start_hook(Bucket& b) {
   const auto all = [&]<class T>(T*) {
     auto* sum = static_cast<T*>(operand(b, 0));
@@ -279,7 +279,7 @@ void BucketReducer::start_hook(Bucket& b) {
 bool BucketReducer::advance_hook(Bucket& b) {
   if (b.memory.hooked < 0 || !b.sending || !options_.hook->done(b.memory.hooked)) return false;
   b.sending = false;
-  // Each rank has the whole sum: one of them brings its squares.
+  // Each rank has the whole sum, so one rank provides its squares.
   if (domains_.rank == 0) note_squares(b.memory, operand(b, 0), {0, b.memory.elements});
   sums_done(b);
   return true;

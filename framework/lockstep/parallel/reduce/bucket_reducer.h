@@ -1,10 +1,10 @@
-// Sums buckets over all ranks by the reduction tree. Ranks of a domain read each other's buffers: a bucket is cut into
-// slices, and once every local rank has let go of it each sums its slice over all local buffers, in place. Between
-// domains the drivers of a slice exchange what is open with plain messages, in pieces, so that wire and memory work at
-// the same time. A state machine that progress() drives, from one thread; another thread (or the same) starts buckets
-// and asks after them. Buckets are started in the order in which they were added, each once per step, alike on all
-// ranks; between domains, buckets that were started last are served first. In a domain no MPI call is made. Throws
-// Error where MPI or a local rank fails.
+// Sums buckets over all ranks by the reduction tree. The ranks of a domain read each other's buffers: a bucket is cut
+// into slices, and once all local ranks have started it, each rank sums its slice over all local buffers, in place.
+// Between domains the drivers of a slice exchange open sums by messages, in pieces, so that network and memory work at
+// the same time. progress() drives this state machine, from one thread; the same or another thread starts buckets and
+// asks for results. Buckets are started in the order in which they were added, each once per step, alike on all ranks;
+// between domains, the bucket that was started last comes first. Within a domain there is no MPI call. Throws Error
+// where MPI or a local rank fails.
 #pragma once
 
 #include <atomic>
@@ -25,61 +25,61 @@ namespace lockstep::parallel {
 struct BucketMemory {
   DType dtype;  // F32 or F64
   std::int64_t elements;
-  std::vector<std::vector<void*>> slots;  // by local rank: its slots, of which those of its open partial sums are read
-  // Where the sum is left: in slot 0 of every local rank, or of each element's owner alone.
+  std::vector<std::vector<void*>> slots;  // by local rank: its slots; those of its open partial sums are read
+  // The sum is written to slot 0 of every local rank, or of the owner of each element alone.
   bool everywhere = true;
-  void* values = nullptr;          // in place of sums, owners in other domains send these: the updated parameters
-  int hooked = -1;                 // its number for the hook
-  std::span<double> squares = {};  // by block of kBlock elements: this rank's receive sums of squares, if any
+  void* values = nullptr;          // if not null, owners send these (the updated parameters) to other domains, not sums
+  int hooked = -1;                 // its number in the hook; -1: not hooked
+  std::span<double> squares = {};  // by block of kBlock elements: sums of squares of this rank's blocks; may be empty
 };
 
 struct ReducerOptions {
   Wire wire = Wire::Exact;  // of f32 buckets
   bool threads = true;      // progress() may use OpenMP
   std::int64_t piece_bytes = 1 << 20;
-  // Reduces buckets with `hooked` in the tree's place; each rank must be a domain of its own.
+  // Reduces buckets that have a `hooked` number in place of the tree; each rank must then be a domain.
   BucketHook* hook = nullptr;
 };
 
 class BucketReducer {
  public:
-  // Slices, pieces and what one rank owns are whole blocks, counted from the bucket's begin.
+  // Slices, pieces and owned parts are whole blocks, counted from the begin of the bucket.
   static constexpr std::int64_t kBlock = BucketPieces::kBlock;
   static int flags_for(int buckets) { return 2 * buckets; }
 
   // `transport` and `flags` (of flags_for(all buckets)) outlive the reducer and serve nothing else.
   BucketReducer(Transport& transport, SharedFlags& flags, const Domains& domains, const WorldLayout& world,
                 const ReducerOptions& options);
-  // Returns the bucket's number, which counts from 0. Before the first start().
+  // Adds a bucket, before the first start(), and returns its number, from 0.
   int add_bucket(BucketMemory memory);
 
   // --- of the thread that computes
-  void start(int bucket);  // this rank's open partial sums are final, and no reader of the memory that the sum replaces
-                           // is left
-  // Whether the sums of owned() are there. The owner uses them, then calls release(). Sums that stay on every rank are
-  // there in the whole bucket, and no rank calls release().
+  // This rank's open partial sums are final, and this rank no longer reads the memory that the sum replaces.
+  void start(int bucket);
+  // Whether the sums of owned() are complete. The owner uses them, then calls release(). With `everywhere` the whole
+  // bucket is complete, and no rank calls release().
   bool reduced(int bucket) const;
   std::span<const Range> owned(int bucket) const { return at(bucket).owned; }
   std::vector<Range> owned_by(int bucket, int rank) const {
     return pieces_.owned_by(rank, at(bucket).memory.elements, at(bucket).memory.values != nullptr);
   }
   void release(int bucket);
-  // With `values` the owner calls send_values(), and release() once what other domains' owners sent has arrived, in
-  // received().
+  // With `values` the owner calls send_values(), and release() after the values of owners in other domains have arrived
+  // in received().
   void send_values(int bucket);
   bool values_arrived(int bucket) const;
   std::span<const Range> received(int bucket) const { return at(bucket).received; }
-  // Whether all local ranks have released: no rank reads this rank's slots any more, and the results made of the sums
-  // are there.
+  // Whether all local ranks have released the bucket: no rank reads this rank's slots, and the results of all owners
+  // are complete.
   bool available(int bucket) const;
   void allow_threads(bool allowed) { threads_ = allowed; }
-  // Where sums and messages are noted from now on; null: nowhere.
+  // Sets the trace to which sums and messages are added; null: none.
   void note_in(Trace* trace) { traffic_.note_in(trace); }
 
   // --- of the thread that drives
   bool progress();  // whether something moved
 
-  std::size_t bytes() const { return domains_.count() > 1 ? kInFlight * chunk_bytes_ : 0; }  // that it allocates itself
+  std::size_t bytes() const { return domains_.count() > 1 ? kInFlight * chunk_bytes_ : 0; }  // of its own memory
 
   using Traffic = ReductionTraffic;
   Traffic traffic() const { return traffic_.traffic(); }
@@ -90,25 +90,25 @@ class BucketReducer {
     BucketMemory memory;
     std::vector<Range> owned = {}, received = {};
     Range pieces = {};                                   // of pieces_
-    std::int64_t next = 0;                               // of them, to be admitted in this step
-    std::int64_t left = 0;                               // pieces whose sums are not there, in this step
-    std::vector<Transport::MessageHandle> handles = {};  // of values under way
-    bool sending = false;                                // values, or the hook is at work
-    std::uint32_t started = 0;                           // steps; of the thread that computes
-    std::atomic<std::uint32_t> summed{0};                // steps whose owned sums are there
+    std::int64_t next = 0;                               // the next piece to start in this step
+    std::int64_t left = 0;                               // pieces whose sums are incomplete in this step
+    std::vector<Transport::MessageHandle> handles = {};  // of messages of values
+    bool sending = false;                                // values are being sent, or the hook is working
+    std::uint32_t started = 0;                           // steps; written by the computing thread
+    std::atomic<std::uint32_t> summed{0};                // steps whose owned sums are complete
     std::atomic<std::uint32_t> updated{0};               // steps whose values may be sent
-    std::atomic<std::uint32_t> arrived{0};               // steps whose values have come from other domains
+    std::atomic<std::uint32_t> arrived{0};               // steps whose values have arrived from other domains
   };
-  // A piece under way, and its memory.
+  // A piece in flight, and its memory.
   struct InFlightChunk {
     SliceExchange exchange;
     const BucketPiece* piece = nullptr;  // null: free
-    TrafficMeter::Time since = {};       // of the exchange's phase
-    std::int64_t sent = 0;               // bytes of the exchange that are counted
+    TrafficMeter::Time since = {};       // begin of the present phase of the exchange
+    std::int64_t sent = 0;               // bytes of the exchange that are counted already
   };
-  // The first one takes pieces in the order of buckets, alike in all domains, so that the oldest piece is always under
-  // way everywhere and none can wait for ever. The others take what was started last: it belongs to the layers that the
-  // next forward pass begins with.
+  // The first in-flight chunk takes pieces in the order of buckets, alike in all domains, so the oldest piece is always
+  // in flight in all domains and no piece waits for ever. The other chunks take pieces of the bucket that was started
+  // last: it belongs to the layers with which the next forward pass begins.
   static constexpr std::size_t kInFlight = 4;
 
   const Bucket& at(int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
@@ -141,7 +141,7 @@ class BucketReducer {
   BucketPieces pieces_;
   std::vector<InFlightChunk> chunks_;
   std::size_t chunk_bytes_ = 0;
-  struct Step {  // that progress() works for
+  struct Step {  // the step of progress()
     std::uint32_t number = 1;
     int opened = 0;      // buckets that all local ranks have started
     int unfinished = 0;  // buckets

@@ -1,5 +1,5 @@
-// Drives communication on: by a thread of its own, or by the calls of advance() that the computing thread makes between
-// the plan's steps. All calls come from the computing thread; `work` runs on one thread at a time.
+// Drives communication, by a thread of its own or by the calls of advance() that the computing thread makes between the
+// steps of the plan. All calls come from the computing thread; `work` runs on one thread at a time.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@ namespace lockstep::parallel {
 
 class ProgressDriver {
  public:
-  // `work` moves what it can without waiting and says whether anything moved.
+  // `work` does all that is possible without waiting and returns whether anything moved.
   explicit ProgressDriver(std::function<bool()> work) : work_(std::move(work)) {}
 
-  // While nothing is under way.
+  // Starts or ends the thread. Call it while no communication is in progress.
   void use_thread(bool wanted) {
     if (wanted == has_thread()) return;
     thread_.reset();
@@ -22,13 +22,14 @@ class ProgressDriver {
   }
   bool has_thread() const { return thread_ != nullptr; }
 
-  // Works, and says whether anything moved; with a thread only throws the error that ended the thread, if any.
+  // Without a thread: calls `work` and returns its result. With a thread: returns false, and throws the error that
+  // ended the thread, if any.
   bool advance() {
     if (!thread_) return work_();
     thread_->rethrow();
     return false;
   }
-  // The thread, if there is one, works from now on; or sleeps.
+  // Make the thread work from now on, or sleep. Without a thread they do nothing.
   void wake() {
     if (thread_) thread_->wake();
   }

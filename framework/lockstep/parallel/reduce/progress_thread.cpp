@@ -6,7 +6,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Messages take 0.1 ms and more, and the core is wanted for computing: a look every 50 us costs it about 2%.
+// A message takes 0.1 ms or more, and the core should compute: a poll every 50 us costs about 2% of the core.
 constexpr std::chrono::microseconds kPause{50};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A thread that drives communication while others compute: it calls `work` again and again as long as it is awake,
-// pausing ever longer while nothing moves, and sleeps otherwise. What `work` throws ends it and is thrown again by the
-// next rethrow(). wake(), sleep() and rethrow() come from one other thread.
+// A thread that drives communication while other threads compute. While it is awake it calls `work` again and again,
+// with longer and longer pauses while nothing moves. An exception of `work` ends the thread, and rethrow() throws it
+// again. One other thread calls wake(), sleep() and rethrow().
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ namespace lockstep::parallel {
 
 class ProgressThread {
  public:
-  explicit ProgressThread(std::function<bool()> work);  // whether something moved
+  explicit ProgressThread(std::function<bool()> work);  // `work` returns whether something moved; begins asleep
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
   void wake();
-  void sleep();  // from the next call of `work` on
+  void sleep();  // takes effect after the present call of `work`
   void rethrow() const;
 
  private:

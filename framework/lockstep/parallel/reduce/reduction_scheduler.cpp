@@ -59,7 +59,7 @@ void ReductionScheduler::zero(std::size_t number) {
   complete(number);
 }
 
-// Plans of different batches may finish buckets in different orders, but all ranks must start buckets in the same one.
+// Plans of different batches may finish buckets in different orders, but all ranks must start buckets in one order.
 void ReductionScheduler::complete(std::size_t bucket) {
   join(store_.buckets()[bucket]);
   if (!walk_.last()) return;

@@ -1,6 +1,6 @@
-// Decides when a bucket leaves for the other ranks: the sums of this rank's shards are joined in the slots of a bucket
-// as its gradients become final, and after the last shard the bucket is started, in the order that all ranks share.
-// Batch statistics go before all buckets, sums of squares after them. One thread, the one that computes.
+// Decides when the reduction of a bucket starts. As the gradients of a bucket become final, the sums of this rank's
+// shards are joined in its slots; after the last shard the bucket is started, in the same order on all ranks. Batch
+// statistics come before all buckets, sums of squares after them. One thread, the one that computes.
 #pragma once
 
 #include <span>
@@ -23,27 +23,28 @@ class ReductionScheduler {
     bool squares = false;                            // the reducer has a bucket of sums of squares, the last one
     Wire wire = Wire::Exact;
   };
-  // `store` and `reducer`, to which all buckets of the step are added, outlive this.
+  // Adds all buckets of the step to `reducer`. `store` and `reducer` outlive the scheduler.
   ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer, const WorldLayout& world,
                      Options options);
 
   void begin_step();
-  // The current shard: the slot of its gradients, and its statistics, zero at first.
+  // The current shard: the slot of its gradients, and its statistics, which begin at zero.
   int slot() const { return walk_.slot(); }
   bool is_last_shard() const { return walk_.last(); }
   std::span<double> statistics() { return options_.statistics[static_cast<std::size_t>(slot())]; }
-  // The statistics are complete: they are joined, and those of the last shard leave.
+  // The statistics of the shard are complete: joins them, and after the last shard starts their reduction.
   void end_statistics();
-  int retire(const Parameter* parameter);  // its gradient is final; returns its bucket
-  void zero(std::size_t bucket);           // all of the bucket's gradients are zero and final: no sample
+  int retire(const Parameter* parameter);  // the gradient is final; returns the bucket
+  void zero(std::size_t bucket);  // for a shard without samples: sets the bucket's gradients to zero; they are final
   void end_shard();
 
-  // Before the last shard's first gradient: no bucket of this step has left.
+  // Call it before the first gradient of the last shard; no bucket of this step has started.
   void open();
-  std::size_t started() const { return next_; }  // buckets of this step that have left, in order
-  // Whether the whole gradient of the step is summed, and its squares if there are any, whose bucket this starts.
+  std::size_t started() const { return next_; }  // number of buckets of this step that have started
+  // Whether the whole gradient of the step is summed, and its squares too if there are any. Starts the reduction of the
+  // squares when the gradient is complete.
   bool is_gradient_reduced();
-  std::span<const double> sums_of_statistics() const { return options_.statistics[0]; }  // of all ranks, once reduced
+  std::span<const double> sums_of_statistics() const { return options_.statistics[0]; }  // over all ranks, once reduced
 
  private:
   void begin_shard();
@@ -56,7 +57,7 @@ class ReductionScheduler {
   Options options_;
   std::vector<int> awaited_;    // by bucket: gradients of this shard that are not final
   std::vector<bool> complete_;  // by bucket: joined for the last shard
-  std::size_t next_ = 0;        // the bucket that leaves next
+  std::size_t next_ = 0;        // the bucket that starts next
   bool squares_started_ = false;
 };
 

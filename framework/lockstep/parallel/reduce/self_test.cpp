@@ -18,7 +18,7 @@ std::string_view path_of(const Domains& domains) {
   return domains.count() == domains.size() ? "messages" : "hierarchical";
 }
 
-// Whole numbers whose sums stay within 8 bits, the precision of bf16. Of more than 250 ranks some bring zeros.
+// Integers whose sums fit into 8 bits, the precision of bf16. With more than 250 ranks some contribute zeros.
 template <class T>
 void fill(std::span<T> values, const comm::Communicator& comm, std::uint64_t seed) {
   constexpr int kLargestSum = 250;

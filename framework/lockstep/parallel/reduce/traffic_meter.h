@@ -1,5 +1,5 @@
-// What a reducer moves, and for how long it is at it; also as spans of a trace. The thread that drives writes, any
-// thread reads.
+// Measures the bytes that a reducer moves and the time that this takes, also as spans of a trace. The thread that
+// drives writes, any thread reads.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 
 namespace lockstep::parallel {
 
-// Since the reducer was made, on this rank.
+// Totals of this rank since the reducer was made.
 struct ReductionTraffic {
   std::int64_t sent = 0;        // bytes to other domains
-  std::int64_t network_ns = 0;  // during which some piece was on its way between domains
+  std::int64_t network_ns = 0;  // time with a piece in flight between domains
   std::int64_t summed = 0;      // bytes read and written by sums in the domain
   std::int64_t summing_ns = 0;
 };
@@ -28,7 +28,7 @@ class TrafficMeter {
     summed_ += bytes;
     summing_ns_ += nanoseconds_since(since);
   }
-  // Whether something is on its way between domains from now on.
+  // Sets whether a piece is in flight between domains from now on.
   void network(bool busy) {
     const bool was_busy = network_since_ != Time{};
     if (busy == was_busy) return;
@@ -47,7 +47,7 @@ class TrafficMeter {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Trace::Clock::now() - begin).count();
   }
   std::atomic<std::int64_t> sent_{0}, network_ns_{0}, summed_{0}, summing_ns_{0};
-  Time network_since_{};  // zero: nothing is on its way
+  Time network_since_{};  // zero: no piece is in flight
   std::atomic<Trace*> trace_{nullptr};
 };
 

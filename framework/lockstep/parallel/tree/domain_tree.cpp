@@ -5,11 +5,12 @@
 namespace lockstep::parallel {
 namespace {
 
-// The additions that lead to `open`, over the operands that take part.
+// The additions that make the open sum `open`, over the operands that contribute to it.
 DomainTree::Sum sum_of(int open, std::span<const TreeMerge> merges) {
   DomainTree::Sum sum{.operands = {open}, .merges = {}};
   const auto position = [&](int operand) { return std::ranges::find(sum.operands, operand); };
-  for (auto m = merges.rbegin(); m != merges.rend(); ++m) {  // backwards: who is added to a part is a part
+  for (auto m = merges.rbegin(); m != merges.rend();
+       ++m) {  // backwards: an operand that is added to a contributing operand contributes too
     if (position(m->into) != sum.operands.end()) sum.operands.push_back(m->from);
   }
   std::ranges::sort(sum.operands);

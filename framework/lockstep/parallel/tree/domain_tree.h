@@ -1,5 +1,5 @@
-// The reduction tree cut at the borders of domains: what each domain adds up within itself, what then stays open, and
-// how that is added to the root. A value, computed once.
+// The reduction tree cut at the borders of domains: the sums that each domain completes by itself (its open sums), and
+// the additions that join the open sums of all domains to the root. A value, computed once.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 namespace lockstep::parallel {
 
 struct DomainTree {
-  // One sum that a domain can complete by itself: of operands by position in the domain's list, which has the slots of
-  // its ranks' open partials one after the other. The result lies where the first operand does.
+  // One sum that a domain completes by itself. Operands are positions in the domain's list of operands: the slots of
+  // the open partial sums of its ranks, rank after rank. The result replaces the first operand.
   struct Sum {
     std::vector<int> operands;
     std::vector<TreeMerge> merges;  // over positions in `operands`
@@ -26,8 +26,8 @@ struct DomainTree {
   DomainTree(const WorldLayout& world, const Domains& domains);
 
   std::vector<Operand> operands;   // of my domain
-  std::vector<Sum> sums;           // of my domain: one per open sum
-  std::vector<int> open_sums;      // by domain: how many
+  std::vector<Sum> sums;           // of my domain: how each open sum is made
+  std::vector<int> open_sums;      // by domain: the number of its open sums
   std::vector<Open> order;         // all domains' open sums in shard order
   std::vector<TreeMerge> to_root;  // over `order`
 };

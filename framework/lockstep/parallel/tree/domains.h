@@ -1,6 +1,6 @@
-// How the ranks of a job are grouped for the reduction: ranks of one domain read each other's memory, domains exchange
-// messages. A domain is a node (or a NUMA domain of it), or a single rank where messages alone are used. A value,
-// alike on every rank but for `rank`.
+// The groups of ranks for the reduction: the ranks of one domain read each other's memory, domains exchange messages. A
+// domain is a node (or a NUMA domain), or a single rank where only messages are used. A value, equal on every rank
+// except for `rank`.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ struct Domains {
   const std::vector<int>& local() const { return of(mine()); }
   int local_size() const { return static_cast<int>(local().size()); }
   int local_rank() const { return static_cast<int>(std::ranges::find(local(), rank) - local().begin()); }
-  // A bucket is cut into as many slices as the largest domain has ranks; where a domain has fewer, some drive several.
+  // The number of slices of a bucket: the number of ranks of the largest domain. In a smaller domain some ranks drive
+  // several slices.
   int slices() const {
     return static_cast<int>(std::ranges::max(members, {}, [](const auto& ranks) { return ranks.size(); }).size());
   }

@@ -25,10 +25,11 @@ class ReductionTree {
   std::int64_t shards() const { return shards_; }
   TreeNode root() const { return {root_level_, 0}; }
 
-  // Puts a node on a stack of open partial sums, in shard order, and joins siblings at its top: the number of times the
-  // top entry is added to the one below it and dropped.
+  // Pushes a node on a stack of open partial sums, which are in shard order, and joins siblings at the top. Returns the
+  // number of joins; in each, the top entry is added to the entry below it and removed.
   int push(std::vector<TreeNode>& stack, TreeNode node) const;
-  // What is open after all shards of a range, and the largest number of entries on the way, the current shard included.
+  // The open partial sums after all shards of a range; and the largest number of entries on the stack on the way, the
+  // current shard included.
   std::vector<TreeNode> open_partials(Range shards) const;
   int slots_needed(Range shards) const;
 
@@ -42,28 +43,29 @@ struct TreeMerge {
   int into, from;
 };
 
-// The additions, in order, that join partial sums given in shard order (gaps between them are fine), and which operands
-// then hold what is still open, in shard order.
+// The additions, in order, that join partial sums in shard order (gaps are allowed), and the operands that then hold
+// the open sums, in shard order.
 struct TreeFold {
   std::vector<TreeMerge> merges;
   std::vector<int> open;
   std::vector<TreeNode> nodes;  // of the open ones
 };
 TreeFold fold(const ReductionTree& tree, std::span<const TreeNode> partials);
-// The same for partials that cover all shards: the root ends in operand 0.
+// The additions that join partials of all shards; the root ends in operand 0. Throws Error where they do not cover all
+// shards.
 std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const TreeNode> partials);
 
-// To what a value is rounded on its way up an edge of the tree, and from the root to all: what a message can carry.
-// Sums themselves are f32. Exact for f64.
+// The format to which a value is rounded when it goes up an edge of the tree, or from the root to all ranks: a message
+// carries this format. Sums are computed in f32. For f64 only Exact is allowed.
 enum class Wire : std::uint8_t { Exact, BF16, F16 };
 
 struct TreeSumOptions {
   Wire wire = Wire::Exact;
-  bool root = true;      // the sum is the root's, which is rounded too
+  bool root = true;      // the result is the root, which is rounded too
   bool threads = false;  // may use OpenMP
 };
-// Each of `outs`[i] = the operands' sum by those additions, in cache-sized blocks; an out may be one of the operands.
-// No other memory.
+// Writes the sum of the operands, made by these additions, to each of `outs`, in cache-sized blocks. An out may be one
+// of the operands. Allocates nothing.
 template <class T>
 void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t n,
               std::span<T* const> outs, const TreeSumOptions& options);
@@ -72,7 +74,7 @@ void tree_sum(std::span<const T* const> operands, std::span<const TreeMerge> mer
 template <class T>
 void add_into(std::int64_t n, const T* source, T* target, Wire wire = Wire::Exact);
 
-// Messages of a narrow wire: 2 bytes an element.
+// Conversion to and from messages of a narrow wire, 2 bytes per element.
 void narrow(std::int64_t n, const float* in, Wire wire, std::uint16_t* out);
 void widen(std::int64_t n, const std::uint16_t* in, Wire wire, float* out);
 

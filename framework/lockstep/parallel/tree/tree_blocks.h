@@ -1,5 +1,6 @@
-// Walks the additions of a reduction tree over blocks that stay in the first-level cache, so that each operand is read
-// once and each result written once. Internal to parallel/: included by the sources that fix what one step does.
+// Does the additions of a reduction tree block by block; the open sums of a block stay in the first-level cache, so
+// each operand is read once and each result is written once. Internal to parallel/: the including source defines the
+// step.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +12,10 @@
 
 namespace lockstep::parallel::tree_blocks {
 
-inline constexpr std::int64_t kParallel = 65536;  // elements from which on threads pay; who adds which changes no bit
-inline constexpr std::int64_t kBlock = 512;       // every open sum of a block stays in the first-level cache
-inline constexpr int kMaxDepth = 48;              // of open sums: 2^48 shards
+inline constexpr std::int64_t kParallel =
+    65536;  // elements from which threads pay; the division among threads changes no bit
+inline constexpr std::int64_t kBlock = 512;  // every open sum of a block stays in the first-level cache
+inline constexpr int kMaxDepth = 48;         // of the stack of open sums
 
 // out[i] = a[i] and b[i] joined; any two of them may be the same.
 template <class Step, class T>
@@ -22,12 +24,12 @@ void join(std::int64_t n, const T* a, const T* b, T* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = Step::join(a[i], b[i]);
 }
 
-// One block: a stack of open sums; the last addition goes where the result is wanted.
+// Reduces one block with a stack of open sums; the last addition writes the result to the first out.
 template <class Step, class T>
 void reduce_block(std::span<const T* const> operands, std::span<const TreeMerge> merges, std::int64_t begin,
                   std::int64_t count, std::span<T* const> outs, bool root) {
   std::array<std::array<T, kBlock>, kMaxDepth> sums;
-  std::array<int, kMaxDepth> owners;  // by depth: which operand the sum stands for
+  std::array<int, kMaxDepth> owners;  // by depth: the operand for which the sum stands
   int depth = 0;
   const T* result = operands[0] + begin;
   for (std::size_t i = 0; i < merges.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// As static_cast<float>(Float16(value)), all cases worked out and one picked, so that loops become vectors.
+// Equals static_cast<float>(Float16(value)). It computes all cases and selects one, so that loops are vectorised.
 float rounded_to_f16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);

@@ -1,5 +1,5 @@
-// Which rank holds which shards of the reduction tree: rank r of P takes part r of the S shards, or shard r where there
-// are no shards.
+// The distribution of shards over ranks: rank r of P holds part r of the S shards. Without --shards there are P shards,
+// one per rank.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct WorldLayout {
     for (int r = 0; r < size; ++r) all.push_back(tree.open_partials(shards_of(r)));
     return all;
   }
-  // The additions that turn all of them, in that order, into the root.
+  // The additions that join all open partial sums, in this order, to the root.
   std::vector<TreeMerge> merges() const {
     std::vector<TreeNode> all;
     for (const auto& of_rank : partials()) all.insert(all.end(), of_rank.begin(), of_rank.end());
@@ -32,8 +32,8 @@ struct WorldLayout {
   }
 };
 
-// A walk over this rank's shards with the stack of open partial sums: where the current shard's sum goes, and what is
-// joined after it.
+// A walk over this rank's shards with the stack of open partial sums: it gives the slot of the current shard's sum, and
+// the joins after it.
 class ShardWalk {
  public:
   explicit ShardWalk(const WorldLayout& world) : tree_(world.tree), shards_(world.my_shards()) { begin(); }
@@ -52,7 +52,8 @@ class ShardWalk {
   bool last() const { return shard_ + 1 == shards_.end; }
   std::int64_t shard() const { return shard_; }
   int slot() const { return static_cast<int>(stack_.size()); }
-  // After the shard's sum is complete in slot(): calls add(slot, the one below) for each addition that then is due.
+  // After the shard's sum is complete in slot(): calls add(from, into) for each join that is then due; `into` is the
+  // slot below `from`.
   template <class Add>
   void join(const Add& add) const {
     for (int m = 0, top = slot(); m < merges_; ++m, --top) add(top, top - 1);

@@ -22,7 +22,7 @@ std::span<const Range> OwnedParts::received(std::size_t bucket) const {
 }
 
 void OwnedParts::collect_gradients(const comm::Communicator& comm, const StepMemory& memory) {
-  if (!ownership_.by_owner) return;  // they are whole everywhere
+  if (!ownership_.by_owner) return;  // gradients are whole on every rank
   const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
   for (std::size_t b = 0; b < whole_.size(); ++b) {
     std::byte* mine = store_.buckets()[b].gradients[0];

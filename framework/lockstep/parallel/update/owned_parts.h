@@ -1,6 +1,6 @@
-// The parts of every bucket that this rank updates, and those that it receives from other ranks; and the collective
-// calls that make whole what owners hold in parts: gradients for callers that read them, optimizer state for
-// checkpoints. One thread.
+// The parts of every bucket that this rank updates, and the parts that it receives from other ranks. Collective calls
+// gather data that owners hold in parts: gradients for callers that read them, optimizer state for checkpoints. One
+// thread.
 #pragma once
 
 #include <span>
@@ -12,27 +12,28 @@
 
 namespace lockstep::parallel {
 
-// Which rank updates an element: every rank for itself, or its owner for the ranks that share memory with the owner
-// (`by_owner`). With `across_domains` there is one owner in the whole job, who sends updated values to other domains.
+// The rank that updates an element: every rank updates its own copy, or an owner updates the copy that its domain
+// shares
+// (`by_owner`). With `across_domains` the whole job has one owner, which sends updated values to the other domains.
 struct Ownership {
   bool by_owner = false, across_domains = false;
 };
 
 class OwnedParts {
  public:
-  // All arguments outlive this; `reducer` has all buckets of the step.
+  // All references outlive the object; `reducer` has all buckets of the step.
   OwnedParts(plan::ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
              const Ownership& ownership);
 
   const Ownership& ownership() const { return ownership_; }
   // Elements of a bucket.
-  std::span<const Range> updated(std::size_t bucket) const;   // by this rank: its own, or all
-  std::span<const Range> received(std::size_t bucket) const;  // of other owners, with across_domains
+  std::span<const Range> updated(std::size_t bucket) const;   // by this rank: its owned elements, or all
+  std::span<const Range> received(std::size_t bucket) const;  // from other owners, with across_domains
 
-  // Collective, after a fence: slot 0 of every bucket becomes the whole sum, on every rank. A fence follows.
+  // Makes slot 0 of every bucket the whole sum on every rank. Collective; the caller calls fence() before and after it.
   void collect_gradients(const comm::Communicator& comm, const StepMemory& memory);
-  // Collective: the root's optimizer state becomes whole; or this rank drops the state that it does not own. With
-  // across_domains; else each rank's state is whole.
+  // With across_domains: makes the root's optimizer state whole (collective); drops the state that this rank does not
+  // own. Otherwise the state of each rank is whole, and both do nothing.
   void collect_states(const comm::Communicator& comm);
   void drop_foreign_states();
 

@@ -1,5 +1,6 @@
-// Local steps: ranks that each update their own weights, and average weights and optimizer states every few updates, as
-// a hook asks that does not reduce (Yu, Jin and Yang, ICML 2019, average the momentum too). One thread.
+// Local steps, for a hook that does not reduce: each rank updates its own weights, and every few updates all ranks
+// average weights and optimizer states (Yu, Jin and Yang, "On the linear speedup analysis of communication efficient
+// momentum SGD" (2019), average the momentum too). One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@ namespace lockstep::parallel {
 class ReplicaAverage {
  public:
   struct Options {
-    bool active = false;  // ranks update by their own gradients; else this does nothing
-    int local_steps = 1;  // updates between averages
+    bool active = false;  // each rank updates by its own gradient; otherwise the object does nothing
+    int local_steps = 1;  // updates between two averages
   };
   ReplicaAverage(plan::ParameterStore& store, const Options& options) : store_(store), options_(options) {}
 
   bool is_active() const { return options_.active; }
-  // The update of that number, from 1, was applied; returns whether an average is due.
+  // Update number `count`, from 1, was applied; returns whether an average is due.
   bool after_update(std::int64_t count) {
     if (!options_.active) return false;
     differ_ = true;
     return count % options_.local_steps == 0;
   }
   bool replicas_differ() const { return differ_; }
-  // Collective: values and optimizer states of all ranks become their mean.
+  // Replaces values and optimizer states by their mean over all ranks. Collective.
   void run(const comm::Communicator& comm);
 
  private:

@@ -1,4 +1,4 @@
-// How far a training step is, from its control block to its update: what its parts read, and StepUpdate writes.
+// The state of a training step from its control block to its update: StepUpdate writes it, other parts read it.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace lockstep::parallel {
 
-// Damaged: memory is not what was written. The other two are about this step's samples or arithmetic.
+// Damaged: memory changed by itself. BadLoss and BadGradient concern the samples or the arithmetic of this step.
 enum class StepVerdict : std::uint8_t { Apply, Damaged, BadLoss, BadGradient };
 
 struct StepState {
   UpdateStep update = {};  // its gradient_scale is final once `decided`
   StepVerdict verdict = StepVerdict::Apply;
-  bool posted = false;       // from the last shard's forward pass to the step's end
-  bool sums_known = false;   // the sums of all ranks have come
+  bool posted = false;       // between the forward pass of the last shard and the end of the step
+  bool sums_known = false;   // the sums of all ranks have arrived
   bool decided = false;      // buckets may be updated, by `update` and `verdict`
-  bool has_samples = false;  // of any rank
+  bool has_samples = false;  // `update` covers at least one sample of any rank
 
   bool applies() const { return has_samples && verdict == StepVerdict::Apply; }
 };

@@ -1,6 +1,6 @@
-// Where the next step's forward pass waits for a bucket's values to be those of this step: with late updates buckets
-// may still be on their way when a step ends. Also every other wait for the step's parts, driving them meanwhile. One
-// thread, the one that computes.
+// The gate at which the next forward pass waits until a bucket has its updated values: with late updates a bucket may
+// still be in flight when a step ends. All other waits for parts of the step are here too; each drives the step while
+// it waits. One thread, the one that computes.
 #pragma once
 
 #include "lockstep/core/backoff.h"
@@ -12,8 +12,8 @@ namespace lockstep::parallel {
 
 class UpdateGate {
  public:
-  // `may_be_late`: steps may end before their updates do. `heartbeat` tells a watchdog how far this rank is; null: none
-  // is told. All outlive this.
+  // `may_be_late`: steps may end before their updates. `heartbeat` shows this rank's progress to a watchdog; null: no
+  // watchdog. All references outlive the gate.
   UpdateGate(StepUpdate& update, StepTimer& timer, Heartbeat* heartbeat, bool may_be_late)
       : update_(update),
         timer_(timer),
@@ -22,11 +22,12 @@ class UpdateGate {
   UpdateGate(const UpdateGate&) = delete;
   UpdateGate& operator=(const UpdateGate&) = delete;
 
-  // Returns once the bucket's values may be read. In a step whose control block has left they may until its end.
+  // Returns when the values of the bucket may be read. In a step whose control block was sent they may be read until
+  // the end of the step.
   void pass(int bucket);
   void pass_all();
-  // Whether this step may end before its updates do. Not if the whole gradient decides over them, nor if the step is
-  // held back, as the cause is then looked for with all ranks at rest.
+  // Whether this step may end before its updates. It may not if they depend on the whole gradient, nor if the step is
+  // held back, as the search for the cause needs all ranks at rest.
   bool is_late_allowed() const {
     return may_be_late_ && !update_.decision().waits_for_gradient() && update_.state().verdict == StepVerdict::Apply;
   }

@@ -53,7 +53,7 @@ void UpdateScheduler::update(std::size_t b, const StepState& step) {
   if (trace_ != nullptr) trace_->add(Trace::Track::Update, formatted("update bucket {}", b), since, step.update.count);
 }
 
-// What the owners in other domains have sent lies in the values.
+// The values of owners in other domains have arrived in the parameters.
 void UpdateScheduler::take_over(std::size_t b, const StepState& step) {
   const auto since = Trace::Clock::now();
   const std::span<const Range> ranges = parts_.owned.received(b);

@@ -1,5 +1,5 @@
-// Decides when this rank updates which bucket: once its sum is there, the owned part is updated, values go to other
-// domains and come from them, and the ranks of the domain may use the bucket again. One thread, the one that computes.
+// Decides when this rank updates each bucket: when its sum is complete, the owned part is updated, values are exchanged
+// with other domains, and then the ranks of the domain may use the bucket again. One thread, the one that computes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lockstep::parallel {
 
 class UpdateScheduler {
  public:
-  // All outlive this.
+  // All references outlive the scheduler.
   struct Parts {
     plan::ParameterStore& store;
     Updater& updater;
@@ -27,15 +27,15 @@ class UpdateScheduler {
     done_ = buckets_.size();
   }
 
-  void open();  // all buckets are due
-  // Does what can be done without waiting with the first `started` buckets, those that have left; returns whether that
-  // was anything.
+  void open();  // begins a step: all buckets are due
+  // Updates as far as possible without waiting. The first `started` buckets have started. Returns whether anything was
+  // done.
   bool advance(std::size_t started, const StepState& step);
-  // This rank's part is done and, in a domain, that of the other ranks: the bucket's values may be read.
+  // Whether the values of the bucket may be read: this rank and the other ranks of the domain have updated their parts.
   bool is_done(std::size_t bucket) const {
     return buckets_[bucket] == Progress::Done && parts_.reducer.available(reduction_of(bucket));
   }
-  bool late() const { return done_ < buckets_.size(); }  // this rank has some bucket left to update
+  bool late() const { return done_ < buckets_.size(); }  // whether this rank has a bucket left to update
   std::size_t buckets() const { return buckets_.size(); }
   void note_in(Trace* trace) { trace_ = trace; }  // null: nowhere
 

@@ -14,8 +14,8 @@
 namespace lockstep::parallel {
 namespace {
 
-// In f32 with momentum and one copy, 256 KiB: within half of a usual L2. A multiple of all tiles of derived copies that
-// oneDNN's layouts make.
+// 256 KiB for f32 with momentum and one derived copy: less than half of a usual L2 cache. A multiple of the tiles of
+// all derived copies in oneDNN's layouts.
 constexpr std::int64_t kChunk = 16384;
 constexpr std::size_t kMaxStates = 8;
 // Below this many elements (0.1 ms on one core) threads are not worth waking.
@@ -56,7 +56,7 @@ Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule>
       const bool decays = options.decay_biases_and_norms || e.parameter->role == Role::Weight;
       Chunk c{b, {}, group != nullptr ? group->rate_scale : 1, decays ? options.weight_decay : 0};
       if (group != nullptr && group->weight_decay) c.weight_decay = *group->weight_decay;
-      for (std::int64_t begin = 0; begin < e.elements; begin += kChunk) {  // counted from where the parameter begins
+      for (std::int64_t begin = 0; begin < e.elements; begin += kChunk) {  // relative to the begin of the parameter
         c.range = {e.offset + begin, e.offset + std::min(begin + kChunk, e.elements)};
         append(c);
       }

@@ -1,7 +1,7 @@
-// Applies an update rule to what the reduction left, in one pass over memory: chunk by chunk, values and states are
-// updated and derived copies written from what is still in cache. Also moves running statistics. Every element depends
-// on its own inputs alone, so neither threads nor where ranges are cut change a bit, and replicas stay equal without
-// talking.
+// Applies an update rule to the reduced gradients in one pass over memory: chunk by chunk it updates values and states
+// and writes derived copies from data that is still in cache. It also moves running statistics. Every element depends
+// on its own inputs alone, so neither the number of threads nor the cuts of ranges change a bit, and replicas stay
+// equal without communication. One thread.
 #pragma once
 
 #include <memory>
@@ -20,22 +20,24 @@ struct UpdaterOptions {
   std::vector<optim::ParameterGroup> groups = {};
 };
 
-// What changes from step to step. `gradient_scale` turns the sum in slot 0 into the gradient to apply: 1 / weight of
-// the samples, times what clipping decides.
+// The values that change from step to step. `gradient_scale` is the factor from the sum in slot 0 to the gradient: 1 /
+// (weight of the samples), times the factor of clipping.
 struct UpdateStep {
   double learning_rate = 0, gradient_scale = 1;
-  std::int64_t count = 1;  // of updates, this one included
+  std::int64_t count = 1;  // number of this update, from 1
 };
 
 class Updater {
  public:
-  // Reads the groups' patterns; throws Error for one that fits no parameter.
+  // Throws Error for a group whose pattern matches no parameter. `store` outlives the updater.
   Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options);
 
   const optim::UpdateRule& rule() const { return *rule_; }
-  // Everything. Gradients in slot 0 are sums over samples of total weight `weight`; `step` counts updates from 1.
+  // Updates all parameters. Gradients in slot 0 are sums over samples of total weight `weight`; `step` counts updates
+  // from 1.
   void update(double learning_rate, double weight, std::int64_t step);
-  // Elements `range` of one bucket. Fastest if it begins and ends where parameters or their layout's blocks do.
+  // Updates elements `range` of one bucket. It is fastest if the range begins and ends at a parameter or a layout
+  // block.
   void update(std::size_t bucket, Range range, const UpdateStep& step);
 
  private:
@@ -55,8 +57,8 @@ class Updater {
   std::vector<Chunk> chunks_;  // in the order of memory
 };
 
-// A pair of running mean and variance, to be moved by `momentum` towards the statistics of a batch: sums[c] and
-// squares[c] are those of `count` values per channel. The variance becomes the unbiased one, as in PyTorch.
+// Moves a running mean and variance by `momentum` towards the statistics of a batch: sums[c] and squares[c] are the
+// sums of x and x^2 of `count` values of channel c. The variance is the unbiased one, as in PyTorch.
 struct RunningUpdate {
   double momentum;
   double count;

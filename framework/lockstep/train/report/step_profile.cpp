@@ -67,7 +67,7 @@ Profile StepProfile::result() const {
       if (step.constant && record.seconds[s] == 0) continue;  // parameters did not change
       const auto calls = static_cast<double>(record.runs);
       const double flops = calls * step.flops, peak = peak_of(step);
-      nodes[{step.place, std::string(step.op->name()), step.offer.implementation}].add(
+      nodes[{step.path, std::string(step.op->name()), step.offer.implementation}].add(
           {.calls = calls,
            .seconds = record.seconds[s],
            .flops = flops,

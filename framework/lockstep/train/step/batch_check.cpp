@@ -41,7 +41,7 @@ std::string single_value_norm(std::span<const RunningStatistics> norms, const Ba
         "[batch_norm2d] {}: a batch of {} sample{} in {} leaves one sample {}, and so, with maps of 1x1, one value per "
         "channel, whose variance is 0, so that nothing would be learned; expected at least 2: choose another size "
         "(--batch-size, --global-batch), or --remainder drop if it is the last batch of an epoch",
-        norm.place, samples, samples == 1 ? "" : "s", cut(parts),
+        norm.path, samples, samples == 1 ? "" : "s", cut(parts),
         norm.synchronised ? "to all ranks together" : "to some part of it");
   }
   return "";

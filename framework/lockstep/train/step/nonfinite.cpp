@@ -7,7 +7,7 @@ namespace lockstep::train {
 void NonFiniteFinder::poll() {
   while (plan_.steps()[at_].constant) ++at_;
   const plan::PlanStep& step = plan_.steps()[at_];
-  if (where_.empty() && !plan_.is_finite(at_)) where_ = fmt::format("{} ({})", step.place, step.op->name());
+  if (where_.empty() && !plan_.is_finite(at_)) where_ = fmt::format("{} ({})", step.path, step.op->name());
   ++at_;
 }
 

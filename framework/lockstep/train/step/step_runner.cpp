@@ -50,7 +50,7 @@ class StepRunner::ShardHooks : public plan::PlanHooks {
   void note_step() {
     while (plan_.steps()[at_].constant) ++at_;
     const plan::PlanStep& step = plan_.steps()[at_++];
-    runner_.trace_->add(Trace::Track::Compute, fmt::format("{} {}", step.place, step.op->name()), since_);
+    runner_.trace_->add(Trace::Track::Compute, fmt::format("{} {}", step.path, step.op->name()), since_);
     since_ = Trace::Clock::now();
   }
   StepRunner& runner_;

@@ -21,12 +21,12 @@ struct Pair {
   Lanes first, second;
 };
 LOCKSTEP_INLINE Pair operator+(Pair a, Pair b) { return {a.first + b.first, a.second + b.second}; }
-template <class Place>
-LOCKSTEP_INLINE Pair keep(Place place, Pair p) {
-  return {place.keep(p.first), place.keep(p.second)};
+template <class Position>
+LOCKSTEP_INLINE Pair keep(Position position, Pair p) {
+  return {position.keep(p.first), position.keep(p.second)};
 }
 
-// Adds to sums [2][16] the sums of term(place), a Pair.
+// Adds to sums [2][16] the sums of term(position), a Pair.
 template <class Term>
 LOCKSTEP_INLINE void two_sums(const Strip& strip, double* sums, Term term) {
   const Pair zero{broadcast(0), broadcast(0)};
@@ -74,8 +74,8 @@ struct BatchNorm {
 
   static void moments(const Strip& strip, const T* x, const float* pivot, double* sums) {
     const Lanes centre = load(pivot);
-    two_sums(strip, sums, [=](auto place) {
-      const Lanes d = place.load(x) - centre;
+    two_sums(strip, sums, [=](auto position) {
+      const Lanes d = position.load(x) - centre;
       return Pair{d, d * d};
     });
   }
@@ -84,11 +84,11 @@ struct BatchNorm {
   LOCKSTEP_INLINE static void normalise_as(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes) {
     const Lanes mean = load(lanes.mean), scale = load(lanes.scale), shift = load(lanes.shift);
     for_runs(strip, [=](std::int64_t at, std::int64_t count) {
-      for_places(at, count, [=](auto place) {
-        Lanes y = (place.load(n.x) - mean) * scale + shift;
-        if constexpr (kResidual) y = y + place.load(n.residual);
+      for_positions(at, count, [=](auto position) {
+        Lanes y = (position.load(n.x) - mean) * scale + shift;
+        if constexpr (kResidual) y = y + position.load(n.residual);
         if constexpr (kRelu) y = relu(y);
-        place.store(n.y, y);
+        position.store(n.y, y);
       });
     });
   }
@@ -101,11 +101,11 @@ struct BatchNorm {
   }
 
   // The same roundings as normalise_as, so the mask is the one that forward applied.
-  template <Mask kMask, class Place>
-  LOCKSTEP_INLINE static Lanes masked(const Gradient& g, Place place, Lanes centred, Lanes scale, Lanes shift) {
-    const Lanes dy = place.load(g.dy);
+  template <Mask kMask, class Position>
+  LOCKSTEP_INLINE static Lanes masked(const Gradient& g, Position position, Lanes centred, Lanes scale, Lanes shift) {
+    const Lanes dy = position.load(g.dy);
     if constexpr (kMask == Mask::FromX) return gate(centred * scale + shift, dy);
-    if constexpr (kMask == Mask::FromY) return gate(place.load(g.y), dy);
+    if constexpr (kMask == Mask::FromY) return gate(position.load(g.y), dy);
     return dy;
   }
 
@@ -113,9 +113,9 @@ struct BatchNorm {
   LOCKSTEP_INLINE static void sums_as(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes,
                                       double* sums) {
     const Lanes mean = load(lanes.mean), scale = load(lanes.scale), shift = load(lanes.shift);
-    two_sums(strip, sums, [=](auto place) {
-      const Lanes centred = place.load(g.x) - mean;
-      const Lanes d = masked<kMask>(g, place, centred, scale, shift);
+    two_sums(strip, sums, [=](auto position) {
+      const Lanes centred = position.load(g.x) - mean;
+      const Lanes d = masked<kMask>(g, position, centred, scale, shift);
       return Pair{d, d * centred};
     });
   }
@@ -124,12 +124,12 @@ struct BatchNorm {
   LOCKSTEP_INLINE static void stored_sums(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes,
                                           double* sums) {
     const Lanes mean = load(lanes.mean);
-    two_sums(strip, sums, [=](auto place) {
-      Lanes d = place.load(g.dy);
-      if constexpr (kAdd) d = d + place.load(g.addend);
-      place.store(g.masked, gate(place.load(g.y), d));
-      d = place.load(g.masked);
-      return Pair{d, d * (place.load(g.x) - mean)};
+    two_sums(strip, sums, [=](auto position) {
+      Lanes d = position.load(g.dy);
+      if constexpr (kAdd) d = d + position.load(g.addend);
+      position.store(g.masked, gate(position.load(g.y), d));
+      d = position.load(g.masked);
+      return Pair{d, d * (position.load(g.x) - mean)};
     });
   }
   static void gradient_sums(const Strip& strip, const Gradient& g, const NormaliseLanes& lanes, double* sums) {
@@ -150,10 +150,10 @@ struct BatchNorm {
     const Lanes mean = load(lanes.mean), scale = load(lanes.scale), shift = load(lanes.shift);
     const Lanes by_dy = load(factors.dy), by_x = load(factors.x), constant = load(factors.constant);
     for_runs(strip, [=](std::int64_t at, std::int64_t count) {
-      for_places(at, count, [=](auto place) {
-        const Lanes centred = place.load(g.x) - mean;
-        const Lanes d = masked<kMask>(g, place, centred, scale, shift);
-        place.store(g.dx, d * by_dy + (centred * by_x + constant));
+      for_positions(at, count, [=](auto position) {
+        const Lanes centred = position.load(g.x) - mean;
+        const Lanes d = masked<kMask>(g, position, centred, scale, shift);
+        position.store(g.dx, d * by_dy + (centred * by_x + constant));
       });
     });
   }

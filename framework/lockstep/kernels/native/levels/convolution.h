@@ -169,7 +169,7 @@ void convolution_copy(const ConvolutionTable::Rows& c) {
     for (std::int64_t r = 0; r < c.rows; ++r) {
       const float* from = c.from + p * c.from_plane + r * c.from_row;
       float* to = c.to + p * c.to_plane + r * c.to_row;
-      for_places(0, c.width, [=](auto place) { place.store(to, place.load(from)); });
+      for_positions(0, c.width, [=](auto position) { position.store(to, position.load(from)); });
       if (c.zeros) store(to + c.width, zero);
     }
   }

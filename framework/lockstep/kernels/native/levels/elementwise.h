@@ -9,11 +9,11 @@ namespace {
 // y = f(x) and y = f(a, b), sixteen at a time.
 template <class X, class Y, class F>
 LOCKSTEP_INLINE void map(std::int64_t n, const X* x, Y* y, F f) {
-  for_places(0, n, [=](auto place) { place.store(y, f(place.load(x))); });
+  for_positions(0, n, [=](auto position) { position.store(y, f(position.load(x))); });
 }
 template <class T, class F>
 LOCKSTEP_INLINE void map(std::int64_t n, const T* a, const T* b, T* y, F f) {
-  for_places(0, n, [=](auto place) { place.store(y, f(place.load(a), place.load(b))); });
+  for_positions(0, n, [=](auto position) { position.store(y, f(position.load(a), position.load(b))); });
 }
 
 template <class X, class Y>

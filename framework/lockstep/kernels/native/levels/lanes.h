@@ -280,7 +280,7 @@ struct Part {
 
 // Calls body(Whole or Part) for n elements from `at` on.
 template <class Body>
-LOCKSTEP_INLINE void for_places(std::int64_t at, std::int64_t n, Body body) {
+LOCKSTEP_INLINE void for_positions(std::int64_t at, std::int64_t n, Body body) {
   const std::int64_t whole = at + n / kLanes * kLanes;
 #pragma GCC unroll 4
   for (; at < whole; at += kLanes) body(Whole{at});

@@ -169,9 +169,9 @@ struct MaxPool {
           best.take(v, static_cast<float>(r * s.kernel_w + c));
         }
       }
-      for_places(o, end - o < kLanes ? end - o : kLanes, [&](auto place) {
-        place.store(y, best.value);
-        place.store(index, best.at);
+      for_positions(o, end - o < kLanes ? end - o : kLanes, [&](auto position) {
+        position.store(y, best.value);
+        position.store(index, best.at);
       });
     }
   }
