@@ -149,6 +149,22 @@ TEST(Memory, WithoutACopyItRollsBack) {
   }
 }
 
+TEST(Memory, ARollBackThatFailsOnOneRankEndsAll) {
+  Task task = guarded(verifying(OnMismatch::RollBack), false);
+  Rig rig(Communicator::world(), task);  // of its own: the failure poisons it
+  rig.train(2);
+  const auto saved = rig.trainer->state();
+  rig.trainer->on_roll_back([&]() -> bool {
+    if (world().rank() == last_rank()) throw Error("[test] the way back is lost");
+    rig.trainer->load(saved, 2);
+    return true;
+  });
+  flip(rig);
+  const std::string error = error_of([&] { rig.train(1); });
+  expect_contains(error, world().rank() == last_rank() ? "the way back is lost" : "failed");
+  EXPECT_NE(error_of([&] { rig.train(1); }), "no error");
+}
+
 TEST(Memory, AFlipBetweenTheLookAndTheUpdateIsFoundInTheNextStep) {
   Task task = guarded(verifying(OnMismatch::Repair), true);
   Rig rig(world(), task);
@@ -387,6 +403,19 @@ TEST(Gradient, OnlyLoggedWhereThatIsAskedFor) {
   EXPECT_EQ(train_with_factor(rig, 3, -3000), "no error");
   EXPECT_EQ(rig.trainer->skipped(), 0);
   if (world().is_root()) expect_contains(log.text(), "guard: update 3: the gradient has norm");
+}
+
+TEST(Gradient, AStepWithoutSamplesWarnsOfNothing) {
+  train::GuardOptions guards{.action = GuardAction::Log};
+  guards.gradient.norm = 60;
+  Task task = guarded(guards, true);
+  task.options.shards = 0;  // streams
+  const CapturedLog log;
+  Rig rig(world(), task);
+  EXPECT_EQ(train_with_factor(rig, 3, -3000), "no error");
+  EXPECT_EQ(rig.trainer->step(std::optional<data::Batch>(), rig.lr).samples, 0);
+  if (world().is_root()) expect_contains(log.text(), "(warning 1)");
+  EXPECT_EQ(log.text().find("(warning 2)"), std::string::npos) << log.text();
 }
 
 TEST(Product, IsExact) {

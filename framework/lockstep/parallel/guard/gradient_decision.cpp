@@ -11,6 +11,7 @@ GradientDecision::GradientDecision(const plan::ParameterStore& store, std::span<
 }
 
 void GradientDecision::decide(StepState& step) {
+  finding_ = {};
   if (options_.needs_squares()) {
     double total = 0;
     for (double square : squares_) total += square;

@@ -30,9 +30,9 @@ class GradientDecision {
   // Call it when the whole gradient and its squares are complete: sets the verdict and the gradient_scale of the step.
   void decide(StepState& step);
 
-  double norm() const { return norm_; }  // of the last step, before clipping; 0 without squares
-  const GradientFinding& finding() const { return finding_; }
-  GradientGuard* guard() { return guard_.get(); }  // null unless Options::guard
+  double norm() const { return norm_; }                        // of the last step, before clipping; 0 without squares
+  const GradientFinding& finding() const { return finding_; }  // of the last step; Fine where nothing was to be judged
+  GradientGuard* guard() { return guard_.get(); }              // null unless Options::guard
 
  private:
   void judge(StepState& step);

@@ -32,16 +32,16 @@ parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTria
 
 // For communication that waits for all ranks: what else they may wait for goes on.
 std::function<void()> meanwhile(PreparedModel& prepared, parallel::GradientEngine& engine) {
-  const TrainerOptions& o = prepared.options();
-  if (prepared.world().size > 1 && !o.parallel.hook)
-    parallel::check_paths(prepared.comm(),
-                          {.domains = prepared.memory().domains(), .reduction = {.wire = o.parallel.wire}});
-  std::function<void()> work = [&prepared, &engine] {
+  return [&prepared, &engine] {
     prepared.heartbeat().wait();
     engine.progress();
   };
-  if (prepared.collective() != nullptr) prepared.collective()->while_waiting(work);
-  return work;
+}
+
+void check_sums(PreparedModel& prepared) {
+  const ParallelOptions& o = prepared.options().parallel;
+  if (prepared.world().size > 1 && !o.hook)
+    parallel::check_paths(prepared.comm(), {.domains = prepared.memory().domains(), .reduction = {.wire = o.wire}});
 }
 
 }  // namespace
@@ -58,11 +58,19 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
       evaluator_(prepared_, engine_, feed_, votes_, meanwhile(prepared_, engine_)),
       state_(prepared_, engine_),
       guard_(prepared_, engine_, runner_, state_) {
+  check_sums(prepared_);
+  if (prepared_.collective() != nullptr) prepared_.collective()->while_waiting(meanwhile(prepared_, engine_));
   state_.broadcast_weights();
 }
 
 // Other ranks may be in a step: they learn that this one makes none before it waits for them.
 Trainer::~Trainer() { engine_.leave(); }
+
+// In a handler: what failed is told to the other ranks.
+void Trainer::poison() {
+  prepared_.comm().poison(comm::current_error());
+  engine_.fail();
+}
 
 // What fails on one rank in the middle of `work` leaves it out of step with the others.
 template <class Work>
@@ -70,8 +78,20 @@ void Trainer::or_poison(const Work& work) {
   try {
     work();
   } catch (...) {
-    prepared_.comm().poison(comm::current_error());
-    engine_.fail();
+    poison();
+    throw;
+  }
+}
+
+// The same of work between steps, which an AgreedError ends on all ranks alike.
+template <class Work>
+bool Trainer::agreed_or_poison(const Work& work) {
+  try {
+    return work();
+  } catch (const comm::AgreedError&) {
+    throw;
+  } catch (...) {
+    poison();
     throw;
   }
 }
@@ -114,10 +134,10 @@ const Totals& Trainer::run_step(const LocalBatch& local, parallel::StepStart sta
   int attempts = 0;
   do {
     or_poison(run);
-  } while (guard_.run_again(local, start.update, attempts++));
+  } while (agreed_or_poison([&] { return guard_.run_again(local, start.update, attempts++); }));
   votes_.agreed(engine_.requests());
   prepared_.heartbeat().enter(Heartbeat::Phase::Outside);
-  driver_.end_step(engine_);
+  or_poison([&] { driver_.end_step(engine_); });
   set_totals(engine_.sums(), prepared_.nominal(), totals_);
   totals_.outcome = guard_.outcome();
   if (totals_.outcome == StepOutcome::RolledBack) totals_.samples = 0;
@@ -139,6 +159,10 @@ void Trainer::finish_update() {
   }
   last_weight_ = totals_.weight;
   if (StepProfile* profile = runner_.profile()) profile->end_step();
+}
+
+bool Trainer::verify() {
+  return agreed_or_poison([&] { return guard_.memory().verify(); });
 }
 
 void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {

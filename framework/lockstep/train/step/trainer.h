@@ -76,7 +76,7 @@ class Trainer {
   void on_roll_back(std::function<bool()> roll_back) { guard_.memory().on_roll_back(std::move(roll_back)); }
   // Whether this update's weights and states are as they were written, or have been repaired; false: rolled back, to an
   // earlier update. Throws UntrustedError if neither can be. Collective; without guards it looks at nothing.
-  bool verify() { return guard_.memory().verify(); }
+  bool verify();
   std::int64_t skipped() const { return guard_.gradient().skipped(); }  // updates that guards held back
   // Notes what happens when in the steps that follow; null: nothing. The trace outlives them.
   void note_in(Trace* trace) {
@@ -137,8 +137,11 @@ class Trainer {
   void check_rate(double learning_rate) const;
   const Totals& run_step(const LocalBatch& local, parallel::StepStart start);
   void finish_update();
+  void poison();
   template <class Work>
   void or_poison(const Work& work);
+  template <class Work>
+  bool agreed_or_poison(const Work& work);
 
   PreparedModel prepared_;
   DriverTrial driver_;
