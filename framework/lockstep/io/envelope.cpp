@@ -110,11 +110,4 @@ void check_hash(const Envelope& envelope, PayloadHash& payload, const std::strin
         envelope.hash);
 }
 
-void verify_bytes(std::span<const std::byte> bytes, const std::string& file) {
-  const Envelope envelope = open_envelope(bytes, bytes.size(), file);
-  PayloadHash hash;
-  hash.update(bytes.subspan(kEnvelopeBytes));
-  check_hash(envelope, hash, file);
-}
-
 }  // namespace lockstep::io

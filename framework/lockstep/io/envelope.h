@@ -50,7 +50,4 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
 // Throws Error naming `file` unless the hash, of all of the payload so far, agrees.
 void check_hash(const Envelope& envelope, PayloadHash& payload, const std::string& file);
 
-// Both checks on a file that is in memory.
-void verify_bytes(std::span<const std::byte> bytes, const std::string& file);
-
 }  // namespace lockstep::io

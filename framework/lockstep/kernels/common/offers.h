@@ -1,7 +1,6 @@
 // Helpers that the tables of kernels share: offers by layout, and dispatch from a run-time type to an element type.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 
 #include "lockstep/core/error.h"
@@ -22,19 +21,6 @@ inline KernelOffer plain_offer(const KernelRequest& request) {
   KernelOffer offer;
   offer.inputs.resize(request.inputs.size());
   offer.outputs.resize(request.outputs.size());
-  return offer;
-}
-
-// An offer of an element-wise kernel on values of one shape: all values get the first offered layout that is not plain.
-// A function that does not map zero to zero would write non-zero padding, so it takes only layouts without padding.
-inline KernelOffer elementwise_offer(const KernelRequest& request, std::span<const Layout> offered,
-                                     bool keeps_zeros = true) {
-  KernelOffer offer = plain_offer(request);
-  const auto blocked = std::ranges::find_if(offered, [](const Layout& l) { return !l.plain(); });
-  if (blocked == offered.end()) return offer;
-  if (!keeps_zeros && blocked->has_padding(request.outputs[0].shape)) return offer;
-  std::ranges::fill(offer.inputs, *blocked);
-  std::ranges::fill(offer.outputs, *blocked);
   return offer;
 }
 

@@ -7,6 +7,26 @@
 namespace lockstep::kernels::native {
 namespace {
 
+// What the gradient and the sums of a synchronised one read and write alike. A residual's branch is masked by y, where
+// an operation `masks`; the output 0 is each one's own.
+template <class T>
+BatchNormBackward<T> backward_of(const Arguments& a, const BatchNormView& view, bool relu, bool masks, bool adds) {
+  return {.view = view,
+          .x = a.in<T>(0),
+          .dy = a.in<T>(1),
+          .addend = input_if<T>(adds, a, 6),
+          .y = input_if<T>(masks, a, 5),
+          .gamma = a.in<float>(2),
+          .beta = input_if<float>(relu && !masks, a, 5),
+          .mean = a.in<float>(3),
+          .inv_std = a.in<float>(4),
+          .relu = relu,
+          .dresidual = masks ? a.out<T>(3) : nullptr,
+          .dgamma = a.out<float>(1),
+          .dbeta = a.out<float>(2),
+          .workspace = a.scratch<std::byte>()};
+}
+
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
   auto [offer, view] = channel_offer(r, offered);
@@ -82,21 +102,9 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
   offer.in_place_output = masks ? 3 : 0;
   offer.build = build_for(r.dtype(), [view = view, relu, masks, adds]<class T>(T) {
     const auto run = [=](const Arguments& a) {
-      batch_norm_backward<T>({.view = view,
-                              .x = a.in<T>(0),
-                              .dy = a.in<T>(1),
-                              .addend = input_if<T>(adds, a, 6),
-                              .y = input_if<T>(masks, a, 5),
-                              .gamma = a.in<float>(2),
-                              .beta = input_if<float>(relu && !masks, a, 5),
-                              .mean = a.in<float>(3),
-                              .inv_std = a.in<float>(4),
-                              .relu = relu,
-                              .dx = a.out<T>(0),
-                              .dresidual = masks ? a.out<T>(3) : nullptr,
-                              .dgamma = a.out<float>(1),
-                              .dbeta = a.out<float>(2),
-                              .workspace = a.scratch<std::byte>()});
+      BatchNormBackward<T> options = backward_of<T>(a, view, relu, masks, adds);
+      options.dx = a.out<T>(0);
+      batch_norm_backward(options);
     };
     return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
   });
@@ -151,22 +159,8 @@ std::optional<KernelOffer> batch_norm_gradient_sums_kernel(const KernelRequest& 
   }
   offer.build = build_for(r.inputs[0].dtype, [view = view, relu, masks, adds]<class T>(T) {
     const auto run = [=](const Arguments& a) {
-      const BatchNormBackward<T> options{.view = view,
-                                         .x = a.in<T>(0),
-                                         .dy = a.in<T>(1),
-                                         .addend = input_if<T>(adds, a, 6),
-                                         .y = input_if<T>(masks, a, 5),
-                                         .gamma = a.in<float>(2),
-                                         .beta = input_if<float>(relu && !masks, a, 5),
-                                         .mean = a.in<float>(3),
-                                         .inv_std = a.in<float>(4),
-                                         .relu = relu,
-                                         .dresidual = masks ? a.out<T>(3) : nullptr,
-                                         .dgamma = a.out<float>(1),
-                                         .dbeta = a.out<float>(2),
-                                         .workspace = a.scratch<std::byte>()};
       double* const sums = a.out<double>(0);
-      batch_norm_gradient_sums(options, sums);
+      batch_norm_gradient_sums(backward_of<T>(a, view, relu, masks, adds), sums);
       sums[2 * view.channels] = static_cast<double>(view.batch * view.spatial);
     };
     return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));

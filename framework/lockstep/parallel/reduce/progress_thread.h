@@ -1,5 +1,5 @@
 // A thread that drives communication while other threads compute. While it is awake it calls `work` again and again,
-// with longer and longer pauses while nothing moves. An exception of `work` ends the thread, and rethrow() throws it
+// with short pauses while nothing moves. An exception of `work` ends the thread, and rethrow() throws it
 // again. One other thread calls wake(), sleep() and rethrow().
 #pragma once
 

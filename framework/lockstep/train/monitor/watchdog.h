@@ -5,7 +5,6 @@
 // MPI_THREAD_MULTIPLE; without, each node watches its own ranks. Made and ended by all ranks together.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -39,8 +38,6 @@ class Watchdog {
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-
-  bool watches_nodes() const { return nodes_ != nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
