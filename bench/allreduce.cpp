@@ -1,5 +1,5 @@
-// Times allreduces by size and path, and what training does with the sums (reduce and update), beside the memory's
-// speed (STREAM's triad) in the same run: mpirun -n 2 bench_allreduce. Rounds alternate between the paths and the
+// Times allreduces by size and path, and the reduction and update of a training step, beside the bandwidth of memory
+// (STREAM's triad) in the same run: mpirun -n 2 bench_allreduce. Rounds alternate between the paths and the
 // triad. Bytes that count are those that must move: each rank's buffer read once and written once. Prints JSON lines
 // for bench/results, or lines for people.
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ struct Contender {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Of the slowest rank, per run, when all begin together.
+// Seconds of the slowest rank per run, when all ranks begin together.
 double time_once(const comm::Communicator& comm, int repeats, const std::function<void()>& run) {
   comm.barrier();
   const double start = now();
@@ -123,8 +123,8 @@ void bench_sizes(const comm::Communicator& comm, const BenchOptions& o, Triad& t
   }
 }
 
-// A model of `total` parameters in tensors of a few MiB, whose gradients are there at once: what remains of a step is
-// the reduction and the update.
+// A model of `total` parameters in tensors of a few MiB, whose gradients are complete at once: a step consists of the
+// reduction and the update.
 class TrainingStep {
  public:
   TrainingStep(const comm::Communicator& comm, std::int64_t total)
@@ -184,7 +184,7 @@ class TrainingStep {
   std::int64_t updates_ = 0;
 };
 
-// Of each parameter every rank's gradient is read, and its value and momentum are read and written once in a node.
+// For each parameter the gradient of every rank is read, and its value and momentum are read and written once per node.
 void bench_update(const comm::Communicator& comm, const BenchOptions& o, Triad& triad) {
   TrainingStep step(comm, o.parameters);
   const auto n = static_cast<std::size_t>(o.parameters);

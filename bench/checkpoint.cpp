@@ -1,5 +1,5 @@
-// What checkpoints cost a training: how much longer a step takes that is followed by a save, and the steps during which
-// the file is written in the background, against undisturbed ones; and how fast the file is written.
+// Measures the cost of checkpoints: the time of a step with a save at its end, and of steps during which the file is
+// written in the background, compared with undisturbed steps; and the speed at which the file is written.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -97,7 +97,7 @@ std::vector<Layer> layers_of(const std::string& name, std::int64_t batch, bool b
   return layers;
 }
 
-// As the plan would: activations in blocks of channels, parameters plain.
+// The layouts of a plan: activations in blocks of channels, parameters plain.
 std::vector<Layout> usual_layouts(const Layer& layer) {
   std::vector<Layout> layouts;
   for (std::size_t i = 0; i < layer.request.inputs.size(); ++i) {
@@ -215,7 +215,7 @@ void bench_model(const Setting& s, const kernels::Peaks& peaks, const BenchOptio
   }
 }
 
-// What a node costs beside its arithmetic: a chain of tiny ones.
+// Measures the cost of a node without its arithmetic, by a chain of tiny nodes.
 void bench_dispatch(const BenchOptions& o) {
   constexpr int kNodes = 100, kRuns = 100;
   const Type type{Shape{1, 16}, DType::F32};

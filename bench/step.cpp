@@ -62,7 +62,7 @@ struct Result {
   std::int64_t global_batch = 0;
   int ranks = 0, threads = 0;
   std::vector<double> seconds;  // of the timed steps, ascending
-  // Of rank 0, per step, ascending: to its last gradient, after that, and while the network was busy.
+  // Seconds of rank 0 per step, ascending: until its last gradient, after that, and while the network was busy.
   std::vector<double> computing, waiting, network;
   std::int64_t network_bytes = 0;         // that rank 0 sends in a step
   double peak_mib = 0, expected_mib = 0;  // memory of the rank that has most

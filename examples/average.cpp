@@ -1,4 +1,4 @@
-// Buffers of one's own, reduced over all ranks while something else is computed:
+// Reduces buffers of the program over all ranks while the program computes something else:
 //   mpirun -n 4 average
 #include <cmath>
 #include <cstdint>
@@ -18,12 +18,12 @@ int main() {
   try {
     parallel::Allreduce engine(world);  // collective; chooses the path: engine.reason()
 
-    // Memory that all ranks of a node see is reduced where it lies.
+    // Memory that all ranks of a node see is reduced in place.
     const std::span<std::byte> memory = engine.allocate(1'000'000 * sizeof(float));
     const std::span<float> field(reinterpret_cast<float*>(memory.data()), 1'000'000);
     for (std::size_t i = 0; i < field.size(); ++i) field[i] = static_cast<float>(world.rank()) + 1;
 
-    // Two reductions under way; the caller leaves their memory alone until they are complete.
+    // Two reductions in progress; the program does not touch their memory until they are complete.
     std::vector<double> norms{1.0 * world.rank(), 2.0};
     parallel::Handle sum = engine.iallreduce(field, comm::ReduceOp::Sum);
     parallel::Handle largest = engine.iallreduce(norms, comm::ReduceOp::Max);

@@ -1,5 +1,5 @@
-// An op and a loss of one's own: softsign, y = x / (1 + |x|), with its gradient and its kernels, and the pseudo-Huber
-// loss, which is other ops put together. The network learns the sign of the product of two numbers.
+// A custom op and a custom loss: softsign, y = x / (1 + |x|), with its gradient and its kernels, and the pseudo-Huber
+// loss, which is made of other ops. The network learns the sign of the product of two numbers.
 #include <fmt/core.h>
 
 #include <algorithm>

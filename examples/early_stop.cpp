@@ -1,5 +1,5 @@
-// A callback of a program's own: ends the run when an evaluation has not become better for some epochs, and counts the
-// parts of steps that all ranks have trained, a sum over ranks that rides in the control block of each step.
+// A program with its own callback: it ends the run when the evaluation has not improved for some epochs, and counts the
+// parts of steps that all ranks have trained, by a sum over ranks that travels in the control block of each step.
 //
 //   mpirun -n 2 early_stop --dataset digits --epochs 50 --own-patience 2
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A potential that is learned from forces: the model is an energy, its loss compares the energy's gradient with forces
-// that a simulation gives, and training differentiates that gradient once more.
+// Learns a potential from forces: the model computes an energy, the loss compares the gradient of the energy with the
+// forces of a simulation, and training differentiates this gradient once more.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -16,7 +16,7 @@
 
 using namespace lockstep;
 
-// Of the energy (x^2 + y^2) / 2 + sin(2 x) y.
+// The forces of the energy (x^2 + y^2) / 2 + sin(2 x) y.
 void simulate(std::mt19937& random, float* position, float* force) {
   std::uniform_real_distribution<float> uniform(-1.5F, 1.5F);
   const float x = position[0] = uniform(random), y = position[1] = uniform(random);

@@ -1,5 +1,6 @@
-// Inference with what a training program left: `infer RUN` reads the newest checkpoint of `train_mnist --model mlp
-// --output RUN`, and says how many of the digits it has not seen it gets right. No MPI.
+// Inference from a checkpoint of a training program: `infer RUN` reads the newest checkpoint of `train_mnist --model
+// mlp
+// --output RUN` and prints how many unseen digits the network classifies correctly. No MPI.
 #include <algorithm>
 #include <cstdio>
 

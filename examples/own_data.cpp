@@ -1,4 +1,4 @@
-// A program that trains on data of its own: a catalogue with one entry, made here of a function that writes one sample.
+// A program that trains on its own data: a catalogue with one entry, made here from a function that writes one sample.
 // The images are stripes, whose direction is the class.
 //
 //   mpirun -n 2 own_data --epochs 2
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kSide = 28;
 
-// Sample `index` of a split: it follows from its number alone, so any rank and any thread can read it.
+// Writes sample `index` of a split. It depends on its number alone, so any rank and any thread can read it.
 void write_stripes(std::uint64_t seed, std::int64_t index, std::span<std::byte* const> out) {
   RandomStream random(mix(seed, hash_name("stripes")), static_cast<std::uint64_t>(index));
   const auto label = static_cast<std::int32_t>(index % 2);

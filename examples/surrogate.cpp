@@ -1,6 +1,6 @@
-// A simulation code that trains a surrogate of itself inside its own MPI job: MPI is the simulation's, and the learner
-// gets one of its communicators. Here two ensembles, even and odd ranks, simulate oscillators of different stiffness,
-// and each trains its own.
+// A simulation code that trains a surrogate of itself inside its own MPI job: the simulation initialises MPI and gives
+// the learner one of its communicators. Here two ensembles, even and odd ranks, simulate oscillators of different
+// stiffness, and each trains its own.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -41,7 +41,7 @@ double train_surrogate(MPI_Comm mine, double stiffness) {
   const std::vector<data::Field> fields = {{"state", {2}, DType::F32}, {"position", {1}, DType::F32}};
   train::Trainer trainer(comm, network, model, fields, {.global_batch = 64 * comm.size(), .rule = optim::adam({})});
 
-  // Each rank trains on what it simulates itself; a thread simulates ahead.
+  // Each rank trains on its own simulations; a thread simulates ahead.
   Oscillator running{stiffness, std::mt19937(static_cast<unsigned>(1 + comm.rank()))};
   std::int64_t left = 64 * 1000;
   const auto simulate = [&](data::StreamSample& sample) {

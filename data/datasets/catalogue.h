@@ -1,4 +1,4 @@
-// The data sets that come with Lockstep, for programs and tools. The table is explicit: a data set is its files and its
+// Returns the table of data sets that come with Lockstep, for programs and tools. A new data set needs its files and a
 // line in catalogue.cpp.
 #pragma once
 

@@ -37,9 +37,9 @@ std::unique_ptr<data::ImageDataset> read_version(const std::filesystem::path& di
                                                  const std::string& labels, const std::vector<Version>& versions) {
   std::string looked;
   for (const auto& [python, folder, files] : versions) {
-    for (const auto& place : {dir, dir / folder}) {
-      if (!std::filesystem::exists(place / files.front())) continue;
-      for (const std::string& file : files) options.files.push_back(place / file);
+    for (const auto& candidate : {dir, dir / folder}) {
+      if (!std::filesystem::exists(candidate / files.front())) continue;
+      for (const std::string& file : files) options.files.push_back(candidate / file);
       return python ? read_cifar_python(options, labels) : read_cifar(options);
     }
     looked += formatted("{}no {} in {} or its {}/", looked.empty() ? "" : ", ", files.front(), dir.string(), folder);

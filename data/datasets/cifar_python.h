@@ -10,8 +10,8 @@
 
 namespace lockstep::datasets {
 
-// `files.records` are expected in each file; `files.label_bytes` has no meaning here. `labels` is the key of the
-// labels.
+// Reads files in this format, each with `files.records` records; `files.label_bytes` is not used. `labels` is the key
+// of the labels. Throws Error with file, offset and expectation.
 std::unique_ptr<data::ImageDataset> read_cifar_python(const CifarFiles& files, const std::string& labels);
 
 }  // namespace lockstep::datasets

@@ -1,5 +1,5 @@
-// The built-in data set: handwriting-like digits, 1 x 28 x 28, drawn by a program, so that there is always something to
-// train on. Sample i is a function of (seed, split, i) alone and uses only arithmetic that IEEE 754 rounds exactly (no
+// The built-in data set: digits that look like handwriting, 1 x 28 x 28, drawn by a program, so that training needs no
+// files. Sample i is a function of (seed, split, i) alone and uses only arithmetic that IEEE 754 rounds exactly (no
 // libm), so its bytes are the same on every machine. Strokes are bent, placed, thickened, cluttered and noisy enough
 // that a linear model stays near 86 % while a small ConvNet passes 98 %.
 #pragma once
@@ -21,12 +21,12 @@ struct DigitsOptions {
 
 inline constexpr std::int64_t kDigitsSide = 28;
 
-// Draws sample `index` into kDigitsSide * kDigitsSide pixels, returns its label.
+// Draws sample `index` into kDigitsSide * kDigitsSide pixels and returns its label. Any thread may call it.
 std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t index, std::span<std::uint8_t> pixels);
 
-// Draws all samples now (some microseconds each).
+// Draws all samples at once (some microseconds each) and returns the data set. Throws Error for a size below 1.
 std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options);
 
-data::DatasetEntry digits_entry();  // 12,000 and 2,000 samples
+data::DatasetEntry digits_entry();  // 12,000 training and 2,000 evaluation samples
 
 }  // namespace lockstep::datasets

@@ -43,7 +43,7 @@ std::unique_ptr<data::ImageDataset> read_idx(const IdxFiles& files) {
   check_magic(label_file, kLabelMagic, "IDX, unsigned bytes, one dimension: labels");
   const std::int64_t count = read_dimension(image_file, "number of images");
   const std::int64_t label_count = read_dimension(label_file, "number of labels");
-  check(label_count == count, label_file.name(), "{} labels, but {} has {} images; expected as many", label_count,
+  check(label_count == count, label_file.name(), "{} labels, but {} has {} images; expected equal numbers", label_count,
         image_file.name(), count);
   const std::int64_t rows = read_dimension(image_file, "number of rows");
   const std::int64_t columns = read_dimension(image_file, "number of columns");

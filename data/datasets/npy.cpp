@@ -142,10 +142,10 @@ struct ZipEnd {
   void operator()(void* zip) const { unzClose(zip); }
 };
 
-std::string member_name(unzFile zip, const std::string& place) {
+std::string member_name(unzFile zip, const std::string& site) {
   std::string name(1024, '\0');
   const int code = unzGetCurrentFileInfo64(zip, nullptr, name.data(), name.size(), nullptr, 0, nullptr, 0);
-  check(code == UNZ_OK, place, "not a usable .npz (a zip archive): minizip's error {}", code);
+  check(code == UNZ_OK, site, "not a usable .npz (a zip archive): minizip's error {}", code);
   name.resize(std::char_traits<char>::length(name.c_str()));
   return name;
 }
@@ -234,31 +234,31 @@ NpyArray read_npy(data::FileSource& file) {
 }
 
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
-  const std::string place = path.string();
-  const std::unique_ptr<void, ZipEnd> zip(unzOpen64(place.c_str()));
-  check(zip != nullptr, place, "cannot be opened as a .npz: expected a zip archive that is whole");
+  const std::string site = path.string();
+  const std::unique_ptr<void, ZipEnd> zip(unzOpen64(site.c_str()));
+  check(zip != nullptr, site, "cannot be opened as a .npz, expected a complete zip archive");
   std::string members;
   int code = unzGoToFirstFile(zip.get());
   for (; code == UNZ_OK; code = unzGoToNextFile(zip.get())) {
-    const std::string member = member_name(zip.get(), place);
+    const std::string member = member_name(zip.get(), site);
     if (member == name + ".npy") {
       code = unzOpenCurrentFile(zip.get());
-      check(code == UNZ_OK, place, "{} cannot be unpacked: minizip's error {}", member, code);
-      data::FileSource source(formatted("{}/{}", place, member), [&](std::span<std::uint8_t> out) {
+      check(code == UNZ_OK, site, "{} cannot be unpacked: minizip's error {}", member, code);
+      data::FileSource source(formatted("{}/{}", site, member), [&](std::span<std::uint8_t> out) {
         const std::size_t most = std::min(out.size(), std::size_t{1} << 30);
         const int got = unzReadCurrentFile(zip.get(), out.data(), static_cast<unsigned>(most));
-        check(got >= 0, place, "{} cannot be unpacked: minizip's error {}", member, got);
+        check(got >= 0, site, "{} cannot be unpacked: minizip's error {}", member, got);
         return static_cast<std::size_t>(got);
       });
       NpyArray array = read_npy(source);
-      check(unzCloseCurrentFile(zip.get()) == UNZ_OK, place, "{} cannot be unpacked: its checksum does not match",
+      check(unzCloseCurrentFile(zip.get()) == UNZ_OK, site, "{} cannot be unpacked: its checksum does not match",
             member);
       return array;
     }
     if (members.size() < 200) members += formatted("{}{}", members.empty() ? "" : ", ", member);
   }
-  check(code == UNZ_END_OF_LIST_OF_FILE, place, "not a usable .npz (a zip archive): minizip's error {}", code);
-  fail(place, "no array '{}', there are: {}", name, members.empty() ? "none" : members);
+  check(code == UNZ_END_OF_LIST_OF_FILE, site, "not a usable .npz (a zip archive): minizip's error {}", code);
+  fail(site, "no array '{}', the archive has: {}", name, members.empty() ? "none" : members);
 }
 
 std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& dir, data::Split split) {
@@ -267,8 +267,8 @@ std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& 
   data::Images images{.description = "npy " + name, .labels = labels_of(find_array(dir, name, "labels"))};
   NpyArray pixels = find_array(dir, name, "images");
   images.shape = image_shape(pixels);
-  check(pixels.shape[0] == std::ssize(images.labels), pixels.name,
-        "{} images, but there are {} labels; expected as many", pixels.shape[0], images.labels.size());
+  check(pixels.shape[0] == std::ssize(images.labels), pixels.name, "{} images, but {} labels; expected equal numbers",
+        pixels.shape[0], images.labels.size());
   images.pixels = std::move(pixels.bytes);
   // Classes are counted over both splits: a split may have no sample of some class.
   std::int32_t last = std::ranges::max(images.labels);

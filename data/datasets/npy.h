@@ -1,4 +1,4 @@
-// Images and labels of one's own, as NumPy saves them (format versions 1 to 3 of
+// A user's images and labels, as NumPy saves them (format versions 1 to 3 of
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). A split is SPLIT_images.npy and
 // SPLIT_labels.npy, or SPLIT.npz with the arrays "images" and "labels"; SPLIT is train or eval. Images are uint8,
 // (samples, rows, columns) or (samples, channels, rows, columns); labels are integers, (samples).
@@ -25,11 +25,12 @@ struct NpyArray {
   std::vector<std::uint8_t> bytes{};  // row-major
 };
 
-// One array, to the end of `file`. Throws Error with file, offset and expectation.
+// Reads one array, which must end at the end of `file`. Throws Error with file, offset and expectation.
 NpyArray read_npy(data::FileSource& file);
-// The array that a .npz calls `name`, without .npy.
+// Reads the array `name` (without .npy) of a .npz file. Throws Error if the archive lacks it.
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name);
 
+// Reads a split from `dir`. Throws Error if a file is missing, or if arrays are not images and labels.
 std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& dir, data::Split split);
 
 data::DatasetEntry npy_entry();

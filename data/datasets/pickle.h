@@ -17,19 +17,19 @@ struct PickleValue;
 
 struct PickledArray {
   std::vector<std::int64_t> shape{};         // row-major
-  std::span<const std::uint8_t> elements{};  // as many as the shape says; they belong to the PickledDict
+  std::span<const std::uint8_t> elements{};  // as many as the shape has; owned by the PickledDict
 };
 
-// Immutable once made: any thread may read.
+// A dict that was read from a pickle. Immutable: any thread may read it.
 class PickledDict {
  public:
-  // `bytes` are the whole file; `name` is its name in errors.
+  // Reads `bytes`, the whole file; `name` is its name in errors. Throws Error for a pickle that cannot be read.
   PickledDict(std::string name, std::vector<std::uint8_t> bytes);
   ~PickledDict();
   PickledDict(const PickledDict&) = delete;
   PickledDict& operator=(const PickledDict&) = delete;
 
-  // The value of a key. Throws Error where there is no such key and where its value is of another kind.
+  // Return the value of a key. Throw Error if there is no such key or if its value is of another kind.
   std::vector<std::int64_t> integers(std::string_view key) const;
   PickledArray array(std::string_view key) const;
 

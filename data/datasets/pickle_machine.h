@@ -1,4 +1,4 @@
-// The stack machine that a pickle is written for, as far as pickle.h says. Internal to data/datasets.
+// The stack machine that reads a pickle, for the part of the format in pickle.h. Internal to data/datasets.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ struct PickleValue {
   const char* kind_name() const { return kNames[static_cast<std::size_t>(kind)]; }
 };
 
-// Pickle's stack machine. Values lie in one list and refer to each other by number, as lists may be filled after they
-// were put into others.
+// Runs a pickle. All values are in one list and refer to each other by number, because a list may be filled after it
+// was put into another. One thread. Throws Error with the offset where the pickle cannot be read.
 class PickleMachine {
  public:
   static constexpr std::size_t kMostValues = 2'000'000;  // CIFAR-100 has some 160,000
@@ -36,7 +36,7 @@ class PickleMachine {
 
   PickleMachine(const std::string& name, std::span<const std::uint8_t> bytes) : name_(name), bytes_(bytes) {}
 
-  // The value that the pickle holds.
+  // Runs the whole pickle and returns the number of its value.
   std::size_t run();
 
   const PickleValue& value(std::size_t number) const { return values_[number]; }
@@ -83,13 +83,13 @@ class PickleMachine {
   }
   std::size_t pop() {
     if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back()))
-      wrong("takes a value where there is none");
+      wrong("an opcode needs a value, but the stack is empty");
     const std::size_t top = stack_.back();
     stack_.pop_back();
     return top;
   }
   std::vector<std::size_t> pop_to_mark() {
-    if (marks_.empty()) wrong("takes values down to a mark where there is none");
+    if (marks_.empty()) wrong("an opcode needs a mark, but there is none");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     std::vector<std::size_t> items(first, stack_.end());
     stack_.erase(first, stack_.end());
@@ -124,13 +124,14 @@ class PickleMachine {
 
   void call();
 
-  // The state of an array: version, shape, dtype, whether it is column-major, bytes. That of a dtype says nothing new
-  // about single bytes.
+  // Sets the state of an array: version, shape, dtype, whether it is column-major, bytes. The state of a dtype is
+  // ignored, as it does not matter for single bytes.
   void build();
 
   std::string_view keep(std::string text) {
     kept_bytes_ += text.size();
-    if (kept_bytes_ > bytes_.size()) wrong("texts longer than the file");  // one that is recalled again and again
+    if (kept_bytes_ > bytes_.size())
+      wrong("texts longer than the file");  // a short file may repeat one text very often
     return kept_.emplace_back(std::move(text));
   }
 
@@ -140,7 +141,7 @@ class PickleMachine {
   std::vector<PickleValue> values_;
   std::vector<std::size_t> stack_, marks_;
   std::unordered_map<std::uint64_t, std::size_t> memo_;
-  std::deque<std::string> kept_;  // texts that do not stand in the file
+  std::deque<std::string> kept_;  // texts that are not in the file as they are
   std::size_t kept_bytes_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace lockstep::datasets {
 namespace {
-constexpr std::int64_t kWindows = 4096;  // places an image can start at
+constexpr std::int64_t kWindows = 4096;  // positions at which an image can start
 constexpr std::int64_t kEval = 128;      // samples of an evaluation that no option limits
 }  // namespace
 

@@ -1,5 +1,6 @@
-// Random images with random labels, for benchmarks: a sample costs one copy, whatever its shape. Sample i is a function
-// of (seed, i): a window into a shared pool of noise, so images overlap; nothing can be learnt from them.
+// Random images with random labels, for benchmarks: a sample takes one copy, for any shape. Sample i is a function of
+// (seed, i): a window of a shared pool of noise, so images overlap. A model cannot learn anything from them. Any thread
+// may read samples.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,9 @@ class SyntheticDataset : public data::Dataset {
   Tensor pool_;
 };
 
-// `options` without their seed, which is that of the run. Evaluation has 128 samples unless --limit-eval asks for more,
-// as nothing can be learnt from them.
+// Returns the entry of the catalogue. The seed is that of the run, not that of `options`. Evaluation has 128 samples
+// unless
+// --limit-eval sets more.
 data::DatasetEntry synthetic_entry(SyntheticOptions options = {});
 
 }  // namespace lockstep::datasets

@@ -24,11 +24,12 @@ std::string sha256(data::FileSource& file) {
   while (true) {
     const std::size_t got = file.read_some(buffer);
     if (got == 0) break;
-    check(EVP_DigestUpdate(digest.get(), buffer.data(), got) == 1, file.name(), "OpenSSL cannot digest it");
+    check(EVP_DigestUpdate(digest.get(), buffer.data(), got) == 1, file.name(), "OpenSSL cannot compute its checksum");
   }
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned int count = 0;
-  check(EVP_DigestFinal_ex(digest.get(), bytes.data(), &count) == 1, file.name(), "OpenSSL cannot digest it");
+  check(EVP_DigestFinal_ex(digest.get(), bytes.data(), &count) == 1, file.name(),
+        "OpenSSL cannot compute its checksum");
   std::string text;
   for (unsigned int i = 0; i < count; ++i) text += formatted("{:02x}", bytes[i]);
   return text;

@@ -70,7 +70,7 @@ void write_npy(const data::DatasetPair& pair, const std::filesystem::path& folde
 void write_idx_split(const data::Dataset& set, const Shape& image, const std::filesystem::path& folder,
                      const std::string& part) {
   constexpr std::int64_t kMost = 0xFFFFFFFF;
-  check(set.size() <= kMost && image[1] <= kMost && image[2] <= kMost, "convert", "{}: idx counts to {}",
+  check(set.size() <= kMost && image[1] <= kMost && image[2] <= kMost, "convert", "{}: idx holds sizes up to {}",
         set.describe(), kMost);
   OutputFile images(folder / (part + "-images-idx3-ubyte")), labels(folder / (part + "-labels-idx1-ubyte"));
   Bytes header;

@@ -23,7 +23,7 @@ std::string reason(int code) { return std::generic_category().message(code); }
 
 bool is_url(const std::string& text) { return text.find("://") != text.npos; }
 
-// PATH.part, locked: two processes that wrote to it would make a file of neither.
+// PATH.part, locked, because two processes that write to it would damage it.
 class Part {
  public:
   explicit Part(std::filesystem::path path) : path_(std::move(path)) {
@@ -53,7 +53,7 @@ class Part {
     std::filesystem::rename(path_, to);
     const int folder = open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return;
-    fsync(folder);  // not every file system can; the file itself is on the disk
+    fsync(folder);  // not every file system supports this; the file itself is on the disk
     close(folder);
   }
 
@@ -62,7 +62,7 @@ class Part {
   int descriptor_ = -1;
 };
 
-// The exit status of curl, which writes to `part` and says on stderr what is wrong.
+// Runs curl, which writes to `part` and reports errors on stderr, and returns its exit status.
 int run_curl(const std::string& url, const Part& part, bool resume) {
   std::vector<std::string> words{"curl",
                                  "--fail",
@@ -98,7 +98,7 @@ int run_curl(const std::string& url, const Part& part, bool resume) {
   return WEXITSTATUS(status);
 }
 
-// Of curl: no byte ranges here, a range that is refused (HTTP 416 among others), a resume that failed.
+// Exit codes of curl: byte ranges are not supported, a range was refused (HTTP 416 and others), a resume failed.
 bool cannot_resume(int status) { return status == 33 || status == 22 || status == 36; }
 
 void fill(const std::string& from, const Part& part, bool resume) {
@@ -115,8 +115,8 @@ void fill(const std::string& from, const Part& part, bool resume) {
     status = run_curl(from, part, false);
   }
   check(status == 0, "fetch",
-        "{}: curl ended with status {}; what arrived stays in {}, and fetching again goes on there", from, status,
-        part.path().string());
+        "{}: curl ended with status {}; the bytes that arrived stay in {}, and the next fetch continues from there",
+        from, status, part.path().string());
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ std::string difference(const std::filesystem::path& path, const RemoteFile& expe
 void download(const std::string& from, const RemoteFile& expected, const std::filesystem::path& to) {
   const Part part(std::filesystem::path(to) += ".part");
   if (expected.bytes > 0 && part.bytes() > expected.bytes) part.empty();
-  const bool whole = expected.bytes > 0 && part.bytes() == expected.bytes;  // it only lacks its name
+  const bool whole = expected.bytes > 0 && part.bytes() == expected.bytes;  // it is complete and only lacks its name
   const bool resume = part.bytes() > 0;
   if (!whole) fill(from, part, resume);
   std::string wrong = difference(part.path(), expected);
@@ -150,7 +150,7 @@ void download(const std::string& from, const RemoteFile& expected, const std::fi
   if (!wrong.empty()) {
     part.empty();
     std::filesystem::remove(part.path());
-    fail("fetch", "{}: not the file that is expected: {}", from, wrong);
+    fail("fetch", "{}: not the expected file: {}", from, wrong);
   }
   part.rename_to(to);
 }

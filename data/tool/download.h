@@ -1,5 +1,5 @@
-// One file from a URL or a local folder to a path, whole or not at all: bytes arrive in PATH.part, which a later call
-// goes on with; the checksum is verified before the file gets its name.
+// Downloads one file from a URL, or copies it from a local folder. Bytes arrive in PATH.part, and a later call
+// continues from there; the file gets its name after its checksum was verified.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,14 @@
 
 namespace lockstep::datasets {
 
-// `from` is a URL (http, https, file) or the path of a local file. URLs are read by the curl program. A download that
-// broke off is resumed; it begins again where the server cannot resume, or where the resumed file is not as expected.
-// Throws Error for failures, for a file whose size or checksum is not that of `expected`, and where another process
-// fetches the same file.
+// Downloads a file. `from` is a URL (http, https, file), which the curl program reads, or the path of a local file. An
+// interrupted download is resumed; it starts again if the server cannot resume, or if the resumed file is not the
+// expected one. Throws Error for failures, for a size or checksum that differs from `expected`, and if another process
+// downloads the same file.
 void download(const std::string& from, const RemoteFile& expected, const std::filesystem::path& to);
 
-// Empty where the file at `path` has the size and the checksum of `expected`; else the difference, for a message.
+// Returns an empty text if the file at `path` has the size and the checksum of `expected`; else the difference, for a
+// message.
 std::string difference(const std::filesystem::path& path, const RemoteFile& expected);
 
 }  // namespace lockstep::datasets

@@ -1,4 +1,4 @@
-// The `lockstep-data` command: lists the data sets that there are, fetches files, checks and converts them.
+// The `lockstep-data` command: lists the known data sets, fetches their files, checks and converts them.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -44,14 +44,14 @@ bool is_unpacked(const RemoteFile& file, const std::filesystem::path& folder) {
   return !file.members.empty();
 }
 
-// Brings one file to `folder`, unless what is made of it is there.
+// Brings one file to `folder`, unless its unpacked content is already there.
 void fetch_file(const RemoteFile& file, const std::string& base, const std::filesystem::path& folder) {
   const std::filesystem::path to = folder / file.name;
   if (is_unpacked(file, folder)) {
     fmt::print("{}: is unpacked there\n", file.name);
   } else if (std::filesystem::exists(to)) {
     const std::string wrong = datasets::difference(to, file);
-    check(wrong.empty(), "fetch", "{} is there, but not the file that is expected: {}; remove it to fetch it again",
+    check(wrong.empty(), "fetch", "{} exists, but is not the expected file: {}; remove it to fetch it again",
           to.string(), wrong);
     fmt::print("{}: is there\n", file.name);
   } else {
@@ -78,7 +78,7 @@ void convert(const Arguments& arguments) {
   const datasets::Format& format = datasets::find_format(arguments.format);
   const data::DatasetPair pair = data::open_datasets(datasets::catalogue(), arguments.dataset);
   check(!std::filesystem::exists(arguments.output) || std::filesystem::is_empty(arguments.output), "convert",
-        "--output {} is there and not empty, expected a new folder", arguments.output);
+        "--output {} exists and is not empty, expected a new folder", arguments.output);
   std::filesystem::create_directories(arguments.output);
   format.write(pair, arguments.output);
   fmt::print("{} and {} samples in {}: {}\n", pair.train->size(), pair.eval->size(), arguments.output, format.files);

@@ -41,7 +41,7 @@ void OutputFile::commit() {
   check(code == 0, part_.string(), "cannot be closed: {}", reason());
   std::error_code error;
   std::filesystem::rename(part_, path_, error);
-  check(!error, path_.string(), "cannot be given its name: {}", error.message());
+  check(!error, path_.string(), "its .part file cannot be renamed: {}", error.message());
   committed_ = true;
 }
 

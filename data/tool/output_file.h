@@ -1,4 +1,5 @@
-// A file that gets its name when it is whole: bytes go to PATH.part, which is removed unless commit() was called.
+// A file that gets its name when it is complete: bytes go to PATH.part, which the destructor removes unless commit()
+// was called.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::span<const std::uint8_t> bytes);
-  void commit();  // flushed to the disk, then renamed
+  void commit();  // flushes the file to the disk and renames it
 
  private:
   std::filesystem::path path_, part_;

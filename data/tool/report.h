@@ -1,4 +1,4 @@
-// What `lockstep-data check` says of a data set.
+// The report of `lockstep-data check`.
 #pragma once
 
 #include "lockstep/data/catalogue.h"

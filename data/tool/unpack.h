@@ -1,4 +1,4 @@
-// Files out of an archive (tar, compressed or not).
+// Extraction of files from an archive (tar, compressed or not).
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace lockstep::datasets {
 
-// Writes `members` of the archive below `folder`, each whole or not at all, and nothing else of it. Throws Error for an
-// archive that cannot be read, and for members that it lacks or that are no regular files.
+// Writes these members of the archive below `folder`, each completely or not at all, and no other member. Throws Error
+// for an archive that cannot be read, for a missing member, and for a member that is not a regular file.
 void unpack(const std::filesystem::path& archive, const std::vector<std::string>& members,
             const std::filesystem::path& folder);
 

@@ -1,5 +1,5 @@
-// The erased type of the zoo: what tools, benches and programs that take any model by name call. Images (samples,
-// channels, height, width), or (samples, features) for models of vectors, become logits (samples, classes).
+// The common type of the models in the zoo, for tools, benches and programs that take any model by name. A call turns
+// images (samples, channels, height, width), or vectors (samples, features), into logits (samples, classes).
 #pragma once
 
 #include "lockstep/nn/module.h"

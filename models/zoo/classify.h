@@ -1,5 +1,5 @@
-// What the zoo's programs train: a classifier's cross entropy on a batch's "image" and "label", with its count of
-// correct answers.
+// Returns the model function of the zoo's programs: the cross entropy of a classifier on the fields "image" and "label"
+// of a batch, the count of correct answers, and the logits as prediction. `network` outlives the function.
 #pragma once
 
 #include "lockstep/ops/cross_entropy.h"

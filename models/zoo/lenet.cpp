@@ -7,7 +7,7 @@
 namespace lockstep::models {
 namespace {
 
-// What two 5x5 convolutions, each with a pool of 2, leave of a side.
+// The side of the maps after two 5x5 convolutions, each with a pool of 2.
 std::int64_t reduced(std::int64_t side) { return ((side - 4) / 2 - 4) / 2; }
 
 const LeNetConfig& checked(const LeNetConfig& c) {

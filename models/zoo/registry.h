@@ -1,5 +1,5 @@
-// Models by name, for tools, benches and programs that take any of them. The table is explicit: a model is its files
-// and its line.
+// The table of models by name, for tools, benches and programs that take any model. A new model needs its files and a
+// line in registry.cpp.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ namespace lockstep::models {
 struct ModelEntry {
   std::string name;
   std::string description;
-  Shape image;           // of one sample, unless another is asked for
-  std::int64_t classes;  // likewise
+  Shape image;           // default shape of one sample
+  std::int64_t classes;  // default number of classes
   std::function<std::unique_ptr<Classifier>(std::int64_t classes, const Shape& image)> build;
 };
 
 std::span<const ModelEntry> model_table();
 
-// Throws Error listing the names there are.
+// Returns the entry of this name. Throws Error that lists the names if there is none.
 const ModelEntry& find_model(std::string_view name);
 
-// The model of that name; 0 classes and an empty shape stand for the entry's own. Throws Error for a name or a shape
-// that the model cannot take.
+// Makes the model of this name; 0 classes and an empty shape stand for the defaults of the entry. Throws Error for an
+// unknown name, and for a shape that the model cannot take.
 std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes = 0, const Shape& image = {});
 
 }  // namespace lockstep::models

@@ -30,7 +30,7 @@ struct BlockConfig {
   bool zero_residual;
 };
 
-// Identity while it is empty.
+// The identity if it is empty.
 void project(nn::Sequential& downsample, std::int64_t in, std::int64_t out, std::int64_t stride) {
   downsample.append<nn::Conv2d>(conv(in, out, 1, stride)).append<nn::BatchNorm2d>(norm(out));
 }

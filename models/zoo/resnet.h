@@ -26,12 +26,12 @@ struct ResNetConfig {
   Stem stem = Stem::ImageNet;
   std::int64_t in_channels = 3, classes = 1000;
   bool zero_residual =
-      false;  // the last scale of every block starts at 0 (Goyal et al. 2017): blocks start as identities
+      false;  // the last scale of every block starts at 0, so blocks start as identities (Goyal et al. (2017))
 };
 
-// The network of that depth, classes and channels at their defaults. Without a stem it has the depth's own: ImageNet's
-// for torchvision's depths, CIFAR's for the CIFAR family (6 n + 2), which has no other. Throws Error listing the depths
-// there are, and for a stem that the depth cannot have.
+// Returns the configuration of this depth, with default classes and channels. Without a stem it has the default of the
+// depth: that of ImageNet for torchvision's depths, that of CIFAR for the CIFAR family (6 n + 2), which has no other.
+// Throws Error for another depth, and for a stem that the depth cannot have.
 ResNetConfig resnet_config(int depth, std::optional<ResNetConfig::Stem> stem = {});
 
 class ResNet : public Classifier {

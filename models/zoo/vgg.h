@@ -1,6 +1,6 @@
 // VGG networks (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2014):
 // 11, 13, 16 and 19 layers, plain or with batch norm, with torchvision's names, shapes and initialisation. For images
-// of other sizes than 224 x 224 the first linear layer takes the last maps as they are, where torchvision pools to 7
+// of another size than 224 x 224 the first linear layer reads the last maps directly, while torchvision pools them to 7
 // x 7.
 #pragma once
 
@@ -21,7 +21,7 @@ struct VggConfig {
   double dropout = 0.5;
 };
 
-// The network of that depth, all else at its default. Throws Error listing the depths there are.
+// Returns the configuration of this depth with defaults. Throws Error that lists the depths for another depth.
 VggConfig vgg_config(int depth, bool norms = false);
 
 class Vgg : public Classifier {

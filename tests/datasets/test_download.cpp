@@ -149,7 +149,7 @@ TEST_F(Download, AWholePartOnlyGetsItsName) {
 TEST_F(Download, OtherBytesAreRefused) {
   if (url("whole").empty()) GTEST_SKIP() << "there is no python3 to serve files";
   expect_error([&] { download(url("other"), file_, dir_ / "file.bin"); },
-               {"not the file that is expected", "sha256", file_.sha256});
+               {"not the expected file", "sha256", file_.sha256});
   EXPECT_FALSE(std::filesystem::exists(dir_ / "file.bin"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "file.bin.part"));
   RemoteFile shorter = file_;
@@ -166,7 +166,7 @@ TEST_F(Download, ChecksumsOfInflatedBytesHoldForEveryPacking) {
   Bytes cut = gzip(content_);
   cut.resize(cut.size() / 2);
   expect_error([&] { download(dir_.write("served/cut.gz", cut).string(), packed, dir_ / "cut.gz"); },
-               {"not the file that is expected", "truncated"});
+               {"not the expected file", "truncated"});
 }
 
 TEST_F(Download, TwoProcessesDoNotWriteOneFile) {
@@ -216,7 +216,7 @@ TEST(Unpack, TakesTheMembersThatAreAskedFor) {
   EXPECT_EQ(std::filesystem::file_size(dir / "out/a/two"), 3u);
   EXPECT_FALSE(std::filesystem::exists(dir / "out/a/one"));
   expect_error([&] { unpack(dir / "x.tar.gz", {"a/one", "a/three"}, dir / "out"); }, {"x.tar.gz", "lacks a/three"});
-  expect_error([&] { unpack(dir / "x.tar.gz", {"a/link"}, dir / "out"); }, {"a/link is no regular file"});
+  expect_error([&] { unpack(dir / "x.tar.gz", {"a/link"}, dir / "out"); }, {"a/link is not a regular file"});
   expect_error([&] { unpack(dir / "absent", {"a"}, dir / "out"); }, {"absent", "cannot be opened"});
   expect_error([&] { unpack(dir.write("text", {'h', 'e', 'y'}), {"a"}, dir / "out"); }, {"text", "archive"});
   ASSERT_EQ(run("head -c 60 x.tar.gz >cut.tar.gz"), 0);

@@ -351,7 +351,8 @@ TEST(Handles, AHandleThatOutlivesItsEngineIsToldSo) {
   Numbers<float> numbers(30'000, 1);
   parallel::Handle handle = numbers.start(*engine);
   engine.reset();
-  EXPECT_NE(error_of([&] { handle.wait(); }).find("has ended before it was complete"), std::string::npos);
+  EXPECT_NE(error_of([&] { handle.wait(); }).find("was destroyed before the reduction was complete"),
+            std::string::npos);
   EXPECT_FALSE(handle.active());
   world().barrier();
 }

@@ -173,7 +173,8 @@ TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
     }
   }
   task.options.update.groups = {{.pattern = "fc.*"}};
-  EXPECT_NE(error_of([&] { Rig(world(), task); }).find("no parameter's name fits the group 'fc.*'"), std::string::npos);
+  EXPECT_NE(error_of([&] { Rig(world(), task); }).find("the pattern 'fc.*' of a group matches no parameter"),
+            std::string::npos);
 }
 
 TEST(State, GoesOutAndInAndGoesOnBitForBit) {

@@ -191,7 +191,7 @@ TEST(CustomOp, MayNotHaveTheNameOfABuiltInOne) {
   for (const std::string name : {"pointwise", "softmax", "conv2d", "dropout", "reorder", "max_pool2d"}) {
     const std::string error =
         error_of_prediction([&](Value x) { return apply_op(std::make_shared<NamesakeOp<1>>(name), {x}); });
-    EXPECT_TRUE(error.starts_with("[" + name + "] (model): the op is a ")) << error;
+    EXPECT_TRUE(error.starts_with("[" + name + "] (model): the op is of the class ")) << error;
     EXPECT_NE(error.find("NamesakeOp<1>, but the name '" + name + "' belongs to the library's lockstep::"),
               std::string::npos)
         << error;
@@ -210,7 +210,8 @@ TEST(CustomOp, MayNotHaveTheNameOfAnother) {
   const std::string error = error_of_prediction(second);
   EXPECT_NE(error.find("NamesakeOp<2>, but the name 'user_namesake' belongs to the class "), std::string::npos)
       << error;
-  EXPECT_NE(error.find("NamesakeOp<1>; kernels are found by name: give it another one"), std::string::npos) << error;
+  EXPECT_NE(error.find("NamesakeOp<1>; kernels are found by name: give the op another name"), std::string::npos)
+      << error;
   EXPECT_EQ(error_of_prediction(first), "no error");
 }
 

@@ -74,7 +74,7 @@ TEST_F(UpdaterTest, RefusesAGroupThatFitsNothing) {
     update({.groups = {{.pattern = "layer9.*"}}});
     FAIL() << "the pattern fits no parameter";
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "[optimizer] no parameter's name fits the group 'layer9.*'");
+    EXPECT_STREQ(e.what(), "[optimizer] the pattern 'layer9.*' of a group matches no parameter");
   }
 }
 

@@ -218,7 +218,7 @@ TEST(Passes, Bf16NeedsF32Parameters) {
         plan::CompiledModel(network.named_parameters(), [&](const plan::Inputs& in) { return network(in); },
                             {.dtype = DType::F64}, {.bf16 = true});
       },
-      "bf16 computes beside f32 parameters, they are f64");
+      "bf16 needs f32 parameters, these are f64");
 }
 
 class PlanOf {

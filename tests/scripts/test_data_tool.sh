@@ -50,7 +50,7 @@ case_convert() {
   done
   run "$tool" convert digits --to npy --output "$scratch/npy" # its files are another run's
   expect_status 1
-  expect_line 'is there and not empty, expected a new folder' 1
+  expect_line 'exists and is not empty, expected a new folder' 1
   run "$tool" convert digits --to png --output "$scratch/png"
   expect_status 1
   expect_line "'png', expected one of npy, idx, cifar10" 1
@@ -65,7 +65,7 @@ case_fetch() {
   echo "no data" >"$scratch/mirror/train-images-idx3-ubyte.gz"
   run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$scratch/mirror"
   expect_status 1
-  expect_line 'train-images-idx3-ubyte.gz: not the file that is expected: ' 1
+  expect_line 'train-images-idx3-ubyte.gz: not the expected file: ' 1
   [[ -z $(ls -A "$scratch/data/mnist") ]] || die "a file that is not the expected one was left there"
   run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$scratch/absent"
   expect_status 1

@@ -1,5 +1,5 @@
-// How a thread waits for memory that another thread or process writes: it spins for a moment, as an answer within a
-// microsecond is common, then gives its core away, since a peer may need it to answer, and at last sleeps.
+// Waits for memory that another thread or process writes: first it spins, as an answer within a microsecond is common;
+// then it yields the core, as a peer may need it to answer; at last it sleeps. One thread per object.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace lockstep {
 
 class Backoff {
  public:
-  // One pause between two looks at the memory.
+  // Pauses once, between two reads of the memory.
   void pause() {
     if (count_ < kSpins) {
       relax();
@@ -22,7 +22,7 @@ class Backoff {
   }
 
  private:
-  // With more ranks than cores every spin keeps a peer from answering: few of them (about 2 us), then yields.
+  // With more ranks than cores every spin delays a peer: spins only about 2 us, then yields.
   static constexpr int kSpins = 64, kYields = 20'000;
   static void relax() {
 #if defined(__x86_64__)

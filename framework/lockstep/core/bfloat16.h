@@ -1,5 +1,4 @@
-// A float of which the upper 16 bits are kept: the range of f32, 8 bits of precision. Storage only; arithmetic is
-// f32's.
+// The upper 16 bits of a float: the range of f32 with 8 bits of precision. For storage only; arithmetic is in f32.
 #pragma once
 
 #include <bit>
@@ -18,7 +17,7 @@ struct BFloat16 {
     bits = static_cast<std::uint16_t>(is_nan ? (word >> 16) | 0x40U : (word + 0x7fffU + ((word >> 16) & 1U)) >> 16);
   }
   explicit constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-  bool operator==(const BFloat16&) const = default;  // of bits
+  bool operator==(const BFloat16&) const = default;  // compares bits
 };
 
 }  // namespace lockstep

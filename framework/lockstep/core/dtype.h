@@ -12,6 +12,7 @@ namespace lockstep {
 
 enum class DType : std::uint8_t { F32, F64, I32, I64, U8, BF16 };
 
+// Bytes of one element.
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::F64:
@@ -28,6 +29,7 @@ constexpr std::size_t size_of(DType type) {
   return 0;
 }
 
+// The name in messages and files: "f32", "bf16".
 constexpr std::string_view name_of(DType type) {
   switch (type) {
     case DType::F32:
@@ -46,9 +48,10 @@ constexpr std::string_view name_of(DType type) {
   return "?";
 }
 
+// Whether the type is f32, f64 or bf16.
 constexpr bool is_floating(DType type) { return type == DType::F32 || type == DType::F64 || type == DType::BF16; }
 
-// dtype_of<float> == DType::F32, and so on.
+// The DType of a C++ type: dtype_of<float> == DType::F32. Another C++ type does not compile.
 template <class T>
 constexpr DType dtype_for() {
   if constexpr (std::is_same_v<T, float>) {

@@ -23,8 +23,8 @@ class PeerError : public Error {
   using Error::Error;
 };
 
-// One row of a batch is wrong. row() counts from 0 in the batch that was computed; a caller that knows the
-// sample names it with of().
+// A row of a batch is wrong. row() counts from 0 in the computed batch; a caller that knows the sample makes an Error
+// with its name by of().
 class SampleError : public Error {
  public:
   // The message is `before`, the row's name, `after`: "[cross_entropy] fc: 'label' of ", 2, " is 10, expected 0 to 9".
@@ -45,13 +45,14 @@ inline bool has_own_class(const Error& error) { return typeid(error) != typeid(E
 // Throws Error("[site] message").
 [[noreturn]] void fail_with(std::string_view site, std::string_view message);
 
+// Throws Error("[site] message") with a formatted message.
 template <class... Args>
 [[noreturn, gnu::cold]] void fail(std::string_view site, FormatFor<std::type_identity_t<Args>...> format,
                                   const Args&... args) {
   fail_with(site, format_arguments(format.text(), {args...}));
 }
 
-// Throws as fail() does unless `condition` holds; the message is formatted only then.
+// Throws as fail() does if `condition` is false; the message is formatted only then.
 template <class... Args>
 void check(bool condition, std::string_view site, FormatFor<std::type_identity_t<Args>...> format,
            const Args&... args) {

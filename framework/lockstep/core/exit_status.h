@@ -1,4 +1,4 @@
-// Exit codes of programs beside 0 and 1; docs/reliability.md tells how to react to each.
+// Exit codes of programs other than 0 and 1; docs/reliability.md describes how to react to each.
 #pragma once
 
 namespace lockstep {
@@ -6,6 +6,6 @@ namespace lockstep {
 inline constexpr int kExitCommandLine = 2;
 inline constexpr int kExitStopped = 75;    // on request, with a whole checkpoint (EX_TEMPFAIL): start again
 inline constexpr int kExitStalled = 76;    // the watchdog gave up on a rank
-inline constexpr int kExitUntrusted = 77;  // results cannot be trusted: a person looks before the next start
+inline constexpr int kExitUntrusted = 77;  // results cannot be trusted: a person should look before the next start
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Looks for numbers that are not finite.
+// Search for numbers that are not finite.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// The first index of n elements that is infinite or no number; -1: none. Whole numbers are finite.
+// Returns the index of the first of n elements that is infinite or NaN; -1: none. Integers are finite.
 std::int64_t first_nonfinite(const void* data, DType dtype, std::int64_t n);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// IEEE 754 binary16: 5 bits of exponent, 11 of precision. Storage only; arithmetic is f32's.
+// IEEE 754 binary16: 5 bits of exponent, 11 of precision. For storage only; arithmetic is in f32.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ struct Float16 {
     const float subnormal = static_cast<float>(magnitude) * 0x1p-24F;
     return sign != 0 ? -subnormal : subnormal;
   }
-  bool operator==(const Float16&) const = default;  // of bits
+  bool operator==(const Float16&) const = default;  // compares bits
 };
 
 }  // namespace lockstep

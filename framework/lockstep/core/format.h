@@ -1,6 +1,6 @@
-// Text from a format in the language of fmt and std::format: formatted("{} of {:.3g}", 3, 0.5). The compiler checks the
-// format against its arguments; the formatting itself is in format.cpp, so that this header, which nearly every source
-// includes, stays light.
+// Formats text in the language of fmt and std::format: formatted("{} of {:.3g}", 3, 0.5). The compiler checks the
+// format against its arguments. The formatting itself is in format.cpp, so that this header, which nearly every source
+// includes, compiles fast. Any thread may call these functions.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// One argument of a format: a number, a bool, a char or a view of text. A view ends with the full expression.
+// One argument of a format: a number, a bool, a char or a view of text. A view is valid until the end of the full
+// expression.
 class FormatArgument {
  public:
   enum class Kind : std::uint8_t { Bool, Char, Signed, Unsigned, Float, Double, Text };
@@ -76,7 +77,8 @@ class FormatArgument {
   Kind kind_;
 };
 
-// Where a format does not fit its arguments, the compiler names this function, which is no constant expression.
+// If a format does not fit its arguments, the compiler reports a call of this function, which is not a constant
+// expression.
 void format_does_not_fit(const char* reason);
 
 // Fails to compile unless `format` has a field for each of the kinds, and each field's type suits its argument.
@@ -137,9 +139,10 @@ class FormatString {
 template <class... Args>
 using FormatFor = FormatString<std::remove_cvref_t<Args>...>;  // arguments are deduced from themselves, not from this
 
-// The text of a format whose fit has been checked.
+// Formats arguments that were checked against the format.
 std::string format_arguments(std::string_view format, std::initializer_list<FormatArgument> arguments);
 
+// Returns the formatted text.
 template <class... Args>
 std::string formatted(FormatFor<std::type_identity_t<Args>...> format, const Args&... args) {
   return format_arguments(format.text(), {args...});

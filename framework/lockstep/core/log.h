@@ -1,5 +1,6 @@
-// The library's own log. Until a program installs a logger, warnings and errors go to stderr and nothing else is said.
-// It is no part of spdlog's registry, so a caller's default logger and stdout stay theirs. Any thread may call these.
+// The log of the library. Until a program installs a logger, warnings and errors go to stderr and other messages are
+// dropped. The log is not in spdlog's registry, so it does not change a caller's default logger. Any thread may call
+// these functions.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace lockstep {
 
 enum class LogLevel : std::uint8_t { Debug, Info, Warning, Error };
 
-// A handle of a logger; a message is formatted only if the logger takes its level.
+// A handle to a logger. A message is formatted only if the logger takes its level.
 class Logger {
  public:
   explicit Logger(std::shared_ptr<spdlog::logger> logger) : logger_(std::move(logger)) {}
@@ -47,10 +48,10 @@ class Logger {
   std::shared_ptr<spdlog::logger> logger_;  // never null
 };
 
-// `lockstep::log()->warn("[loader] record {} is empty", n)`.
+// Returns the present logger: `lockstep::log()->warn("[loader] record {} is empty", n)`.
 Logger log();
 
-// Replaces the logger, null for silence, and returns the one before.
+// Installs a logger, or silence for null, and returns the logger that was installed before.
 std::shared_ptr<spdlog::logger> install_log(std::shared_ptr<spdlog::logger> logger);
 
 }  // namespace lockstep

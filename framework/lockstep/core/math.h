@@ -1,6 +1,7 @@
 // Elementary functions whose bits depend on nothing but their arguments: not on the processor nor on the system's
-// libraries. For what reaches weights, samples or schedules. At most 2 units in the last place from the true value;
-// what is infinite, NaN or zero is as in <cmath>. The same formulas run on vectors in kernels/native.
+// libraries. Use them wherever a result reaches weights, samples or schedules. The error is at most 2 units in the last
+// place; infinite, NaN and zero results are as in <cmath>. Any thread. The same formulas run on vectors in
+// kernels/native.
 #pragma once
 
 namespace lockstep::math {

@@ -1,4 +1,5 @@
-// A loop over independent items on the process's OpenMP threads, where it is long enough to be worth waking them.
+// A loop over independent items on the OpenMP threads of the process, if the loop is long enough to pay for waking
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ void run_ranges(std::int64_t count, std::int64_t work, RangeBody body, const voi
 }  // namespace detail
 
 // Calls body(begin, end) for contiguous parts of [0, count), on several OpenMP threads when count * work (elements
-// touched) is worth it. The items must be independent: how they are parted differs with the number of threads. `body`
+// touched) is large enough. The items must be independent, as their division depends on the number of threads. `body`
 // must not throw.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {

@@ -1,4 +1,4 @@
-// How n things are divided into contiguous parts everywhere in the library: the first n % parts get one more.
+// The division of n items into contiguous parts, the same everywhere in the library: the first n % parts get one more.
 #pragma once
 
 #include <algorithm>

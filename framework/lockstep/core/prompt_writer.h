@@ -19,7 +19,7 @@ class PromptWriter {
 
  private:
   int file_;
-  int own_;  // the same stream, opened again with a mode of its own; -1: that cannot be done
+  int own_;  // the same stream, opened again with its own mode; -1: impossible
 };
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ namespace lockstep {
 
 using Philox = std::array<std::uint32_t, 4>;
 
-// One block of four words for a 64-bit key and a 128-bit counter given as two halves.
+// Returns four random words for a 64-bit key and a 128-bit counter in two halves. Any thread.
 constexpr Philox philox(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   Philox c{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high),
@@ -26,7 +26,7 @@ constexpr Philox philox(std::uint64_t key, std::uint64_t low, std::uint64_t high
   return c;
 }
 
-// [0, 1) with 24 bits, exact in f32 and f64.
+// Maps a word to [0, 1) with 24 bits, exact in f32 and f64.
 constexpr double unit_interval(std::uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; }
 
 // Mixes two words into one (the finaliser of SplitMix64), for keys made of several parts.
@@ -37,18 +37,20 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return z ^ (z >> 31);
 }
 
-// FNV-1a: a name as a number, the same on every machine.
+// Hashes a name by FNV-1a, to the same number on every machine.
 constexpr std::uint64_t hash_name(std::string_view name) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return h;
 }
 
-// Numbers in sequence from one key: for code that draws a varying count (permutations, augmentation, procedural data).
+// A sequence of random numbers from one key, for code that draws a varying number of them (permutations, augmentation,
+// procedural data). One thread.
 class RandomStream {
  public:
   RandomStream(std::uint64_t key, std::uint64_t stream) : key_(key), stream_(stream) {}
 
+  // Returns the next 32 random bits.
   std::uint32_t next() {
     if (used_ == 4) {
       block_ = philox(key_, counter_++, stream_);
@@ -56,10 +58,12 @@ class RandomStream {
     }
     return block_[static_cast<std::size_t>(used_++)];
   }
+  // These draw uniformly from [0, 1) or [low, high), or from a normal distribution (Box and Muller (1958)).
   double uniform() { return unit_interval(next()); }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  double normal();  // mean 0, variance 1 (Box and Muller 1958)
-  // Unbiased on [0, bound), bound > 0 (Lemire, "Fast random integer generation in an interval", 2019).
+  double normal();  // mean 0, variance 1
+  // Draws an unbiased integer from [0, bound), bound > 0 (Lemire, "Fast random integer generation in an interval"
+  // (2019)).
   std::uint64_t below(std::uint64_t bound);
 
  private:

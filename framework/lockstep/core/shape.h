@@ -1,5 +1,5 @@
-// The logical dimensions of a tensor, outermost first: images are (samples, channels, height, width). Throws Error for
-// a dimension that is not there, and for more elements than an int64 counts.
+// The logical dimensions of a tensor, outermost first: images are (samples, channels, height, width). Access to a
+// missing dimension throws Error; so does elements() for 2^63 elements or more.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,11 @@ class Shape {
     }
     return n;
   }
-  // The shape of one sample: all dimensions but the first.
-  bool has_tail(const Shape& tail) const {  // tail() == tail, without making one
+  // Whether tail() == tail; it makes no temporary.
+  bool has_tail(const Shape& tail) const {
     return rank() == tail.rank() + 1 && std::equal(tail.dims_.begin(), tail.dims_.end(), dims_.begin() + 1);
   }
+  // The shape of one sample: all dimensions but the first.
   Shape tail() const {
     index(0);
     return Shape(std::vector<std::int64_t>(dims_.begin() + 1, dims_.end()));
@@ -52,7 +53,7 @@ class Shape {
 
  private:
   std::size_t index(int i) const {
-    const auto at = static_cast<std::size_t>(i);  // of a negative number: more than any shape has
+    const auto at = static_cast<std::size_t>(i);  // a negative index becomes larger than any rank
     if (at >= dims_.size()) [[unlikely]]
       fail_dimension(i);
     return at;

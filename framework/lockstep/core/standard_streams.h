@@ -1,6 +1,6 @@
 // The descriptors 0, 1 and 2 of a program. Where one is closed at the start (`program <&- >&- 2>&-`, some daemons), the
-// next file that is opened gets its number, and what libraries print on stderr lands in that file. For programs, first
-// thing in main(); a library leaves its caller's descriptors alone.
+// next file that is opened gets its number, and what libraries print on stderr lands in that file. For programs, as the
+// first call in main(); a library must not change its caller's descriptors.
 #pragma once
 
 namespace lockstep {

@@ -64,7 +64,7 @@ bool StreamWriter::State::write_some(std::string_view& text) const {
     text.remove_prefix(static_cast<std::size_t>(written));
     return true;
   }
-  if (errno == EAGAIN) {  // somebody else made the stream non-blocking
+  if (errno == EAGAIN) {  // another process made the stream non-blocking
     pollfd ready{file, POLLOUT, 0};
     poll(&ready, 1, 1000);
     return true;

@@ -44,7 +44,7 @@ class StreamWriter {
   std::shared_ptr<State> state_;  // shared with the thread, which may be left behind in a write() that never returns
 };
 
-// `text` on `file`, by a StreamWriter of its own: for the last words of a program.
+// Writes `text` to `file` by a new StreamWriter: for the last words of a program.
 void write_patiently(int file, std::string_view text);
 
 }  // namespace lockstep

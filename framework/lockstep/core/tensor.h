@@ -1,4 +1,4 @@
-// Memory with a shape: the form in which data, weights and results pass in and out of the library.
+// Memory with a shape: the form of data, weights and results at the interfaces of the library.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,26 @@
 namespace lockstep {
 
 inline constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector
+// Rounds up to a multiple of kAlignment.
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct FreeDeleter {
   void operator()(void* p) const { std::free(p); }
 };
-// Zero-filled memory at a multiple of kAlignment; null for zero bytes. Throws Error where memory is short.
+// Memory at a multiple of kAlignment, freed by its owner.
 using AlignedBuffer = std::unique_ptr<std::byte[], FreeDeleter>;
+// Allocates zero-filled memory; null for zero bytes. Throws Error where memory is short.
 AlignedBuffer allocate_aligned(std::size_t bytes);
 
-// Owns its elements, dense in logical (row-major) order. Movable; copied only by clone(). A tensor without memory (made
-// without a shape, or moved from) is empty(); access to its elements throws Error.
+// A tensor owns its elements, dense in logical (row-major) order. It can be moved; only clone() copies it. A tensor
+// without memory (made without a shape, or moved from) is empty(); access to its elements throws Error. Different
+// threads may use different tensors; one tensor follows the rules of a std::vector.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(Shape shape, DType dtype);  // zeros
 
+  // Copies `values` into a new tensor. Throws Error unless there is one value per element.
   template <class T>
   static Tensor from(Shape shape, std::span<const T> values) {
     Tensor t(std::move(shape), dtype_of<T>);
@@ -38,7 +42,7 @@ class Tensor {
     return t;
   }
   Tensor clone() const;
-  Tensor to(DType dtype) const;  // a copy, converted (between floating types)
+  Tensor to(DType dtype) const;  // a converted copy; throws Error unless both types are floating
 
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
@@ -46,6 +50,7 @@ class Tensor {
   std::size_t bytes() const;  // throws Error where the number exceeds std::size_t
   bool empty() const { return buffer_ == nullptr; }
 
+  // The elements; throws Error if T is not their type.
   template <class T>
   std::span<T> data() {
     require(dtype_of<T>);
@@ -62,9 +67,9 @@ class Tensor {
  private:
   void require(DType wanted) const {
     require_memory();
-    check(wanted == dtype_, "tensor", "elements are {}, asked for {}", name_of(dtype_), name_of(wanted));
+    check(wanted == dtype_, "tensor", "elements are {}, but {} was requested", name_of(dtype_), name_of(wanted));
   }
-  void require_memory() const {  // a tensor that was made without a shape, or moved from, has none
+  void require_memory() const {
     check(buffer_ != nullptr || elements() == 0, "tensor",
           "this tensor has no elements: it was made without a shape, or moved from");
   }

@@ -1,5 +1,5 @@
-// Events of this rank for a time line: named spans on a few tracks. Threads may add at once; it allocates,
-// so it is for some steps of a run.
+// Events of this rank for a time line: named spans on a few tracks. Any thread may add spans. It allocates memory, so
+// it is for some steps of a run.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class Trace {
     Track track;
     std::string name;
     Clock::time_point begin, end;
-    std::int64_t step = 0;  // that the span belongs to, where it is not that of the span around it; 0: unknown
+    std::int64_t step = 0;  // the step of the span, if it differs from that of the enclosing span; 0: unknown
   };
 
   void add(Track track, std::string name, Clock::time_point begin, std::int64_t step = 0) {
@@ -50,7 +50,7 @@ class Trace {
     Clock::time_point begin_{};
   };
 
-  // Takes out and returns all spans that were added until now.
+  // Removes and returns all spans added so far.
   std::vector<Span> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(spans_, {});

@@ -11,7 +11,7 @@ GraphCopy::GraphCopy(const Graph& from, Graph& to) : from_(from), to_(to) {
 Value GraphCopy::operator()(Value old) const {
   if (!old) return {};
   const Value now = values_[static_cast<std::size_t>(old.node())][static_cast<std::size_t>(old.index())];
-  check(static_cast<bool>(now), "graph", "a pass dropped output {} of a {} that is still read", old.index(),
+  check(static_cast<bool>(now), "graph", "a pass removed output {} of a {}, which a later node reads", old.index(),
         from_.node(old).op ? from_.node(old).op->name() : "input");
   return now;
 }

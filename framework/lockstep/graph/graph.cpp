@@ -4,7 +4,9 @@
 
 namespace lockstep {
 
-void Value::fail_empty() { fail("graph", "an empty Value was used: it came from no traced op"); }
+void Value::fail_empty() {
+  fail("graph", "an empty Value was used, expected the result of an op, an input or a parameter");
+}
 
 const Type& Value::type() const { return graph().node(*this).outputs[static_cast<std::size_t>(index_)]; }
 

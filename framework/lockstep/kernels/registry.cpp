@@ -57,7 +57,8 @@ void KernelRegistry::require_owner(const KernelRequest& request) const {
   const Owner& owner = found->second;
   if (is_new || owner.type == typeid(op)) return;
   fail(op.name(),
-       "{}the op is a {}, but the name '{}' belongs to {} {}; kernels are found by name: give it another one",
+       "{}the op is of the class {}, but the name '{}' belongs to {} {}; kernels are found by name: give the op "
+       "another name",
        site(request), class_name(typeid(op).name()), op.name(), owner.reserved ? "the library's" : "the class",
        class_name(owner.type.name()));
 }

@@ -6,9 +6,9 @@ namespace lockstep::nn {
 
 void Module::check_name(const std::string& name) const {
   check(!name.empty() && name.find('.') == std::string::npos, "module",
-        "'{}' is no name for a part of '{}': empty or with a dot", name, path());
-  for (const Entry& e : entries_) check(e.name != name, "module", "'{}' has a parameter '{}' already", path(), name);
-  for (const auto& [n, child] : children_) check(n != name, "module", "'{}' has a child '{}' already", path(), name);
+        "'{}' cannot be the name of a part of '{}', expected a name without dots that is not empty", name, path());
+  for (const Entry& e : entries_) check(e.name != name, "module", "'{}' already has a parameter '{}'", path(), name);
+  for (const auto& [n, child] : children_) check(n != name, "module", "'{}' already has a child '{}'", path(), name);
 }
 
 Module::~Module() {

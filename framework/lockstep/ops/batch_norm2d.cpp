@@ -27,7 +27,8 @@ void require_batch_norm_inputs(std::string_view op, std::string_view path, std::
 }
 
 void require_no_epilogue(std::string_view op, const Epilogue& epilogue) {
-  check(epilogue == Epilogue{}, op, "gradients are written before fusion, here is an epilogue {}", epilogue.str());
+  check(epilogue == Epilogue{}, op, "gradients are written before fusion, but this op has the epilogue {}",
+        epilogue.str());
 }
 
 std::vector<Type> BatchNorm2dOp::infer(std::string_view path, std::span<const Type> inputs) const {

@@ -53,7 +53,7 @@ std::vector<Type> Conv2dOp::infer(std::string_view path, std::span<const Type> i
 std::vector<Value> Conv2dOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1];
   const Value dy = r.gradients[0];
-  check(epilogue_ == Epilogue{}, name(), "gradients are written before fusion, here is an epilogue {}",
+  check(epilogue_ == Epilogue{}, name(), "gradients are written before fusion, but this op has the epilogue {}",
         epilogue_.str());
   std::vector<Value> result(r.inputs.size());
   const bool bias = has_bias(r.inputs.size()) && r.needed[2];

@@ -51,7 +51,7 @@ std::vector<Type> LinearOp::infer(std::string_view path, std::span<const Type> i
 
 std::vector<Value> LinearOp::gradient(const Request& r) const {
   const Value x = r.inputs[0], w = r.inputs[1], dy = r.gradients[0];  // (N, in), (out, in), (N, out)
-  check(!relu_, name(), "gradients are written before fusion, here is a ReLU");
+  check(!relu_, name(), "gradients are written before fusion, but this op has a ReLU");
   std::vector<Value> result(r.inputs.size());
   const bool bias = r.inputs.size() > 2 && r.needed[2];
   if (r.needed[1]) {

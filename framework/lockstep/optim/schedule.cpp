@@ -29,7 +29,7 @@ Schedule step_decay(double rate, std::vector<double> milestones, double gamma) {
 }
 
 Schedule cosine(double rate, double epochs, double minimum) {
-  check(epochs > 0, "schedule", "a cosine over {} epochs is empty", epochs);
+  check(epochs > 0, "schedule", "a cosine over {} epochs, expected more than 0", epochs);
   return [=](double epoch) { return half_cosine(rate, minimum, epoch / epochs); };
 }
 
@@ -44,7 +44,7 @@ Schedule one_cycle(OneCycleOptions o) {
 }
 
 Schedule warm_up(Schedule schedule, double epochs, double start) {
-  check(epochs >= 0, "schedule", "a warm-up over {} epochs makes no sense", epochs);
+  check(epochs >= 0, "schedule", "a warm-up over {} epochs, expected 0 or more", epochs);
   if (epochs == 0) return schedule;
   return [=](double epoch) {
     const double rate = schedule(epoch);

@@ -56,7 +56,7 @@ std::span<std::byte> NodeMemory::common(std::size_t bytes) {
 std::vector<std::span<std::byte>> NodeMemory::segments(std::span<std::byte> mine) const {
   const auto window = std::ranges::find_if(
       windows_, [&](const auto& w) { return w.segment(domains_.local_rank()).data() == mine.data(); });
-  check(window != windows_.end(), "node memory", "the segment is not of this memory");
+  check(window != windows_.end(), "node memory", "the segment does not belong to this memory");
   std::vector<std::span<std::byte>> all;
   for (int r = 0; r < domains_.local_size(); ++r) all.push_back(window->segment(r));
   return all;

@@ -31,7 +31,7 @@ std::int64_t batch_of(const std::map<std::string, Type>& inputs) {
 CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function,
                              ParameterStoreOptions options, CompileOptions compile)
     : function_(std::move(function)), store_(std::move(parameters), options), options_(std::move(compile)) {
-  check(!options_.bf16 || options.dtype == DType::F32, "model", "bf16 computes beside f32 parameters, they are {}",
+  check(!options_.bf16 || options.dtype == DType::F32, "model", "bf16 needs f32 parameters, these are {}",
         name_of(options.dtype));
 }
 

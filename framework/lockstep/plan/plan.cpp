@@ -54,7 +54,8 @@ Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, c
   }
   for (const ParameterGradient& g : gradients) {
     check(store_.has_gradient(g.parameter), "plan",
-          "'{}' has no memory for a gradient: compile the training plan first, and thaw parameters before that",
+          "'{}' has no memory for a gradient: make all parameters trainable, then compile the training plan before "
+          "other plans",
           store_.name(g.parameter));
   }
   return assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options, choose});
@@ -135,11 +136,11 @@ const Type* Plan::input_type(const std::string& name) const {
 }
 
 double Plan::scalar(int output) const {
-  check(output >= 0, "plan", "the model function did not return the value that is read");
+  check(output >= 0, "plan", "the model function did not return this value");
   const int b = assembly_.outputs[static_cast<std::size_t>(output)];
   const void* at = address(b);
   const DType dtype = assembly_.buffers[static_cast<std::size_t>(b)].type.dtype;
-  check(dtype == DType::F32 || dtype == DType::F64, "plan", "a scalar that is read is {}, expected f32 or f64",
+  check(dtype == DType::F32 || dtype == DType::F64, "plan", "a scalar result is {}, expected f32 or f64",
         name_of(dtype));
   return assembly_.buffers[static_cast<std::size_t>(b)].type.dtype == DType::F64
              ? *static_cast<const double*>(at)

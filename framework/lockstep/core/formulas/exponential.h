@@ -19,7 +19,7 @@ template <class D>
 struct Exponential {
   D k, p;
 };
-// Of x + low.
+// The exponential of x + low.
 template <class P, class D>
 LOCKSTEP_INLINE Exponential<D> exponential(D x, D low) {
   const D k = nearest(x * kLog2E);
@@ -75,7 +75,7 @@ constexpr double kLogFull[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
                                2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23};
 constexpr double kLogShort[] = {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11};
 
-// What log is where it is no finite number.
+// The value of log where it is not a finite number.
 template <class D>
 LOCKSTEP_INLINE D log_special(D x, D y) {
   y = x == kInfinity ? x : y;

@@ -1,4 +1,4 @@
-// The functions of core/math.h on arrays, at the level of instructions in use: the same bits, many at a time.
+// The functions of core/math.h on arrays, at the chosen level of instructions, with the same bits.
 #pragma once
 
 #include <cstdint>

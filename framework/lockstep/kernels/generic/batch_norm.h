@@ -21,7 +21,7 @@ template <class T>
 void batch_norm_backward(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* mean,
                          const T* inv_std, T* dx, T* dgamma, T* dbeta);
 
-// y = gamma * (x - mean) * inv_std + beta, the same bits as forward's.
+// y = gamma * (x - mean) * inv_std + beta, with the same bits as forward.
 template <class T>
 void batch_norm_normalise(const BatchNormView& view, const T* x, const T* gamma, const T* beta, const T* mean,
                           const T* inv_std, T* y);
@@ -30,9 +30,10 @@ template <class T>
 void batch_norm_mask(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* beta, const T* mean,
                      const T* inv_std, T* g);
 
-// The parts of the two for statistics of more than this view's batch. moments [2 channels + 1] get the sum of x, then
-// of x^2, and the number of elements per channel (common/batch_norm_statistics.h has what they become). Gradient sums
-// [2 channels + 1] are those of dy, then of dy (x - mean), and the number; apply wants them added up.
+// The parts of forward and backward for statistics over more than this view. moments [2 channels + 1] get the sum of x,
+// then of x^2, then the number of elements per channel; common/batch_norm_statistics.h computes statistics from them.
+// Gradient sums [2 channels + 1] are the sums of dy, then of dy (x - mean), then the number; apply needs the sums over
+// all views.
 template <class T>
 void batch_norm_moments(const BatchNormView& view, const T* x, double* moments);
 template <class T>
@@ -40,11 +41,11 @@ void batch_norm_gradient_sums(const BatchNormView& view, const T* x, const T* dy
 template <class T>
 void batch_norm_gradient_apply(const BatchNormView& view, const T* x, const T* dy, const T* gamma, const T* mean,
                                const T* inv_std, const double* sums, T* dx);
-// dgamma and dbeta of a view's own gradient sums.
+// dgamma and dbeta from the gradient sums of a view.
 template <class T>
 void batch_norm_parameter_gradients(std::int64_t channels, const double* sums, const T* inv_std, T* dgamma, T* dbeta);
 
-// The same with given statistics, which are constants to the gradient.
+// The same with given statistics, which are constants for the gradient.
 template <class T>
 void batch_norm_inference(const BatchNormView& view, const T* x, const T* gamma, const T* beta, const T* running_mean,
                           const T* running_var, double eps, T* y);

@@ -29,7 +29,7 @@ void map2(std::int64_t n, const T* a, const T* b, T* y, F f) {
   });
 }
 
-// The frequent ones, compiled once for float and double.
+// Frequent functions, compiled once for float and double.
 template <class T>
 void fill(std::int64_t n, T value, T* y);
 template <class T>
@@ -51,7 +51,7 @@ struct DropoutOptions {
   const std::int64_t* sample_ids = nullptr;  // [samples], global: equal at every world size
 };
 
-// y = x / (1 - p) where kept, else 0. What is kept is a pure function of (key, step, sample id, element): word
+// y = x / (1 - p) for kept elements, else 0. The choice is a pure function of (key, step, sample id, element): word
 // element % 4 of philox(key, element / 4, mix(step, sample id)). The backward pass is the same call on dy.
 template <class T>
 void dropout(const DropoutOptions& options, const T* x, T* y);

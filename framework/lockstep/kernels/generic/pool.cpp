@@ -29,7 +29,7 @@ struct Taps {
   std::int64_t begin, end;  // of the kernel's positions those inside the image
 };
 
-// Those of the window whose first position is `start`.
+// The range of the window whose first position is `start`.
 Taps taps_inside(std::int64_t start, std::int64_t in, std::int64_t k, std::int64_t dil) {
   const std::int64_t before = start < 0 ? (-start + dil - 1) / dil : 0;
   const std::int64_t until = start < in ? (in - start + dil - 1) / dil : 0;
@@ -80,7 +80,7 @@ void max_planes(const PoolGeometry& g, const T* x, T* y, Index* index) {
   });
 }
 
-// Of the windows along one dimension the range [first, last] that reach position i of the image, dilation aside.
+// The range [first, last] of windows along one dimension that cover position i of the image, without dilation.
 struct Reach {
   std::int64_t first, last;
 };

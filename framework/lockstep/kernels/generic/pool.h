@@ -15,11 +15,11 @@ namespace lockstep::kernels::generic {
 // and 0, a position outside the image. uint8_t serves windows of up to 255 elements. T: float, double, BFloat16.
 template <class T, class Index>
 void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index);
-// Positions outside the image pass nothing on. Sums are taken in float for bf16.
+// Positions outside the image contribute nothing. bf16 is summed in float.
 template <class T, class Index>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx);
 
-// These take no notice of a dilation.
+// These ignore a dilation.
 template <class T>
 void average_pool_forward(const PoolGeometry& g, const T* x, T* y);
 template <class T>

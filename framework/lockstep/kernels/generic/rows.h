@@ -11,7 +11,7 @@
 
 namespace lockstep::kernels::generic {
 
-// The epilogue in place, in loops of its own.
+// Applies the epilogue in place, in separate loops.
 template <class T>
 void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {
   if (epilogue.residual) add(n, y, residual, y);

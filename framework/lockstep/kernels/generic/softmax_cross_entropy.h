@@ -9,7 +9,7 @@
 
 namespace lockstep::kernels::generic {
 
-// Whose targets they are, for the SampleError that is thrown for one outside [0, classes).
+// The origin of the targets, for the SampleError about a target outside [0, classes).
 struct TargetSource {
   std::string op = "cross_entropy", path = "", field = "";  // path: the node's module path; field: of the batch
 };

@@ -36,7 +36,7 @@ struct Cuts {
           v.block);
     chunks = std::clamp<std::int64_t>(per_block / kChunk, 1, kMaxChunks);
   }
-  // Of a block's first element; an empty batch may come with null pointers.
+  // The offset of the first element of a block; an empty batch may have null pointers.
   std::int64_t offset(std::int64_t block) const { return per_block > 0 ? block * segment : 0; }
   std::int64_t lanes(std::int64_t block) const { return std::min(view.block, view.channels - block * view.block); }
   Strip whole() const { return {.segment = segment, .stride = blocks * segment, .begin = 0, .end = per_block}; }
@@ -170,7 +170,7 @@ NormaliseLanes normalise_lanes(const Cuts& cuts, std::int64_t block, Affine affi
   return out;
 }
 
-// Of one channel block, from its first pass.
+// The statistics of one channel block, from its first pass.
 struct BlockMoments {
   BlockMoments(const Cuts& c, const Partial* block) : cuts(c), t(total(c, block)) {
     for (std::int64_t l = 0; l < cuts.view.block; ++l) {

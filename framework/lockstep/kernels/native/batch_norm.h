@@ -1,6 +1,6 @@
 // Batch normalisation (Ioffe and Szegedy 2015) in one go with the residual and ReLU that follow it, over the view of
-// common/geometry.h: [batch][channels / block][spatial][block], block 1, 8 or 16. T is float or Bf16; what is kept
-// per channel is float [channels], gamma, beta, dgamma and dbeta may be null. Padding lanes of outputs are written 0
+// common/geometry.h: [batch][channels / block][spatial][block], block 1, 8 or 16. T is float or Bf16; values
+// per channel are float [channels]; gamma, beta, dgamma and dbeta may be null. Padding lanes of outputs are written 0
 // (those of inputs must be finite). Sums are taken in f32 over short runs and in double beyond, in an order that
 // depends on the view alone: not on threads, nor on the level of instructions. Works on OpenMP threads where that pays;
 // nothing allocates or throws but Error for another block or a wrong set of arguments.
@@ -39,16 +39,16 @@ void batch_norm_forward(const BatchNormForward<T>& options, const NativeKernels&
 template <class T>
 void batch_norm_moments(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
 
-// The same y from given statistics: bit for bit forward's from its mean and inv_std (to compute it again in backward),
-// or inference's from a running mean and variance. y may be x or residual.
+// Computes y from given statistics: from mean and inv_std of forward, with the same bits, for recomputation in
+// backward; or from a running mean and variance, for inference. y may be x or residual.
 template <class T>
 struct BatchNormApply {
   BatchNormView view;
   const T* x = nullptr;
   const T* residual = nullptr;
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr;
-  const float* inv_std = nullptr;   // either this
-  const float* variance = nullptr;  // or this, with eps
+  const float* inv_std = nullptr;   // either inv_std
+  const float* variance = nullptr;  // or variance, with eps
   double eps = 0;
   bool relu = false;
   T* y = nullptr;
@@ -58,7 +58,7 @@ void batch_norm_apply(const BatchNormApply<T>& options, const NativeKernels& ker
 
 // With relu, dy counts where the output is positive: read from y if it is given, else computed again from x, gamma and
 // beta as forward did, which only holds without a residual. dresidual gets the masked dy; it needs relu (else it is dy)
-// and y, and may be dy or addend, which is added to dy as a pass of its own would. dx may be x, dy or y, but not
+// and y, and may be dy or addend, which is added to dy as a separate pass would. dx may be x, dy or y, but not
 // dresidual.
 template <class T>
 struct BatchNormBackward {
@@ -75,9 +75,9 @@ struct BatchNormBackward {
 template <class T>
 void batch_norm_backward(const BatchNormBackward<T>& options, const NativeKernels& kernels = native_kernels());
 
-// Its two passes alone. The first leaves all but dx, and the sums [2 channels] of the masked dy and of that times
-// (x - mean). The second makes dx of sums over `count` elements per channel, which may be more than the view has; it
-// takes no dresidual: dy is the masked one then, without relu.
+// The two passes of backward alone. The first writes all outputs except dx, and the sums [2 channels] of the masked dy
+// and of the masked dy times (x - mean). The second writes dx, by sums over `count` elements per channel, which may be
+// more than the view has; it takes no dresidual: its dy is the masked one, without relu.
 template <class T>
 void batch_norm_gradient_sums(const BatchNormBackward<T>& options, double* sums,
                               const NativeKernels& kernels = native_kernels());

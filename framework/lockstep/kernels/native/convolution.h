@@ -16,12 +16,13 @@
 namespace lockstep::kernels::native {
 
 bool supports_convolution(const Conv2dGeometry& g);
-// Whether these kernels are supported and expected to be the fastest; convolution_rule.cpp has the measurements.
+// Whether these kernels support the geometry; and whether they should be the fastest, by the measurements in
+// convolution_rule.cpp.
 bool direct_forward_wins(const Conv2dGeometry& g);
 bool direct_backward_data_wins(const Conv2dGeometry& g);
 bool direct_backward_weights_wins(const Conv2dGeometry& g);
 
-// Which positions one vector holds, and how samples are packed for it.
+// The output positions of each vector, and the packing of samples for them.
 struct ConvolutionTiling {
   explicit ConvolutionTiling(const Conv2dGeometry& g);
 

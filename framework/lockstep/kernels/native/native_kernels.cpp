@@ -18,7 +18,7 @@ const native::Level& choose() {
     usable += usable.empty() ? "" : ", ";
     usable += level.name;
   }
-  check(best != nullptr, "LOCKSTEP_ISA", "is \"{}\", expected one of what this machine can run: {}",
+  check(best != nullptr, "LOCKSTEP_ISA", "is \"{}\", expected a level that this machine supports: {}",
         wanted ? wanted : "", usable);
   return *best;
 }

@@ -1,8 +1,8 @@
-// What one instruction set level offers: tables of functions, one table per family, filled in by the sources in
-// levels/. Every function is serial, works on the range it is given and allocates nothing; drivers beside this header
-// (batch_norm.h, elementwise.h) share the ranges out to threads. This header is compiled into every level, so it holds
-// data only: an inline function here would be merged by the linker across levels. Except in
-// weight gradients, whose sums run along the lanes, the bits of a result do not depend on the level.
+// The functions of one instruction set level: one table per family, filled in by the sources in levels/. Every function
+// is serial, works on the range it is given and allocates nothing; drivers beside this header (batch_norm.h,
+// elementwise.h) share the ranges out to threads. This header is compiled into every level, so it holds data only: an
+// inline function here would be merged by the linker across levels. Except in weight gradients, whose sums run along
+// the lanes, the bits of a result do not depend on the level.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Batch normalisation in training and its gradient on oneDNN, without epilogues, in the channel blocking that is
 // offered, if channels fill its blocks: f32, or bf16 with f32 per channel. Ranked below our own kernels, which fuse
-// what follows and keep sums in f64, so that it takes autotuning or a preference for this set to choose it.
+// the operations after it and have sums in f64; so only autotuning or a preference for this set chooses it.
 #pragma once
 
 #include <optional>

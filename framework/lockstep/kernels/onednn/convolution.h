@@ -1,5 +1,5 @@
-// The three directions of conv2d on oneDNN: Winograd and direct kernels, each in the layouts that oneDNN likes best.
-// f32, or bf16 with f32 weight gradients and biases; no empty values.
+// The three directions of conv2d on oneDNN: Winograd and direct kernels, each in the layouts that oneDNN
+// chooses. f32, or bf16 with f32 weight gradients and biases; no empty values.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Between Layout and oneDNN's memory descriptors: both are padded dimensions, strides of the outer indices, and inner
-// blocks, so one maps onto the other; what oneDNN has beyond that (packed weights, compensation, offsets) has no Layout
+// Conversion between Layout and oneDNN's memory descriptors: both consist of padded dimensions, strides of the outer
+// indices and inner blocks. A descriptor with further properties (packed weights, compensation, offsets) has no Layout
 // and gives nullopt.
 #pragma once
 

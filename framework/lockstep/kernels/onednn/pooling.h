@@ -1,6 +1,6 @@
 // Max and average pooling on oneDNN in the channel blocking that is offered, f32 and bf16. The positions of maxima are
-// oneDNN's workspace: those of the other kernels, in the same types. Forward max pooling is not here: oneDNN's drops
-// NaNs.
+// oneDNN's workspace: those of the other kernels, in the same types. Forward max pooling is not offered, as
+// oneDNN's drops NaNs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
-// A Kernel that runs one oneDNN primitive: its memory objects are made once, and pointed at the plan's buffers before a
-// run. oneDNN's scratch memory is the kernel's workspace. The engine and stream are the process's, and never destroyed.
+// A Kernel that runs one oneDNN primitive. Its memory objects are made once; before a run they are set to the plan's
+// buffers. The workspace of the kernel is oneDNN's scratch memory. The process has one engine and one stream, which are
+// never destroyed.
 #pragma once
 
 #include <dnnl.hpp>
@@ -26,7 +27,7 @@ struct Binding {
 
 // An offer to run the primitive; nullopt if it is one of oneDNN's reference implementations, which are far slower than
 // the generic kernels, or one of its layouts has no Layout. An input whose descriptor is f32 or bf16 where the request
-// is not is asked for in the descriptor's type. The epilogue's residual, the request's last input, is copied to output
+// is not is requested in the descriptor's type. The epilogue's residual, the request's last input, is copied to output
 // 0 before the primitive runs, unless the plan computes in place. Its ReLU follows the primitive, in a pass of our own:
 // oneDNN's makes a NaN 0, which would hide that a training diverged.
 std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const dnnl::primitive_desc_base& primitive,

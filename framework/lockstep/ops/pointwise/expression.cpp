@@ -48,14 +48,14 @@ Scalar Expression::input(int k) { return find_or_add({.kind = Term::Kind::Input,
 Scalar Expression::constant(double value) { return find_or_add({.kind = Term::Kind::Constant, .constant = value}); }
 
 Scalar Expression::apply(const Function& f, std::span<const Scalar> operands) {
-  check(static_cast<int>(operands.size()) == f.operands, "pointwise", "{} takes {} operands, here are {}", f.name,
+  check(static_cast<int>(operands.size()) == f.operands, "pointwise", "{} takes {} operands, got {}", f.name,
         f.operands, operands.size());
   Term term{.kind = Term::Kind::Apply, .function = &f};
   std::array<double, 3> constants{};
   bool constant = f.at != nullptr;
   for (std::size_t k = 0; k < operands.size(); ++k) {
     check(operands[k] && &operands[k].expression() == this, "pointwise",
-          "{}: operand {} is of no expression or another", f.name, k);
+          "{}: operand {} is empty or belongs to another expression", f.name, k);
     term.operands[k] = operands[k].term();
     const Term& operand = terms_[index(operands[k].term())];
     constant = constant && operand.kind == Term::Kind::Constant;

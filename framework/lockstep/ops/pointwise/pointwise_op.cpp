@@ -31,7 +31,7 @@ Shape broadcast_shape(std::string_view op, std::string_view path, std::span<cons
 
 std::vector<Type> PointwiseOp::infer(std::string_view path, std::span<const Type> inputs) const {
   check(static_cast<int>(inputs.size()) == expression_.inputs() && !inputs.empty(), label_,
-        "{}: there are {} operands, expected {}", path, inputs.size(), expression_.inputs());
+        "{}: got {} operands, expected {}", path, inputs.size(), expression_.inputs());
   check(is_floating(inputs[0].dtype), label_, "{}: input is {}, expected a floating type", path, inputs[0].str());
   for (const Type& t : inputs) {
     check(t.dtype == inputs[0].dtype, label_, "{}: operands are {} and {}: {}", path, inputs[0].str(), t.str(),

@@ -98,7 +98,7 @@ class CallMeeting {
   const DomainTree& tree_;
   std::uint32_t posted_ = 0, closed_ = 0;  // calls
   std::uint32_t read_ = 0;                 // calls that all ranks of the domain have closed, as last seen
-  // Of a domain's first rank, where there are several domains:
+  // Used by the first rank of a domain, if there are several domains:
   Phase phase_ = Phase::Posted;
   struct Messages {
     std::vector<Header> headers;  // by domain

@@ -49,15 +49,15 @@ PathChoice choose_path(const comm::Communicator& comm, const PathRequest& reques
   const int count = nodes.count();
   check(path != Shared || count == 1, "allreduce",
         "the path 'shared' is for one node, this job has {}: take hierarchical or auto", count);
-  if (path == Mpi) return {Mpi, std::move(nodes), "mpi: MPI's own collectives, as asked for"};
-  if (path == Messages) return messages("messages between all ranks, as asked for");
+  if (path == Mpi) return {Mpi, std::move(nodes), "mpi: collectives of MPI, as requested"};
+  if (path == Messages) return messages("messages between all ranks, as requested");
   if (size == 1) return {path == Auto ? Messages : path, std::move(nodes), "one rank: nothing is exchanged"};
-  if (path != Shared && count == size) return messages("messages: every rank is on a node of its own");
+  if (path != Shared && count == size) return messages("messages: every node has one rank");
   if (path == Auto) {
     const bool fits = request.shared_bytes <= comm::shared_memory_room();
     if (comm.allreduce(std::int64_t{fits}, comm::ReduceOp::Min) == 0) {
       return messages(
-          fmt::format("messages: a node's /dev/shm has no room for the {} MiB that a shared path wants "
+          fmt::format("messages: a node's /dev/shm has no room for the {} MiB that a shared path needs "
                       "(containers: --shm-size; limits: ulimit -f)",
                       request.shared_bytes >> 20));
     }

@@ -137,12 +137,12 @@ void ReductionQueue::give_up() noexcept {
   flags_->fail();
   transport_.reset();  // it is not driven any more
   if (comm_.has_abandoned())
-    log()->error("[allreduce] rank {}: MPI may go on reading and writing the memory of a call that failed: {}",
-                 comm_.rank(), comm::current_error());
+    log()->error("[allreduce] rank {}: MPI may still read and write the memory of a failed call: {}", comm_.rank(),
+                 comm::current_error());
 }
 
 bool ReductionQueue::Entry::advance() {
-  check(queue != nullptr, "allreduce", "the engine of this reduction has ended before it was complete");
+  check(queue != nullptr, "allreduce", "the engine of this reduction was destroyed before the reduction was complete");
   check(queue->transport_ != nullptr, "allreduce", "out of use since an earlier failure");
   return queue->progress();
 }

@@ -30,7 +30,7 @@ Range SliceExchange::part(int domain) const {
 }
 
 void SliceExchange::start() {
-  check(idle(), "slice exchange", "slice {} is started before the one before it is done", work_.slice);
+  check(idle(), "slice exchange", "slice {} was started while another slice was in progress", work_.slice);
   for (const Range range : work_.parts) reduce_in_domain(range);
   if (domains_.count() > 1) phase_ = Phase::Reduced;
 }

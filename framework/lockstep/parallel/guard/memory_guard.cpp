@@ -82,7 +82,8 @@ bool MemoryGuard::is_intact() {
 }
 
 std::vector<MemoryDamage> MemoryGuard::examine(const comm::Communicator& comm, const StepSums& sums, bool repair) {
-  check(checksums_ != nullptr, "memory guard", "there are no checksums to examine, expected an interval for them");
+  check(checksums_ != nullptr, "memory guard",
+        "there are no checksums to examine, expected an interval of verification or comparison");
   const std::vector<std::uint64_t> late = comm.allgather(late_damage_);  // not yet in a control block
   checksums_->verify();
   const std::vector<DamagedBlock> blocks = compare_blocks(

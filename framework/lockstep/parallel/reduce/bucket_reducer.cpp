@@ -83,7 +83,7 @@ void BucketReducer::add_pieces(Bucket& b) {
   const std::int64_t elements = b.memory.elements;
   if (b.memory.hooked >= 0) {
     check(options_.hook != nullptr && domains_.local_size() == 1 && b.memory.values == nullptr, "reduction",
-          "bucket {} is a hook's, which needs a hook and ranks that are domains of their own", b.number);
+          "bucket {} is for a hook, expected a hook and a domain for every rank", b.number);
     b.owned = {{0, elements}};
     return;
   }

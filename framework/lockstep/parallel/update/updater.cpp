@@ -48,7 +48,7 @@ Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule>
   for (const optim::ParameterGroup& g : options.groups) {
     const bool used =
         std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });
-    check(used, "optimizer", "no parameter's name fits the group '{}'", g.pattern);
+    check(used, "optimizer", "the pattern '{}' of a group matches no parameter", g.pattern);
   }
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
     for (const plan::BucketEntry& e : store.buckets()[b].entries) {

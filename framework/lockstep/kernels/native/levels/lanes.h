@@ -1,7 +1,7 @@
 // Sixteen f32 lanes on whatever registers the level has (one of 16, two of 8, four of 4), with loads and stores of f32
 // and bf16 arrays at any alignment, in GCC's vector types. A level's sources include this, tables.h and <cstdint>, and
 // no other header of the library or the standard: an inline function compiled here could be the copy that the linker
-// keeps for everybody, with instructions that not every machine has. For that reason everything here is local to the
+// keeps for all levels, with instructions that not every machine has. For that reason everything here is local to the
 // source, too. (The compiler's intrinsics are always inlined, so their header is safe.)
 #pragma once
 
@@ -187,7 +187,7 @@ LOCKSTEP_INLINE NativeF32 load_native(const std::uint8_t* p) {
 #endif
   return __builtin_convertvector(numbers, NativeF32);
 }
-// Of whole numbers below 256.
+// For integers below 256.
 LOCKSTEP_INLINE void store_native(std::uint8_t* p, NativeF32 v) {
 #if defined(__AVX512F__)
   const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i) __builtin_convertvector(v, NativeU32));

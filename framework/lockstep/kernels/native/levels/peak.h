@@ -23,7 +23,7 @@ std::int64_t peak_f32(std::int64_t rounds, float* out) {
 }
 
 #if defined(__AVX512F__)
-// A function of its own, as its instructions are not the level's.
+// A separate function, as its instructions do not belong to the level.
 [[gnu::target("avx512bf16")]] void dot_bf16(std::int64_t rounds, float* out) {
   __m512 chains[kChains];
   for (int c = 0; c < kChains; ++c) chains[c] = _mm512_set1_ps(static_cast<float>(c));

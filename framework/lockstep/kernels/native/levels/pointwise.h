@@ -46,7 +46,7 @@ LOCKSTEP_INLINE void block(std::int64_t n, const T* a, const T* b, const T* c, T
   for (std::int64_t l = 0; l < n - i; ++l) y[i + l] = out[l];
 }
 
-// What is worked out in f64: f32 rounds it once.
+// Functions that compute in f64; f32 rounds the result once.
 #define LOCKSTEP_FORMULA(name)                                                                  \
   struct name {                                                                                 \
     LOCKSTEP_INLINE NativeF64 operator()(NativeF64 x) const { return formulas::name<Full>(x); } \

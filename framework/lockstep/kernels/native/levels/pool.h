@@ -31,7 +31,7 @@ LOCKSTEP_INLINE void take_larger(Vector<N>& best, Vector<N>& at, Vector<N> v, fl
   }
 }
 
-// Of windows the maxima and where they are: of equal values the first, of values with a NaN the last NaN.
+// The maxima of windows and their positions: of equal values the first, of values with a NaN the last NaN.
 template <int N>
 struct Maxima {
   Vector<N> value, at;
@@ -61,7 +61,7 @@ struct BlockLanes {
   }
 };
 
-// Of a window's taps along one dimension those inside the image.
+// The taps of a window along one dimension that are inside the image.
 struct Taps {
   std::int64_t begin, end;
 };
@@ -72,7 +72,7 @@ LOCKSTEP_INLINE Taps taps_inside(std::int64_t start, std::int64_t in, std::int64
   return taps.begin < taps.end ? taps : Taps{0, 0};
 }
 
-// Of a and then b every other element; and the reverse.
+// Takes every other element of a and then of b; and the reverse.
 template <int N>
 LOCKSTEP_INLINE Vector<N> even(Vector<N> a, Vector<N> b) {
   if constexpr (N != kNative) {
