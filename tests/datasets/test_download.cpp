@@ -110,7 +110,7 @@ TEST_F(Download, ResumesWhatBrokeOff) {
   const std::string whole = url("whole");
   if (whole.empty()) GTEST_SKIP() << "there is no python3 to serve files";
   expect_error([&] { download(url("cut"), file_, dir_ / "file.bin"); },
-               {"curl ended with status 18", "file.bin.part", "goes on"});
+               {"curl ended with status 18", "file.bin.part", "continues from there"});
   EXPECT_FALSE(std::filesystem::exists(dir_ / "file.bin"));
   const Bytes part = read("file.bin.part");
   ASSERT_GT(part.size(), 0u);

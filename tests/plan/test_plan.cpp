@@ -276,7 +276,7 @@ TEST_F(PlanTest, EvaluationNeedsNoLossAndNoGradientMemory) {
   plan.run();
   EXPECT_EQ(plan.prediction().shape(), (Shape{3, 2}));
   EXPECT_FALSE(model.parameters().has_gradient(&w1_));
-  expect_error([&] { (void)plan.loss(); }, "did not return the value");
+  expect_error([&] { (void)plan.loss(); }, "did not return this value");
 }
 
 TEST_F(PlanTest, TrainingAfterAModelWasCompiledForInferenceIsAnError) {

@@ -54,8 +54,7 @@ Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, c
   }
   for (const ParameterGradient& g : gradients) {
     check(store_.has_gradient(g.parameter), "plan",
-          "'{}' has no memory for a gradient: make all parameters trainable, then compile the training plan before "
-          "other plans",
+          "'{}' has no memory for a gradient: make all parameters trainable and compile the training plan first",
           store_.name(g.parameter));
   }
   return assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options, choose});
