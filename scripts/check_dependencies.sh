@@ -40,7 +40,7 @@ parallel/tree:
 parallel/exchange: tree .
 parallel/control: tree exchange
 parallel/reduce:  tree exchange .
-parallel/guard:   tree control reduce update .
+parallel/guard:   tree control reduce .
 parallel/update:  tree exchange control reduce guard .
 parallel/.:       tree exchange control reduce guard update
 '

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
+#include "lockstep/parallel/control/step_state.h"
 #include "lockstep/parallel/control/step_sums.h"
 #include "lockstep/parallel/guard/gradient_decision.h"
 #include "lockstep/parallel/guard/memory_guard.h"
 #include "lockstep/parallel/reduce/progress_driver.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
-#include "lockstep/parallel/update/step_state.h"
 #include "lockstep/parallel/update/update_scheduler.h"
 
 namespace lockstep::parallel {

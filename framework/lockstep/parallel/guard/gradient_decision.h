@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "lockstep/parallel/control/step_state.h"
 #include "lockstep/parallel/guard/gradient_guard.h"
-#include "lockstep/parallel/update/step_state.h"
 
 namespace lockstep::parallel {
 

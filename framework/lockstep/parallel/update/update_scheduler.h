@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "lockstep/core/trace.h"
+#include "lockstep/parallel/control/step_state.h"
 #include "lockstep/parallel/guard/memory_guard.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
 #include "lockstep/parallel/update/owned_parts.h"
-#include "lockstep/parallel/update/step_state.h"
+#include "lockstep/parallel/update/updater.h"
 
 namespace lockstep::parallel {
 

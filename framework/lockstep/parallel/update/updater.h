@@ -10,6 +10,7 @@
 
 #include "lockstep/optim/groups.h"
 #include "lockstep/optim/update_rule.h"
+#include "lockstep/parallel/control/step_state.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::parallel {
@@ -18,13 +19,6 @@ struct UpdaterOptions {
   double weight_decay = 0;
   bool decay_biases_and_norms = true;
   std::vector<optim::ParameterGroup> groups = {};
-};
-
-// The values that change from step to step. `gradient_scale` is the factor from the sum in slot 0 to the gradient: 1 /
-// (weight of the samples), times the factor of clipping.
-struct UpdateStep {
-  double learning_rate = 0, gradient_scale = 1;
-  std::int64_t count = 1;  // number of this update, from 1
 };
 
 class Updater {

@@ -3,9 +3,14 @@
 
 #include <cstdint>
 
-#include "lockstep/parallel/update/updater.h"
-
 namespace lockstep::parallel {
+
+// The values that change from step to step. `gradient_scale` is the factor from the sum in slot 0 to the gradient: 1 /
+// (weight of the samples), times the factor of clipping.
+struct UpdateStep {
+  double learning_rate = 0, gradient_scale = 1;
+  std::int64_t count = 1;  // number of this update, from 1
+};
 
 // Damaged: memory changed by itself. BadLoss and BadGradient concern the samples or the arithmetic of this step.
 enum class StepVerdict : std::uint8_t { Apply, Damaged, BadLoss, BadGradient };
