@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
   app.add_flag("--update", o.update, "reduce and update alone");
   app.add_flag("--json", o.json, "one JSON object a line");
   CLI11_PARSE(app, argc, argv);
-  host::settle_process(comm::launched_local_ranks(), 1, argv);
+  host::apply_process_settings(comm::launched_local_ranks(), 1, argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

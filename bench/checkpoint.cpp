@@ -143,7 +143,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", o.threads, "compute threads per rank; 0: the cores it may use")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  host::settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(), argv);
+  host::apply_process_settings(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(),
+                               argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", o.json, "JSON lines instead of tables");
   CLI11_PARSE(app, argc, argv);
   if (o.models == std::vector<std::string>{"none"}) o.models.clear();
-  host::settle_process(1, o.threads > 0 ? o.threads : host::environment_threads(), argv);
+  host::apply_process_settings(1, o.threads > 0 ? o.threads : host::environment_threads(), argv);
   try {
     run(o);
   } catch (const std::exception& error) {

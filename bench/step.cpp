@@ -197,7 +197,8 @@ int main(int argc, char** argv) {
   app.add_flag("--first-step", o.first_step, "a line when the first step is done");
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
-  host::settle_process(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(), argv);
+  host::apply_process_settings(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(),
+                               argv);
   const comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
   try {

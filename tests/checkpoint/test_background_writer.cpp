@@ -144,15 +144,13 @@ TEST_F(BackgroundWriting, FailuresInARowAreCountedInsteadOfRepeated) {
   std::istringstream said(text.str());
   for (std::string line; std::getline(said, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 13u) << text.str();
-  EXPECT_NE(lines[0].find("checkpoint of step 1 is not written: "), std::string::npos) << lines[0];
-  EXPECT_NE(lines[0].find("training goes on, and it is tried again after 3600 s"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("checkpoint of step 1 could not be written: "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("training goes on, next try in 3600 s"), std::string::npos) << lines[0];
   for (const auto& [at, count] : {std::pair{1u, "2nd"}, {2u, "3rd"}, {3u, "4th"}, {10u, "11th"}, {11u, "12th"}}) {
-    EXPECT_TRUE(lines[at].ends_with(formatted("; the {} checkpoint in a row that could not be written", count)))
-        << lines[at];
+    EXPECT_TRUE(lines[at].ends_with(formatted("; it is the {} failed checkpoint in a row", count))) << lines[at];
     EXPECT_EQ(lines[at].find("training goes on"), std::string::npos) << lines[at];
   }
-  EXPECT_NE(lines[12].find("checkpoint of step 13 is written; before it, 12 in a row could not be written"),
-            std::string::npos)
+  EXPECT_NE(lines[12].find("checkpoint of step 13 is written, after 12 failed checkpoints in a row"), std::string::npos)
       << lines[12];
 }
 
@@ -163,7 +161,7 @@ TEST_F(BackgroundWriting, TheEndTriesOnceMoreAndSaysWhatIsLost) {
     BackgroundWriter writer({.folder = in(folder_), .retry = 1h});
     writer.write(draft_of(contents, 1));
     const std::string message = error_of([&] { writer.finish(); });
-    EXPECT_NE(message.find(name_for(1) + ": no folder to write it in: "), std::string::npos) << message;
+    EXPECT_NE(message.find(name_for(1) + ": the checkpoint folder cannot be opened: "), std::string::npos) << message;
     EXPECT_NE(message.find(folder_.string()), std::string::npos) << message;
     EXPECT_NE(message.find("Not a directory"), std::string::npos) << message;
     fs::remove(folder_);

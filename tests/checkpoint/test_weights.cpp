@@ -86,7 +86,7 @@ TEST_F(Weights, OtherFilesAreErrors) {
   put(path_, flipped);
   EXPECT_NE(error_of([&] { load_weights(path_); }).find("w.h5: damaged: XXH3-128"), std::string::npos);
   put(path_, whole);
-  EXPECT_NE(error_of([&] { load(path_); }).find("weights without metadata"), std::string::npos);
+  EXPECT_NE(error_of([&] { load(path_); }).find("has weights and no metadata"), std::string::npos);
 }
 
 TEST_F(Weights, AndCheckpointsAreReadByH5py) {

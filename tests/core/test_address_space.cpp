@@ -20,7 +20,7 @@ TEST(AddressSpace, WhatIsLeft) {
 
 TEST(AddressSpace, ErrorsOfTheLibraryAreSaidInPlainWords) {
   EXPECT_EQ(host::explain(std::bad_alloc()),
-            "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less");
+            "[memory] out of memory: use a smaller batch, or fewer ranks on this host");
   EXPECT_EQ(host::explain(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))),
             "[threads] a thread could not be started");
   EXPECT_EQ(host::explain(Error("[conv2d] said already")), "[conv2d] said already");

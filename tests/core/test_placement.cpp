@@ -47,16 +47,15 @@ TEST(Placement, ACoreForEachThreadIsSound) {
 }
 
 TEST(Placement, MoreThreadsThanCores) {
-  expect_warning(node_of(4, {kFour, kFour, kFour}, 2),
-                 "node1: 3 ranks x 2 threads (ranks 8-10) are more than the 4 cores");
+  expect_warning(node_of(4, {kFour, kFour, kFour}, 2), "node1: 3 ranks x 2 threads (ranks 8-10) exceed the 4 cores");
   // Another binding would not help here.
-  expect_warning(node_of(2, {{0}, {1}}, 2), "node1: 2 ranks x 2 threads (ranks 8-9) are more than the 2 cores");
+  expect_warning(node_of(2, {{0}, {1}}, 2), "node1: 2 ranks x 2 threads (ranks 8-9) exceed the 2 cores");
 }
 
 TEST(Placement, MoreThreadsThanTheContainersTime) {
   host::NodePlacement node = node_of(16, {kFour, kFour}, 2);
   node.quota = 3;
-  expect_warning(node, "node1: 2 ranks x 2 threads (ranks 8-9) are more than the 3 cores of the container's CPU limit");
+  expect_warning(node, "node1: 2 ranks x 2 threads (ranks 8-9) exceed the 3 cores of the container's CPU limit");
   node.quota = 4;
   expect_sound(node);
 }

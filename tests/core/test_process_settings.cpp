@@ -42,13 +42,13 @@ std::string text_of(const Case& c) {
 }
 
 TEST(Crowded, ComparesThreadsWithMaskNodeAndQuota) {
-  EXPECT_FALSE(host::crowded(cores_of(4, 4), 2, 2));
-  EXPECT_TRUE(host::crowded(cores_of(4, 4), 3, 2));
-  EXPECT_TRUE(host::crowded(cores_of(1, 4), 1, 2));
+  EXPECT_FALSE(host::oversubscribed(cores_of(4, 4), 2, 2));
+  EXPECT_TRUE(host::oversubscribed(cores_of(4, 4), 3, 2));
+  EXPECT_TRUE(host::oversubscribed(cores_of(1, 4), 1, 2));
   host::Cores limited = cores_of(4, 4);
   limited.quota = 2.5;
-  EXPECT_FALSE(host::crowded(limited, 1, 2));
-  EXPECT_TRUE(host::crowded(limited, 1, 3));
+  EXPECT_FALSE(host::oversubscribed(limited, 1, 2));
+  EXPECT_TRUE(host::oversubscribed(limited, 1, 3));
 }
 
 TEST(ProcessSettings, OneThreadWithItsCoreNeedsNone) {

@@ -47,7 +47,7 @@ TEST(FunctionDataset, CallsBack) {
   expect_error([&] { sample_of(set, 10); }, {"squares", "sample 10"});
   FunctionDatasetOptions none = squares(1);
   none.read = nullptr;
-  expect_error([&] { FunctionDataset{none}; }, {"squares", "no function"});
+  expect_error([&] { FunctionDataset{none}; }, {"squares", "`read` is empty"});
 }
 
 TEST(SubsetDataset, TakesSamplesInOrder) {

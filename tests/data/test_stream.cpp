@@ -91,7 +91,7 @@ TEST_P(StreamPrefetch, AnEndlessStreamCanBeLeft) {
 TEST(Stream, BadOptionsAreNamed) {
   expect_error([] { StreamLoader(numbers(1, 0, 1)); }, {"batch 0"});
   expect_error([] { StreamLoader(numbers(1, 1, -1)); }, {"prefetch -1"});
-  expect_error([] { StreamLoader({.fields = {{"x", {1}, DType::F64}}}); }, {"no function"});
+  expect_error([] { StreamLoader({.fields = {{"x", {1}, DType::F64}}}); }, {"`pull` is empty"});
 }
 
 }  // namespace

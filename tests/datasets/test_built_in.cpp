@@ -70,7 +70,7 @@ TEST(Synthetic, SamplesRepeatDifferAndAreInRange) {
   }
   EXPECT_GT(images.size(), 90u);
   EXPECT_EQ(labels, (std::set<std::int32_t>{0, 1, 2, 3, 4, 5, 6}));
-  expect_error([&] { sample_of(set, 100); }, {"sample 100", "there are 100"});
+  expect_error([&] { sample_of(set, 100); }, {"sample 100", "expected 0 to 99"});
 }
 
 TEST(Synthetic, FloatsHaveMeanZeroAndVarianceOne) {

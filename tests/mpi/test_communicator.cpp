@@ -21,7 +21,7 @@ TEST(SharedMemory, HasNoMoreRoomThanAFileMayHave) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const struct rlimit small { 1 << 20, before.rlim_max };
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::size_t room = comm::shared_memory_room();
+  const std::size_t room = comm::free_shared_memory();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_LE(room, std::size_t{1} << 20);
 }

@@ -279,8 +279,10 @@ TEST(Samples, OfTheWrongTypeAreNotWritten) {
     data::StreamLoader stream({.fields = fields, .pull = [&](data::StreamSample& s) { return write(s), true; }});
     return error_of([&] { stream.next(); });
   };
-  expect_contains(error([](data::StreamSample& s) { s.field<double>(0)[0] = 1; }), "field 'x' is f32, asked for f64");
-  expect_contains(error([](data::StreamSample& s) { s.field<float>(1)[0] = 1; }), "field 1 is asked for, there are 1");
+  expect_contains(error([](data::StreamSample& s) { s.field<double>(0)[0] = 1; }),
+                  "field 'x' is f32, field<T>() expects f64");
+  expect_contains(error([](data::StreamSample& s) { s.field<float>(1)[0] = 1; }),
+                  "there is no field 1, expected one of 1 fields");
 }
 
 }  // namespace

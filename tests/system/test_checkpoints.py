@@ -84,7 +84,7 @@ class Trouble(CheckpointTest):
         once = self.scratch / "fired"
         result = self.succeed(self.command("run", "--checkpoint-every-steps", 8, "--keep", 0),
                               environment=self.faults(f"checkpoint.write:throw:at=16:once={once}"))
-        self.assertEqual(result.output.count("checkpoint of step 16 is not written: "), 1, result)
+        self.assertEqual(result.output.count("checkpoint of step 16 could not be written: "), 1, result)
         self.assertIn("training goes on", result.output)
         self.assertEqual(self.steps("run"), [8, 16], "the end of the run tries again")
 
@@ -111,7 +111,7 @@ class Trouble(CheckpointTest):
         os.kill(stopped, signal.SIGCONT)
         result = self.finish(process)
         self.assertEqual(result.status, 0, result)
-        self.assertIn("checkpoint of step 4 is not written: ", result.output)
+        self.assertIn("checkpoint of step 4 could not be written: ", result.output)
         self.assertIn("No space left on device", result.output)
         self.assertEqual(self.steps("copy")[-1:], [16], result)
         self.assertEqual([step for step, _ in metrics(copy)], list(range(1, 17)))
@@ -125,7 +125,7 @@ class Trouble(CheckpointTest):
         go.touch()
         result = self.finish(process)
         self.assertEqual(result.status, 0, result)
-        self.assertEqual(result.output.count(f"{output}/.lock was removed or replaced; taking it again"), 1, result)
+        self.assertEqual(result.output.count(f"{output}/.lock was removed or replaced; it is created and locked again"), 1, result)
         self.assertEqual(self.steps("away"), [4])
         self.assertEqual(self.steps("run"), [8, 12, 16])
         # Open files go on where they were until then.
@@ -182,8 +182,8 @@ class Trouble(CheckpointTest):
         result = self.finish(process)
         self.assertEqual(result.status, 1, result)
         self.assertEqual(result.output.count("training goes on, and it is tried again"), 1, result)
-        self.assertEqual(result.output.count("checkpoint in a row that could not be written"), 10, result)
-        self.assertIn("; the 11th checkpoint in a row that could not be written", result.output)
+        self.assertEqual(result.output.count("failed checkpoint in a row"), 10, result)
+        self.assertIn("; it is the 11th failed checkpoint in a row", result.output)
         self.assertIn("[checkpoint] the final checkpoint (step 16) could not be written: ", result.output)
 
     def test_a_limit_on_the_size_of_files_is_named_and_leaves_older_checkpoints(self):
@@ -199,7 +199,7 @@ class Trouble(CheckpointTest):
         go.touch()
         result = self.finish(process)
         self.assertEqual(result.status, 1, result)
-        self.assertEqual(result.output.count("checkpoint of step 8 is not written: "), 1, result)
+        self.assertEqual(result.output.count("checkpoint of step 8 could not be written: "), 1, result)
         self.assertIn("File too large", result.output)
         self.assertEqual(result.output.count("[checkpoint] the final checkpoint (step 16) could not be written: "), 1, result)
         self.assertEqual(self.steps("run"), [4])
@@ -239,7 +239,7 @@ class OtherJobs(CheckpointTest):
         self.assertEqual([name for name in {**before, **after} if before.get(name) != after.get(name)], [], "the other job's files")
         self.expect_one_run("run", 2, others)
         own = f"run.{mine}"
-        self.assertEqual(result.output.count(f"this job goes on in {self.scratch / own}, and is resumed with --output "), 1, result)
+        self.assertEqual(result.output.count(f"this job goes on in {self.scratch / own}; resume it with --output "), 1, result)
         self.expect_one_run(own, 1, mine)
         self.assertEqual(self.steps(own)[-3:], [8, 12, 16])
         self.succeed(self.command(own, "--seed", 1, "--resume", "auto"))

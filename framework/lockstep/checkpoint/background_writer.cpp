@@ -17,12 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The threads that compute own the cores: this one takes what they leave, and 3% of a core that is never idle (19 would
-// be 1.5%, and ResNet-50's file of 205 MB, half a second's work, take half a minute). Signals are theirs too, but for
-// one: a file that grows beyond the process's limit is then an error of write(), not the end of the process.
+// The compute threads own the cores. This thread uses idle time, and 3% of a core that is never idle (niceness 19 would
+// give 1.5%, and ResNet-50's file of 205 MB, half a second of work, would take half a minute). Other threads handle the
+// signals; with SIGXFSZ blocked, write() returns an error when a file exceeds the process's size limit.
 void become_background() {
   constexpr int kNice = 15;
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // a wish
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // best effort
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -51,8 +51,8 @@ void BackgroundWriter::claim() {
 void BackgroundWriter::write(Draft draft) {
   {
     const std::scoped_lock lock(mutex_);
-    check(state_ == State::Idle, "checkpoint", "a draft for step {} while another is written, expected claim() before",
-          draft.step);
+    check(state_ == State::Idle, "checkpoint",
+          "write() of step {} while another draft is written, expected claim() first", draft.step);
     request_ = {std::move(draft), Clock::now()};
     failures_.begin();
     state_ = State::Due;
@@ -107,7 +107,7 @@ void BackgroundWriter::run() {
   }
 }
 
-// What went wrong; empty: nothing.
+// Tries to write the draft once. Returns the error message; empty: success.
 std::string BackgroundWriter::attempt() const {
   const Draft& draft = request_.draft;
   try {
@@ -131,15 +131,15 @@ io::Folder BackgroundWriter::open_folder(const std::string& name) const {
   try {
     return options_.folder();
   } catch (const std::exception& error) {
-    fail("checkpoint", "{}: no folder to write it in: {}", name, error.what());
+    fail("checkpoint", "{}: the checkpoint folder cannot be opened: {}", name, error.what());
   }
 }
 
 void BackgroundWriter::prune_older(const io::Folder& folder, std::int64_t step) const {
   try {
     prune(folder, options_.keep, step);
-  } catch (const std::exception& error) {  // the new one is safe: too many files are no reason to stop
-    log()->warn("older checkpoints stay: {}", error.what());
+  } catch (const std::exception& error) {  // the new checkpoint is safe, so training goes on with too many files
+    log()->warn("older checkpoints could not be pruned: {}", error.what());
   }
 }
 

@@ -1,7 +1,7 @@
-// Writes the checkpoints of a run from a thread of its own while training goes on, one at a time, and prunes older
-// ones. The thread runs at low priority with all signals blocked, and never enters OpenMP or MPI. A write that
-// fails is reported in the log and tried again, from the tensors that are still there, until it succeeds or a newer one
-// takes its place; what fails again and again is reported in fewer words, with its count. For one calling thread.
+// Writes the checkpoints of a run, one at a time, while training goes on, and prunes older ones. The writer has its own
+// thread, which runs at low priority with all signals blocked and never enters OpenMP or MPI. If a write fails, the
+// writer logs the failure and tries again from the same tensors, until the write succeeds or a newer checkpoint
+// replaces it. Repeated failures are logged in fewer words, with their count. One thread at a time calls the functions.
 #pragma once
 
 #include <chrono>
@@ -22,28 +22,28 @@ namespace lockstep::checkpoint {
 
 struct Written {
   std::filesystem::path path;
-  double seconds = 0;  // from the request until it was on the disk
+  double seconds = 0;  // from the request until the file was on the disk
 };
 
 struct BackgroundWriterOptions {
-  std::function<io::Folder()> folder = {};  // asked before each write: where to write now. May throw Error
+  std::function<io::Folder()> folder = {};  // called before each write: returns the folder to write to. May throw Error
   Retention keep = {};
-  std::chrono::milliseconds retry = std::chrono::seconds(30);  // after a failure
-  std::function<void(const Written&)> report = {};             // called by the thread
+  std::chrono::milliseconds retry = std::chrono::seconds(30);  // time between a failure and the next try
+  std::function<void(const Written&)> report = {};             // called by the writer's thread after each success
 };
 
 class BackgroundWriter {
  public:
   explicit BackgroundWriter(BackgroundWriterOptions options);
-  ~BackgroundWriter();  // waits for a write under way, and tries none again
+  ~BackgroundWriter();  // waits for a write under way; does not retry a failed one
 
-  // Waits until no tensor of the last draft will be read any more. One that could not be written is given up.
+  // Waits until the writer no longer reads tensors of the last draft. Gives up a draft that could not be written.
   void claim();
-  // Begins to write this draft, whose tensors stay as they are until claim() returns; after claim().
+  // Starts to write `draft`. Call claim() before; the draft's tensors must not change until the next claim() returns.
   void write(Draft draft);
-  // Waits until the last draft is on the disk. A failure is tried once more now; if that fails too, throws Error.
+  // Waits until the last draft is on the disk. Retries a failed write once and throws Error if that fails too.
   void finish();
-  double seconds();  // from the request for the last file until it was on the disk; 0: none yet
+  double seconds();  // time that the last file took from its request until it was on the disk; 0: no file yet
 
  private:
   enum class State : std::uint8_t { Idle, Due, Writing, Failed };
@@ -60,13 +60,13 @@ class BackgroundWriter {
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
 
   BackgroundWriterOptions options_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   State state_ = State::Idle;
   bool stop_ = false, last_try_ = false;
   Request request_;
   std::chrono::steady_clock::time_point retry_at_;
-  std::string failure_;  // of the last try; empty: none
+  std::string failure_;  // message of the last try; empty: it did not fail
   FailureLog failures_;
   double seconds_ = 0;
   std::thread thread_;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty for names that name_for() does not give.
+// Returns the step that a file name of name_for() contains; empty for other names.
 std::optional<std::int64_t> step_of(const std::string& name) {
   constexpr std::string_view prefix = "step-";
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// The last of `entries` of `directory` whose hash holds.
+// Returns the last of `entries` in `directory` whose hash matches.
 std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
@@ -48,7 +48,7 @@ bool is_better(const Score& a, const Score& b, Retention::Best what) {
   return what == Retention::Best::Accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
 }
 
-// The step of the best checkpoint, the oldest of equals; a file whose note cannot be read is none.
+// Returns the step of the best checkpoint, the oldest one if scores are equal. Skips a file whose note cannot be read.
 std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const Entry> entries, Retention::Best what) {
   std::optional<std::int64_t> step;
   Score best;

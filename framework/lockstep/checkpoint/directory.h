@@ -1,5 +1,6 @@
-// The checkpoints of a run: OUTPUT/checkpoints/step-0000001200.h5, one per saved step. One process at a time writes and
-// prunes; anyone may read meanwhile.
+// The checkpoints of a run: files OUTPUT/checkpoints/step-0000001200.h5, one per saved step. One process at a time
+// writes and prunes; other processes may read at the same time. Any thread may call these functions. They throw Error
+// with the file, the operation and the system's reason.
 #pragma once
 
 #include <cstdint>
@@ -15,50 +16,54 @@
 
 namespace lockstep::checkpoint {
 
+// A checkpoint file, known by its name alone.
 struct Entry {
   std::int64_t step = 0;
   std::filesystem::path path;
 };
 
-// Steps are padded to ten digits, so that names sort as steps do.
+// Returns the file name of a step, with the step padded to ten digits so that names sort by step.
 std::string name_for(std::int64_t step);
+// Returns the path of the checkpoint of `step` in `directory`; throws Error for a negative step.
 std::filesystem::path path_for(const std::filesystem::path& directory, std::int64_t step);
 
-// Files with such names, by rising step; their contents are not looked at. None where there is no directory; an Error
-// where there is one that cannot be read.
+// Lists the files that name_for() names, by rising step, without opening them. Returns an empty list if the directory
+// does not exist; throws Error if it exists and cannot be read.
 std::vector<Entry> list(const std::filesystem::path& directory);
 std::vector<Entry> list(const io::Folder& directory);
 
-// Called for each newer file that cannot be used, with the sentence that says why.
+// Called for each newer file that cannot be used, with the reason as one sentence.
 using DamageReport = std::function<void(const Entry& entry, const std::string& reason)>;
 
 struct Search {
-  std::string run = {};  // files that say they are another run's are passed over; empty: any run's will do
+  std::string run = {};  // id of the run whose files are wanted; files of other runs are skipped; empty: any run
   DamageReport damaged = {};
-  std::function<void(const Entry& entry, const std::string& run)> foreign = {};  // called for each passed over
+  std::function<void(const Entry& entry, const std::string& run)> foreign = {};  // called for each skipped file
 };
 
 struct Found : Entry {
-  StoredCheckpoint file;  // verified; no second look is needed
+  StoredCheckpoint file;  // open and verified
 };
 
-// The checkpoint of the highest step that loads: file hash and every tensor's checksum hold. Empty without any; tell a
-// first start from a loss by the reports.
+// Opens the checkpoint of the highest step whose file hash and tensor checksums all match. Returns empty if there is
+// none; the reports tell a first start (no report) from a loss (damaged files).
 std::optional<Found> newest_whole(const std::filesystem::path& directory, const DamageReport& report = {});
 std::optional<Found> newest_whole(const io::Folder& directory, const Search& search);
 
-// What a checkpoint's note says of its weights in an evaluation; empty where it says nothing.
+// The result of evaluating a checkpoint's weights.
 struct Score {
-  double accuracy = 0, loss = 0;
+  double accuracy = 0, loss = 0;  // accuracy: 0 to 1; loss: mean over the samples
 };
+// Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score.
 std::string note_of(const std::string& run, const std::optional<Score>& score);
+// Returns the score that a note contains; empty: none.
 std::optional<Score> score_of(const std::string& note);
-// Which run wrote it; empty: it does not say, as files of older versions do not.
+// Returns the id of the run that wrote the file; empty: the note has none, as in files of older versions.
 std::string run_of(const std::string& note);
 
-// Removes what `keep` does not, and what killed writers left behind. If none of those kept for being the newest is
-// whole, the newest whole one stays as well; `whole` is a step known to be. Returns what was removed. Fault point:
-// checkpoint.prune, at the newest step.
+// Removes the checkpoints that `keep` does not keep, and temporary files of killed writers. If none of the newest kept
+// files is whole (its hash matches), the newest whole file stays too; `whole` is a step that is known to be whole.
+// Returns the removed entries. Fault point: checkpoint.prune, at the newest step.
 std::vector<Entry> prune(const io::Folder& directory, const Retention& keep,
                          std::optional<std::int64_t> whole = std::nullopt);
 

@@ -23,8 +23,8 @@ struct flock whole_file() {
   return whole;
 }
 
-// 0, or why there is no lock. Not flock(): over NFS only fcntl's locks reach the server; not its older kind, which any
-// close() of the same file in this process would drop.
+// Returns 0 or the error number. Uses open file description locks: over NFS, flock() would not reach the server, and
+// any close() of the same file in this process would release a classic fcntl lock.
 int lock(int file) {
   struct flock whole = whole_file();
   return ::fcntl(file, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
@@ -71,11 +71,11 @@ DirectoryLock::DirectoryLock(std::shared_ptr<const io::Folder> folder, std::chro
     code = lock(file_.get());
   }
   if (held_by_another(code))
-    throw FolderInUse(fmt::format("[output] '{}' is in use by {}; wait for its end, or pass another --output",
+    throw FolderInUse(fmt::format("[output] '{}' is in use by {}; wait until that job ends, or pass another --output",
                                   folder_->path().string(), owner_of(file_.get())));
   if (code != 0) {
-    warning_ = fmt::format("{}: no lock: {}; a second job with this --output would not be noticed", path,
-                           std::generic_category().message(code));
+    warning_ = fmt::format("{}: the folder cannot be locked: {}; a second job with this --output would not be noticed",
+                           path, std::generic_category().message(code));
     return;
   }
   const std::string text = myself();

@@ -1,5 +1,6 @@
-// One writer at a time in a folder of output. The lock belongs to the open file, so the system takes it away with its
-// owner, however that ends; what stays in the folder is a file that says who held it last, and locks nobody out.
+// Ensures that one process at a time writes to an output folder. The lock belongs to an open file, so the system
+// releases it when its owner ends, in any way. The file stays in the folder and names its last owner; it locks out no
+// other process by itself.
 #pragma once
 
 #include <chrono>
@@ -13,30 +14,32 @@
 
 namespace lockstep::checkpoint {
 
-// Another job holds the lock.
+// Thrown when another job holds the lock.
 class FolderInUse : public Error {
  public:
   using Error::Error;
 };
 
-// The holder of the lock of `directory`, as it described itself; empty: no process holds it, or that cannot be told.
+// Returns the description of the process that holds the lock of `directory`; empty: no process holds it, or that is not
+// known.
 std::string lock_holder(const std::filesystem::path& directory);
 
 class DirectoryLock {
  public:
-  // Locks DIRECTORY/.lock. An owner that is just ending, as after a restart, is waited for during `grace`; then a
-  // FolderInUse names its host, process and since when. Also an Error where the file cannot be made, or is no regular
-  // file.
+  // Locks DIRECTORY/.lock. Waits up to `grace` for another owner, which may just be ending after a restart; then throws
+  // FolderInUse with the owner's host, process and start time. Throws Error if the file cannot be created or is not a
+  // regular file.
   explicit DirectoryLock(const std::filesystem::path& directory,
                          std::chrono::milliseconds grace = std::chrono::seconds(5));
   explicit DirectoryLock(std::shared_ptr<const io::Folder> folder,
                          std::chrono::milliseconds grace = std::chrono::seconds(5));
 
-  // Held open as long as it is locked.
+  // Returns the locked folder, which stays open as long as it is locked.
   const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
-  // Why nobody is locked out (a file system without locks); empty: all is well.
+  // Returns the reason why the lock has no effect (a file system without locks); empty: the lock works.
   const std::string& warning() const { return warning_; }
-  // Whether the file that is locked is still the one in the folder, where others look; also while that cannot be told.
+  // Returns whether the locked file is still the one that other processes find in the folder; true if that is not
+  // known.
   bool in_place() const;
 
  private:

@@ -25,21 +25,21 @@ void FailureLog::failed(std::int64_t step, const std::string& reason, std::chron
   if (quiet) return;
   if (tries_ > 1) {
     if (std::has_single_bit(static_cast<std::uint64_t>(tries_)))
-      log()->warn("checkpoint of step {} is not written after {} tries: {}", step, tries_, reason);
+      log()->warn("checkpoint of step {} could not be written in {} tries: {}", step, tries_, reason);
   } else if (failed_ == 1) {
-    log()->warn("checkpoint of step {} is not written: {}; training goes on, and it is tried again after {:.0f} s",
-                step, reason, std::chrono::duration<double>(retry).count());
+    log()->warn("checkpoint of step {} could not be written: {}; training goes on, next try in {:.0f} s", step, reason,
+                std::chrono::duration<double>(retry).count());
   } else {
-    log()->warn("checkpoint of step {} is not written: {}; the {} checkpoint in a row that could not be written", step,
-                reason, ordinal(failed_));
+    log()->warn("checkpoint of step {} could not be written: {}; it is the {} failed checkpoint in a row", step, reason,
+                ordinal(failed_));
   }
 }
 
 void FailureLog::succeeded(std::int64_t step) {
   const std::int64_t before = std::exchange(failed_, 0) - (tries_ > 0 ? 1 : 0);
   if (before > 0)
-    log()->warn("checkpoint of step {} is written; before it, {}could not be written", step,
-                before > 1 ? formatted("{} in a row ", before) : "one ");
+    log()->warn("checkpoint of step {} is written, after {} failed {}", step, before,
+                before > 1 ? "checkpoints in a row" : "checkpoint");
 }
 
 }  // namespace lockstep::checkpoint

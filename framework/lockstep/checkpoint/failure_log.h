@@ -1,5 +1,5 @@
-// Says in the log which drafts of checkpoints could not be written: the first in full, those that follow in a row in
-// fewer words with their number, and further tries of one draft ever more rarely. One thread at a time.
+// Logs which checkpoint drafts could not be written: the first failure in full, further failures in a row in fewer
+// words with their number, and repeated tries of one draft at growing intervals. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,15 @@ namespace lockstep::checkpoint {
 
 class FailureLog {
  public:
-  void begin() { tries_ = 0; }  // with another draft
-  // A try of this draft failed; the next one is after `retry`. `quiet`: the caller tells.
+  void begin() { tries_ = 0; }  // a new draft begins
+  // Notes that a try of this draft failed and that the next one is after `retry`. `quiet`: the caller reports it.
   void failed(std::int64_t step, const std::string& reason, std::chrono::milliseconds retry, bool quiet);
+  // Notes that the draft was written; logs that if earlier ones failed.
   void succeeded(std::int64_t step);
 
  private:
-  std::int64_t failed_ = 0;  // drafts in a row that could not be written, counted from the first try of each
-  std::int64_t tries_ = 0;   // of this draft
+  std::int64_t failed_ = 0;  // number of drafts in a row that failed; a draft counts from its first failed try
+  std::int64_t tries_ = 0;   // failed tries of this draft
 };
 
 }  // namespace lockstep::checkpoint

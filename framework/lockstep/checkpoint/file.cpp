@@ -6,8 +6,8 @@
 
 namespace lockstep::checkpoint {
 
-io::SealedFile seal(const Draft& draft, const std::string& place) {
-  return {draft.tensors, {.metadata = draft.metadata, .note = draft.note}, place};
+io::SealedFile seal(const Draft& draft, const std::string& file) {
+  return {draft.tensors, {.metadata = draft.metadata, .note = draft.note}, file};
 }
 
 void save(const std::filesystem::path& path, const Draft& draft) {
@@ -25,7 +25,7 @@ void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
 StoredCheckpoint::StoredCheckpoint(io::FileReader& reader, io::Envelope envelope)
     : file_(std::make_unique<io::VerifiedFile>(reader, std::move(envelope))) {
   check(file_->image().metadata().has_value(), "checkpoint",
-        "{}: weights without metadata, expected a whole checkpoint", path());
+        "{}: the file has weights and no metadata, expected a checkpoint of a run", path());
   file_->verify_tensors();
 }
 

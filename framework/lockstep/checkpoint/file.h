@@ -1,6 +1,6 @@
-// A checkpoint on disk: an HDF5 file that h5py opens directly, with a hash of its contents in the user block that is
-// checked before HDF5 sees a byte. Tensors are written and read one at a time. Failures are Errors that name the file
-// and what was expected; functions may be called from any thread.
+// A checkpoint on disk: an HDF5 file that h5py opens directly. Its user block contains a hash of the contents, which is
+// verified before HDF5 reads a byte. Tensors are written and read one at a time. Any thread may call these functions;
+// they throw Error with the file, the cause and the expectation.
 #pragma once
 
 #include <filesystem>
@@ -18,59 +18,62 @@
 namespace lockstep::checkpoint {
 
 struct Checkpoint {
-  std::vector<io::NamedTensor> tensors;  // load() gives them sorted by name
-  std::string metadata;                  // JSON text, kept as it is; "metadata" is therefore no tensor's name
+  std::vector<io::NamedTensor> tensors;  // load() returns them sorted by name
+  std::string metadata;                  // JSON text, stored unchanged under "metadata": no tensor may have that name
 };
 
-// A checkpoint to be written, whose tensors are made when they are asked for.
+// A checkpoint that is to be written; its tensors are produced one by one, on request.
 struct Draft {
   io::TensorSource tensors;
   std::string metadata;
-  std::string note = {};  // one line of at most kMaxNote bytes, which read_note() finds without the rest
-  std::int64_t step = 0;  // what fault points count it as
+  std::string note = {};  // one line of at most kMaxNote bytes; read_note() reads it without the rest of the file
+  std::int64_t step = 0;  // the step that fault points compare with
 };
 
-// A checkpoint that is laid out and waits to be written; refers to the draft's tensors, and asks for each of them once
-// now and once in write(). `place` is for messages.
-io::SealedFile seal(const Draft& draft, const std::string& place);
+// Lays out the file of a draft without writing it. The result refers to the draft's tensors; it requests each of them
+// once now, for its checksum, and once in write(). `file` names the file in messages.
+io::SealedFile seal(const Draft& draft, const std::string& file);
 
-// Writes the file so that at every instant `path` is the old one or the new one, on the disk when this returns. Takes
-// memory for one tensor at a time, beside what the draft's source holds. The same contents give the same bytes. On
-// failure the old file stays and nothing else is left behind.
+// Writes the checkpoint to `path`: at every instant, `path` is the old file or the new file, and the new file is on the
+// disk when the function returns. Needs memory for one tensor beside the draft's source. Equal contents give equal
+// bytes. Throws Error on failure; then the old file stays and no other file is left.
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
 void save(const std::filesystem::path& path, const Draft& draft);
 
-// A checkpoint that is open to be read: file hash and every tensor's checksum hold. One thread at a time.
+// An open checkpoint whose file hash and tensor checksums were verified. One thread at a time.
 class StoredCheckpoint {
  public:
-  // The rest of a file of which read_envelope() gave the envelope: read from one end to the other, once, and hashed as
-  // it comes; then each tensor is looked at.
+  // Reads the rest of a file whose envelope read_envelope() has read: hashes it in one pass, then verifies each tensor.
+  // Throws Error with the file if a hash does not match.
   StoredCheckpoint(io::FileReader& reader, io::Envelope envelope);
 
   const std::string& path() const { return file_->path(); }
   const std::string& note() const { return file_->envelope().note; }
   const std::string& metadata() const { return *file_->image().metadata(); }
-  // Sorted by name, each in memory from when it is asked for until the next; refers to this.
+  // Returns the tensors, sorted by name. A tensor is valid until the next one is requested; the source must not outlive
+  // this object.
   io::TensorSource tensors() { return file_->tensors(); }
-  Checkpoint read() const;  // all of it
+  Checkpoint read() const;  // reads the whole checkpoint into memory
 
  private:
   std::unique_ptr<io::VerifiedFile> file_;
 };
 
-// `wanted` is asked with the note before anything else is read; empty: it said no.
+// Opens and verifies a checkpoint. The first form calls `wanted` with the note before it reads the rest, and returns
+// empty if that returns false.
 std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader,
                                                 const std::function<bool(const std::string&)>& wanted);
 StoredCheckpoint open_checkpoint(const std::filesystem::path& path);
 
-// All of it in memory.
+// Opens, verifies and reads a whole checkpoint into memory.
 Checkpoint load(const std::filesystem::path& path);
 
-// Magic, version, length and hash hold; in constant memory. load() looks at each tensor's checksum beside.
+// Verifies magic, version, length and file hash in constant memory; throws Error with the file if one does not match.
+// load() verifies the checksum of each tensor as well.
 void verify(const std::filesystem::path& path);
 void verify(io::FileReader& reader);
 
-// The note in the file's header, of which nothing else is read or verified.
+// Reads the note in the file's header, and verifies nothing else.
 std::string read_note(const std::filesystem::path& path);
 std::string read_note(io::FileReader& reader);
 

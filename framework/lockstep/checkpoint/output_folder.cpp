@@ -25,21 +25,21 @@ std::unique_ptr<DirectoryLock> lock_at(const fs::path& path, std::chrono::millis
   return std::make_unique<DirectoryLock>(path, grace);
 }
 
-// Why `folder` belongs to another run; empty: it belongs to this run, or to no run.
+// Returns the reason why `folder` belongs to another run; empty: it belongs to this run or to none.
 std::string stranger_in(const io::Folder& folder, const std::string& run) {
   if (const auto found = read_run_id(folder))
     return *found == run ? "" : fmt::format("it is the folder of run {}", *found);
   const auto checkpoints = folder.find_inside("checkpoints");
-  return checkpoints && !list(*checkpoints).empty() ? "it has checkpoints and no run.json" : "";
+  return checkpoints && !list(*checkpoints).empty() ? "it contains checkpoints and no run.json" : "";
 }
 
 }  // namespace
 
-// To take a path that is not held.
+// The result of an attempt to lock a path that this job does not hold.
 struct OutputFolder::Attempt {
-  std::unique_ptr<DirectoryLock> lock = nullptr;  // where it could be taken
-  std::string others = {};                        // why it is another job's
-  std::string failure = {};                       // why it cannot be taken otherwise
+  std::unique_ptr<DirectoryLock> lock = nullptr;  // null: the attempt failed
+  std::string others = {};                        // the reason, if another job has the path
+  std::string failure = {};                       // the reason, if there is another one
 };
 
 OutputFolder::OutputFolder(const fs::path& path, std::chrono::milliseconds grace)
@@ -73,7 +73,7 @@ std::shared_ptr<const io::Folder> OutputFolder::folder() {
   }
   Attempt attempt = take(path_);
   if (attempt.lock) {
-    log()->warn("{}/.lock was removed or replaced; taking it again", path_.string());
+    log()->warn("{}/.lock was removed or replaced; it is created and locked again", path_.string());
     if (!attempt.lock->warning().empty()) log()->warn("{}", attempt.lock->warning());
     lock_ = std::move(attempt.lock);
     away_ = false;
@@ -82,7 +82,7 @@ std::shared_ptr<const io::Folder> OutputFolder::folder() {
   if (!ours) return go_on_elsewhere(attempt);
   auto now = std::make_shared<const io::Folder>(lock_->folder()->renamed());
   if (!std::exchange(away_, true))
-    log()->warn("{} is no longer the folder of this job ({}{}), which goes on in {}, as it is called now",
+    log()->warn("{} is no longer the folder of this job ({}{}); the job's folder is now {}, and the job goes on there",
                 path_.string(), attempt.others, attempt.failure, now->path().string());
   return now;
 }
@@ -92,11 +92,11 @@ bool OutputFolder::is_ours(const io::Folder& folder) const {
   return !found || *found == run_;
 }
 
-// Without its id the folder would belong to no run.
+// Restores run.json: without the id, the folder would belong to no run.
 void OutputFolder::keep_run_id(const io::Folder& folder) const {
   if (read_run_id(folder)) return;
   write_run_id(folder, run_);
-  log()->warn("{}: the file that says which run it is was removed or spoilt; it is written again",
+  log()->warn("{}: the file with the id of the run was removed or damaged; it is written again",
               (folder.path() / "run.json").string());
 }
 
@@ -120,15 +120,15 @@ OutputFolder::Attempt OutputFolder::take(const fs::path& path) const {
   return attempt;
 }
 
-// The folder of the job is gone, and `attempt` says why its path cannot be taken.
+// Called when the folder of the job is gone and its path cannot be locked, for the reason in `attempt`.
 std::shared_ptr<const io::Folder> OutputFolder::go_on_elsewhere(const Attempt& attempt) {
   if (attempt.others.empty()) throw Error(attempt.failure);
   const fs::path own = path_beside(path_, run_);
   Attempt beside = take(own);
   if (!beside.lock)
-    fail("output", "{} is another job's ({}), and {} cannot take its place: {}{}", path_.string(), attempt.others,
-         own.string(), beside.others, beside.failure);
-  log()->warn("{} is another job's now ({}); this job goes on in {}, and is resumed with --output {}", path_.string(),
+    fail("output", "{} belongs to another job ({}), and {} cannot be used instead: {}{}", path_.string(),
+         attempt.others, own.string(), beside.others, beside.failure);
+  log()->warn("{} belongs to another job now ({}); this job goes on in {}; resume it with --output {}", path_.string(),
               attempt.others, own.string(), own.string());
   lock_ = std::move(beside.lock);
   path_ = own;

@@ -18,7 +18,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// Takes one rule; false where it is none.
+// Parses one rule into `retention`; returns false if the text is not a rule.
 bool take(std::string_view rule, Retention& retention, std::string& seen) {
   const std::size_t colon = rule.find(':');
   const std::string_view key = colon == rule.npos ? "last" : rule.substr(0, colon);
@@ -38,12 +38,12 @@ bool take(std::string_view rule, Retention& retention, std::string& seen) {
 
 }  // namespace
 
-Retention parse_retention(std::string_view text, std::string_view place) {
+Retention parse_retention(std::string_view text, std::string_view site) {
   Retention retention;
   std::string seen;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    check(take(text.substr(begin, end - begin), retention, seen), place,
+    check(take(text.substr(begin, end - begin), retention, seen), site,
           "--keep is '{}', expected a number of newest checkpoints (0: all), or some of last:K, every:N, best:accuracy "
           "and best:loss, each kind once, with commas between",
           text);

@@ -1,6 +1,6 @@
-// Which run a folder of output and its checkpoints belong to: a random id, drawn when a run begins and kept over its
-// resumes. It stands in OUTPUT/run.json and in each checkpoint, and tells runs apart whose files have come into one
-// folder. It says nothing about what a run computes.
+// The id of the run to which an output folder and its checkpoints belong: a random number, drawn when a run begins and
+// kept when it is resumed. OUTPUT/run.json and each checkpoint contain it, so that files of different runs in one
+// folder can be told apart. It does not depend on what a run computes.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,17 @@
 
 namespace lockstep::checkpoint {
 
-std::string new_run_id();  // 16 hexadecimal digits
+// Draws a new id of 16 hexadecimal digits; throws Error if the system gives no random numbers.
+std::string new_run_id();
 bool is_run_id(std::string_view text);
-// PATH.RUN, where a run goes on whose folder is gone and whose path another run has; also for a path with a slash at
-// its end.
+// Returns PATH.RUN, the folder for a run whose own folder is gone and whose path belongs to another run. A slash at the
+// end of `output` is ignored.
 std::filesystem::path path_beside(const std::filesystem::path& output, const std::string& run);
 
-// The run whose folder it is; empty where run.json is absent or says none. An Error where it cannot be read.
+// Returns the id of the run that owns the folder; empty if run.json is missing or contains no id. Throws Error if the
+// file cannot be read.
 std::optional<std::string> read_run_id(const io::Folder& output);
-// Does not touch the file if it says so already.
+// Writes run.json, unless it contains this id already.
 void write_run_id(const io::Folder& output, const std::string& id);
 
 }  // namespace lockstep::checkpoint

@@ -6,7 +6,7 @@
 namespace lockstep::checkpoint {
 
 std::vector<Destination> weight_destinations(plan::ParameterStore& store) {
-  check(store.allocated(), "weights", "the model has no memory yet: compile a plan first");
+  check(store.allocated(), "weights", "the model's parameters have no memory yet; compile a plan first");
   std::vector<Destination> destinations;
   for (const NamedParameter& p : store.parameters()) {
     destinations.push_back(

@@ -1,6 +1,6 @@
-// Weights as named tensors, in logical order: into files, and from files of this run, of another run, or of
-// torchvision. Everything is looked at before anything is written, so a load that throws leaves the store as it was. No
-// communication: ranks that load must load the same.
+// Loads and saves weights as named tensors in logical order. Files may come from this run, another run, or torchvision.
+// A load checks all names and shapes before it writes, so a load that throws leaves the store unchanged. There is no
+// communication: ranks that share a model must load the same tensors. One thread per store.
 #pragma once
 
 #include <filesystem>
@@ -15,22 +15,24 @@
 namespace lockstep::checkpoint {
 
 struct LoadOptions {
-  bool strict = true;       // every name with its shape and nothing else; otherwise what fits is taken
-  std::string prefix = {};  // only tensors whose name begins with it count, and it is taken off: "module."
+  bool strict = true;       // requires every name with its shape and no other name; false: loads the tensors that fit
+  std::string prefix = {};  // loads only tensors whose name begins with this, and removes it from the name: "module."
 };
 
-// Replaces the values of the store's parameters and buffers, and refreshes derived copies. f32 and f64 convert. Of tied
-// weights one name is enough. Throws Error with the report if `strict` and it is not complete.
+// Replaces the values of the store's parameters and buffers, and refreshes derived copies. Converts between f32 and
+// f64. One name is enough for tied weights. Returns the report; throws Error with it if `strict` and the report is not
+// complete.
 LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTensor> tensors,
                         const LoadOptions& options = {});
-// From a file that checkpoint::load_weights() reads; errors name it.
+// The same from a file that checkpoint::load_weights() can read; errors name the file.
 LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file,
                         const LoadOptions& options = {});
 
-// All parameters and buffers, in the order of torch's state_dict(): what checkpoint::save_weights() writes.
+// Returns copies of all parameters and buffers, in the order of torch's state_dict(), each name with `prefix` in front.
+// checkpoint::save_weights() writes them to a file.
 std::vector<io::NamedTensor> weights(const plan::ParameterStore& store, const std::string& prefix = "");
 
-// Where they go; throws Error while the store has no memory.
+// Returns the destinations of these tensors in the store; throws Error while the store has no memory.
 std::vector<Destination> weight_destinations(plan::ParameterStore& store);
 
 }  // namespace lockstep::checkpoint

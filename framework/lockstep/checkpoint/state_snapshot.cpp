@@ -11,7 +11,7 @@ namespace lockstep::checkpoint {
 
 StateSnapshot::StateSnapshot(plan::ParameterStore& store, const TrainingState& state) {
   const std::size_t element = size_of(store.options().dtype);
-  std::map<const Parameter*, std::vector<std::size_t>> places;  // of the value, then of the states
+  std::map<const Parameter*, std::vector<std::size_t>> places;  // offsets of the value, then of the states
   for (const plan::Bucket& bucket : store.buckets()) {
     std::vector<const std::byte*> sources{bucket.values};
     sources.insert(sources.end(), bucket.states.begin(), bucket.states.end());
@@ -24,7 +24,7 @@ StateSnapshot::StateSnapshot(plan::ParameterStore& store, const TrainingState& s
   for (const TrainingState::Entry& e : state.entries()) {
     std::vector<std::size_t>& offsets = places[e.parameter];
     const Layout& layout = store.layout(e.parameter);
-    if (offsets.empty()) {  // in no bucket
+    if (offsets.empty()) {  // the parameter is in no bucket
       const std::size_t bytes = static_cast<std::size_t>(layout.storage_elements(e.info.shape)) * size_of(e.info.dtype);
       offsets.push_back(add_region(static_cast<const std::byte*>(store.value(e.parameter)), bytes));
     }
@@ -65,7 +65,7 @@ io::TensorSource StateSnapshot::tensors() {
 const io::NamedTensor& StateSnapshot::tensor(std::size_t index) {
   if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
-  current_ = {};  // its memory first
+  current_ = {};  // frees its memory before the next tensor is made
   current_ = {e.info.name, Tensor(e.info.shape, e.info.dtype)};
   if (current_.tensor.elements() > 0)
     reorder(e.info.shape, e.info.dtype, e.layout, memory_.get() + e.offset, {}, current_.tensor.raw());

@@ -1,6 +1,6 @@
-// A copy of weights, buffers and optimizer state as they lie in memory, so that training can go on while it is written.
-// Taking it is a plain copy, on all compute threads, into memory that stays; putting tensors into logical order is left
-// to whoever reads them, one tensor at a time.
+// A copy of weights, buffers and optimizer state in their persistent form, so that training can go on while the copy is
+// written to a file. take() is a plain copy by all compute threads, into memory that is allocated once. tensors()
+// converts to logical order, one tensor at a time.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,13 @@ namespace lockstep::checkpoint {
 
 class StateSnapshot {
  public:
-  // Of a store that is allocated and outlives take(), and the state in it; takes the memory.
+  // Allocates memory for a copy of `state`. The store must be allocated and must outlive take().
   StateSnapshot(plan::ParameterStore& store, const TrainingState& state);
 
-  // At a fence, with nobody reading tensors(). `more` are kept beside the store's.
+  // Copies the state, and keeps `more` beside it. The state must not change, and tensors() must not be read, meanwhile.
   void take(std::vector<io::NamedTensor> more = {});
-  // The tensors of the state and `more`, as of the last take(); refers to this, and to nothing else: the model may be
-  // gone. Any one thread.
+  // Returns the tensors of the last take(): the state, then `more`. The source refers to this object alone; the model
+  // may be destroyed. One thread at a time.
   io::TensorSource tensors();
   std::size_t bytes() const { return bytes_; }
 
@@ -41,7 +41,7 @@ class StateSnapshot {
   std::vector<io::NamedTensor> more_;
   std::size_t bytes_ = 0;
   AlignedBuffer memory_;
-  io::NamedTensor current_;  // what tensors() handed out last
+  io::NamedTensor current_;  // the tensor that tensors() returned last
 };
 
 }  // namespace lockstep::checkpoint

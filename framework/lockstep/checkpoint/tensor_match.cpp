@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNamesInMessage = 10;
 
-// What keeps the tensor from its destination; empty: nothing.
+// Returns the reason why the tensor does not fit its destination; empty: it fits.
 std::string mismatch(const Destination& to, const io::TensorInfo& tensor) {
   if (tensor.shape != to.owner->shape) {
     return formatted("{} {} instead of {}", to.name, tensor.shape.str(), to.owner->shape.str());

@@ -1,4 +1,4 @@
-// Which named tensors go where in a model: everything is looked at before anything is written.
+// Matches named tensors with their destinations in a model, before any of them is written.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace lockstep::checkpoint {
 
-// Full names, in the order of the model; `unexpected` in the order given. Mismatched ones say how: "fc.weight (1000,
-// 512) instead of (10, 512)".
+// The result of a load: full names, in the order of the model; `unexpected` in the order of the tensors. An entry of
+// `mismatched` has both shapes: "fc.weight (1000, 512) instead of (10, 512)".
 struct LoadReport {
   std::vector<std::string> loaded, missing, unexpected, mismatched;
 
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  // One sentence; of each kind the first ten names.
+  // Returns one sentence with the first ten names of each kind.
   std::string str() const;
-  // Throws Error of this site, with the sentence behind the name of the file, unless it is complete.
+  // Throws Error with `site`, the name of the file and str(), unless the report is complete.
   void require_complete(std::string_view site, const std::string& file = {}) const;
 };
 
-// A destination of a tensor in a ParameterStore: a parameter's value, or one of its optimizer states. Tied weights are
-// several names of one.
+// The destination of a tensor in a ParameterStore: a parameter's value, or one of its optimizer states. Tied weights
+// have one destination per name.
 struct Destination {
   std::string name;
   const Parameter* owner;
@@ -36,16 +36,16 @@ struct Destination {
 
 struct TensorMatch {
   LoadReport report;
-  std::vector<std::pair<Destination, std::size_t>> pairs;  // and the index of its tensor; in the model's order
+  std::vector<std::pair<Destination, std::size_t>> pairs;  // each with the index of its tensor; in the model's order
 };
 
-// Of tensors whose name begins with `prefix`, which is taken off. f32 and f64 fit each other; of tied weights one name
-// is enough.
+// Matches the tensors whose name begins with `prefix`, without that prefix. f32 and f64 match each other; one name is
+// enough for tied weights.
 TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const io::TensorInfo> tensors,
                           const std::string& prefix);
 
-// Asks for the matched tensors in the order of the pairs. One that comes without memory is written by another rank that
-// shares the destination.
+// Writes the matched tensors, in the order of the pairs. Skips a tensor without memory: another rank that shares the
+// destination writes it.
 void write_tensors(plan::ParameterStore& store, const TensorMatch& match, const io::TensorSource& source);
 
 }  // namespace lockstep::checkpoint

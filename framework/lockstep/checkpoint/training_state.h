@@ -1,6 +1,6 @@
-// All tensors that training goes on from, as a checkpoint names them: weights and buffers "model/NAME", optimizer state
-// "optimizer/STATE/NAME". The one owner of what is saved and loaded; each tensor is read and written by itself. No
-// communication.
+// The list of all tensors that a resumed run needs, by their names in a checkpoint: weights and buffers "model/NAME",
+// optimizer state "optimizer/STATE/NAME". Saving and loading both use this list; tensors are read and written one by
+// one. No communication.
 #pragma once
 
 #include <string>
@@ -19,23 +19,24 @@ class TrainingState {
     io::TensorInfo info;
     const Parameter* parameter;
     std::string parameter_name;
-    int state;    // of the rule; -1: the value
-    bool shared;  // lies once in memory that all ranks of a node see
+    int state;    // index of the rule's state; -1: the parameter's value
+    bool shared;  // stored once, in memory that all ranks of a node see
 
     bool is_optimizer() const { return state >= 0; }
   };
 
-  // Of a store that is allocated and, like the rule, outlives this. Tied weights are two tensors and have one state.
+  // Lists the tensors of `store`, which must be allocated; store and rule must outlive this object. Tied weights are
+  // two tensors with one state.
   TrainingState(plan::ParameterStore& store, const optim::UpdateRule& rule);
 
   const std::vector<Entry>& entries() const { return entries_; }  // weights in the order of the model, then states
-  std::size_t bytes() const;                                      // of all tensors
-  Tensor read(const Entry& entry) const;
-  std::vector<io::NamedTensor> read() const;  // all of them, in memory
+  std::size_t bytes() const;                                      // size of all tensors together
+  Tensor read(const Entry& entry) const;                          // a copy in logical order
+  std::vector<io::NamedTensor> read() const;                      // copies of all tensors
 
-  // Replaces all of it, or the weights alone, and refreshes derived copies. Strict: throws Error with the report of
-  // names and shapes (tensor_match.h) before anything is written. Tensors of other prefixes are left alone. See
-  // write_tensors() for tensors without memory.
+  // Replaces all tensors, or the weights alone, and refreshes derived copies. Throws Error with the report of names and
+  // shapes (tensor_match.h) before it writes, unless all fit. Ignores tensors with other prefixes. See write_tensors()
+  // for tensors without memory.
   void load(const io::TensorSource& source, bool weights_only = false);
 
  private:

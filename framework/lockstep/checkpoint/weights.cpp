@@ -10,7 +10,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-// HDF5's signature stands at 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
+// HDF5's signature is at offset 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
 bool has_hdf5_signature(const io::FileReader& reader) {
   constexpr std::array<unsigned char, 8> kSignature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   for (std::uint64_t at = 0; at + kSignature.size() <= reader.size(); at = std::max<std::uint64_t>(512, at * 2)) {
@@ -19,7 +19,7 @@ bool has_hdf5_signature(const io::FileReader& reader) {
   return false;
 }
 
-// Weights, or the model's part of a checkpoint, which alone is read.
+// Reads all tensors of a weights file, or the model's part of a checkpoint.
 std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
   const io::VerifiedFile file(reader, io::read_envelope(reader));
   const io::ImageReader& image = file.image();
@@ -33,18 +33,19 @@ std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
       tensors.push_back({name.substr(kModelPrefix.size()), image.read(i)});
     }
   }
-  check(!is_checkpoint || !tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", file.path(),
+  check(!is_checkpoint || !tensors.empty(), "checkpoint", "{}: the checkpoint has no tensors in \"{}\"", file.path(),
         kModelPrefix);
   return tensors;
 }
 
 std::vector<io::NamedTensor> read_foreign(const io::FileReader& reader) {
-  check(has_hdf5_signature(reader), "checkpoint", "{}: neither a Lockstep checkpoint nor an HDF5 file", reader.path());
+  check(has_hdf5_signature(reader), "checkpoint", "{}: is neither a Lockstep checkpoint nor an HDF5 file",
+        reader.path());
   const io::MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
   io::Image image = io::read_image_isolated(mapping.bytes(), reader.path());
   if (!image.metadata) return std::move(image.tensors);
   std::erase_if(image.tensors, [](const io::NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
-  check(!image.tensors.empty(), "checkpoint", "{}: a checkpoint without tensors in \"{}\"", reader.path(),
+  check(!image.tensors.empty(), "checkpoint", "{}: the checkpoint has no tensors in \"{}\"", reader.path(),
         kModelPrefix);
   for (io::NamedTensor& entry : image.tensors) entry.name.erase(0, kModelPrefix.size());
   return std::move(image.tensors);

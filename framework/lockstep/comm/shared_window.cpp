@@ -57,7 +57,7 @@ struct SharedWindow::Handle {
   }
 };
 
-std::size_t shared_memory_room() {
+std::size_t free_shared_memory() {
   struct statvfs status {};
   if (statvfs("/dev/shm", &status) != 0) return std::numeric_limits<std::size_t>::max();
   const std::size_t free = static_cast<std::size_t>(status.f_bavail) * static_cast<std::size_t>(status.f_frsize);
@@ -78,7 +78,7 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   std::size_t total = 0;
   for (std::int64_t size : sizes) total += whole_pages(static_cast<std::size_t>(size)) + 2 * kPage;
   const auto room =
-      static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(shared_memory_room()), ReduceOp::Min));
+      static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(free_shared_memory()), ReduceOp::Min));
   check(total <= room, "shared memory",
         "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size; "
         "where `ulimit -f` limits it, that), or use --allreduce messages",

@@ -30,6 +30,6 @@ class SharedWindow {
 };
 
 // Bytes that /dev/shm has free here; the largest number where that cannot be told.
-std::size_t shared_memory_room();
+std::size_t free_shared_memory();
 
 }  // namespace lockstep::comm

@@ -11,21 +11,21 @@ namespace lockstep::data {
 
 TensorDataset::TensorDataset(std::vector<NamedTensor> tensors, std::int64_t classes)
     : tensors_(std::move(tensors)), classes_(classes) {
-  constexpr std::string_view kPlace = "tensor data set";
+  constexpr std::string_view kSite = "tensor data set";
   for (const auto& [name, tensor] : tensors_) {
-    check(tensor.shape().rank() > 0, kPlace, "'{}' is a scalar, expected a first dimension that counts samples", name);
+    check(tensor.shape().rank() > 0, kSite, "'{}' is a scalar, expected a first dimension that counts samples", name);
     fields_.push_back({name, tensor.shape().tail(), tensor.dtype()});
     if (fields_.size() == 1) size_ = tensor.shape()[0];
-    check(tensor.shape()[0] == size_, kPlace, "'{}' has {} samples, '{}' has {}; expected as many", name,
+    check(tensor.shape()[0] == size_, kSite, "'{}' has {} samples, '{}' has {}; expected equal numbers", name,
           tensor.shape()[0], tensors_.front().name, size_);
     if (classes <= 0 || name != "label" || tensor.dtype() != DType::I32) continue;
     const auto labels = tensor.data<std::int32_t>();
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      check(labels[i] >= 0 && labels[i] < classes, kPlace, "'label': element {} is {}, expected 0 to {}", i, labels[i],
+      check(labels[i] >= 0 && labels[i] < classes, kSite, "'label': element {} is {}, expected 0 to {}", i, labels[i],
             classes - 1);
     }
   }
-  check_fields(kPlace, fields_);
+  check_fields(kSite, fields_);
 }
 
 std::string TensorDataset::describe() const { return fmt::format("arrays in memory: {} samples", size_); }
@@ -41,7 +41,8 @@ void TensorDataset::read(std::int64_t index, std::span<std::byte* const> out) co
 FunctionDataset::FunctionDataset(FunctionDatasetOptions options) : options_(std::move(options)) {
   check_fields(options_.description, options_.fields);
   check(options_.size >= 0, options_.description, "size {}, expected at least 0", options_.size);
-  check(options_.read != nullptr, options_.description, "no function to read samples with");
+  check(options_.read != nullptr, options_.description,
+        "the function `read` is empty, expected one that reads samples");
 }
 
 std::string FunctionDataset::describe() const { return fmt::format("{}: {} samples", options_.description, size()); }
@@ -53,7 +54,7 @@ void FunctionDataset::read(std::int64_t index, std::span<std::byte* const> out) 
 
 SubsetDataset::SubsetDataset(std::unique_ptr<Dataset> whole, std::vector<std::int64_t> indices)
     : whole_(std::move(whole)), indices_(std::move(indices)) {
-  check(whole_ != nullptr, "subset", "no data set to take a part of");
+  check(whole_ != nullptr, "subset", "the data set is null, expected one to take a part of");
   for (std::int64_t index : indices_) {
     check(index >= 0 && index < whole_->size(), "subset", "{}: index {}, expected 0 to {}", whole_->describe(), index,
           whole_->size() - 1);

@@ -1,5 +1,5 @@
-// Data sets made from the user's own data: arrays in memory (TensorDataset), a callback (FunctionDataset), and a part
-// of another data set (SubsetDataset).
+// Data sets of the user's own data: arrays in memory (TensorDataset), a function (FunctionDataset), and a part of
+// another data set (SubsetDataset). After construction, any number of threads may call read().
 #pragma once
 
 #include <functional>
@@ -17,10 +17,11 @@ struct NamedTensor {
   Tensor tensor{};  // the first dimension counts samples
 };
 
+// Samples from arrays in memory: field i of sample s is tensors[i][s].
 class TensorDataset : public Dataset {
  public:
-  // Takes the tensors over. Throws Error where they disagree on the number of samples; with `classes` > 0 an I32 field
-  // "label" is checked to be in [0, classes).
+  // Takes ownership of the tensors. Throws Error if their numbers of samples differ or, with `classes` > 0, if an I32
+  // field "label" has an element outside [0, classes).
   explicit TensorDataset(std::vector<NamedTensor> tensors, std::int64_t classes = 0);
 
   std::int64_t size() const override { return size_; }
@@ -40,12 +41,14 @@ struct FunctionDatasetOptions {
   std::vector<Field> fields{};
   std::int64_t classes = 0;
   std::string description = "function";
-  // As Dataset::read: any thread, any order.
+  // Writes one sample, as Dataset::read(): called by any thread, in any order.
   std::function<void(std::int64_t index, std::span<std::byte* const> out)> read{};
 };
 
+// Samples from a function of the user.
 class FunctionDataset : public Dataset {
  public:
+  // Throws Error for a negative size, invalid fields (check_fields()), or an empty function.
   explicit FunctionDataset(FunctionDatasetOptions options);
 
   std::int64_t size() const override { return options_.size; }
@@ -58,11 +61,12 @@ class FunctionDataset : public Dataset {
   FunctionDatasetOptions options_;
 };
 
-// The samples of `whole` at `indices`, in that order.
+// Some samples of another data set: sample i is sample indices[i] of `whole`.
 class SubsetDataset : public Dataset {
  public:
+  // Takes ownership of `whole`. Throws Error for an index outside [0, whole->size()).
   SubsetDataset(std::unique_ptr<Dataset> whole, std::vector<std::int64_t> indices);
-  // The first `count` samples.
+  // Makes a data set of the first `count` samples; throws Error for a count outside [0, whole->size()].
   static std::unique_ptr<SubsetDataset> first(std::unique_ptr<Dataset> whole, std::int64_t count);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }

@@ -1,4 +1,4 @@
-// The samples of one step on one rank, field by field: a loader hands it to a training step, which then owns it.
+// The samples of one step on one rank, field by field. A loader makes it and passes ownership to its caller.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace lockstep::data {
 
 struct Batch {
   std::vector<std::string> names{};
-  std::vector<Tensor> fields{};  // dense, first dimension: the samples of this rank, maybe none
+  std::vector<Tensor> fields{};  // dense, (samples of this rank, field's dimensions ...); the number may be 0
   StepSamples step{};
 
   std::int64_t samples() const { return static_cast<std::int64_t>(step.samples.size()); }
+  // Returns the field called `name`; throws Error, with the known names, if there is none.
   const Tensor& at(std::string_view name) const { return fields[index_of(name)]; }
   Tensor& at(std::string_view name) { return fields[index_of(name)]; }
 
-  // Position of a field; throws Error, with the known names, where no field has that name.
+  // Returns the position of a field; throws Error, with the known names, if no field has that name.
   std::size_t index_of(std::string_view name) const {
     std::string known;
     for (std::size_t i = 0; i < names.size(); ++i) {

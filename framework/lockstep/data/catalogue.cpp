@@ -11,12 +11,12 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kPlace = "options";
+constexpr std::string_view kSite = "options";
 
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> dataset, std::int64_t limit, std::string_view option) {
   if (limit == 0) return dataset;
-  check(limit > 0 && limit <= dataset->size(), option, "{}, expected 0 (all) to {}: {}", limit, dataset->size(),
-        dataset->describe());
+  check(limit > 0 && limit <= dataset->size(), option, "is {}, expected 0 (all) to {}, the size of {}", limit,
+        dataset->size(), dataset->describe());
   return SubsetDataset::first(std::move(dataset), limit);
 }
 
@@ -49,12 +49,12 @@ PixelStatistics pixel_statistics(const Dataset& dataset) {
     }
   }
   const double count = static_cast<double>(dataset.size()) * static_cast<double>(area);
-  check(count > 0, "pixel statistics", "{}: no pixels to measure", dataset.describe());
+  check(count > 0, "pixel statistics", "{}: the data set has no pixels, expected at least one", dataset.describe());
   PixelStatistics result;
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = static_cast<double>(sum[c]) / count;
     const double variance = std::max(0.0, static_cast<double>(squares[c]) / count - mean * mean);
-    // Pixels that are all alike become 0, whatever they are divided by.
+    // If all pixels are equal, they become 0 for any divisor.
     result.mean.push_back(static_cast<float>(mean / 255));
     result.stddev.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0F);
   }
@@ -69,13 +69,13 @@ std::string dataset_names(Catalogue catalogue) {
 
 const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
   const auto entry = std::ranges::find(catalogue, name, &DatasetEntry::name);
-  if (entry == catalogue.end()) fail(kPlace, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
+  if (entry == catalogue.end()) fail(kSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
   return *entry;
 }
 
 void check_dataset(Catalogue catalogue, std::string_view name, const std::filesystem::path& dir) {
   const DatasetEntry& entry = find_dataset(catalogue, name);
-  check(!entry.needs_dir || !dir.empty(), kPlace, "--data-dir is missing, expected the folder with the files of {}",
+  check(!entry.needs_dir || !dir.empty(), kSite, "--data-dir is missing, expected the folder with the files of {}",
         name);
 }
 

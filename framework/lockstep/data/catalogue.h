@@ -1,5 +1,5 @@
-// Data sets by name. The framework has none of its own: a program hands its session a catalogue, a table with a row per
-// data set (data/datasets/catalogue.h has those that come with Lockstep).
+// Data sets by name. The framework contains no data set: a program gives its session a catalogue, a table with one row
+// per data set (data/datasets/catalogue.h lists those of Lockstep). Any thread may call these functions.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@
 namespace lockstep::data {
 
 struct DatasetOptions {
-  std::string name{};                            // of an entry of the catalogue
-  std::filesystem::path dir{};                   // of the files, where the entry needs files
-  std::int64_t limit_train = 0, limit_eval = 0;  // the first so many samples; 0: all
-  std::uint64_t seed = 0;                        // of data that is made, not read
+  std::string name{};                            // name of an entry of the catalogue
+  std::filesystem::path dir{};                   // folder with the files, for an entry that needs files
+  std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
+  std::uint64_t seed = 0;                        // seed of data that is generated
 };
 
 struct DatasetEntry {
   std::string name;
   std::string description;  // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;   // the samples are read from files in DatasetOptions::dir
-  // Opens one split. Throws Error for files that are not as expected. Every sample has a field "image" (channels,
-  // height, width).
+  // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. Every sample has a
+  // field "image" (channels, height, width).
   std::function<std::unique_ptr<Dataset>(const DatasetOptions&, Split)> open;
-  // Of pixels in [0, 1] over the training set, per channel; one value stands for every channel. Empty: measured when
-  // the set is opened.
+  // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
+  // Empty: measured when the set is opened.
   std::vector<float> mean, stddev;
   bool mirrored = false;  // augmentation may flip images left to right
 };
 
-using Catalogue = std::span<const DatasetEntry>;  // of a table that outlives its users
+using Catalogue = std::span<const DatasetEntry>;  // a table, which must outlive its users
 
 struct DatasetPair {
   std::unique_ptr<Dataset> train{}, eval{};
@@ -48,15 +48,18 @@ struct DatasetPair {
 struct PixelStatistics {
   std::vector<float> mean, stddev;  // per channel
 };
-// Of the field "image", bytes, taken as numbers in [0, 1]. The sums are exact, so they are the same on every machine.
+// Computes mean and standard deviation, per channel, of the field "image" (U8, scaled to [0, 1]) over all samples. The
+// sums are exact, so all machines get the same values. Throws Error if the set has no pixels or no such field.
 PixelStatistics pixel_statistics(const Dataset& dataset);
 
-std::string dataset_names(Catalogue catalogue);  // "digits, mnist"
-// Throws Error at "options", in the words of the command line, for a name that the catalogue does not have and for a
-// missing folder.
+// Returns the names of all entries: "digits, mnist".
+std::string dataset_names(Catalogue catalogue);
+// Returns the entry called `name`; throws Error at site "options", which names the command line's options, if there is
+// none. check_dataset() also throws if the entry needs a folder and `dir` is empty.
 const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name);
 void check_dataset(Catalogue catalogue, std::string_view name, const std::filesystem::path& dir);
-// Throws Error as the functions above, for a limit larger than the set, and for files that are not as expected.
+// Opens both splits and measures pixel statistics that the entry does not state. Throws Error as the functions above,
+// for a limit larger than the set, and for files that are not as expected.
 DatasetPair open_datasets(Catalogue catalogue, const DatasetOptions& options);
 
 }  // namespace lockstep::data

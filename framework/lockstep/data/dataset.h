@@ -1,5 +1,5 @@
-// Random access to samples: the interface that readers implement and loaders call. A sample is a tuple of fields of
-// fixed shape and dtype; image sets have "image" (U8, channels x height x width) and "label" (I32 scalar).
+// Random access to samples: the interface that readers of data sets implement and loaders call. A sample is a tuple of
+// fields with fixed shape and dtype; image sets have "image" (U8, channels x height x width) and "label" (I32 scalar).
 #pragma once
 
 #include <cstddef>
@@ -18,31 +18,32 @@ enum class Split { Train, Eval };
 
 struct Field {
   std::string name{};
-  Shape shape{};  // of one sample
+  Shape shape{};  // shape of one sample
   DType dtype = DType::F32;
 
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
   bool operator==(const Field&) const = default;
 };
 
-// Throws Error at `place` unless there are fields, with distinct names and shapes that have no negative dimension.
-void check_fields(std::string_view place, const std::vector<Field>& fields);
-// Position of the field called `name`; throws Error at `place`, with the known names, where no field has that name.
-std::size_t find_field(std::string_view place, const std::vector<Field>& fields, std::string_view name);
+// Throws Error at `site` unless there is at least one field, all names differ, and no shape has a negative dimension.
+void check_fields(std::string_view site, const std::vector<Field>& fields);
+// Returns the position of the field called `name`; throws Error at `site`, with the known names, if there is none.
+std::size_t find_field(std::string_view site, const std::vector<Field>& fields, std::string_view name);
 
+// A data set. The functions are const, and any number of threads may call them at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  virtual std::int64_t size() const = 0;
+  virtual std::int64_t size() const = 0;  // number of samples
   virtual const std::vector<Field>& fields() const = 0;
-  virtual std::int64_t classes() const { return 0; }  // labels are in [0, classes()); 0 where there are no classes
+  virtual std::int64_t classes() const { return 0; }  // labels are in [0, classes()); 0: no classes
   virtual std::string describe() const = 0;           // one line for a log
-  // Writes field i of sample `index` to out[i], fields()[i].bytes() bytes. Any number of threads may call it at once.
-  // Throws Error for an index outside [0, size()), and for a sample that cannot be read.
+  // Writes field i of sample `index` to out[i], which has fields()[i].bytes() bytes. Throws Error for an index outside
+  // [0, size()), and for a sample that cannot be read.
   virtual void read(std::int64_t index, std::span<std::byte* const> out) const = 0;
 
  protected:
-  void check_index(std::int64_t index) const;
+  void check_index(std::int64_t index) const;  // throws Error for an index outside [0, size())
 };
 
 }  // namespace lockstep::data

@@ -16,7 +16,7 @@ constexpr std::size_t kPiece = 1 << 18;
 
 struct FileSource::Inflater {
   Inflater() {
-    constexpr int kGzipOnly = 16;  // added to the window bits: expect a gzip header, verify its checksum
+    constexpr int kGzipOnly = 16;  // added to the window bits: zlib expects a gzip header and verifies its checksum
     check(inflateInit2(&stream, MAX_WBITS + kGzipOnly) == Z_OK, "zlib", "inflateInit2 failed: out of memory");
   }
   ~Inflater() { inflateEnd(&stream); }
@@ -25,7 +25,7 @@ struct FileSource::Inflater {
 
   z_stream stream{};
   std::array<std::uint8_t, kPiece> input{};
-  bool member_open = true;  // inside a gzip member: the end of the file would be premature
+  bool member_open = true;  // inside a gzip member, where the file must not end
 };
 
 FileSource::FileSource(const std::filesystem::path& path, Form form) : name_(path.string()) {
@@ -34,7 +34,7 @@ FileSource::FileSource(const std::filesystem::path& path, Form form) : name_(pat
   check(std::filesystem::exists(status), name_, "no such file");
   check(std::filesystem::is_regular_file(status), name_, "not a regular file");
   file_size_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
-  check(!error, name_, "size unknown: {}", error.message());
+  check(!error, name_, "its size cannot be read: {}", error.message());
   file_.open(path, std::ios::binary);
   check(file_.is_open(), name_, "cannot be opened for reading");
   if (form == Form::Gzip || (form == Form::ByName && path.extension() == ".gz"))
@@ -112,7 +112,7 @@ std::size_t FileSource::fill_inflated(std::span<std::uint8_t> out) {
         return got;
       }
     }
-    if (!inflater_->member_open) {  // bytes after a member: another member, or rubbish that inflate() names below
+    if (!inflater_->member_open) {  // bytes after a member: another member, or invalid data that inflate() reports
       inflateReset(&z);
       inflater_->member_open = true;
     }

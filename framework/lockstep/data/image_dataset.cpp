@@ -10,14 +10,14 @@ namespace lockstep::data {
 
 ImageDataset::ImageDataset(Images images)
     : images_(std::move(images)), fields_{{"image", images_.shape, DType::U8}, {"label", Shape{}, DType::I32}} {
-  const std::string& place = images_.description;
-  check(images_.shape.rank() == 3, place, "image shape {}, expected (channels, height, width)", images_.shape.str());
+  const std::string& site = images_.description;
+  check(images_.shape.rank() == 3, site, "image shape {}, expected (channels, height, width)", images_.shape.str());
   const auto expected = static_cast<std::size_t>(images_.shape.elements()) * images_.labels.size();
-  check(images_.pixels.size() == expected, place, "{} bytes of pixels for {} labels, expected {}",
-        images_.pixels.size(), images_.labels.size(), expected);
+  check(images_.pixels.size() == expected, site, "{} bytes of pixels for {} labels, expected {}", images_.pixels.size(),
+        images_.labels.size(), expected);
   for (std::size_t i = 0; i < images_.labels.size(); ++i) {
     const std::int32_t label = images_.labels[i];
-    check(label >= 0 && label < images_.classes, place, "sample {} has label {}, expected 0 to {}", i, label,
+    check(label >= 0 && label < images_.classes, site, "sample {} has label {}, expected 0 to {}", i, label,
           images_.classes - 1);
   }
 }

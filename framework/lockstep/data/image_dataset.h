@@ -1,5 +1,6 @@
-// Labelled 8-bit images in memory: the result of readers of image files and of generators.
-// Images are dense (sample, channel, row, column); immutable once made, so any thread may read.
+// Labelled 8-bit images in memory, as readers of image files and generators make them.
+
+// `pixels` is dense: (sample, channel, row, column).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,10 @@ struct Images {
   std::vector<std::int32_t> labels{};
 };
 
+// The images as a data set with fields "image" and "label"; immutable, so any thread may read.
 class ImageDataset : public Dataset {
  public:
-  // Takes the arrays over. Throws Error where sizes disagree or a label is outside [0, classes).
+  // Takes ownership of the arrays. Throws Error if their sizes do not match or a label is outside [0, classes).
   explicit ImageDataset(Images images);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(images_.labels.size()); }

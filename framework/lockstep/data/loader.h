@@ -1,6 +1,6 @@
-// Batches of a data set in the sampler's order, read and transformed ahead by threads; the same batches at any number
-// of threads. One caller thread. The data set must outlive the loader. An exception of a reader leaves next(), and the
-// position stays before the batch that failed.
+// Makes the batches of a data set in the sampler's order; threads read and transform them ahead. The number of threads
+// does not change the batches. One thread at a time calls the loader. The data set must outlive it. next() throws the
+// exception of a reader, and the position then stays before the failed batch.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,35 @@
 namespace lockstep::data {
 
 struct LoaderOptions {
-  int threads = 1;                // 0: next() reads
-  int prefetch = 4;               // batches ready or in the making, at most
-  std::optional<DType> floats{};  // F32 or F64: the type that floating fields get; none: their own
+  int threads = 1;                // 0: next() reads in the caller's thread
+  int prefetch = 4;               // limit of batches that are ready or being made
+  std::optional<DType> floats{};  // F32 or F64: floating-point fields are converted to this type; none: not converted
 };
 
 class Loader {
  public:
   Loader(const Dataset& dataset, DistributedSampler sampler, Transforms transforms = {}, LoaderOptions options = {});
 
-  // The next step's samples, without end: epochs follow each other.
+  // Returns the next step's samples; after the last batch of an epoch, the next epoch begins. Throws Error for a sample
+  // that cannot be read.
   Batch next();
-  // Lets a later batch use this one's memory.
+  // Returns a batch's memory to the loader, for a later batch.
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }
 
-  // The position after the last batch that next() returned; batches read ahead do not count.
+  // Returns the position after the last batch that next() returned; batches that were only read ahead do not count.
   SamplerPosition position() const { return position_; }
+  // Continues at `position`; throws Error if it is outside the data set.
   void seek(SamplerPosition position);
 
-  // Bytes of its batches at most: those read ahead, and one in use.
+  // Returns the largest number of bytes that batches take: those read ahead, and one in use.
   std::size_t bytes() const;
 
-  const DistributedSampler& sampler() const { return sampler_; }  // for its options and steps_per_epoch() alone
+  const DistributedSampler& sampler() const { return sampler_; }  // only for options() and steps_per_epoch()
   const std::vector<Field>& fields() const { return pipeline_.fields(); }
 
-  // The remaining steps of the current epoch, once: `for (Batch& batch : loader.epoch())`. A batch's memory is used
-  // again when the loop goes on, unless the batch was moved from. After a break, position() includes the last batch.
+  // Returns a range over the remaining steps of the current epoch: `for (Batch& batch : loader.epoch())`. The next
+  // iteration reuses a batch's memory, unless the batch was moved from. After a break, position() includes the last
+  // batch.
   class Epoch;
   Epoch epoch();
 

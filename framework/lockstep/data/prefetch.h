@@ -1,6 +1,6 @@
-// Work done ahead by threads, its results handed over in the order in which it was claimed. One caller thread; `claim`
-// runs under a lock, one at a time, `produce` runs on many threads at once. An exception of either leaves next() in
-// its turn, and again at every further next(). Threads start at the first next() and end with this object.
+// Threads that work ahead of a caller, which receives the results in the order in which jobs were claimed. One thread
+// at a time calls next(). `claim` runs under a lock, `produce` on many threads at once. next() throws the exception of
+// either when its turn comes, and at every later call. Threads start at the first next() and end with this object.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,10 @@ template <class Job, class Result>
 class OrderedPrefetch {
  public:
   struct Options {
-    std::function<std::optional<Job>()> claim;  // nullopt: no job is left
+    std::function<std::optional<Job>()> claim;  // returns the next job; nullopt: no job is left
     std::function<Result(Job)> produce;
-    int threads = 1;        // 0: next() does the work itself
-    std::size_t ahead = 2;  // most results that are ready or in the making
+    int threads = 1;        // 0: next() does the work in the caller's thread
+    std::size_t ahead = 2;  // limit of results that are ready or being made
   };
 
   explicit OrderedPrefetch(Options options) : options_(std::move(options)) {}
@@ -47,7 +47,7 @@ class OrderedPrefetch {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return slots_.empty() ? ended_ : slots_.front().done; });
     if (slots_.empty()) return std::nullopt;
-    if (slots_.front().error) std::rethrow_exception(slots_.front().error);  // stays in front
+    if (slots_.front().error) std::rethrow_exception(slots_.front().error);  // the slot stays in front
     std::optional<Result> result = std::move(slots_.front().result);
     slots_.pop_front();
     lock.unlock();
@@ -67,7 +67,7 @@ class OrderedPrefetch {
     for (;;) {
       room_.wait(lock, [this] { return stop_ || ended_ || slots_.size() < options_.ahead; });
       if (stop_ || ended_) return;
-      Slot& slot = slots_.emplace_back();  // stays where it is until done: only the front is ever removed
+      Slot& slot = slots_.emplace_back();  // the reference stays valid: only the front slot is removed, when done
       try {
         std::optional<Job> job = options_.claim();
         if (!job) {
@@ -88,7 +88,7 @@ class OrderedPrefetch {
       ready_.notify_one();
     }
   }
-  void finish() {  // under the lock
+  void finish() {  // the caller holds the lock
     ended_ = true;
     room_.notify_all();
     ready_.notify_one();

@@ -8,18 +8,18 @@
 
 namespace lockstep::data {
 namespace {
-constexpr std::string_view kPlace = "sampler";
+constexpr std::string_view kSite = "sampler";
 }
 
 DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
-  check(options.size > 0, kPlace, "the data set has {} samples, expected at least 1", options.size);
-  check(options.global_batch > 0, kPlace, "global batch {}, expected at least 1", options.global_batch);
-  check(options.shards > 0, kPlace, "{} shards, expected at least 1", options.shards);
+  check(options.size > 0, kSite, "the data set has {} samples, expected at least 1", options.size);
+  check(options.global_batch > 0, kSite, "global batch {}, expected at least 1", options.global_batch);
+  check(options.shards > 0, kSite, "{} shards, expected at least 1", options.shards);
   const Range mine = options.my_shards;
-  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kPlace,
+  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kSite,
         "this rank has the shards [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.shards);
   check(
-      options.remainder == Remainder::Keep || options.global_batch <= options.size, kPlace,
+      options.remainder == Remainder::Keep || options.global_batch <= options.size, kSite,
       "global batch {} is larger than the data set of {} samples, and an incomplete batch is dropped: no step is left",
       options.global_batch, options.size);
 }
@@ -41,8 +41,8 @@ void DistributedSampler::normalise() {
 }
 
 void DistributedSampler::seek(SamplerPosition position) {
-  check(position.epoch >= 0, kPlace, "epoch {}, expected at least 0", position.epoch);
-  check(position.offset >= 0 && position.offset <= options_.size, kPlace,
+  check(position.epoch >= 0, kSite, "epoch {}, expected at least 0", position.epoch);
+  check(position.offset >= 0 && position.offset <= options_.size, kSite,
         "offset {} in the epoch, expected 0 to {} (samples of the data set)", position.offset, options_.size);
   position_ = position;
   normalise();
@@ -53,7 +53,7 @@ void DistributedSampler::permute(std::int64_t epoch) {
   permutation_.resize(static_cast<std::size_t>(options_.size));
   std::iota(permutation_.begin(), permutation_.end(), 0);
   RandomStream random(mix(options_.seed, hash_name("permutation")), static_cast<std::uint64_t>(epoch));
-  for (std::size_t i = permutation_.size() - 1; i > 0; --i) {  // Fisher and Yates, from the end
+  for (std::size_t i = permutation_.size() - 1; i > 0; --i) {  // Fisher-Yates shuffle (Durstenfeld 1964)
     std::swap(permutation_[i], permutation_[static_cast<std::size_t>(random.below(i + 1))]);
   }
   permuted_epoch_ = epoch;

@@ -14,7 +14,7 @@ Transforms all_transforms(const StreamOptions& options) {
   return transforms;
 }
 
-// The first `samples` of `tensor`.
+// Returns the first `samples` samples of `tensor`.
 Tensor shortened(const Tensor& tensor, std::int64_t samples) {
   Tensor part(tensor.shape().tail().batched(samples), tensor.dtype());
   if (part.bytes() > 0) std::memcpy(part.raw(), tensor.raw(), part.bytes());
@@ -32,7 +32,7 @@ StreamLoader::StreamLoader(StreamOptions options)
                  .produce = [this](Turn) { return pull_batch(); },
                  .threads = options_.prefetch > 0 ? 1 : 0,
                  .ahead = static_cast<std::size_t>(std::max(options_.prefetch, 1))}) {
-  check(options_.pull != nullptr, "stream", "no function to pull samples from");
+  check(options_.pull != nullptr, "stream", "the function `pull` is empty, expected one that fills samples");
   check(options_.batch > 0, "stream", "batch {}, expected at least 1", options_.batch);
   check(options_.prefetch >= 0, "stream", "prefetch {}, expected at least 0", options_.prefetch);
 }

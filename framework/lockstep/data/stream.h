@@ -1,6 +1,6 @@
-// Samples that come one by one from user code (a simulation, a queue, a socket), each once, without a known end. Each
-// rank pulls its own. One thread pulls and transforms ahead; one caller thread. The end is agreed by the training loop:
-// a rank whose stream has ended goes on with no samples until all have.
+// Loads samples that user code produces one by one (a simulation, a queue, a socket), each once, without a known end.
+// Each rank pulls its own samples. One thread pulls and transforms ahead; one thread at a time calls the loader. Ranks
+// agree on the end in the training loop: a rank whose stream has ended takes part without samples until all have ended.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@
 
 namespace lockstep::data {
 
+// The memory of one sample, which the user's function fills.
 struct StreamSample {
-  std::span<std::byte* const> fields;  // to be filled: field i has StreamOptions::fields[i].bytes() bytes
-  std::int64_t id = 0;                 // first_id + k * id_stride for the k-th sample, unless the user sets another
+  std::span<std::byte* const> fields;  // field i has StreamOptions::fields[i].bytes() bytes
+  std::int64_t id = 0;                 // first_id + k * id_stride for the k-th sample; the user may set another one
   std::span<const Field> types = {};   // StreamOptions::fields
 
-  // The elements of field i. Throws Error if there is no such field, or its elements are not of type T.
+  // Returns the elements of field i. Throws Error if there is no such field, or its elements are not of type T.
   template <class T>
   T* field(std::size_t i) const {
-    check(i < types.size(), "stream", "field {} is asked for, there are {}", i, types.size());
-    check(types[i].dtype == dtype_of<T>, "stream", "field '{}' is {}, asked for {}", types[i].name,
+    check(i < types.size(), "stream", "there is no field {}, expected one of {} fields", i, types.size());
+    check(types[i].dtype == dtype_of<T>, "stream", "field '{}' is {}, field<T>() expects {}", types[i].name,
           name_of(types[i].dtype), name_of(dtype_of<T>));
     return reinterpret_cast<T*>(fields[i]);
   }
@@ -31,18 +32,18 @@ struct StreamSample {
 
 struct StreamOptions {
   std::vector<Field> fields{};
-  // Fills the next sample and returns true, or returns false at the end. Runs on one thread at a time, which is not the
-  // caller's if prefetch > 0. Destroying the loader waits for the pull under way.
+  // Fills the next sample and returns true; returns false at the end. Called by one thread at a time, which is not the
+  // caller's thread if prefetch > 0. The loader's destructor waits until the function returns.
   std::function<bool(StreamSample&)> pull{};
-  std::int64_t batch = 1;  // samples in a batch of this rank; the last may have fewer
+  std::int64_t batch = 1;  // samples in a batch of this rank; the last batch may have fewer
   std::int64_t first_id = 0, id_stride = 1;
-  int prefetch = 2;        // batches ahead; 0: next() pulls
-  std::uint64_t seed = 0;  // of transforms, with the id as index and epoch 0
+  int prefetch = 2;        // batches made ahead; 0: next() calls `pull` in the caller's thread
+  std::uint64_t seed = 0;  // seed of the transforms, which take the id as index and 0 as epoch
   Transforms transforms{};
-  std::optional<DType> floats{};  // as LoaderOptions::floats
+  std::optional<DType> floats{};  // see LoaderOptions::floats
 
-  // The same with ids that no two of `size` ranks share: without it ranks draw the same random numbers, in dropout and
-  // in transforms.
+  // Returns these options with ids that differ on all `size` ranks. With equal ids, ranks would draw the same random
+  // numbers in dropout and transforms.
   StreamOptions for_rank(int rank, int size) const {
     StreamOptions mine = *this;
     mine.first_id = rank;
@@ -55,13 +56,14 @@ class StreamLoader {
  public:
   explicit StreamLoader(StreamOptions options);
 
-  // Batch.step: samples are ids, offset counts what this rank had before, global_size and local are this rank's alone.
-  // nullopt at the end, and from then on. An exception of `pull` leaves next() after the whole batches before it, and
-  // again at every further call.
+  // Returns the next batch; nullopt at the end and after it. In Batch::step, `samples` are ids, `offset` is the number
+  // of this rank's earlier samples, and `global_size` and `local` describe this rank alone. Throws the exception of
+  // `pull` after the complete batches before it, and at every later call.
   std::optional<Batch> next();
+  // Returns a batch's memory to the loader, for a later batch.
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }
 
-  std::int64_t consumed() const { return consumed_; }  // samples handed out by next()
+  std::int64_t consumed() const { return consumed_; }  // number of samples that next() has returned
   const std::vector<Field>& fields() const { return pipeline_.fields(); }
 
  private:

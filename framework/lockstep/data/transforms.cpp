@@ -19,7 +19,7 @@ void convert_elements(const std::byte* in, std::byte* out, std::size_t count) {
 
 }  // namespace
 
-// What is random about one sample. Output pixel (y, x) is input pixel (y + top, x + left), mirrored first if `flip`.
+// The random choices for one sample. Output pixel (y, x) is input pixel (y + top, x + left), mirrored before if `flip`.
 struct ImageTransform::Choice {
   std::int64_t top = 0, left = 0;
   bool flip = false;
@@ -77,7 +77,7 @@ ImageTransform::Choice ImageTransform::choose(const SampleKey& key, const Shape&
 template <class T>
 void ImageTransform::convert(const Choice& choice, const Shape& shape, const std::uint8_t* in, T* out) const {
   const std::int64_t height = shape[1], width = shape[2];
-  // Columns of the output that come from inside the input; the rest is the padding's black.
+  // Columns of the output that come from the input; the others are black padding.
   const std::int64_t begin = std::clamp<std::int64_t>(-choice.left, 0, width);
   const std::int64_t end = std::clamp<std::int64_t>(width - choice.left, begin, width);
   for (std::int64_t c = 0; c < shape[0]; ++c) {

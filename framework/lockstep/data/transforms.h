@@ -1,5 +1,6 @@
-// Changes to a sample between data set and batch. Random choices come from the sample's key (seed, epoch, index)
-// alone, so augmentation is the same at any number of ranks and loader threads. Transforms are immutable: any thread.
+// Transforms of samples between data set and batch. Random choices depend on the sample's key (seed, epoch, index)
+// alone, so augmentation is the same at any number of ranks and loader threads. Transforms are immutable: any thread
+// may call them.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,12 @@
 
 namespace lockstep::data {
 
+// Identifies a sample in a run, for random numbers.
 struct SampleKey {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0, index = 0;
 
-  // Random numbers for one use of a sample; `use` keeps several transforms apart.
+  // Returns the random numbers for one use of a sample; transforms with different `use` get different numbers.
   RandomStream random(std::string_view use) const {
     return {mix(mix(seed, hash_name(use)), static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)};
   }
@@ -27,28 +29,31 @@ struct SampleKey {
 class Transform {
  public:
   virtual ~Transform() = default;
-  // The fields after the transform, given those before it. Throws Error for fields it cannot take. Called once, at the
-  // start.
+  // Returns the fields after the transform, given the fields before it; throws Error for fields that it does not
+  // accept. Called once, at the start.
   virtual std::vector<Field> fields(const std::vector<Field>& in) const = 0;
-  // One sample, of the `shape` given by the fields: reads in[i], writes out[i]; they do not overlap.
+  // Transforms one sample: reads in[i], of the type and shape of `shape`[i], and writes out[i]; they do not overlap.
   virtual void apply(const SampleKey& key, const std::vector<Field>& shape, std::span<const std::byte* const> in,
                      std::span<std::byte* const> out) const = 0;
 };
 using Transforms = std::vector<std::shared_ptr<const Transform>>;
 
 struct ImageOptions {
-  std::int64_t crop_padding = 0;        // pixels of black around the image before a random crop of its size
-  bool flip = false;                    // left to right, for one image in two
+  std::int64_t crop_padding = 0;        // width in pixels of the black border before a random crop of the image's size
+  bool flip = false;                    // mirror left to right with probability 1/2
   std::vector<float> mean{}, stddev{};  // per channel, of pixels in [0, 1]; empty: 0 and 1
-  std::int64_t cutout = 0;    // side of a square set to 0 after normalising (DeVries and Taylor 2017); 0: none
+  std::int64_t cutout = 0;  // side in pixels of a square set to 0 after normalising (DeVries and Taylor 2017); 0: none
   DType output = DType::F32;  // or F64
 };
 
-// "image", U8 (channels, height, width), to (pixel / 255 - mean) / stddev of dtype `output`. Other fields pass.
+// Converts "image", U8 (channels, height, width), to (pixel / 255 - mean) / stddev of dtype `output`; copies other
+// fields.
 class ImageTransform : public Transform {
  public:
+  // Throws Error for negative sizes, a standard deviation that is not positive, or an output type other than F32 or
+  // F64.
   explicit ImageTransform(ImageOptions options);
-  // The same without randomness: for evaluation.
+  // Returns the transform without random changes, for evaluation.
   static ImageTransform eval(ImageOptions options);
 
   std::vector<Field> fields(const std::vector<Field>& in) const override;
@@ -64,7 +69,7 @@ class ImageTransform : public Transform {
   ImageOptions options_;
 };
 
-// Every F32 or F64 field to one dtype of the two. Other fields pass.
+// Converts every F32 and F64 field to `output`, F32 or F64; copies other fields.
 class ConvertFloats : public Transform {
  public:
   explicit ConvertFloats(DType output);

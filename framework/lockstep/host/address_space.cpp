@@ -14,7 +14,7 @@
 namespace lockstep::host {
 namespace {
 
-constexpr std::size_t kScarce = std::size_t{64} << 20;  // left: what was asked for last may have been as much
+constexpr std::size_t kScarce = std::size_t{64} << 20;  // bytes left: the failed allocation may have been as large
 
 std::size_t mebibytes(std::size_t bytes) { return bytes >> 20; }
 
@@ -44,7 +44,7 @@ AddressSpace address_space() {
   return {.limit = limit.rlim_cur, .used = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))};
 }
 
-void spare_address_space() {
+void use_one_malloc_arena() {
 #ifdef __GLIBC__
   if (address_space().limit != 0) mallopt(M_ARENA_MAX, 1);
 #endif
@@ -57,13 +57,13 @@ void check_address_space(const char* what, std::size_t needed) {
         mebibytes(space.limit), mebibytes(kLeastAddressSpace));
   check(space.left() >= needed, "memory",
         "the address space of this process is limited to {} MiB (ulimit -v), of which {} MiB are in use before {}, "
-        "which takes some {} MiB; expected a higher limit, or none",
+        "which takes about {} MiB; expected a higher limit, or none",
         mebibytes(space.limit), mebibytes(space.used), what, mebibytes(needed));
 }
 
 std::string explain(const std::exception& error) {
   std::string text = is_lack_of_memory(error)
-                         ? "[memory] out of memory: a smaller batch, or fewer ranks on this host, need less"
+                         ? "[memory] out of memory: use a smaller batch, or fewer ranks on this host"
                      : is_lack_of_threads(error) ? "[threads] a thread could not be started"
                                                  : error.what();
   const AddressSpace space = address_space();

@@ -1,6 +1,6 @@
-// A limit on the address space of this process (`ulimit -v`, setrlimit(RLIMIT_AS)), which libraries meet in their own
-// ways: allocations and threads that fail, and, where it is far too small, a library that never comes to its end when
-// it is loaded. A program that uses this ends with one line where the limit is below kLeastAddressSpace. Any thread.
+// The limit on the address space of this process (`ulimit -v`, setrlimit(RLIMIT_AS)). Under such a limit, allocations
+// and thread starts fail in libraries; under a very small one, a library hangs while it is loaded. A program that links
+// this code ends with a one-line message if the limit is below kLeastAddressSpace. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 namespace lockstep::host {
 
-// With less OpenBLAS (0.3.21) waits for ever for its memory while it is loaded.
+// Bytes. With less, OpenBLAS 0.3.21 waits for ever for its memory while it is loaded.
 inline constexpr std::size_t kLeastAddressSpace = std::size_t{256} << 20;
 
 struct AddressSpace {
-  std::size_t limit = 0, used = 0;  // bytes; limit 0: there is none
-  std::size_t left() const;         // the largest number where there is no limit
+  std::size_t limit = 0, used = 0;  // bytes; limit 0: no limit
+  std::size_t left() const;         // bytes; the largest number if there is no limit
 };
 AddressSpace address_space();
 
-// Whether a process with less than kLeastAddressSpace ends before libraries are initialised; not where this one is a
-// shared library itself.
+// Returns whether a process with less than kLeastAddressSpace ends before libraries are initialised: true if Lockstep
+// is linked into the program, false if Lockstep is a shared library.
 bool refuses_at_start();
 
-// Where there is a limit: one heap for all threads from now on. The C library would reserve 64 MiB of addresses and
-// more for each, and what is left for others would differ from run to run. For programs, before they start threads.
-void spare_address_space();
+// If there is a limit, makes all threads allocate from one heap. The C library would reserve 64 MiB of addresses or
+// more per thread, and the rest would differ from run to run. For programs, before they start threads.
+void use_one_malloc_arena();
 
-// Throws Error if less than `needed` is left; `what` needs it: "MPI_Init".
+// Throws Error if fewer than `needed` bytes are left; `what` names their user: "MPI_Init".
 void check_address_space(const char* what, std::size_t needed);
 
-// What an error says, in one line. One of the C++ library for lack of memory or threads says so in plain words, and any
-// that comes when the address space is all but used up names the limit.
+// Returns the message of an error in one line. Explains errors of the C++ library for lack of memory or threads, and
+// adds the limit if the address space is nearly used up.
 std::string explain(const std::exception& error);
 
 }  // namespace lockstep::host

@@ -1,4 +1,4 @@
-// Of a shared library, whose code runs when the libraries that it needs have been initialised.
+// For a shared library: its code runs after the libraries that it needs were initialised, which is too late.
 #include "lockstep/host/address_space.h"
 
 namespace lockstep::host {

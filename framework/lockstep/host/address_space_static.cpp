@@ -1,4 +1,4 @@
-// Of a program that this library is linked into: the limit is looked at before the constructors of libraries run.
+// For a program that links this library: checks the limit before the constructors of libraries run.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 namespace lockstep::host {
 namespace {
 
-// With system calls alone: nothing is initialised yet.
+// Uses system calls alone: nothing is initialised yet.
 void refuse_least() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;
@@ -18,7 +18,7 @@ void refuse_least() {
       "its "
       "libraries cannot be loaded; expected a higher limit, or none\n";
   [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, kText, std::strlen(kText));  // a failed write has no reader to tell
+      write(STDERR_FILENO, kText, std::strlen(kText));  // a failed write cannot be reported
   _exit(1);
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t kNoteAlignment = 4;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kNoteAlignment - 1) / kNoteAlignment * kNoteAlignment; }
 
-// Of a segment of ELF notes (elf(5)): headers, each followed by name and content. "" without a build id.
+// Returns the build id in a segment of ELF notes (elf(5): headers, each followed by name and content); "" if none.
 std::string id_in(std::span<const std::byte> notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) header;
@@ -38,7 +38,7 @@ std::string id_in(std::span<const std::byte> notes) {
 
 struct Search {
   std::uintptr_t here;  // an address in this library
-  bool first = true;    // the program comes first
+  bool first = true;    // dl_iterate_phdr visits the program first
   std::string found{};
 };
 

@@ -1,5 +1,5 @@
-// Which build of a program runs: the ids that the linker wrote into the program and into the library that holds this
-// function, or, where it wrote none, sizes of their loaded parts. Equal for copies of one file.
+// Returns a text that identifies the build of the running program: the linker's build ids of the program and of the
+// library with this function or, if there are none, the sizes of their loaded segments. Copies of a file have one text.
 #pragma once
 
 #include <string>

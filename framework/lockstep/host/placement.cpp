@@ -22,7 +22,7 @@ std::string range_text(auto lowest, auto highest) {
   return lowest == highest ? formatted("{}", lowest) : formatted("{} to {}", lowest, highest);
 }
 
-// "rank 3", "ranks 0-3,7".
+// Returns "rank 3" or "ranks 0-3,7".
 std::string names(const std::vector<const RankPlacement*>& ranks) {
   std::vector<std::string> runs;
   for (std::size_t first = 0, last = 0; first < ranks.size(); first = ++last) {
@@ -55,7 +55,8 @@ std::string threads_each(const std::vector<const RankPlacement*>& ranks) {
                    (*most)->threads == 1 ? "" : "s");
 }
 
-// By mask, from small to large, the ranks whose masks lie within it: together they have no more than its cores.
+// Returns, for each mask from small to large, the ranks whose masks lie within it: together they can use only its
+// cores.
 auto ranks_within_masks(const NodePlacement& node) {
   std::map<std::pair<std::size_t, std::vector<int>>, std::vector<const RankPlacement*>> by_mask;
   for (const RankPlacement& rank : node.ranks) by_mask[{rank.cores.size(), rank.cores}];
@@ -86,7 +87,7 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
   const int total = total_threads(all);
   const bool by_quota = node.quota > 0 && node.quota < node.node_cores;
   if (total > node.node_cores || (by_quota && total > node.quota)) {
-    return {formatted("{}: {} ({}) are more than the {} and take turns; use fewer ranks or --threads", node.host,
+    return {formatted("{}: {} ({}) exceed the {}, so threads take turns; use fewer ranks or fewer --threads", node.host,
                       threads_each(all), names(all),
                       by_quota ? formatted("{:.3g} cores of the container's CPU limit", node.quota)
                                : counted(node.node_cores, "core"))};

@@ -1,5 +1,5 @@
-// How much memory the process holds, as the kernel counts it (0 where the system does not tell), and giving back what
-// it no longer uses. Any thread.
+// Reports how much memory the process has, as the kernel counts it, and returns unused memory to the system. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 namespace lockstep::host {
 
 struct ProcessMemory {
-  std::size_t resident = 0, peak = 0;  // bytes in memory now, and at most so far
+  std::size_t resident = 0, peak = 0;  // bytes in memory now, and the maximum so far; 0: the system does not tell
 };
 ProcessMemory process_memory();
 
-// Returns to the system what was freed but is kept for later allocations, after a phase that needed much and ended.
+// Returns freed memory, which the C library keeps for later allocations, to the system. Call it after a phase that
+// needed much memory.
 void release_freed_memory();
 
 }  // namespace lockstep::host

@@ -1,6 +1,6 @@
 // Settings that OpenMP, OpenBLAS and MPI read from the environment once, when they are loaded or initialised: how long
-// a thread spins before it sleeps, and how many threads OpenBLAS starts. For programs, before MPI_Init; a library
-// inside somebody else's job leaves all of them alone. What the user has set stays.
+// a thread spins before it sleeps, and how many threads OpenBLAS starts. For programs, in the main thread before
+// MPI_Init; a library in a caller's job changes none of them. Variables that the user has set stay.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ struct ProcessFacts {
   Cores cores;
   int local_ranks = 1;
   int threads = 1;    // compute threads of this rank
-  int blas_pool = 0;  // threads that OpenBLAS has started for itself, the caller's counted; 0: it uses OpenMP's
+  int blas_pool = 0;  // threads of OpenBLAS's own pool, including the caller's; 0: OpenBLAS uses OpenMP's threads
   // Reads an environment variable; std::nullopt if it is unset.
   std::function<std::optional<std::string>(const std::string&)> variable;
 };
@@ -26,22 +26,24 @@ struct ProcessSettings {
     std::string name, value;
     bool operator==(const Variable&) const = default;
   };
-  std::vector<Variable> variables;  // to be set
-  bool reload = false;              // a library that is loaded already has to read one of them
+  std::vector<Variable> variables;  // environment variables to set
+  bool reload = false;              // a library that is already loaded must read one of them: restart the process
 };
 
-// Whether this rank's threads, with those of the node's other ranks, are more than the cores they may use.
-bool crowded(const Cores& cores, int local_ranks, int threads);
+// Returns whether the node's ranks together have more threads than the cores that they may use.
+bool oversubscribed(const Cores& cores, int local_ranks, int threads);
 
-// Crowded threads sleep at once where they wait, or they would keep off its core the thread they wait for; MPI yields.
-// Threads with a core each spin for some microseconds, the time between two kernels, and no longer: when another
-// process takes the core of one, the others find out by sleeping. A pool of OpenBLAS's own starts no larger than the
-// budget, and its threads leave the cores to OpenMP's as soon. Open MPI sends long messages over TCP the faster way.
+// Chooses the settings for a process. If threads are oversubscribed, a waiting thread sleeps at once, because spinning
+// would keep its core from the thread that it waits for; MPI yields too. Otherwise a thread spins for some
+// microseconds, the time between two kernels, and no longer, because another process may take the core of the thread
+// that it waits for. OpenBLAS's own pool is limited to the thread budget and spins as briefly. Open MPI sends long
+// messages over TCP by its faster protocol.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
-// Sets them in this process; where that is too late for a library, the process replaces itself once by the same program
-// with the same arguments (and process id), so call it before anything has an effect. Where that cannot be, the process
-// goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
-void settle_process(int local_ranks, int threads, char** argv);
+// Sets process_settings() in this process. If a library has already read its variables, the process replaces itself
+// once (execve) by the same program with the same arguments and process id, so call this before anything else has an
+// effect. If that is impossible, the process continues with its settings. `threads`: requested compute threads; 0: one
+// per core.
+void apply_process_settings(int local_ranks, int threads, char** argv);
 
 }  // namespace lockstep::host

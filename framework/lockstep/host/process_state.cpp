@@ -43,7 +43,7 @@ ProcessState process_state(int process) {
   std::ifstream stat(formatted("/proc/{}/stat", process));
   std::string line;
   if (!std::getline(stat, line, '\0')) return found;
-  // The name in parentheses may hold anything, line ends too.
+  // The name in parentheses may contain any character, also newlines.
   std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
   std::string field;
   for (int i = 3; i <= kStartField && fields >> field; ++i) {

@@ -20,7 +20,7 @@
 namespace lockstep::host {
 namespace {
 
-constexpr long kMostThreads = 4096;  // of a rank, as --threads takes
+constexpr long kMostThreads = 4096;  // limit per rank, as for --threads
 
 namespace fs = std::filesystem;
 
@@ -32,7 +32,7 @@ std::string first_line(const fs::path& path) {
 }
 
 std::vector<int> affinity() {
-  // The kernel refuses a mask shorter than its own, and there is no way to ask for that length but to try.
+  // The kernel refuses a mask shorter than its own, and its length can only be found by trying.
   for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
     const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
     const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(capacity), free_set);
@@ -47,7 +47,7 @@ std::vector<int> affinity() {
   return {0};
 }
 
-// Each core by its first hardware thread.
+// Returns the cores of these CPUs; a core's number is its first hardware thread.
 std::vector<int> cores_of(const std::vector<int>& cpus) {
   std::set<int> cores;
   for (int cpu : cpus) {
@@ -77,8 +77,8 @@ bool lists(const std::string& controllers, const std::string& name) {
   return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
 }
 
-// Calls visit(folder) for the group and each one above it. In a container the path may name a place outside the mount;
-// the folders that do exist still hold what binds.
+// Calls visit(folder) for the group and each of its parents. In a container the path may lead outside the mount; the
+// folders that exist contain the limits that apply.
 template <class Visit>
 void each_group(const fs::path& root, const std::string& path, Visit visit) {
   fs::path relative = fs::path(path).relative_path();
@@ -94,7 +94,7 @@ void tighten(double& quota, double used, double period) {
   quota = quota == 0 ? used / period : std::min(quota, used / period);
 }
 
-// CPUs of the container, from the cpuset controller; empty where it does not say.
+// Returns the container's CPUs, from the cpuset controller; empty: not known.
 std::vector<int> cgroup_cpus(const fs::path& membership, const fs::path& mount) {
   std::vector<int> cpus;
   for (const CgroupLine& line : cgroup_lines(membership)) {
@@ -131,7 +131,7 @@ std::vector<int> parse_cpu_list(const std::string& text) {
     if (error != std::errc{}) continue;
     int last = first;
     if (after != end && *after == '-') std::from_chars(after + 1, end, last);
-    constexpr int kMost = 1 << 20;  // no machine has more, so the text is damaged
+    constexpr int kMost = 1 << 20;  // a larger number of CPUs means that the text is damaged
     if (first < 0 || last >= kMost) continue;
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
   }
@@ -199,16 +199,16 @@ ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
   const int local_ranks = std::max(1, request.local_ranks);
   int sharing = request.sharing;
   if (sharing <= 0) {
-    // A mask no larger than an equal part of the node was set for this rank alone by the launcher.
+    // If the mask is no larger than an equal part of the node, the launcher has set it for this rank alone.
     const bool bound = static_cast<int>(cores.cpus.size()) * local_ranks <= cores.node_cpus;
     sharing = bound ? 1 : local_ranks;
   }
   int share = std::max(1, cores.physical / sharing);
-  if (cores.quota > 0) {  // a quota binds all ranks of the node together, whatever their masks
+  if (cores.quota > 0) {  // a quota limits all ranks of the node together, for any masks
     share = std::min(share, std::max(1, static_cast<int>(std::floor(cores.quota / local_ranks))));
   }
-  // One loader keeps up with about sixteen cores of training. Below eight cores it rides along on the compute cores:
-  // a whole one would cost more than the interruptions do.
+  // One loader thread suffices for about sixteen cores of training. With fewer than eight cores it shares the compute
+  // cores: a core of its own would cost more than the interruptions.
   const int loaders = request.loaders >= 0 ? request.loaders : std::max(1, share / 16);
   const int left = share >= 8 ? std::max(1, share - loaders) : share;
   return {.compute = request.threads > 0 ? request.threads : left, .loaders = loaders};
@@ -216,7 +216,8 @@ ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
 
 int environment_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
-  const long threads = text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // of "8,2" the outermost level counts
+  const long threads =
+      text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // "8,2" has nested levels; the outermost one counts
   check(threads <= kMostThreads, "threads", "OMP_NUM_THREADS is {}, expected 1 to {}", text == nullptr ? "" : text,
         kMostThreads);
   return static_cast<int>(std::max(0L, threads));
@@ -229,7 +230,7 @@ ThreadBudget budget(int local_ranks, int requested_threads, int requested_loader
 }
 
 void apply(const ThreadBudget& budget) {
-  // A team that is smaller than it was asked to be would never end a loop whose parts wait for each other, as oneDNN's.
+  // With fewer threads than requested, loops whose parts wait for each other, as oneDNN's, would never end.
   check(
       omp_get_thread_limit() >= budget.compute, "threads",
       "OMP_THREAD_LIMIT is {}, expected at least the {} threads that each rank computes with (--threads), or no limit",
@@ -248,7 +249,7 @@ CpuInfo cpu_info() {
   CpuInfo info;
   info.model = cpuinfo_value("model name");
   if (utsname name; info.model.empty() && uname(&name) == 0) info.model = name.machine;
-  // What the kernel lists it also saves on a context switch, which the processor's own answer does not say.
+  // The kernel lists the instruction sets whose registers it saves on a context switch; CPUID alone does not tell that.
   const std::string flags = formatted(" {} {} ", cpuinfo_value("flags"), cpuinfo_value("Features"));
   const auto has = [&](const char* flag) { return flags.find(formatted(" {} ", flag)) != std::string::npos; };
   info.instructions = has("avx512f") && has("avx512bw") ? "avx512"

@@ -1,7 +1,7 @@
-// How many threads a rank may use: the cores its affinity mask and its control group leave it, shared fairly by the
-// ranks of the node, one budget for compute threads (OpenMP and OpenBLAS) and loaders. Counts are physical cores: two
-// hardware threads of a core share its arithmetic units. Reading never fails; what the system does not tell counts as
-// no limit.
+// Decides how many threads a rank may use: the cores that its affinity mask and control group allow, shared fairly by
+// the ranks of the node, in one budget for compute threads (OpenMP and OpenBLAS) and loaders. Counts are physical
+// cores: two hardware threads of a core share its arithmetic units. Reading never fails; unknown values count as no
+// limit. Any thread may call these functions, except apply().
 #pragma once
 
 #include <filesystem>
@@ -11,68 +11,71 @@
 
 namespace lockstep::host {
 
-// Cores as one process sees them.
+// The cores that one process may use, and those of its node.
 struct Cores {
   std::vector<int> cpus;   // hardware threads in the affinity mask, ascending
   int physical = 1;        // distinct cores among `cpus`
-  std::vector<int> cores;  // those cores, ascending, each by its first hardware thread
-  int node_cpus = 1;       // hardware threads of the node, or of the container the process lives in
-  int node_cores = 1;      // physical cores of it
-  double quota = 0;        // CPU time the control group grants, in cores; 0: no limit
+  std::vector<int> cores;  // those cores, ascending; a core's number is its first hardware thread
+  int node_cpus = 1;       // hardware threads of the node, or of the process's container
+  int node_cores = 1;      // physical cores of the node, or of the container
+  double quota = 0;        // CPU time that the control group grants, in cores; 0: no limit
 };
+// Reads the cores of this process.
 Cores available_cores();
 
-// The tightest CPU quota (in cores) of the process's control group and those above it, version 2 or 1; 0 without one.
+// Returns the smallest CPU quota, in cores, of the process's control group (version 2 or 1) and its parents; 0: none.
 // `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
 double cgroup_cpu_quota(const std::filesystem::path& membership, const std::filesystem::path& mount);
 
-// "0-3,8" as {0, 1, 2, 3, 8}: the form in which the kernel lists CPUs.
+// Parses a list of CPUs as the kernel writes it: "0-3,8" is {0, 1, 2, 3, 8}.
 std::vector<int> parse_cpu_list(const std::string& text);
 
-// The NUMA nodes that hold these CPUs, as the kernel would list them: "1", "0,1"; empty where it does not tell. `nodes`
-// is /sys/devices/system/node, except in tests.
+// Returns the NUMA nodes of these CPUs as a list, "1" or "0,1"; empty: not known. `nodes` is /sys/devices/system/node,
+// except in tests.
 std::string numa_nodes(std::span<const int> cpus, const std::filesystem::path& nodes = "/sys/devices/system/node");
 
-// How many of the local ranks, this one included, have a CPU in common with rank `self`; masks[i] is rank i's `cpus`.
+// Returns the number of local ranks, including `self`, that have a CPU in common with rank `self`; masks[i] is the
+// affinity mask of local rank i (Cores::cpus).
 int ranks_sharing(std::span<const std::vector<int>> masks, int self);
 
 struct ThreadBudget {
-  int compute = 1;  // OpenMP and OpenBLAS, the calling thread included
-  int loaders = 0;  // threads that prepare batches; 0: the training thread does
+  int compute = 1;  // threads of OpenMP and OpenBLAS, including the calling thread
+  int loaders = 0;  // threads that prepare batches; 0: the training thread prepares them
   bool operator==(const ThreadBudget&) const = default;
 };
 
 struct BudgetRequest {
   int local_ranks = 1;  // ranks on this node
-  int sharing = 0;      // ranks_sharing() where the masks are known; 0: guessed from the mask's size
-  int threads = 0;      // compute threads asked for; 0: as many as there are cores
-  int loaders = -1;     // loaders asked for; negative: chosen here
+  int sharing = 0;      // ranks_sharing() if the masks are known; 0: estimated from the size of the mask
+  int threads = 0;      // requested compute threads; 0: one per core
+  int loaders = -1;     // requested loaders; negative: chosen by budget()
 };
 
-// A rank whose mask is its own keeps it whole; ranks that share a mask divide it. What was asked for is granted as it
-// stands, even beyond the cores.
+// Divides the cores: a rank that shares its mask with no other rank gets all its cores; ranks that share a mask divide
+// it. Requested numbers are granted unchanged, even if they exceed the cores.
 ThreadBudget budget(const Cores& cores, const BudgetRequest& request);
 
-// What OMP_NUM_THREADS asks for; 0 without it.
+// Returns the number in OMP_NUM_THREADS; 0 if it is not set. Throws Error for more than 4096.
 int environment_threads();
 
-// The same for this process and machine; without a request OMP_NUM_THREADS counts as one. Options' --threads and
-// --loaders can be passed as they are.
+// Returns the budget for this process on this machine. Without a request, OMP_NUM_THREADS is the request. Takes the
+// values of --threads and --loaders unchanged.
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders);
 
-// Sets the calling process's OpenMP and OpenBLAS thread counts. For programs, once, from the main thread: a library
-// inside somebody else's job leaves those settings alone.
+// Sets the OpenMP and OpenBLAS thread counts of this process. For programs, once, in the main thread; a library in a
+// caller's job leaves those settings alone. Throws Error if OMP_THREAD_LIMIT is smaller than the budget.
 void apply(const ThreadBudget& budget);
 
-// What logs and checkpoints say about the processor. `blas` names the kernels OpenBLAS chose: another name sums in
-// another order.
+// The description of the processor in logs and checkpoints. `blas` contains the name of OpenBLAS's kernels: kernels
+// with different names sum in different orders.
 struct CpuInfo {
   std::string model;         // "AMD EPYC 7B13"
-  std::string instructions;  // widest vectors: "avx512", "avx2", "avx", "sse", "sve", "neon", or "scalar"
+  std::string instructions;  // widest vector instructions: "avx512", "avx2", "avx", "sse", "sve", "neon", or "scalar"
   std::string blas;          // "OpenBLAS 0.3.21 SkylakeX"
 };
+// Reads the description of this machine's processor.
 CpuInfo cpu_info();
-// Whether the processor multiplies bf16 pairs into f32 (AVX-512 BF16, or AArch64's BF16 extension).
+// Returns whether the processor has bf16 dot products with f32 sums (AVX-512 BF16, or AArch64's BF16 extension).
 bool has_bf16_instructions();
 
 }  // namespace lockstep::host

@@ -13,14 +13,15 @@ std::size_t bytes_per_sample(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.shape().tail().elements()) * size_of(tensor.dtype());
 }
 
-// How many samples the inputs have, all of them as many.
+// Returns the number of samples of the inputs; throws Error if they differ.
 std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
-  check(!inputs.empty(), "predictor", "no inputs");
+  check(!inputs.empty(), "predictor", "there are no inputs, expected at least one");
   for (const auto& [name, tensor] : inputs) {
     check(tensor.shape().rank() > 0 && tensor.shape()[0] > 0, "predictor",
           "input '{}' is {}, expected a first dimension of samples", name, tensor.shape().str());
-    check(tensor.shape()[0] == inputs[0].tensor.shape()[0], "predictor", "input '{}' has {} samples, '{}' has {}", name,
-          tensor.shape()[0], inputs[0].name, inputs[0].tensor.shape()[0]);
+    check(tensor.shape()[0] == inputs[0].tensor.shape()[0], "predictor",
+          "input '{}' has {} samples, '{}' has {}; expected equal numbers", name, tensor.shape()[0], inputs[0].name,
+          inputs[0].tensor.shape()[0]);
   }
   return inputs[0].tensor.shape()[0];
 }
@@ -28,15 +29,16 @@ std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
 }  // namespace
 
 Predictor::Predictor(const nn::Module& module, Function function, PredictorOptions options)
-    : options_((check(function != nullptr, "predictor", "there is no function from inputs to a prediction"),
-                std::move(options))),
+    : options_(
+          (check(function != nullptr, "predictor", "the function is empty, expected one from inputs to a prediction"),
+           std::move(options))),
       model_(module.named_parameters(),
              [f = std::move(function)](const plan::Inputs& inputs) { return plan::Traced{.prediction = f(inputs)}; },
              {.dtype = options_.dtype}) {
   check(is_floating(options_.dtype), "predictor", "the type is {}, expected f32 or f64", name_of(options_.dtype));
   check(options_.batch >= 1, "predictor", "batch is {}, expected at least 1", options_.batch);
-  // Logical order, so that weights can be loaded before the first input says which plan there will be; kernels that
-  // want another layout get their copies.
+  // Logical order: weights can be loaded before the first input determines a plan. Kernels that read another layout get
+  // derived copies.
   model_.parameters().allocate({}, {});
 }
 
@@ -70,9 +72,9 @@ Tensor Predictor::run(std::span<const Input> inputs) {
     const std::int64_t count = std::min(options_.batch, samples - begin);
     const Tensor part = compute(inputs, begin, count).prediction();
     check(part.shape().rank() > 0 && part.shape()[0] == count, "predictor",
-          "the prediction is {} for {} samples: without one row per sample, {} samples cannot be taken in parts of {}; "
-          "set batch",
-          part.shape().str(), count, samples, options_.batch);
+          "the prediction for {} samples has shape {}, expected one row per sample; with any other shape, {} samples "
+          "cannot be computed in parts of {}: set PredictorOptions::batch",
+          count, part.shape().str(), samples, options_.batch);
     if (begin == 0) whole = Tensor(part.shape().tail().batched(samples), part.dtype());
     std::copy_n(part.raw(), part.bytes(), whole.raw() + static_cast<std::size_t>(begin) * bytes_per_sample(part));
   }
@@ -86,7 +88,7 @@ plan::Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin
   for (const auto& [name, tensor] : inputs) {
     void* to = plan.input(name);
     const std::size_t row = bytes_per_sample(tensor);
-    if (to == nullptr || row == 0) continue;  // the model does not read it
+    if (to == nullptr || row == 0) continue;  // the model does not read this input
     std::memcpy(to, tensor.raw() + static_cast<std::size_t>(begin) * row, static_cast<std::size_t>(samples) * row);
   }
   plan.run();
@@ -95,7 +97,7 @@ plan::Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin
 }
 
 Tensor Predictor::observed(const std::string& name) const {
-  check(last_plan_ != nullptr, "predictor", "'{}' is asked for before anything was predicted", name);
+  check(last_plan_ != nullptr, "predictor", "observed('{}') is called before the first prediction", name);
   return last_plan_->observed(name);
 }
 

@@ -1,7 +1,7 @@
-// Inference without a training session: a model's weights and what they predict. No MPI, no gradients, no optimizer
-// state; running statistics instead of a batch's. Inputs and predictions have samples as their first dimension. One
-// thread at a time; several Predictors of one module, one per thread, are independent of each other once they are
-// built. The module must outlive it.
+// Inference without a training session: a model with weights computes predictions. No MPI, no gradients, no optimizer
+// state; batch norm uses running statistics. Inputs and predictions have the samples as first dimension. One thread at
+// a time; several Predictors of one module, one per thread, are independent after construction. The module must outlive
+// the Predictor.
 //
 //   Predictor predict(network, [&](const Inputs& in) { return network(in["image"]); });
 //   predict.load("weights.h5");
@@ -21,9 +21,9 @@
 namespace lockstep::infer {
 
 struct PredictorOptions {
-  DType dtype = DType::F32;     // of weights and arithmetic: F32 or F64
-  std::string input = "image";  // the input that predict(tensor) is
-  std::int64_t batch = 256;     // samples computed at once, at most; more are taken in parts
+  DType dtype = DType::F32;     // type of weights and arithmetic: F32 or F64
+  std::string input = "image";  // name of the input in a call with one tensor
+  std::int64_t batch = 256;     // limit of samples computed at once; more samples are computed in parts
 };
 
 class Predictor {
@@ -34,24 +34,26 @@ class Predictor {
     const Tensor& tensor;
   };
 
-  // Holds initial values until something is loaded.
+  // Makes a model with initial weights; `function` computes the prediction from the inputs. Throws Error for an empty
+  // function and for options out of range.
   Predictor(const nn::Module& module, Function function, PredictorOptions options = {});
-  Predictor(const Predictor&) = delete;  // plans point into it
+  Predictor(const Predictor&) = delete;  // plans contain pointers to this object
   Predictor& operator=(const Predictor&) = delete;
 
-  // See load_weights() in state.h.
+  // Replaces the weights, as checkpoint::load_weights() does (checkpoint/state.h); throws Error if they do not fit.
   checkpoint::LoadReport load(const std::filesystem::path& file, const checkpoint::LoadOptions& options = {});
   checkpoint::LoadReport load(std::span<const io::NamedTensor> tensors, const checkpoint::LoadOptions& options = {});
 
-  // The function's value for these samples, in logical order. f32 and f64 inputs convert to the model's type. Plans are
-  // compiled for each size of a part, and kept. Throws Error for inputs that the model cannot take.
+  // Returns the prediction for these samples: (samples, ...), in logical order. Converts f32 and f64 inputs to the
+  // model's type. Compiles a plan for each number of samples in a part, and keeps it. Throws Error for inputs that the
+  // model does not accept.
   Tensor operator()(const Tensor& input);
   Tensor operator()(std::initializer_list<Input> inputs);  // predict({{"left", a}, {"right", b}})
-  // A value that the function observed, of the last part computed.
+  // Returns a value that the function observed, for the last part that was computed; throws Error before the first one.
   Tensor observed(const std::string& name) const;
 
   const plan::ParameterStore& parameters() const { return model_.parameters(); }
-  plan::ParameterStore& parameters() { return model_.parameters(); }  // call refresh() after writing
+  plan::ParameterStore& parameters() { return model_.parameters(); }  // call its refresh() after changing values
 
  private:
   Tensor run(std::span<const Input> inputs);

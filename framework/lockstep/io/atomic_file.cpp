@@ -33,7 +33,7 @@ std::string host() {
   return name.data();
 }
 
-// ".lockstep-<host>.<process>.<count>.tmp": unique among living writers of a shared directory.
+// Returns ".lockstep-<host>.<process>.<count>.tmp", which is unique among living writers of a shared directory.
 std::string temporary_name() {
   static std::atomic<int> count{0};
   return fmt::format("{}{}.{}.{}{}", kPrefix, host(), ::getpid(), count++, kSuffix);
@@ -49,14 +49,14 @@ bool from_this_host(std::string_view name) {
 AtomicFile::AtomicFile(const Folder& folder, std::string name, const AtomicFileOptions& options)
     : folder_(folder), name_(std::move(name)), options_(options) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  // Another name when a dead process with this number left one, or remove_abandoned() came between open and lock.
+  // Tries another name if a dead process with the same id left a file, or remove_abandoned() ran between open and lock.
   for (int tries = 0; tries < 100; ++tries) {
     temporary_ = temporary_name();
     file_ = FileDescriptor(::openat(folder_.descriptor(), temporary_.c_str(), kFlags, 0666));
     const int code = errno;
     if (!file_.open() && code == EEXIST) continue;
     if (!file_.open()) fail_system(code, fmt::format("create temporary file {}", temporary_));
-    // A file system without locks also gives none to a process that removes old files.
+    // If the file system has no locks, remove_abandoned() gets none either and keeps the file.
     ::flock(file_.get(), LOCK_EX | LOCK_NB);
     struct stat status {};
     if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
@@ -95,7 +95,7 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::overwrite(std::span<const std::byte> bytes) {
-  check(bytes.size() <= written_, "checkpoint", "{}: {} bytes to be replaced, of {} written",
+  check(bytes.size() <= written_, "checkpoint", "{}: overwrite() of {} bytes, but only {} are written",
         (folder_.path() / name_).string(), bytes.size(), written_);
   for (off_t at = 0; !bytes.empty();) {
     const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), at);
@@ -118,7 +118,7 @@ void AtomicFile::commit() {
 }
 
 Folder folder_of(const fs::path& path) {
-  check(path.has_filename(), "checkpoint", "{}: expected the name of a file", path.string());
+  check(path.has_filename(), "checkpoint", "'{}' is no file name, expected the path of a file", path.string());
   try {
     return Folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
   } catch (const Error& error) {
@@ -140,7 +140,7 @@ void remove_abandoned(const Folder& directory) {
   const int at = directory.descriptor();
   for (const std::string& name : directory.names()) {
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    // Tidying up: what cannot be read or removed now stays for the next time.
+    // A file that cannot be read or removed now stays until the next call.
     const FileDescriptor file(::openat(at, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status {};
     if (!file.open() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;

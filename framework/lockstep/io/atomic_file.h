@@ -1,5 +1,5 @@
-// Replacing a file so that, whatever happens and whenever, its name leads to the old contents or to the new ones,
-// whole.
+// Replaces files atomically: at every instant, also after a crash, a name leads to the complete old contents or to the
+// complete new contents.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,25 @@
 namespace lockstep::io {
 
 struct AtomicFileOptions {
-  std::uint64_t bytes = 0;  // that will be written; the fault point checkpoint.write lies behind their first half
-  std::int64_t step = 0;    // of fault points
+  std::uint64_t bytes = 0;  // number of bytes to be written; fault point checkpoint.write is reached after half of them
+  std::int64_t step = 0;    // the step that fault points compare with
 };
 
-// A new file under a temporary name, which commit() gives its real one. Without commit() it is removed, and what had
-// the real name stays. Not for concurrent use. An Error names file, operation and the system's reason. Fault points
-// (core/fault_point.h): checkpoint.write in the middle of the file and checkpoint.rename.
+// A new file with a temporary name; commit() gives it the final name. Without commit(), the destructor removes it and
+// the file with the final name stays. One thread at a time. Throws Error with file, operation and the system's reason.
+// Fault points (core/fault_point.h): checkpoint.write in the middle of the file, and checkpoint.rename.
 class AtomicFile {
  public:
-  // In a folder that is held open and outlives this: if it is moved meanwhile, the file is in the folder where it is
-  // then.
+  // Creates the temporary file in `folder`, which must outlive this object. The file stays in that folder also if the
+  // folder is moved.
   AtomicFile(const Folder& folder, std::string name, const AtomicFileOptions& options = {});
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
-  void write(std::span<const std::byte> bytes);      // behind what was written before
-  void overwrite(std::span<const std::byte> bytes);  // at the begin of the file
-  // Flushes the file to the disk, renames it and flushes the folder.
+  void write(std::span<const std::byte> bytes);      // appends to the file
+  void overwrite(std::span<const std::byte> bytes);  // replaces the first bytes of the file, which exist already
+  // Flushes the file to the disk, renames it to the final name and flushes the folder.
   void commit();
 
  private:
@@ -43,20 +43,20 @@ class AtomicFile {
   const Folder& folder_;
   std::string name_, temporary_;
   AtomicFileOptions options_;
-  FileDescriptor file_;  // its lock says that the writer lives
+  FileDescriptor file_;  // locked, so that remove_abandoned() sees a living writer
   std::uint64_t written_ = 0;
   bool renamed_ = false;
 };
 
-// The folder in which the file `path` lies, or is to lie. Throws Error that names the file.
+// Opens the folder of the file `path`, which need not exist. Throws Error that names the file.
 Folder folder_of(const std::filesystem::path& path);
 
-// Makes such a file of bytes in memory.
+// Writes bytes of memory to a file atomically, as AtomicFile does.
 void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes);
 
-// Removes temporaries in `directory` that writers left when they were killed. One whose writer may be
-// alive stays: its lock is held, or it was made on another host within the last hour.
+// Removes the temporary files of killed writers in `directory`. A file stays if its writer may be alive: if it is
+// locked, or was made on another host within the last hour.
 void remove_abandoned(const Folder& directory);
 
 }  // namespace lockstep::io

@@ -28,8 +28,9 @@ namespace {
   fail("child process", "{}: {}", operation, std::generic_category().message(errno));
 }
 
-// The caller's handlers would speak for it, and its mask might keep a limit from ending the child. What a launcher
-// sends to the whole process group is meant for the caller, with whom the child ends.
+// The caller's handlers would act in the child as if it were the caller, and the caller's signal mask might keep a
+// limit from ending the child. Signals that a launcher sends to the whole process group are for the caller: the child
+// ignores them, and is killed when the caller ends.
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
@@ -38,7 +39,7 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// What the child inherited of windows between processes is not for it to damage.
+// Makes inherited shared memory read-only, so that a crash of the child cannot damage it.
 void protect_shared_memory() {
   std::ifstream maps("/proc/self/maps");
   if (!maps) _exit(1);
@@ -60,7 +61,7 @@ std::size_t mapped_bytes() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-template <class Resource>  // an enumeration of glibc's
+template <class Resource>  // glibc's enumeration of limits
 void limit(Resource resource, rlim_t most) {
   rlimit now{};
   if (getrlimit(resource, &now) != 0) _exit(1);
@@ -72,7 +73,7 @@ void limit(Resource resource, rlim_t most) {
   reset_signals();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  const int nowhere = open("/dev/null", O_WRONLY);  // the last words of a C library that finds its heap damaged
+  const int nowhere = open("/dev/null", O_WRONLY);  // takes what a C library prints when it finds its heap damaged
   if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0) _exit(1);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, static_cast<rlim_t>(limits.seconds));
@@ -123,7 +124,7 @@ std::string ChildProcess::wait() {
     ended = waitpid(pid_, &status, 0);
   } while (ended < 0 && errno == EINTR);
   pid_ = -1;
-  if (ended < 0) return "an end that somebody else waited for";
+  if (ended < 0) return "an unknown status (another waitpid took it)";
   if (WIFSIGNALED(status)) return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }

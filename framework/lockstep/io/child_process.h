@@ -1,5 +1,5 @@
-// A child made by fork(), that runs one function of bytes to a pipe and ends. For work that may crash: the caller goes
-// on, and learns how the child ended.
+// A child process, made by fork(), that runs one function, which writes bytes to a pipe, and ends. For work that may
+// crash: the caller survives and learns how the child ended. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -14,22 +14,22 @@
 namespace lockstep::io {
 
 struct ChildLimits {
-  std::size_t memory = std::size_t{1} << 30;  // bytes beyond what the caller has mapped
-  int seconds = 20;                           // of processor time
+  std::size_t memory = std::size_t{1} << 30;  // bytes of address space beyond those that the caller has mapped
+  int seconds = 20;                           // processor time
 };
 
 class ChildProcess {
  public:
-  // `work` runs in the child, with the pipe to write to; only memory that nobody shares is written by it. Throws Error
-  // where no child can be made.
+  // Runs `work` in the child, with the file descriptor of the pipe to write to. The child cannot write to memory that
+  // processes share. Throws Error if the child cannot be made.
   ChildProcess(const ChildLimits& limits, const std::function<void(int pipe)>& work);
-  ~ChildProcess();  // ends it if need be
+  ~ChildProcess();  // kills the child if it still runs
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Fills `out` from the pipe; false: it ended before.
+  // Fills `out` from the pipe; returns false if the pipe ends before `out` is full.
   bool read(std::span<std::byte> out);
-  // Waits, and says how it ended: "exit status 1", "signal 11 (Segmentation fault)".
+  // Waits until the child ends and returns how: "exit status 1", "signal 11 (Segmentation fault)".
   std::string wait();
 
  private:
@@ -37,7 +37,7 @@ class ChildProcess {
   pid_t pid_ = -1;
 };
 
-// Writes all of it to a pipe or ends the calling process: for use in a child.
+// Writes all bytes to a pipe, or ends the calling process if that fails: for use in a child.
 void write_or_exit(int pipe, std::span<const std::byte> bytes);
 
 }  // namespace lockstep::io

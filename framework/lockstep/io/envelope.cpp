@@ -34,7 +34,7 @@ std::string header_text(const Envelope& envelope) {
   return text + "\n";
 }
 
-// Takes `label`, a number and a newline off the front of `text`; empty where they are not there.
+// Removes `label`, a number and a newline from the front of `text` and returns the number; empty if they are not there.
 std::optional<std::int64_t> take_number(std::string_view& text, std::string_view label) {
   if (!text.starts_with(label)) return std::nullopt;
   text.remove_prefix(label.size());
@@ -50,7 +50,7 @@ std::optional<std::int64_t> take_number(std::string_view& text, std::string_view
 void PayloadHash::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
 PayloadHash::PayloadHash() : state_(XXH3_createState()) {
-  check(state_ && XXH3_128bits_reset(state_.get()) == XXH_OK, "checkpoint", "no memory for the state of a hash");
+  check(state_ && XXH3_128bits_reset(state_.get()) == XXH_OK, "checkpoint", "XXH3's hash state cannot be allocated");
 }
 
 void PayloadHash::update(std::span<const std::byte> bytes) {
@@ -71,7 +71,7 @@ bool begins_like_checkpoint(std::span<const std::byte> file) { return text_of(fi
 
 std::string make_header(const Envelope& envelope) {
   check(envelope.note.size() <= kMaxNote && envelope.note.find('\n') == std::string::npos, "checkpoint",
-        "a note of {} bytes, expected one line of at most {}", envelope.note.size(), kMaxNote);
+        "the note has {} bytes, expected one line of at most {}", envelope.note.size(), kMaxNote);
   return header_text(envelope);
 }
 
@@ -95,7 +95,7 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
     if (rest.starts_with(kNote)) envelope.note = rest.substr(kNote.size(), rest.find('\n') - kNote.size());
   }
   check(!envelope.hash.empty() && header_text(envelope) == all, "checkpoint",
-        "{}: damaged: the header in its first {} bytes is not one that Lockstep writes", file, kEnvelopeBytes);
+        "{}: damaged: the header in the first {} bytes is not as Lockstep writes it", file, kEnvelopeBytes);
 
   const std::uint64_t expected = static_cast<std::uint64_t>(envelope.payload) + kEnvelopeBytes;
   check(file_bytes >= expected, "checkpoint", "{}: cut short: has {} bytes, expects {}", file, file_bytes, expected);

@@ -1,6 +1,6 @@
-// What stands in the user block of a checkpoint, in front of the HDF5 data: a text header with magic, format version,
-// payload length, XXH3-128 hash and, from version 2, a note. All 512 bytes are determined by these, and the hash covers
-// the note, so a flipped bit anywhere shows.
+// The user block of a checkpoint, in front of the HDF5 data: a text header with magic, format version, payload length,
+// XXH3-128 hash and, from version 2, a note. These values determine all 512 bytes, and the hash covers the note, so
+// every flipped bit is detected.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ inline constexpr std::size_t kMaxNote = 256;        // bytes
 
 struct Envelope {
   std::int64_t payload = 0;  // bytes behind the user block
-  std::string hash;          // XXH3-128 of them and the note: 32 hexadecimal digits, canonical (big-endian) order
-  std::string note = {};     // one line, to be read without the rest of the file
+  std::string hash;          // XXH3-128 of payload and note: 32 hexadecimal digits, canonical (big-endian) order
+  std::string note = {};     // one line that can be read without the rest of the file
   std::int64_t version = kFormatVersion;
 };
 
-// Hashes a payload in pieces.
+// Computes the hash of a payload that arrives in pieces.
 class PayloadHash {
  public:
   PayloadHash();
@@ -38,16 +38,17 @@ class PayloadHash {
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
+// Returns whether `file` begins with the magic of a checkpoint.
 bool begins_like_checkpoint(std::span<const std::byte> file);
 
-// All bytes of the user block. Throws Error for a note that is too long or not one line.
+// Makes all bytes of the user block. Throws Error for a note that is too long or not one line.
 std::string make_header(const Envelope& envelope);
 
-// Reads the header of a file of `file_bytes` bytes from its first ones (512, or all there are), and throws Error naming
-// `file` where it is not a checkpoint, of a newer version, damaged, or of another length than it says.
+// Reads the header from `head`, the first 512 bytes of a file (or all bytes, if it is shorter) of `file_bytes` bytes.
+// Throws Error with `file` if the file is no checkpoint, has a newer version, is damaged, or has a wrong length.
 Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes, const std::string& file);
 
-// Throws Error naming `file` unless the hash, of all of the payload so far, agrees.
+// Throws Error with `file` unless the hash of the whole payload matches; `payload` has hashed it.
 void check_hash(const Envelope& envelope, PayloadHash& payload, const std::string& file);
 
 }  // namespace lockstep::io

@@ -1,4 +1,4 @@
-// An open POSIX file that closes itself.
+// Owns a POSIX file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>
@@ -21,9 +21,9 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   bool open() const { return fd_ >= 0; }
-  // Leaves it to the caller to close.
+  // Gives up ownership: the caller closes the descriptor.
   int release() { return std::exchange(fd_, -1); }
-  // Closes now; the result is close()'s, which on network file systems is where a write may fail.
+  // Closes now and returns the result of close(), which reports failed writes on network file systems.
   int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:

@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPlace = "output";
+constexpr const char* kSite = "output";
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 [[noreturn]] void fail_system(const fs::path& path, int code, std::string_view operation) {
-  fail(kPlace, "{}: {}: {}", path.string(), operation, std::generic_category().message(code));
+  fail(kSite, "{}: {}: {}", path.string(), operation, std::generic_category().message(code));
 }
 
 bool is_absent(int code) { return code == ENOENT || code == ENOTDIR || code == ESTALE; }
@@ -42,14 +42,14 @@ const char* kind_of(mode_t mode) {
 }
 
 int flags_of(FileUse use) {
-  // O_NONBLOCK: a pipe is refused below, not waited for. Regular files know no such thing.
+  // O_NONBLOCK: does not wait for a pipe, which is refused below. It has no effect on regular files.
   constexpr int kCommon = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   switch (use) {
     case FileUse::ReadWrite:
       return kCommon | O_RDWR | O_CREAT;
     case FileUse::Append:
       return kCommon | O_WRONLY | O_CREAT | O_APPEND;
-    case FileUse::Replace:  // emptied when it is known to be a regular file
+    case FileUse::Replace:  // emptied below, once the file is known to be a regular one
       return kCommon | O_WRONLY | O_CREAT;
     case FileUse::Read:
       break;
@@ -57,10 +57,10 @@ int flags_of(FileUse use) {
   return kCommon | O_RDONLY;
 }
 
-FileDescriptor open_at(int folder, const std::string& name, const fs::path& shown, FileUse use, std::string_view place,
+FileDescriptor open_at(int folder, const std::string& name, const fs::path& shown, FileUse use, std::string_view site,
                        std::string_view expected = "a writable --output") {
   const auto refuse = [&](mode_t mode) {
-    fail(place, "{} is {}, expected a regular file or none: remove it, or use another name", shown.string(),
+    fail(site, "{} is {}, expected a regular file or none: remove it, or use another name", shown.string(),
          kind_of(mode));
   };
   struct stat status {};
@@ -69,20 +69,20 @@ FileDescriptor open_at(int folder, const std::string& name, const fs::path& show
   if (!file.open()) {
     const bool found = ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (found && !S_ISREG(status.st_mode)) refuse(status.st_mode);
-    check(use != FileUse::Read, place, "cannot read {}: {}", shown.string(), std::generic_category().message(code));
-    fail(place, "cannot write {}: {}; expected {}", shown.string(), std::generic_category().message(code), expected);
+    check(use != FileUse::Read, site, "cannot read {}: {}", shown.string(), std::generic_category().message(code));
+    fail(site, "cannot write {}: {}; expected {}", shown.string(), std::generic_category().message(code), expected);
   }
-  check(::fstat(file.get(), &status) == 0, place, "{}: stat: {}", shown.string(), std::strerror(errno));
+  check(::fstat(file.get(), &status) == 0, site, "{}: stat: {}", shown.string(), std::strerror(errno));
   if (!S_ISREG(status.st_mode)) refuse(status.st_mode);
   if (use == FileUse::Replace)
-    check(::ftruncate(file.get(), 0) == 0, place, "cannot write {}: {}", shown.string(), std::strerror(errno));
+    check(::ftruncate(file.get(), 0) == 0, site, "cannot write {}: {}", shown.string(), std::strerror(errno));
   return file;
 }
 
 }  // namespace
 
-FileDescriptor open_own_file(const fs::path& path, FileUse use, std::string_view place, std::string_view expected) {
-  return open_at(AT_FDCWD, path.string(), path, use, place, expected);
+FileDescriptor open_own_file(const fs::path& path, FileUse use, std::string_view site, std::string_view expected) {
+  return open_at(AT_FDCWD, path.string(), path, use, site, expected);
 }
 
 Folder::Folder(const fs::path& path) : path_(path), descriptor_(::open(path.c_str(), kFolderFlags)) {
@@ -132,8 +132,8 @@ bool Folder::make_new(const std::string& name) const {
   return false;
 }
 
-FileDescriptor Folder::open_file(const std::string& name, FileUse use, std::string_view place) const {
-  return open_at(descriptor_.get(), name, path_ / name, use, place);
+FileDescriptor Folder::open_file(const std::string& name, FileUse use, std::string_view site) const {
+  return open_at(descriptor_.get(), name, path_ / name, use, site);
 }
 
 bool Folder::has(const std::string& name) const {
@@ -153,7 +153,7 @@ std::vector<std::string> Folder::names() const {
   struct Close {
     void operator()(DIR* stream) const { ::closedir(stream); }
   };
-  FileDescriptor again(::openat(descriptor_.get(), ".", kFolderFlags));  // with a position of its own
+  FileDescriptor again(::openat(descriptor_.get(), ".", kFolderFlags));  // has its own read position
   if (!again.open()) fail_system(path_, errno, "read directory");
   const std::unique_ptr<DIR, Close> stream(::fdopendir(again.get()));
   if (!stream) fail_system(path_, errno, "read directory");
@@ -178,7 +178,7 @@ void Folder::move(const std::string& name, const Folder& to, const std::string& 
 }
 
 void Folder::flush() const {
-  // EINVAL: a file system that has no such operation, and orders renames itself.
+  // EINVAL: the file system cannot flush a directory; it orders renames itself.
   if (::fsync(descriptor_.get()) != 0 && errno != EINVAL) fail_system(path_, errno, "fsync of directory");
 }
 

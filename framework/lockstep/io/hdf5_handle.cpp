@@ -16,7 +16,7 @@ std::mutex& hdf5_mutex() {
   return mutex;
 }
 
-// The messages of the thread's error stack, outermost call first, each text once.
+// Returns the messages of the thread's error stack, outermost call first, each text once.
 std::string error_text() {
   std::string text;
   const auto append = [](unsigned, const H5E_error2_t* entry, void* out) -> herr_t {
@@ -35,7 +35,7 @@ std::string error_text() {
 
 }  // namespace
 
-std::unique_lock<std::mutex> hold_hdf5() { return std::unique_lock(hdf5_mutex()); }
+std::unique_lock<std::mutex> lock_hdf5() { return std::unique_lock(hdf5_mutex()); }
 
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);

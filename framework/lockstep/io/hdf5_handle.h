@@ -1,5 +1,5 @@
-// Ownership and errors for HDF5's C API, without its header: a handle that closes what it owns, a session that holds
-// the process-wide lock, and checks that put HDF5's own error text into an Error.
+// Ownership and errors for HDF5's C API, without its header: a handle that closes its object, a session that holds the
+// process-wide lock, and checks that put HDF5's own error text into an Error.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace lockstep::io {
 
 using Hdf5Id = std::int64_t;  // hid_t
 
-// Hold one around every use of HDF5: builds without thread safety are common on clusters, so threads take turns. While
-// it lives, HDF5 prints no errors in this thread; the caller's error handler comes back with its end.
+// Every use of HDF5 must be inside the lifetime of a session. Sessions of different threads exclude each other, because
+// clusters often have HDF5 without thread safety. During a session HDF5 prints no errors in this thread; the destructor
+// restores the caller's error handler.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -27,20 +28,19 @@ class Hdf5Session {
   void* print_data_ = nullptr;
 };
 
-// Keeps every thread's sessions from beginning, once none is open.
-std::unique_lock<std::mutex> hold_hdf5();
+// Waits until no session is open; no thread can begin one as long as the caller holds the lock.
+std::unique_lock<std::mutex> lock_hdf5();
 
-// Throws Error("[checkpoint] file: operation: <HDF5's messages>") if `code` is negative, as HDF5 reports failure; else
-// returns it.
+// Returns `code`; throws Error("[checkpoint] file: operation: <HDF5's messages>") if it is negative (HDF5's failure).
 std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation);
 
-// Owns one HDF5 object. Members close in reverse order of declaration, so declare a file before what lies in it.
+// Owns one HDF5 object. Members close in reverse order of declaration, so declare a file before the objects in it.
 class Hdf5Handle {
  public:
   using Close = int (*)(Hdf5Id);
 
   Hdf5Handle() = default;
-  // Takes over a fresh id from `operation`; a negative one is a failure and throws as check_hdf5 does.
+  // Takes ownership of an id that `operation` returned; throws as check_hdf5() does if the id is negative.
   Hdf5Handle(Hdf5Id id, Close closer, std::string_view file, std::string_view operation)
       : id_(check_hdf5(id, file, operation)), close_(closer) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
@@ -54,7 +54,7 @@ class Hdf5Handle {
   }
 
   Hdf5Id get() const { return id_; }
-  // Closes now and reports a failure, which the destructor cannot.
+  // Closes now; throws Error on failure, which the destructor cannot do.
   void close(std::string_view file, std::string_view operation) {
     check_hdf5(close_(std::exchange(id_, -1)), file, operation);
   }

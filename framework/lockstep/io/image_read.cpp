@@ -13,10 +13,10 @@
 namespace lockstep::io {
 namespace {
 
-constexpr int kMaxDepth = 32;              // groups in groups; a group that contains itself ends here
-constexpr std::size_t kMaxDeflate = 1100;  // deflate packs zeros 1032:1 at best, so a chunked dataset claims no more
+constexpr int kMaxDepth = 32;              // nested groups; stops at a group that contains itself
+constexpr std::size_t kMaxDeflate = 1100;  // deflate packs zeros at most 1032:1, so a larger claim is wrong
 
-// Lends the caller's bytes to the core driver. It is opened read-only, so they are neither written nor resized.
+// Gives the caller's bytes to the core driver. The file is opened read-only, so HDF5 neither writes nor resizes them.
 H5FD_file_image_callbacks_t lend(std::span<const std::byte> image) {
   H5FD_file_image_callbacks_t calls{};
   calls.image_malloc = [](std::size_t, H5FD_file_image_op_t, void* data) { return data; };
@@ -35,7 +35,7 @@ Hdf5Handle open_image(std::span<const std::byte> image, const std::string& file)
   auto calls = lend(image);
   check_hdf5(H5Pset_file_image_callbacks(access.get(), &calls), file, "H5Pset_file_image_callbacks");
   check_hdf5(H5Pset_file_image(access.get(), calls.udata, image.size()), file, "H5Pset_file_image");
-  // HDF5 tells open images apart by name; this one is never a file.
+  // HDF5 distinguishes open images by name; no file has this name.
   static std::atomic<std::int64_t> count{0};
   const std::string name = formatted("lockstep-image-{}", count++);
   return {H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, file, "not readable as HDF5"};
@@ -53,7 +53,7 @@ std::vector<Link> links_of(Hdf5Id group, const std::string& file, const std::str
       static_cast<std::vector<Link>*>(out)->push_back({name, info->type == H5L_TYPE_HARD});
       return 0;
     } catch (const std::exception&) {
-      return -1;  // no memory; nothing may be thrown through HDF5
+      return -1;  // out of memory; no exception may pass through HDF5
     }
   };
   check_hdf5(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, append, &links), file, "group \"" + path + "\"");
@@ -69,7 +69,7 @@ class Lister {
     check(depth <= kMaxDepth, "checkpoint", "{}: group \"{}\" lies deeper than {} groups", file_, path, kMaxDepth);
     for (const Link& link : links_of(id, file_, path)) {
       const std::string name = path.empty() ? link.name : path + "/" + link.name;
-      // Every object takes more room than this, unless links run in circles.
+      // Every object takes more than 8 bytes, unless links form a cycle.
       check(++visited_ <= image_bytes_ / 8, "checkpoint", "{}: more objects than {} bytes can hold", file_,
             image_bytes_);
       check(link.hard, "checkpoint", "{}: \"{}\" is a soft or external link, which is not followed", file_, name);
@@ -123,7 +123,7 @@ class Lister {
     return Shape(std::vector<std::int64_t>(extent.begin(), extent.end()));
   }
 
-  // What a dataset claims must be there: nothing is allocated by the word of a damaged file.
+  // Checks the claimed size against the file before memory is allocated: a damaged file may claim any size.
   void check_size(Hdf5Id set, const std::string& name, const Shape& shape, std::size_t element) const {
     std::uint64_t bytes = element;
     bool overflow = false;
@@ -150,7 +150,7 @@ class Lister {
   std::optional<std::string> metadata_;
 };
 
-// Files of other programs and of format version 1 have none.
+// Verifies the checksum attribute. Files of other programs and of format version 1 have none.
 void check_sum(Hdf5Id set, const std::string& name, const Tensor& tensor, const std::string& file) {
   if (check_hdf5(H5Aexists(set, kChecksum), file, name) == 0) return;
   const Hdf5Handle attribute(H5Aopen(set, kChecksum, H5P_DEFAULT), H5Aclose, file, name);
@@ -168,7 +168,7 @@ void check_sum(Hdf5Id set, const std::string& name, const Tensor& tensor, const 
 }  // namespace
 
 ImageReader::ImageReader(std::span<const std::byte> image, std::string file) : file_(std::move(file)) {
-  check(!image.empty(), "checkpoint", "{}: empty", file_);
+  check(!image.empty(), "checkpoint", "{}: the file is empty, expected HDF5 data", file_);
   const Hdf5Session session;
   Hdf5Handle opened = open_image(image, file_);
   const Hdf5Handle root(H5Gopen2(opened.get(), "/", H5P_DEFAULT), H5Gclose, file_, "root group");

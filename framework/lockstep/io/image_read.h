@@ -1,5 +1,5 @@
-// Reads named tensors from an HDF5 file in memory, tensor by tensor, each with a checksum where the file has one (see
-// image_write.h). The core driver lends the caller's bytes, without a copy.
+// Reads named tensors, one by one, from an HDF5 file in memory, and verifies the checksums that the file has (see
+// image_write.h). HDF5's core driver uses the caller's bytes without a copy.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace lockstep::io {
 
-// An open file. One thread at a time.
+// An open file image. One thread at a time.
 class ImageReader {
  public:
-  // Lists every dataset, of either endianness and any layout inside the file. `image` outlives this; `file` is for
-  // messages. Throws Error for what is not a tensor of a DType, and for sizes that the image cannot hold. HDF5 itself
-  // parses the image: check a hash first where there is one.
+  // Lists every dataset, of either endianness and any layout inside the file. `image` must outlive this object; `file`
+  // names it in messages. Throws Error if an object is no tensor of a DType, or claims a size that the image cannot
+  // hold. HDF5 parses the image: verify its hash first if it has one.
   ImageReader(std::span<const std::byte> image, std::string file);
   ImageReader(const ImageReader&) = delete;
   ImageReader& operator=(const ImageReader&) = delete;
@@ -26,7 +26,7 @@ class ImageReader {
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }       // sorted by name
   const std::optional<std::string>& metadata() const { return metadata_; }  // the string dataset "metadata"
-  // The values of tensors()[index]; throws Error for values that their checksum, if they have one, denies.
+  // Reads the values of tensors()[index]; throws Error if the tensor has a checksum that does not match.
   Tensor read(std::size_t index) const;
 
  private:

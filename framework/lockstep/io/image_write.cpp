@@ -20,8 +20,8 @@ static_assert(std::endian::native == std::endian::little, "checksums are of valu
 
 using Bytes = std::vector<std::byte>;
 
-// The core driver's memory is a vector of ours, so that the image is there without a copy. HDF5 is C: nothing may be
-// thrown through it.
+// The core driver's memory is a std::vector of ours, so that we get the image without a copy. HDF5 is C code: no
+// exception may pass through it.
 void* resize_image(Bytes& image, std::size_t size) {
   try {
     image.resize(size);
@@ -63,11 +63,11 @@ void check_name(const std::string& name, const std::string& file) {
   }
 }
 
-// `metadata_block`: bytes that HDF5 takes at once for all but the tensors' values. Values get their place behind them
-// and are never written, so that the driver's memory ends where values begin.
+// `metadata_block`: bytes that HDF5 allocates at once for everything but the tensors' values. Values get offsets after
+// this block and are never written by HDF5, so the driver's memory ends where values begin.
 Hdf5Handle create_file(Bytes& image, std::size_t user_block, std::size_t metadata_block, const std::string& file) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, file, "H5Pcreate");
-  // Grown by single bytes, so that its size says where the last byte that HDF5 wrote lies; a vector does so in leaps.
+  // Growth by single bytes: the size then tells where HDF5's last byte is; the vector itself allocates in larger steps.
   check_hdf5(H5Pset_fapl_core(access.get(), 1, 0), file, "H5Pset_fapl_core");
   check_hdf5(H5Pset_meta_block_size(access.get(), metadata_block), file, "H5Pset_meta_block_size");
   check_hdf5(H5Pset_small_data_block_size(access.get(), 0), file, "H5Pset_small_data_block_size");
@@ -75,7 +75,7 @@ Hdf5Handle create_file(Bytes& image, std::size_t user_block, std::size_t metadat
   check_hdf5(H5Pset_file_image_callbacks(access.get(), &calls), file, "H5Pset_file_image_callbacks");
   const Hdf5Handle create(H5Pcreate(H5P_FILE_CREATE), H5Pclose, file, "H5Pcreate");
   check_hdf5(H5Pset_userblock(create.get(), user_block), file, "H5Pset_userblock");
-  // HDF5 tells images apart by name; this one is never a file, and none outlives its session.
+  // HDF5 distinguishes images by name; no file has this name, and no image outlives its session.
   return {H5Fcreate("lockstep-image", H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, file, "H5Fcreate"};
 }
 
@@ -94,7 +94,7 @@ class Writer {
     check_hdf5(H5Pset_alloc_time(sets_.get(), H5D_ALLOC_TIME_EARLY), file_, "H5Pset_alloc_time");
   }
 
-  // The offset of its values in the file; not defined for a tensor without values.
+  // Returns the offset of the tensor's values in the file; undefined for a tensor without values.
   std::uint64_t tensor(const TensorInfo& info, std::uint64_t hash) {
     const auto& dims = info.shape.dims();
     const std::vector<hsize_t> extent(dims.begin(), dims.end());
@@ -104,7 +104,7 @@ class Writer {
     Hdf5Handle set = create(info.name, hdf5_file_type(info.dtype), space);
     checksum(set.get(), info.name, hash);
     const std::uint64_t offset = H5Dget_offset(set.get());
-    check(info.bytes() == 0 || offset != HADDR_UNDEF, "checkpoint", "{}: HDF5 gave \"{}\" no place for its {} bytes",
+    check(info.bytes() == 0 || offset != HADDR_UNDEF, "checkpoint", "{}: HDF5 gave \"{}\" no offset for its {} bytes",
           file_, info.name, info.bytes());
     set.close(file_, info.name);
     return offset;
@@ -139,7 +139,7 @@ class Writer {
   Hdf5Handle links_, sets_, scalar_;
 };
 
-// What HDF5 takes for names, shapes and checksums, rather too much than too little: what is not used stays in the file.
+// Returns an upper bound of the bytes that HDF5 uses for names, shapes and checksums; unused bytes stay in the file.
 std::size_t expected_metadata(std::span<const TensorInfo> infos) {
   std::size_t bytes = 4096;
   for (const TensorInfo& info : infos) bytes += 640 + 3 * info.name.size();
@@ -159,13 +159,13 @@ ImageStream::ImageStream(TensorSource tensors, const ImageOptions& options, std:
   while (!lay_out(options, block)) block *= 2;
 }
 
-// False: the block was too small, and HDF5 went on behind values.
+// Returns false if the block was too small, so that HDF5 put further metadata after values.
 bool ImageStream::lay_out(const ImageOptions& options, std::size_t metadata_block) {
   const Hdf5Session session;
   Bytes image;
   Hdf5Handle out = create_file(image, options.user_block, metadata_block, file_);
   offsets_.clear();
-  std::uint64_t first = 0, end = 0;  // of values, in the file
+  std::uint64_t first = 0, end = 0;  // offsets of the first value and of the end of all values
   {
     Writer writer(out.get(), file_);
     if (options.metadata) writer.metadata(*options.metadata);
@@ -180,7 +180,7 @@ bool ImageStream::lay_out(const ImageOptions& options, std::size_t metadata_bloc
       end = offset + info.bytes();
     }
   }
-  // The end of the last object, counted from the end of the user block.
+  // The size of HDF5's image, from the end of the user block.
   const auto counted = check_hdf5(H5Fget_file_image(out.get(), nullptr, 0), file_, "H5Fget_file_image");
   out.close(file_, "H5Fclose");
   if (end == 0)

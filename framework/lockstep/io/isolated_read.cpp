@@ -16,7 +16,7 @@ namespace {
 
 enum class Kind : std::uint8_t { Tensor, Metadata, Failure, End };
 
-// In front of each piece on the pipe; then the name, the dimensions, and the values or text.
+// Precedes each record on the pipe; the name, the dimensions, and the values or text follow.
 struct Head {
   Kind kind = Kind::End;
   DType dtype = DType::U8;
@@ -37,7 +37,7 @@ void send_text(int pipe, Kind kind, const std::string& text) {
   write_or_exit(pipe, std::as_bytes(std::span(text)));
 }
 
-// In the child.
+// Runs in the child.
 void read_and_send(std::span<const std::byte> image, const std::string& file, int pipe) {
   try {
     const ImageReader reader(image, file);
@@ -63,7 +63,7 @@ void read_and_send(std::span<const std::byte> image, const std::string& file, in
   send_text(pipe, Kind::End, "");
 }
 
-// In the caller. A child that a file drove mad may send anything, so nothing is believed.
+// Runs in the caller. HDF5 may have corrupted the child's memory, so every field of a record is checked.
 class Receiver {
  public:
   Receiver(ChildProcess& child, std::uint64_t most, const std::string& file)
@@ -89,7 +89,8 @@ class Receiver {
 
  private:
   void read(std::span<std::byte> out) {
-    if (!child_.read(out)) fail("checkpoint", "{}: damaged: HDF5 did not survive it: {}", file_, child_.wait());
+    if (!child_.read(out))
+      fail("checkpoint", "{}: damaged: the process that read it with HDF5 ended with {}", file_, child_.wait());
   }
 
   void expect(bool sane) {
@@ -124,22 +125,22 @@ class Receiver {
   }
 
   ChildProcess& child_;
-  std::uint64_t left_;  // bytes that the child had memory for
+  std::uint64_t left_;  // bytes that the child may still send: it had memory for no more
   const std::string& file_;
 };
 
 }  // namespace
 
 Image read_image_isolated(std::span<const std::byte> image, const std::string& file) {
-  constexpr std::size_t kPacked = 16;          // values may be so many times larger than the file
-  constexpr std::size_t kPerSecond = 4 << 20;  // bytes of a file, at the least
+  constexpr std::size_t kPacked = 16;          // limit of the ratio between the size of the values and of the file
+  constexpr std::size_t kPerSecond = 4 << 20;  // bytes of a file that are read per second, at least
   constexpr ChildLimits kLeast;
   const ChildLimits limits{.memory = kLeast.memory + kPacked * image.size(),
                            .seconds = kLeast.seconds + static_cast<int>(image.size() / kPerSecond)};
   std::optional<ChildProcess> child;
   {
-    // So that no other thread is in the middle of a call, whose end the child would never see.
-    std::unique_lock<std::mutex> idle = hold_hdf5();
+    // No other thread may be inside HDF5 during fork(): the child would inherit its locks and never see them released.
+    std::unique_lock<std::mutex> idle = lock_hdf5();
     child.emplace(limits, [&](int pipe) {
       idle.unlock();
       read_and_send(image, file, pipe);

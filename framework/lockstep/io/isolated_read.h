@@ -1,7 +1,7 @@
-// Reads HDF5 that nobody vouches for, such as weights that h5py wrote, in a child process: libhdf5 1.10 crashes on some
-// damaged files, and then the child does. The child has bounded memory and processor time, sees the memory that the
-// caller shares with other processes as read-only, and sends what it read through a pipe. Any thread may call it, also
-// in an MPI process: the child uses memory and HDF5 alone, and leaves by _exit.
+// Reads HDF5 files without a hash, such as weights that h5py wrote, in a child process: libhdf5 1.10 crashes on some
+// damaged files, and then only the child crashes. The child has limited memory and processor time, sees memory that the
+// caller shares with other processes as read-only, and sends the tensors through a pipe. Any thread may call it, also
+// in an MPI process: the child uses no MPI, and ends by _exit.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace lockstep::io {
 
 struct Image {
   std::vector<NamedTensor> tensors;     // sorted by name
-  std::optional<std::string> metadata;  // of a file that has the string dataset "metadata"
+  std::optional<std::string> metadata;  // the string dataset "metadata", if the file has it
 };
 
-// All that an ImageReader gives, and throws what it throws; also throws Error naming `file` where the child crashed or
-// met its bounds.
+// Reads all tensors and metadata of an image. Throws what ImageReader throws, and Error with `file` if the child
+// crashed or reached a limit.
 Image read_image_isolated(std::span<const std::byte> image, const std::string& file);
 
 }  // namespace lockstep::io

@@ -10,10 +10,10 @@
 namespace lockstep::io {
 
 MappedFile::MappedFile(int file, std::size_t bytes, const std::string& path) {
-  if (bytes == 0) return;  // which cannot be mapped
+  if (bytes == 0) return;  // mmap refuses an empty range
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
   if (memory == MAP_FAILED)
-    fail("checkpoint", "{}: map its {} bytes: {}", path, bytes, std::generic_category().message(errno));
+    fail("checkpoint", "{}: mmap of {} bytes: {}", path, bytes, std::generic_category().message(errno));
   bytes_ = {static_cast<std::byte*>(memory), bytes};
 }
 

@@ -1,5 +1,5 @@
-// A file's contents as memory that the system fills from the file where it is touched: many files may be open that are
-// larger than memory. Whoever maps a file has read it before, as a read error here ends the process.
+// A file mapped into memory: the system reads pages when they are accessed, so open files may be larger than memory. A
+// read error during an access kills the process; the caller should therefore have read the file once before.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace lockstep::io {
 
 class MappedFile {
  public:
-  // The first `bytes` bytes of an open file, which may be closed afterwards. Throws Error with `path` where it cannot
-  // be mapped.
+  // Maps the first `bytes` bytes of the open file `file`, which may be closed afterwards. Throws Error with `path` if
+  // the mapping fails.
   MappedFile(int file, std::size_t bytes, const std::string& path);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

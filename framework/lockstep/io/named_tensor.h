@@ -1,5 +1,5 @@
-// One entry of a state dict or checkpoint: a tensor and the name it is stored under. Slashes in a name become HDF5
-// groups, dots stay: "model/layer1.0.conv1.weight".
+// One entry of a state dict or checkpoint: a tensor and its name. Slashes in a name become HDF5 groups, dots stay:
+// "model/layer1.0.conv1.weight".
 #pragma once
 
 #include <string>

@@ -19,9 +19,9 @@ constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
   fail("checkpoint", "{}: {}: {}", path, operation, std::generic_category().message(code));
 }
 
-// A link to a checkpoint is followed.
+// Opens the file; follows a symbolic link.
 FileDescriptor open_to_read(int folder, const std::string& name, const std::string& shown) {
-  // O_NONBLOCK: a pipe under this name is refused below, not waited for.
+  // O_NONBLOCK: does not wait for a pipe, which is refused below.
   FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open()) fail_system(shown, errno, "open");
   return file;
@@ -48,7 +48,7 @@ void FileReader::read(std::span<std::byte> out) {
     const ssize_t n = ::read(file_.get(), out.data(), std::min(out.size(), kBlock));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_system(path_, errno, "read");
-    check(n > 0, "checkpoint", "{}: became shorter than its {} bytes while it was read", path_, size_);
+    check(n > 0, "checkpoint", "{}: became shorter than {} bytes while it was read", path_, size_);
     out = out.subspan(static_cast<std::size_t>(n));
   }
 }

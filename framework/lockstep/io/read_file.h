@@ -1,4 +1,4 @@
-// Reading a regular file in blocks, by the length it has.
+// Reads a regular file of known length in blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lockstep::io {
 
-// Not for concurrent use. Every failure is an Error with the path, the operation and the system's reason.
+// One thread at a time. Throws Error with the path, the operation and the system's reason.
 class FileReader {
  public:
   explicit FileReader(const std::filesystem::path& path);
@@ -22,9 +22,9 @@ class FileReader {
   std::uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
   int descriptor() const { return file_.get(); }
-  // Fills `out` with the next bytes; an Error if the file ends before.
+  // Fills `out` with the next bytes; throws Error if the file ends before `out` is full.
   void read(std::span<std::byte> out);
-  // The `bytes` bytes at `offset`, or what the file has of them; read() goes on where it was.
+  // Returns the `bytes` bytes at `offset`, or fewer at the end of the file; does not move the position of read().
   std::vector<std::byte> peek(std::uint64_t offset, std::size_t bytes) const;
 
  private:

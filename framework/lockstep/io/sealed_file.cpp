@@ -6,7 +6,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{4} << 20;  // written while it is still in the cache, where it was hashed
+constexpr std::size_t kBlock = std::size_t{4} << 20;  // small enough to be in the cache for hashing and for writing
 
 }  // namespace
 
@@ -14,7 +14,7 @@ SealedFile::SealedFile(TensorSource tensors, SealedFileOptions options, std::str
     : note_(std::move(options.note)),
       image_(std::move(tensors), {.user_block = kEnvelopeBytes, .metadata = std::move(options.metadata)},
              std::move(file)) {
-  make_header({.payload = 0, .hash = "", .note = note_});  // which refuses a note
+  make_header({.payload = 0, .hash = "", .note = note_});  // throws if the note does not fit
 }
 
 void SealedFile::write(AtomicFile& out) const {

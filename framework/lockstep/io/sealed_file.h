@@ -1,5 +1,5 @@
-// An HDF5 file of tensors with an envelope in front (envelope.h), written tensor by tensor: the hash is computed over
-// what is written, and the header, which holds it, is written last.
+// An HDF5 file of tensors after an envelope (envelope.h), written tensor by tensor. The hash is computed over the
+// written bytes; the header contains the hash and is written last.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,12 @@ struct SealedFileOptions {
 
 class SealedFile {
  public:
-  // Asks for each tensor once, and throws what ImageStream does, and Error for a note that does not fit; nothing is
-  // written yet. `file` is for messages.
+  // Requests each tensor once and writes nothing. Throws what ImageStream throws, and Error for a note that is too long
+  // or not one line. `file` names the file in messages.
   SealedFile(TensorSource tensors, SealedFileOptions options, std::string file);
 
   std::uint64_t bytes() const { return kEnvelopeBytes + image_.bytes(); }
-  // Writes the whole file; commit() is the caller's. Asks for each tensor once more.
+  // Writes the whole file, and requests each tensor once more. The caller calls out.commit().
   void write(AtomicFile& out) const;
 
  private:

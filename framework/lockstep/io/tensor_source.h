@@ -1,5 +1,4 @@
-// Tensors handed out one after the other, for writers and readers: a source that makes each tensor when it is asked for
-// needs memory for one.
+// Tensors that are produced one at a time, on request, for writers and readers: the source needs memory for one tensor.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace lockstep::io {
 
-// What is known of a tensor without its values.
+// The name, shape and type of a tensor, without its values.
 struct TensorInfo {
   std::string name;
   Shape shape;
@@ -23,18 +22,18 @@ struct TensorInfo {
 
 struct TensorSource {
   std::vector<TensorInfo> infos = {};
-  // The tensor that infos[i] describes; valid until the next call. In any order, one thread at a time.
+  // Returns the tensor of infos[i], valid until the next call. Calls in any order, from one thread at a time.
   std::function<const NamedTensor&(std::size_t)> tensor = {};
 
   std::size_t count() const { return infos.size(); }
-  std::size_t bytes() const {  // of all tensors together
+  std::size_t bytes() const {  // size of all tensors together
     std::size_t total = 0;
     for (const TensorInfo& info : infos) total += info.bytes();
     return total;
   }
 };
 
-// The caller's tensors, which outlive the source.
+// Makes a source of the caller's tensors, which must outlive the source.
 inline TensorSource source_of(std::span<const NamedTensor> tensors) {
   TensorSource source{.tensor = [tensors](std::size_t i) -> const NamedTensor& { return tensors[i]; }};
   for (const auto& [name, tensor] : tensors) source.infos.push_back({name, tensor.shape(), tensor.dtype()});

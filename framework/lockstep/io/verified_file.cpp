@@ -6,7 +6,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{4} << 20;  // hashed while it is still in the cache
+constexpr std::size_t kBlock = std::size_t{4} << 20;  // small enough to be hashed while it is in the cache
 
 }  // namespace
 
@@ -36,7 +36,7 @@ VerifiedFile::VerifiedFile(FileReader& reader, Envelope envelope)
 
 TensorSource VerifiedFile::tensors() {
   return {.infos = image_.tensors(), .tensor = [this](std::size_t i) -> const NamedTensor& {
-            current_ = {};  // its memory first
+            current_ = {};  // frees its memory before the next tensor is read
             current_ = {image_.tensors()[i].name, image_.read(i)};
             return current_;
           }};

@@ -1,5 +1,5 @@
-// A file of SealedFile (sealed_file.h) that is open, and whose hash holds. It is read from one end to the other once,
-// and hashed as it comes, before HDF5 sees a byte; tensors are then read one by one.
+// An open file that SealedFile (sealed_file.h) wrote and whose hash matches. The file is read and hashed in one pass
+// before HDF5 reads a byte; tensors are then read one by one. One thread at a time.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace lockstep::io {
 
-// The file's envelope, of which nothing else is read or verified. For a reader at the begin of its file.
+// Reads the file's envelope, and verifies nothing else. The reader must be at the start of its file.
 Envelope read_envelope(FileReader& reader);
-// Reads the rest of a file, of which read_envelope() gave the envelope, in constant memory; throws Error that names the
-// file unless its hash holds.
+// Reads and hashes the rest of a file after read_envelope(), in constant memory; throws Error with the file unless the
+// hash matches.
 void verify_payload(FileReader& reader, const Envelope& envelope);
 
 class VerifiedFile {
  public:
-  // Of a file of which read_envelope() gave the envelope. Throws what verify_payload() and ImageReader throw.
+  // Verifies and opens a file after read_envelope(). Throws what verify_payload() and ImageReader throw.
   VerifiedFile(FileReader& reader, Envelope envelope);
 
   const std::string& path() const { return path_; }
   const Envelope& envelope() const { return envelope_; }
   std::size_t bytes() const { return mapping_.bytes().size(); }
   const ImageReader& image() const { return image_; }
-  // All tensors, sorted by name; refers to this.
+  // Returns all tensors, sorted by name; the source must not outlive this object.
   TensorSource tensors();
-  // Reads every tensor once, so that its checksum is known to hold.
+  // Reads every tensor once and throws Error if a checksum does not match.
   void verify_tensors() const;
 
  private:
@@ -36,7 +36,7 @@ class VerifiedFile {
   Envelope envelope_;
   MappedFile mapping_;
   ImageReader image_;
-  NamedTensor current_;  // the tensor handed out last
+  NamedTensor current_;  // the tensor that tensors() returned last
 };
 
 }  // namespace lockstep::io

@@ -54,7 +54,7 @@ PathChoice choose_path(const comm::Communicator& comm, const PathRequest& reques
   if (size == 1) return {path == Auto ? Messages : path, std::move(nodes), "one rank: nothing is exchanged"};
   if (path != Shared && count == size) return messages("messages: every node has one rank");
   if (path == Auto) {
-    const bool fits = request.shared_bytes <= comm::shared_memory_room();
+    const bool fits = request.shared_bytes <= comm::free_shared_memory();
     if (comm.allreduce(std::int64_t{fits}, comm::ReduceOp::Min) == 0) {
       return messages(
           fmt::format("messages: a node's /dev/shm has no room for the {} MiB that a shared path needs "

@@ -57,9 +57,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
-    if (parsed.proceed) host::settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+    if (parsed.proceed) host::apply_process_settings(comm::launched_local_ranks(), requested_threads(options_), argv);
     handle_signals();  // before MPI starts, which takes a while
-    host::spare_address_space();
+    host::use_one_malloc_arena();
     host::check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
