@@ -86,7 +86,7 @@ TEST(Agree, WhatAllRanksFindIsNobodysInParticular) {
 
 TEST(Agree, SomethingThatIsNoExceptionIsToldToo) {
   const std::string error = error_of([] { comm::collectively(world(), [] { throw 7; }); });
-  EXPECT_NE(error.find("no std::exception"), std::string::npos) << error;
+  EXPECT_NE(error.find("not std::exception"), std::string::npos) << error;
 }
 
 TEST(RankZeroFirst, OthersFindWhatRankZeroMade) {

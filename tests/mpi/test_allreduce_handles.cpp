@@ -313,7 +313,7 @@ TEST(Handles, AnExceptionDoesNotWaitAndEndsTheEngine) {
         },
         std::runtime_error);
     EXPECT_NE(
-        error_of([&] { engine.allreduce(numbers.in, ReduceOp::Sum); }).find("out of use since an earlier failure"),
+        error_of([&] { engine.allreduce(numbers.in, ReduceOp::Sum); }).find("cannot be used after an earlier failure"),
         std::string::npos);
   } else {
     // Of three ranks one may see the failure of the other that has given up, rather than that of the last rank.

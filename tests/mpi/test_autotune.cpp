@@ -123,12 +123,12 @@ TEST(Autotune, ACacheOfNoUseIsAWarning) {
   const auto has = [](const std::string& text, const std::string& part) {
     return !world().is_root() || text.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(has(said(under_a_file), "choices are not kept"));
+  EXPECT_TRUE(has(said(under_a_file), "choices could not be saved"));
   EXPECT_TRUE(has(said(torn), "is not JSON"));
   EXPECT_TRUE(read_json(torn).is_object()) << "replaced";
   const std::string of_directory = said(taken);
   EXPECT_TRUE(has(of_directory, "cannot be read")) << of_directory;
-  EXPECT_TRUE(has(of_directory, "choices are not kept")) << of_directory;
+  EXPECT_TRUE(has(of_directory, "choices could not be saved")) << of_directory;
   EXPECT_EQ(said({}), "") << "nowhere to keep them is nobody's fault";
 }
 

@@ -106,9 +106,10 @@ TEST(Memory, AFlippedWeightIsRepairedFromACopy) {
     expect_contains(log.text(), formatted("after update 2: rank {} on ", last_rank()));
     expect_contains(log.text(), ".weight [");
     expect_contains(log.text(), "(rank 0 on ");
-    expect_contains(log.text(), "repaired from a copy; update 3 is done again");
+    expect_contains(log.text(), "repaired from a copy; update 3 is repeated");
     if (every == 1) expect_contains(log.text(), "momentum of ");
-    if (every == 1) expect_contains(log.text(), "is suspected again, but gets the known product right");
+    if (every == 1)
+      expect_contains(log.text(), "is suspected again, but all ranks compute the known product correctly");
   }
 }
 
@@ -119,7 +120,7 @@ TEST(Memory, WithoutACopyItStops) {
   flip(rig);
   const std::string error = error_of([&] { rig.train(1); });
   expect_contains(error, formatted("[memory] after update 2: rank {} on ", owner(rig)));
-  expect_contains(error, "is not what was written there");
+  expect_contains(error, "has changed in memory");
 }
 
 TEST(Memory, WithoutACopyItRollsBack) {
@@ -189,7 +190,7 @@ TEST(Memory, DamageIsNotSaved) {
     flip(rig);
     const std::string error = error_of([&] { rig.trainer->state(); });
     if (share || world().size() == 1) {
-      expect_contains(error, "is not what was written there");
+      expect_contains(error, "has changed in memory");
     } else {
       EXPECT_EQ(error, "no error");
       EXPECT_EQ(rig.trainer->weights_hash(), hash);
@@ -379,7 +380,7 @@ TEST(Skipping, EndsWhenItIsNoAccident) {
   data::Batch batch = rig.loader->next();
   for (float& v : batch.at("image").data<float>()) v = kNan;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(rig.trainer->step(batch, 0.1).outcome, train::StepOutcome::Skipped);
-  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "10 updates before it were skipped");
+  expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "the 10 updates before it were skipped");
 }
 
 TEST(Gradient, ASpikeNamesRankAndParameter) {
@@ -390,7 +391,7 @@ TEST(Gradient, ASpikeNamesRankAndParameter) {
     if (relative) rig.train(20);  // until there is a mean
     const std::string error = train_with_factor(rig, 3, -3000);
     expect_contains(error, relative ? "update 23: the gradient" : "update 3: the gradient has norm ");
-    expect_contains(error, "; most of it is of ");
+    expect_contains(error, "; the largest part belongs to ");
     expect_contains(error, formatted(".weight and from rank {} on ", last_rank()));
   }
 }

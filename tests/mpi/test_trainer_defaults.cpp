@@ -90,7 +90,7 @@ TEST(Defaults, DamagedMemoryWithoutACopyStopsAsThereIsNoWayBack) {
   world().barrier();
   const std::string error = distrust_of([&] { rig.train(1); });
   expect_contains(error, "[memory] after update 2: rank 0 on ");
-  expect_contains(error, "is not what was written there");
+  expect_contains(error, "has changed in memory");
 }
 
 TEST(Defaults, DamagedMemoryWithACopyIsRepaired) {

@@ -42,7 +42,7 @@ TEST(Batch, OfFewerRowsThanIdsIsRefused) {
   data::Batch batch = rig.loader->next();
   batch.at("image") = Tensor(Shape{batch.samples() - 1, 1, 6, 6}, DType::F32);
   expect_contains(error_of([&] { rig.trainer->step(batch, 0.1); }), "field 'image' of the batch is (");
-  expect_contains(error_of([&] { rig.train(1); }), "out of use since an earlier failure: [trainer] field 'image'");
+  expect_contains(error_of([&] { rig.train(1); }), "cannot be used after an earlier failure: [trainer] field 'image'");
 }
 
 // The other ranks are in the step already, and wait for it in shared memory.
@@ -184,7 +184,7 @@ TEST(Steps, AfterAFailureNameIt) {
   for (const bool evaluates : {false, true}) {
     expect_contains(
         error_of([&] { evaluates ? (void)rig.trainer->evaluate(*rig.loader) : (void)rig.trainer->step(batch, 0.1); }),
-        "out of use since an earlier failure: [batch] no field 'image'");
+        "cannot be used after an earlier failure: [batch] no field 'image'");
   }
 }
 
@@ -208,7 +208,7 @@ TEST(Functions, ThatAreMissingAreNamed) {
   const auto network = make_mlp();
   const std::vector<data::Field> fields = {{"image", {1, 6, 6}, DType::F32}, {"label", {}, DType::I32}};
   expect_contains(error_of([&] { train::Trainer(fresh(), *network, {}, fields, shared().options); }),
-                  "no function from a batch to a loss");
+                  "the model function is empty");
   expect_contains(error_of([&] {
                     train::Trainer(
                         world(), *network, [](const plan::Inputs&) { return plan::Traced{}; }, fields,
@@ -216,8 +216,8 @@ TEST(Functions, ThatAreMissingAreNamed) {
                   }),
                   "loss");
   Rig rig(fresh(), shared());
-  expect_contains(error_of([&] { rig.trainer->listen({}); }), "no function to ask for requests");
-  expect_contains(error_of([&] { rig.trainer->before_update({}); }), "no function to call before an update");
+  expect_contains(error_of([&] { rig.trainer->listen({}); }), "listen() got an empty function");
+  expect_contains(error_of([&] { rig.trainer->before_update({}); }), "before_update() got an empty function");
 }
 
 // One rank's exception ends its step; the others, who wait for it in shared memory, hear of it and end theirs.

@@ -174,7 +174,9 @@ TEST(Streams, OfUnevenLengthTrainWhatEachRankHas) {
 
 TEST(Streams, HaveNoShards) {
   Rig rig(comm::Communicator::world(), in_f64(4));  // of its own: a call that is refused poisons it
-  EXPECT_NE(error_of([&] { rig.trainer->step(std::optional<data::Batch>(), 0.1); }).find("streams have no shards"),
+  EXPECT_NE(error_of([&] {
+              rig.trainer->step(std::optional<data::Batch>(), 0.1);
+            }).find("streams cannot be divided into shards"),
             std::string::npos);
 }
 

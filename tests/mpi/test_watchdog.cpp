@@ -19,7 +19,7 @@
 namespace lockstep::test {
 namespace {
 
-using train::NodeNews;
+using train::NodeHeartbeat;
 using train::Watchdog;
 using namespace std::chrono_literals;
 
@@ -155,36 +155,36 @@ TEST(Watchdog, IsSilentWhileRanksMove) {
   EXPECT_EQ(logged.text(), "");
 }
 
-TEST(NodeNews, AllLearnWhoIsLast) {
-  NodeNews news(world().duplicate());
+TEST(NodeHeartbeat, AllLearnWhoIsLast) {
+  NodeHeartbeat heartbeat(world().duplicate());
   const std::uint64_t mine = 10 + static_cast<std::uint64_t>(world().rank());
   const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
   if (world().size() > 1) {
     // Until all have heard it: who has may still be asked by the others.
     bool heard = false, all_heard = false;
     for (int i = 0; i < 20000 && !all_heard; ++i) {
-      news.exchange({.least = mine, .all_wait = true}, NodeNews::Clock::now());
-      heard = heard || (news.others().least == least && news.others().all_wait);
+      heartbeat.exchange({.least = mine, .all_wait = true}, NodeHeartbeat::Clock::now());
+      heard = heard || (heartbeat.others().least == least && heartbeat.others().all_wait);
       all_heard = world().allreduce(std::int32_t{heard}, comm::ReduceOp::Min) == 1;
       std::this_thread::sleep_for(1ms);
     }
     EXPECT_TRUE(heard);
-    EXPECT_EQ(news.heard().size(), world().is_root() ? static_cast<std::size_t>(world().size() - 1) : 1U);
+    EXPECT_EQ(heartbeat.heard().size(), world().is_root() ? static_cast<std::size_t>(world().size() - 1) : 1U);
     world().barrier();
   }
-  news.leave(100s);
-  EXPECT_TRUE(news.heard().empty());
+  heartbeat.leave(100s);
+  EXPECT_TRUE(heartbeat.heard().empty());
 }
 
-TEST(NodeNews, SilenceIsCounted) {
+TEST(NodeHeartbeat, SilenceIsCounted) {
   if (world().size() == 1) GTEST_SKIP();
-  NodeNews news(world().duplicate());
-  const auto now = NodeNews::Clock::now();
+  NodeHeartbeat heartbeat(world().duplicate());
+  const auto now = NodeHeartbeat::Clock::now();
   const int peer = world().is_root() ? 1 : 0;
-  EXPECT_GT(news.silent(peer, now + 90s), 80);
-  news.forgive(now + 90s);
-  EXPECT_EQ(news.silent(peer, now + 90s), 0);
-  news.leave(100s);
+  EXPECT_GT(heartbeat.silent(peer, now + 90s), 80);
+  heartbeat.forgive(now + 90s);
+  EXPECT_EQ(heartbeat.silent(peer, now + 90s), 0);
+  heartbeat.leave(100s);
 }
 
 }  // namespace

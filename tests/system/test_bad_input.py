@@ -76,7 +76,7 @@ class Options(Table):
                 ("endless", [*built_in, "--batch-size", 8, "--epochs", 0], "--epochs and --max-steps are both 0"),
                 ("data folder", ["--dataset", "mnist"], "--data-dir is missing"),
                 ("limit", ["--limit-train", 10 ** 7], "10000000, expected 0 (all) to 12000"),
-                ("nothing to resume", [*built_in, "--resume", ""], "--resume: is empty, expected auto|FILE; leave the option out for none"),
+                ("nothing to resume", [*built_in, "--resume", ""], "--resume: is empty, expected auto|FILE; omit the option for none"),
                 ("no weights", [*built_in, "--weights", ""], "--weights: is empty, expected FILE"),
         ]:
             self.expect(name, arguments, fragment, status=1 if name == "limit" else 2)

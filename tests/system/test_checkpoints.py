@@ -272,7 +272,7 @@ class OtherJobs(CheckpointTest):
         stranger = self.scratch / "run" / "checkpoints" / checkpoints(self.scratch / "other")[-1].name
         shutil.copy(checkpoints(self.scratch / "other")[-1], stranger)
         result = self.succeed(self.command("run", "--checkpoint-every-steps", 4, *plain, "--resume", "auto"))
-        self.assertEqual(result.output.count(f"checkpoint {stranger} is of run {self.run_id('other')}, and this is run {self.run_id('run')}"), 1, result)
+        self.assertEqual(result.output.count(f"checkpoint {stranger} belongs to run {self.run_id('other')}, and this is run {self.run_id('run')}"), 1, result)
         self.assertEqual(self.outcome("run"), self.outcome("undisturbed"))
         self.assertTrue((self.scratch / "run" / "checkpoints.1" / stranger.name).exists())
         self.expect_one_run("run", 1, self.run_id("run"))
@@ -283,7 +283,7 @@ class OtherJobs(CheckpointTest):
         result = self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--keep", 0, "--resume", checkpoints(self.scratch / "other")[1]))
         self.assertNotEqual(self.run_id("run"), other)
         log = (self.scratch / "run" / "logs" / "rank-0000.log").read_text()
-        self.assertEqual(log.count(f"was written by run {other}; this is a new one, {self.run_id('run')}, which begins from it"), 1, result)
+        self.assertEqual(log.count(f"was written by run {other}; a new run, {self.run_id('run')}, begins from it"), 1, result)
         self.assertEqual(self.steps("run"), [12, 16])
         self.expect_one_run("run", 1, self.run_id("run"))
         # In a folder with a run of its own, that one goes aside as a whole.

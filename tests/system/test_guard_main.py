@@ -46,7 +46,7 @@ class Errors(support.SystemTest):
 
     def test_that_are_none_of_ours(self):
         self.fails("memory", (1, 2), "out of memory")
-        self.fails("number", (1, 2), "int: an exception that is no std::exception")
+        self.fails("number", (1, 2), "int: an exception of a type that is not std::exception")
         self.fails("text", (2,), "no such tape")
         self.fails("thread", (1, 2), NO_TAPE)
 

@@ -99,7 +99,7 @@ class EpochMeans(support.SystemTest):
         self.train("run", "--max-steps", 8, "--resume", "auto")
         self.train("run", "--resume", "auto")
         first, second = self.lines(output)[-2:]
-        self.assertIn(" (of the steps after 4: the checkpoint has no sums of those before); evaluation loss ", first)
+        self.assertIn(" (of the steps after 4: the checkpoint has no sums of earlier steps); evaluation loss ", first)
         self.assertNotIn("after", second)
         last, whole = self.records(output, "epoch")[-2:]
         self.assertEqual((last["step"], last["samples"], last["after_step"]), (10, 6 * 64, 4))
@@ -158,7 +158,7 @@ class DamagedCheckpoint(support.SystemTest):
         copy = self.newest.with_name("step-0000000020.h5")
         copy.write_bytes(self.whole)
         result = self.succeed([*self.command, "--max-steps", "12", "--resume", "auto"])
-        self.assertIn(f"{copy} holds step 12, as its name does not say", result.output)
+        self.assertIn(f"{copy} contains step 12, which differs from its name", result.output)
 
     def test_all_damaged(self):
         for path in checkpoints(self.output):

@@ -149,7 +149,7 @@ class FullPipe(StopTest):
 
     def expect_stop(self, process, output, victim):
         # Far more lines than pipes and queues hold.
-        self.wait_for(process, lambda: "the console takes no text" in self.log(output))
+        self.wait_for(process, lambda: "the console accepts no text" in self.log(output))
         done = len(metrics(output))
         self.wait_for(process, lambda: len(metrics(output)) > done + 2000)
         os.kill(victim(), signal.SIGTERM)
@@ -164,7 +164,7 @@ class FullPipe(StopTest):
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
         log = self.log(output)
-        self.assertRegex(log, r"the console did not take \d+ lines, which are in this file alone")
+        self.assertRegex(log, r"the console did not accept \d+ lines, which are only in this file")
         for step in range(1, metrics(output)[-1][0]):
             self.assertIn(f"  step {step}/", log)
 
@@ -205,7 +205,7 @@ class TimeLimit(StopTest):
         self.assertEqual(result.status, STOPPED, result)
         self.assertIn("--time-limit 0:00 is over: checkpoint of step 1, stopping", self.log(output))
         self.assertIn("trace: the run ended within its first 3 updates", self.log(output))
-        self.assertTrue(self.log(output).rstrip().endswith("stopped in good order; go on with --resume auto"), self.log(output))
+        self.assertTrue(self.log(output).rstrip().endswith("stopped after a checkpoint; continue with --resume auto"), self.log(output))
 
     def test_with_a_signal_at_the_same_time(self):
         # The limit is over in the first step, and the signal comes in it.

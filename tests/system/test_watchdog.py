@@ -44,7 +44,7 @@ class StandsStill(support.SystemTest):
         result = self.finish(process)
         self.assertEqual(result.status, 0, result)
         self.expect_named(result, 1, 7)
-        self.assertRegex(result.output, rf"rank 1 on host {HOST} goes on after \d+ s")
+        self.assertRegex(result.output, rf"rank 1 on host {HOST} moves again after \d+ s")
         self.assertRegex(result.output, r"its process \d+ sleeps \(state S")
         self.assertRegex(log.read_text(), r"fault_point|nanosleep", "it names where the rank is")
         self.assertEqual(len(metrics(output)), 20)
@@ -63,7 +63,7 @@ class StandsStill(support.SystemTest):
         for rank in (0, 1):  # of which the other speaks
             result, _ = self.stall(2, f"step.begin:stop:rank={rank}:at=5", *STALL, "--abort-timeout", 6)
             self.expect_named(result, rank, 5)
-            self.assertRegex(result.output, r"its process \d+ is stopped \(state T[^)]*\); `kill -CONT \d+` there lets it go on")
+            self.assertRegex(result.output, r"its process \d+ is stopped \(state T[^)]*\); `kill -CONT \d+` on that host continues it")
 
     def test_of_a_last_checkpoint_only_its_writer_is_named(self):
         result, _ = self.stall(2, "checkpoint.write:stop:rank=0:at=20", "--checkpoint-every-steps", 20, "--stall-timeout", 1, "--abort-timeout", 1.5)

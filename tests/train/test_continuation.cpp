@@ -74,7 +74,7 @@ TEST(EpochSums, OfAPartOfTheEpochSaySo) {
   sums.after = 6;
   EXPECT_EQ(
       sums.str(),
-      "training loss 0.5000, accuracy 75.00% (of the steps after 6: the checkpoint has no sums of those before); ");
+      "training loss 0.5000, accuracy 75.00% (of the steps after 6: the checkpoint has no sums of earlier steps); ");
 }
 
 TEST(EpochSums, ThatAreNoneAreNamed) {
@@ -163,7 +163,7 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
   fewer["train_samples"] = 320;
   EXPECT_EQ(refusal(run(), fewer),
             "[resume] FILE: --limit-train was 0, this run has 320, so 'train_samples' is 400, this run has 320: the "
-            "position in the epoch needs the same data; pass --limit-train 0 as before, or leave --resume out to begin "
+            "position in the epoch needs the same data; pass --limit-train 0 as before, or omit --resume to begin "
             "a new run");
   fewer = run();  // other files
   fewer["train_samples"] = 320;
@@ -172,7 +172,7 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
   EXPECT_EQ(
       refusal(run(), run(now)),
       "[resume] FILE: with --shards, --shards was 0, this run has 4: other shards give other bits; pass --shards 0 "
-      "as before, or leave --resume out to begin a new run");
+      "as before, or omit --resume to begin a new run");
   EXPECT_NE(refusal(run(), run({.seed = 2}))
                 .find("'seed' is 1, this run has 2; an epoch keeps its order of samples; "
                       "pass --seed 1 as before"),
@@ -186,7 +186,7 @@ TEST(Continuation, NamesTheModelsOptionThatChanged) {
   now["options"]["depth"] = 32;
   now["options"]["lr"] = 0.5;  // no part of the model
   EXPECT_EQ(model_difference(before, now),
-            "--depth was 20, this run has 32; pass --depth 20 as before, or leave --resume out to begin a new run");
+            "--depth was 20, this run has 32; pass --depth 20 as before, or omit --resume to begin a new run");
   now = before;
   before["options"]["dataset"] = "digits";
   now["options"]["dataset"] = "cifar100";

@@ -256,7 +256,7 @@ TEST(Options, ConfigFileErrorsNameKeyOrFile) {
   EXPECT_TRUE(has(unknown.err, "unknown key epochz, did you mean epochs?")) << unknown.err;
   const Outcome section = parse_line({"--config", write_config("[Training]\nepochs = 4\n").c_str()});
   EXPECT_EQ(section.result.exit_code, 2);
-  EXPECT_TRUE(has(section.err, "line 1: section [Training], expected keys alone")) << section.err;
+  EXPECT_TRUE(has(section.err, "line 1: section [Training], expected only keys")) << section.err;
   const Outcome missing = parse_line({"--config", "/no/such.toml"});
   EXPECT_EQ(missing.result.exit_code, 2);
   EXPECT_TRUE(has(missing.err, "/no/such.toml")) << missing.err;
@@ -266,9 +266,9 @@ TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
   for (const auto& [text, key] : {std::pair{"lr = 0,1\n", "key lr has 2 values"},
                                   {"lr = [1, 2]\n", "key lr has 2 values"},
                                   {"output = two words\n", "key output has 2 values"},
-                                  {"lr = 1\nlr = 2\n", "key lr stands there twice"},
-                                  {"lr = 1\nepochs = 4\n\"lr\" = 2\n", "key lr stands there twice"},
-                                  {"milestones = [1]\nmilestones = [2]\n", "key milestones stands there twice"}}) {
+                                  {"lr = 1\nlr = 2\n", "key lr occurs twice"},
+                                  {"lr = 1\nepochs = 4\n\"lr\" = 2\n", "key lr occurs twice"},
+                                  {"milestones = [1]\nmilestones = [2]\n", "key milestones occurs twice"}}) {
     const std::string path = write_config(text);
     const Outcome o = parse_line({"--config", path.c_str()});
     EXPECT_EQ(o.result.exit_code, 2) << text;

@@ -29,7 +29,7 @@ bool is_complete(Abandoned& message) {
 }  // namespace
 
 void abandon(Abandoned message) {
-  std::vector<Abandoned> complete;  // freed after the lock is: a communicator may go with them
+  std::vector<Abandoned> complete;  // destroyed after the lock is released, because that may free a communicator
   const std::scoped_lock lock(graveyard().mutex);
   std::vector<Abandoned>& all = graveyard().messages;
   for (std::size_t i = 0; i < all.size();) {

@@ -1,5 +1,5 @@
-// Inside comm/ only: messages that were given up, while MPI may still read or write their memory. That memory stays
-// until they are complete, or until the process ends. Any thread that may call MPI.
+// Inside comm/ only: keeps messages that were given up while MPI may still read or write their memory. The memory stays
+// until the messages are complete, or until the process ends. Any thread that may call MPI.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 namespace lockstep::comm {
 
 struct Abandoned {
-  std::shared_ptr<CommunicatorState> comm;  // not to be freed before
+  std::shared_ptr<CommunicatorState> comm;  // freed after the message is complete
   MPI_Request handle;
   Keeper memory;
 };
 
-// Takes the message over, and forgets those taken over earlier that are complete by now.
+// Takes ownership of `message`, and frees earlier messages that are complete now.
 void abandon(Abandoned message);
 
 }  // namespace lockstep::comm

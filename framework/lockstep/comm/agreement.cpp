@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kLongestShown = 160;
 
-// A line, or none where a text ended before.
+// A line of a text; empty: the text ended before.
 using Line = std::optional<std::string_view>;
 
-// In which line two different texts differ first, of each.
+// Returns the first line in which two texts differ, of each text.
 std::pair<Line, Line> differing_lines(Line a, Line b) {
   const auto next = [](Line& text) -> Line {
     if (!text) {
@@ -32,7 +32,7 @@ std::pair<Line, Line> differing_lines(Line a, Line b) {
   }
 }
 
-// A long line is shown from shortly before `difference` on.
+// Quotes a line; shows a long one from a few characters before `difference` on.
 std::string shown(Line line, std::size_t difference) {
   if (!line) {
     return "no further line";
@@ -59,7 +59,7 @@ std::string current_error() {
   } catch (const std::exception& error) {
     return host::explain(error);
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception of a type that is not std::exception";
   }
 }
 
@@ -74,7 +74,7 @@ bool current_error_is_of_peer() {
 }
 
 void agree(const Communicator& comm, const std::optional<std::string>& error, bool is_of_peer) {
-  const int size = comm.size();  // ranks that only know of another's failure come after all ranks that have failed
+  const int size = comm.size();  // ranks that only report a peer's failure come after all ranks that failed themselves
   const int chosen = comm.allreduce(error ? comm.rank() + (is_of_peer ? size : 0) : 2 * size, ReduceOp::Min);
   if (chosen == 2 * size) {
     return;

@@ -1,5 +1,6 @@
-// Ranks that fail together: without these, one rank throws and the others wait for it until someone kills the job. All
-// are collective, and throw the same lockstep::Error on every rank, naming the rank and host where it went wrong.
+// Makes all ranks throw when one rank fails; without it, the other ranks would wait for that rank until a user kills
+// the job. All functions are collective and throw the same AgreedError on every rank, with rank and host of the
+// failure.
 #pragma once
 
 #include <exception>
@@ -14,23 +15,24 @@
 
 namespace lockstep::comm {
 
-// An error that all ranks throw together: one of them may report it for all, and the job can end in good order.
+// An error that all ranks throw together: one rank may report it for all, and the job can end without MPI_Abort.
 class AgreedError : public Error {
  public:
   using Error::Error;
 };
 
-// Each rank gives its error or none. Returns if no rank has one; otherwise all throw an AgreedError with that of the
-// lowest failing rank, which is named unless all failed. The error of a rank that only knows of
-// another's failure (PeerError) counts if no rank has an error of its own.
+// Combines the errors of all ranks. Returns if no rank has one; otherwise all ranks throw an AgreedError with the error
+// of the lowest failing rank, and its name unless all failed. An error that only reports the failure of another rank
+// (PeerError, `is_of_peer`) counts only if no rank has an error of its own.
 void agree(const Communicator& comm, const std::optional<std::string>& error, bool is_of_peer = false);
 
-// The message of the exception that is being handled, and whether it is a PeerError; for use in catch (...).
+// Returns the message of the exception that is being handled, and whether it is a PeerError; for use in catch (...).
 std::string current_error();
 bool current_error_is_of_peer();
 
-// Runs `work` on every rank and agrees on the outcome. What `work` itself communicates begins with agree() on the same
-// communicator: a rank that failed before meets it there, and the AgreedError that all then throw passes through.
+// Runs `work` on every rank and returns its result, or throws an AgreedError on all ranks if it throws on any. If
+// `work` itself communicates, it must call agree() on the same communicator first: a rank that has failed waits in
+// agree().
 template <class Work>
 std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) {
   std::optional<std::string> error;
@@ -60,8 +62,8 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
   }
 }
 
-// Rank 0 runs `work` first, then all other ranks run it: to download or unpack files once for all ranks. If rank 0
-// fails, no other rank runs it.
+// Runs `work` on rank 0, then on all other ranks, and returns its result: to download or unpack files once for all
+// ranks. If rank 0 fails, no other rank runs it.
 template <class Work>
 std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& work) {
   if constexpr (std::is_void_v<std::invoke_result_t<Work&>>) {
@@ -76,8 +78,8 @@ std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& wor
   }
 }
 
-// Throws unless `value` is the same text on all ranks; names the ranks that differ from rank 0, and of the first of
-// them the value (of a text of several lines, such as a whole configuration, the first line that differs).
+// Throws unless `value` is the same text on all ranks. The message has `name`, the ranks that differ from rank 0, and
+// the value of the first one (if the text has several lines, as a configuration has, the first line that differs).
 void check_same(const Communicator& comm, std::string_view name, std::string_view value);
 
 }  // namespace lockstep::comm

@@ -1,5 +1,5 @@
-// The contents of messages: typed views of contiguous memory, made from any vector, array or span of the element types
-// below. A view owns nothing: the memory outlives the call, and for isend/irecv the request.
+// Typed views of contiguous memory, for messages: made from any vector, array or span of the element types below. A
+// view owns no memory: the memory must outlive the call, and for isend() and irecv() the request.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace lockstep::comm {
 
-// Types on the wire. Byte is opaque: it is copied and never summed.
+// Types of elements in messages. Byte is opaque: it is copied and never summed.
 enum class Element : std::uint8_t { Byte, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
 constexpr std::int64_t size_of(Element element) {
@@ -79,7 +79,7 @@ struct ConstBuffer {
   }
 };
 
-// Memory to write to; a temporary vector is refused at compile time, a temporary span is fine.
+// Memory to write to; a temporary vector does not compile, a temporary span is allowed.
 struct Buffer {
   void* data = nullptr;
   std::int64_t count = 0;

@@ -1,4 +1,4 @@
-// mpi.h without the C++ bindings that MPI 3 removed: including those would make every program link another library.
+// Includes mpi.h without the C++ bindings that MPI 3 removed: with them, every program would link another library.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

@@ -8,7 +8,7 @@
 namespace lockstep::comm {
 namespace {
 
-// A reduction as MPI knows it. Types that MPI lacks have operations of their own, made for one call.
+// The MPI_Op of a reduction. For types that MPI lacks, it makes an operation for one call.
 class Operation {
  public:
   Operation(CommunicatorState& state, ReduceOp op, Element element) {
@@ -52,8 +52,8 @@ void require_number(const CommunicatorState& state, std::string_view operation, 
 
 void require_gathered(const CommunicatorState& state, const ConstBuffer& mine, const Buffer& all) {
   state.require(all.count == mine.count * state.size && all.element == mine.element, "allgather",
-                "{} {} from each of {} ranks do not fill {} {}", mine.count, name_of(mine.element), state.size,
-                all.count, name_of(all.element));
+                "{} {} from each of {} ranks do not fill the buffer of {} {}", mine.count, name_of(mine.element),
+                state.size, all.count, name_of(all.element));
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ Request Communicator::iallreduce(Buffer data, ReduceOp op, Keeper keeper) const 
   state_->begin(operation);
   require_number(*state_, operation, data.element);
   state_->require(data.element != Element::F16 && data.element != Element::BF16, operation,
-                  "{} is no type of MPI's: use the blocking form, or a wider type", name_of(data.element));
+                  "MPI has no type {}: use the blocking form, or a wider type", name_of(data.element));
   const Operation sum(*state_, op, data.element);
   Request request(state_, {.kind = Request::Kind::Collective, .operation = operation, .element = data.element},
                   std::move(keeper), false);
@@ -122,7 +122,7 @@ Request Communicator::iallgather(ConstBuffer mine, Buffer all, Keeper keeper) co
   state_->begin(operation);
   require_gathered(*state_, mine, all);
   state_->require(state_->fits_one_message(all.count, all.element), operation,
-                  "{} {} are no one message of at most {} bytes: use the blocking form", all.count,
+                  "{} {} exceed one message of at most {} bytes: use the blocking form", all.count,
                   name_of(all.element), state_->message_limit);
   Request request(state_, {.kind = Request::Kind::Collective, .operation = operation, .element = mine.element},
                   std::move(keeper), false);
@@ -165,7 +165,7 @@ void Communicator::allgather(ConstBuffer mine, Buffer all) const {
   });
 }
 
-// As one broadcast per rank: no displacement has to fit MPI's int, and long parts are split as everywhere.
+// Makes one broadcast per rank: so no displacement must fit MPI's int, and long parts are split as usual.
 void Communicator::allgatherv(ConstBuffer mine, Buffer all, std::span<const std::int64_t> counts) const {
   state_->begin("allgatherv");
   state_->require(std::ssize(counts) == size(), "allgatherv", "{} counts for {} ranks", counts.size(), size());

@@ -1,5 +1,5 @@
-// One step of a reduction, for every element type: whole numbers wrap, f16 and bf16 are combined as f32 and rounded.
-// Minimum and maximum give the left operand where neither is smaller.
+// One step of a reduction, for every element type: integers wrap, f16 and bf16 are combined as f32 and rounded. Minimum
+// and maximum return the left operand if neither is smaller.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@ T combined(T a, T b) {
   } else if constexpr (op == ReduceOp::Max) {
     return a < b ? b : a;
   } else if constexpr (std::is_integral_v<T>) {
-    // As unsigned and no narrower than int: neither overflow nor the promotion of u16 is undefined.
+    // Computes with unsigned types not narrower than int: neither overflow nor the promotion of u16 is undefined then.
     using Unsigned = std::make_unsigned_t<T>;
     using Wide = std::common_type_t<Unsigned, unsigned>;
     const auto x = static_cast<Wide>(static_cast<Unsigned>(a)), y = static_cast<Wide>(static_cast<Unsigned>(b));

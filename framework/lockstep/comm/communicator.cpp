@@ -21,7 +21,7 @@ MPI_Group group_of(CommunicatorState& state) {
   return group;
 }
 
-// For each of `ranks` in `from`, the rank in `to`, or -1. Local.
+// Returns for each of `ranks` in `from` its rank in `to`, or -1. Not collective.
 std::vector<int> translate_ranks(CommunicatorState& from, std::span<const int> ranks, CommunicatorState& to) {
   std::vector<int> result(ranks.size(), -1);
   MPI_Group source = group_of(from), target = group_of(to);
@@ -42,7 +42,7 @@ std::vector<int> iota(int n) {
 
 }  // namespace
 
-// Builds communicators; the constructors stay private so that every one has a topology and its groups.
+// Builds communicators. Their constructors are private so that each communicator has a topology and its groups.
 class CommunicatorFactory {
  public:
   static Communicator root(MPI_Comm caller, const CommunicatorOptions& options);
@@ -77,14 +77,14 @@ Communicator CommunicatorFactory::root(MPI_Comm caller, const CommunicatorOption
   return comm;
 }
 
-// With different limits, ranks would cut one message into different parts and wait for each other.
+// With different limits, ranks would split one message into different parts and wait for each other.
 void CommunicatorFactory::agree_on_limit(const Communicator& comm, std::int64_t limit) {
   const std::int64_t least = comm.allreduce(limit, ReduceOp::Min), most = comm.allreduce(limit, ReduceOp::Max);
   check(least == most, "communicator", "message_limit differs between ranks: {} to {} bytes", least, most);
 }
 
-// Ranks of one identity first, and MPI's own opinion only inside those: asked of all ranks, MPI goes by host name, and
-// two machines with one name would be taken for one.
+// Splits by identity first, and by MPI's shared-memory split only within equal identities: over all ranks, MPI compares
+// host names, and would take two machines with one name for one.
 Topology CommunicatorFactory::discover(const Communicator& comm, const NodeIdentity& identity) {
   CommunicatorState& state = *comm.state_;
   const std::vector<std::string> hosts = comm.allgather_strings(identity.host);
@@ -179,10 +179,11 @@ Communicator Communicator::split(int color, int key) const {
 }
 
 const Communicator* Communicator::add_group(const std::string& name, std::span<const int> ranks) {
-  // Before the split, where ranks that disagree would build groups of different members.
+  // Checked before the split, which would give ranks with different lists groups of different members.
   check_same(*this, formatted("group {}", name), joined(ranks, ", "));
-  state_->require(!name.empty() && !state_->groups.contains(name), "group", "there is a group '{}' already", name);
-  state_->require(!ranks.empty(), "group", "group '{}' has no rank", name);
+  state_->require(!name.empty() && !state_->groups.contains(name), "group",
+                  "a group '{}' exists already, expected a new name", name);
+  state_->require(!ranks.empty(), "group", "group '{}' has no ranks, expected at least one", name);
   std::optional<int> key;
   std::vector<bool> seen(static_cast<std::size_t>(size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -215,7 +216,7 @@ const Communicator* Communicator::find_group(const std::string& name) const {
 
 const Communicator& Communicator::group(const std::string& name) const {
   const Communicator* found = find_group(name);
-  state_->require(found != nullptr, "group", "this rank is no member of '{}'", name);
+  state_->require(found != nullptr, "group", "this rank is not a member of group '{}'", name);
   return *found;
 }
 

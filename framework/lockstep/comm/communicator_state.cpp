@@ -14,15 +14,15 @@ OwnedComm::~OwnedComm() {
 CommunicatorState::CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> shared_poison, std::int64_t limit,
                                      std::string host_name)
     : message_limit(limit), poison(std::move(shared_poison)), host(std::move(host_name)), comm_(handle) {
-  // Until this line errors go to the handler that came with the caller's communicator.
+  // Until this line, errors go to the error handler of the caller's communicator.
   verify(MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN), "communicator", "error handler");
   verify(MPI_Comm_rank(handle, &rank), "communicator", "rank query");
   verify(MPI_Comm_size(handle, &size), "communicator", "size query");
 }
 
-// After a failure messages may be under way to a rank that never asks for them. MPI gives the number of a freed
-// communicator to the next one, which would take them for its own and wait for ever (Open MPI 4.1): so this number is
-// not given back.
+// After a failure, messages may be under way to a rank that never receives them. MPI reuses the context id of a freed
+// communicator for the next one, which would receive those messages as its own and wait for ever (Open MPI 4.1).
+// Therefore a poisoned communicator is not freed.
 CommunicatorState::~CommunicatorState() {
   if (poison->set.load(std::memory_order_acquire)) comm_.release();
 }
@@ -32,7 +32,7 @@ void CommunicatorState::begin(std::string_view operation) const {
         "MPI is not running: the call came before an Environment or after MPI_Finalize");
   if (poison->set.load(std::memory_order_acquire)) [[unlikely]] {
     const std::scoped_lock lock(poison->mutex);
-    fail(operation, "rank {} on host {}: the communicator is out of use since an earlier failure: {}", rank, host,
+    fail(operation, "rank {} on host {}: the communicator cannot be used after an earlier failure: {}", rank, host,
          poison->reason);
   }
 }
@@ -82,7 +82,7 @@ MPI_Datatype to_mpi(Element element) {
       return MPI_INT8_T;
     case Element::U16:
     case Element::F16:
-    case Element::BF16:  // MPI 3.1 has no such type: its bits, reduced by an operation of ours
+    case Element::BF16:  // MPI 3.1 has no such type: sends the bits, which an operation of ours reduces
       return MPI_UINT16_T;
     case Element::I16:
       return MPI_INT16_T;

@@ -1,5 +1,5 @@
-// Inside comm/ only, as it includes mpi.h: the handle behind a Communicator, its chunk limit, its poison, and the one
-// place where MPI's codes are checked and counts are narrowed to MPI's int.
+// Inside comm/ only, because it includes mpi.h: the state of a Communicator. Only here MPI's codes are checked and
+// counts are narrowed to MPI's int.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace lockstep::comm {
 
-// User tags lie below; gather, scatter and alltoallv use those above. MPI guarantees tags up to 32767.
+// Users' tags are smaller; gather, scatter and alltoallv use tags from here on. MPI guarantees tags up to 32767.
 inline constexpr int kFirstInternalTag = Communicator::kMaxTag + 1;
 enum InternalTag : int { kGatherTag = kFirstInternalTag, kScatterTag, kAllToAllTag };
 
@@ -30,11 +30,11 @@ struct Poison {
   std::mutex mutex;
   std::string reason;
   std::chrono::steady_clock::time_point since;
-  // A message could not be taken back: MPI may still read or write its memory, until the job ends.
+  // True: a message could not be cancelled, so MPI may read or write its memory until the job ends.
   std::atomic<bool> abandoned{false};
 };
 
-// A handle that is freed with its owner while MPI lives, and forgotten after MPI_Finalize.
+// Owns an MPI_Comm: frees it in the destructor, unless MPI is finalised.
 class OwnedComm {
  public:
   OwnedComm() = default;
@@ -54,15 +54,15 @@ class OwnedComm {
 
 class CommunicatorState {
  public:
-  // Takes `handle` over and makes it return errors.
+  // Takes ownership of `handle` and makes it return error codes.
   CommunicatorState(MPI_Comm handle, std::shared_ptr<Poison> shared_poison, std::int64_t limit, std::string host_name);
   ~CommunicatorState();
 
   MPI_Comm handle() const { return comm_.get(); }
 
-  // Every operation begins here: throws if MPI is gone or the communicator poisoned.
+  // Begins an operation: throws Error if MPI is not running or the communicator is poisoned.
   void begin(std::string_view operation) const;
-  // Throws and poisons unless `code` is success; the detail is formatted only then.
+  // Poisons and throws Error unless `code` is success; the detail is formatted only on failure.
   template <class... Args>
   void verify(int code, std::string_view operation, FormatFor<std::type_identity_t<Args>...> format,
               const Args&... args) {
@@ -70,7 +70,7 @@ class CommunicatorState {
       fail_code(code, operation, format_arguments(format.text(), {args...}));
     }
   }
-  // For wrong arguments: names rank and host, does not poison, since nothing was sent.
+  // Throws Error with rank and host for wrong arguments; does not poison, because nothing was sent.
   template <class... Args>
   void require(bool condition, std::string_view operation, FormatFor<std::type_identity_t<Args>...> format,
                const Args&... args) const {
@@ -83,8 +83,8 @@ class CommunicatorState {
   }
   void set_poison(std::string_view reason);
 
-  // The one place where int64 counts become MPI's int: calls body(offset, count) for consecutive parts of at most
-  // message_limit bytes, at least once, so that an empty message is still a message.
+  // Narrows int64 counts to MPI's int: calls body(offset, count) for consecutive parts of at most message_limit bytes,
+  // at least once, because an empty message is a message too.
   template <class Body>
   void for_each_chunk(std::int64_t count, Element element, Body&& body) const {
     const std::int64_t limit = chunk_limit(element);
@@ -100,7 +100,7 @@ class CommunicatorState {
   }
   bool fits_one_message(std::int64_t count, Element element) const { return count <= message_limit / size_of(element); }
 
-  // Poisons, then throws: what was sent and what was expected differ.
+  // Poisons and throws Error: the message that arrived is not the expected one.
   [[noreturn]] void fail_transfer(std::string_view operation, const std::string& detail);
 
   int rank = 0, size = 1;
@@ -108,9 +108,9 @@ class CommunicatorState {
   std::shared_ptr<Poison> poison;
   std::string host;
   Topology topology;
-  std::vector<int> parent_ranks;                                // of my rank i in the parent
-  std::map<std::string, std::unique_ptr<Communicator>> groups;  // null where this rank is no member
-  std::string group_name;                                       // "node", "cross" or a caller's; empty for others
+  std::vector<int> parent_ranks;                                // rank i here is parent_ranks[i] in the parent
+  std::map<std::string, std::unique_ptr<Communicator>> groups;  // null if this rank is not a member
+  std::string group_name;                                       // "node", "cross" or a caller's name; empty: no group
 
  private:
   OwnedComm comm_;

@@ -21,7 +21,7 @@ int to_mpi(ThreadLevel level) {
   return levels[static_cast<int>(level)];
 }
 
-// The standard orders the constants but does not fix their values.
+// The MPI standard orders the constants and does not fix their values.
 ThreadLevel from_mpi(int provided) {
   if (provided >= MPI_THREAD_MULTIPLE) {
     return ThreadLevel::Multiple;
@@ -49,7 +49,7 @@ Environment::Environment(ThreadLevel wanted) : exceptions_at_start_(std::uncaugh
   try {
     refuse_scattered_singletons();
   } catch (...) {
-    // A world of one: finalising waits for nobody.
+    // The world has one rank, so MPI_Finalize waits for no other rank.
     if (initialised_here_) {
       MPI_Finalize();
     }
@@ -60,7 +60,7 @@ Environment::Environment(ThreadLevel wanted) : exceptions_at_start_(std::uncaugh
 void Environment::start(ThreadLevel wanted) {
   int finalised = 0;
   MPI_Finalized(&finalised);
-  check(finalised == 0, "mpi", "MPI was finalised already; it can be initialised once per process");
+  check(finalised == 0, "mpi", "MPI is finalised already; a process can initialise it only once");
   int initialised = 0;
   MPI_Initialized(&initialised);
   int provided = MPI_THREAD_SINGLE;
@@ -112,13 +112,13 @@ std::string Environment::library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string version(text);  // Open MPI counts the zero at the end into the length
+  const std::string version(text);  // without `length`: Open MPI's includes the terminating zero
   return version.substr(0, version.find('\n'));
 }
 
 namespace {
 
-constexpr unsigned kLastSeconds = 5;  // for what stdio holds, and for MPI_Abort
+constexpr unsigned kLastSeconds = 5;  // time for flushing stdio and for MPI_Abort
 volatile std::sig_atomic_t last_code = 1;
 
 }  // namespace

@@ -21,7 +21,7 @@ std::optional<int> number(const ReadVariable& variable, const std::string& name)
   return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
 }
 
-// Slurm's "2(x3),1": the tasks of three nodes with two each, then of one with one.
+// Parses Slurm's "2(x3),1": three nodes with two tasks each, then one node with one.
 int tasks_of_slurm_node(const std::string& text, int node) {
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
@@ -44,9 +44,9 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
     return std::nullopt;
   }
   const std::string built = brief(facts.library);
-  const std::string declare = "(LOCKSTEP_ALLOW_SINGLETONS=1 if independent processes are meant)";
+  const std::string declare = "(set LOCKSTEP_ALLOW_SINGLETONS=1 if independent processes are intended)";
 
-  // The innermost launcher is believed first: mpirun inside a Slurm step inherits the step's variables as well.
+  // The innermost launcher counts first: mpirun inside a Slurm step inherits the step's variables as well.
   if (const auto size = number(facts.variable, "OMPI_COMM_WORLD_SIZE")) {
     if (*size <= 1) {
       return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
         "the mpirun of that library {}",
         *size, built, declare);
   }
-  // MPICH's hydra sets PMI_SIZE, Slurm's pmi2 as well: which of the two is told by the step.
+  // Both MPICH's hydra and Slurm's pmi2 set PMI_SIZE; the step's variable tells which of the two it is.
   const auto step_size = number(facts.variable, "SLURM_STEP_NUM_TASKS");
   const auto pmi_size = number(facts.variable, "PMI_SIZE");
   if (step_size && *step_size > 1 && (!pmi_size || *pmi_size == *step_size)) {
@@ -81,7 +81,7 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts) {
 }
 
 int launched_local_ranks(const ReadVariable& variable) {
-  // Open MPI; MPICH and Intel MPI; MVAPICH; the innermost launcher is believed first.
+  // Open MPI; MPICH and Intel MPI; MVAPICH. The innermost launcher counts first.
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"}) {
     if (const auto ranks = number(variable, name)) return std::max(1, *ranks);
   }
@@ -94,7 +94,7 @@ int launched_local_ranks(const ReadVariable& variable) {
 int launched_rank() {
   const char* names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
   for (const char* name : names) {
-    // In a batch script, where no step runs, Slurm sets the job's.
+    // In a batch script outside a step, Slurm sets the variable for the job.
     if (std::strcmp(name, "SLURM_PROCID") == 0 && std::getenv("SLURM_STEP_TASKS_PER_NODE") == nullptr) continue;
     const char* value = std::getenv(name);
     int rank = -1;

@@ -1,5 +1,6 @@
-// Recognises a launch that went wrong: N processes were started as one job, but each found itself alone because the
-// launcher and the MPI library do not speak the same protocol. Pure: works on facts, so every launcher can be tested.
+// Recognises a failed launch: a launcher started N processes as one job, but each is alone, because the launcher and
+// the MPI library use different protocols. launch_problem() is a pure function of facts, so that tests can try any
+// launcher.
 #pragma once
 
 #include <functional>
@@ -17,16 +18,15 @@ struct LaunchFacts {
   ReadVariable variable;
 };
 
-// One line that names what was found and what to do, or nothing if the launch is sound. LOCKSTEP_ALLOW_SINGLETONS=1
-// declares that independent processes are meant.
+// Returns one line with the problem and what to do; empty: the launch is correct. LOCKSTEP_ALLOW_SINGLETONS=1 declares
+// that independent processes are intended.
 std::optional<std::string> launch_problem(const LaunchFacts& facts);
 
-// Ranks on this node as the launcher's variables tell it, before MPI_Init; 1 where they do not. Slurm: the variables of
-// the step; a batch script, where no step runs, has those of the job too.
+// Returns the number of ranks on this node from the launcher's variables, before MPI_Init; 1 if it is unknown. Uses
+// Slurm's variables of the step, because a batch script outside a step has the variables of the job too.
 int launched_local_ranks(const ReadVariable& variable);
-int launched_local_ranks();  // of this process
-// This process's rank among all of the job, as the launcher's variables tell it; -1 where they do not. Allocates
-// nothing.
+int launched_local_ranks();  // reads the environment of this process
+// Returns this process's rank in the job from the launcher's variables; -1: unknown. Allocates no memory.
 int launched_rank();
 
 }  // namespace lockstep::comm

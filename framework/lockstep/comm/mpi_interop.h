@@ -1,4 +1,4 @@
-// For callers who run MPI themselves: this header, alone of comm's public ones, includes mpi.h.
+// For callers who use MPI themselves: the only public header of comm/ that includes mpi.h.
 #pragma once
 
 #include "lockstep/comm/c_mpi.h"
@@ -6,11 +6,12 @@
 
 namespace lockstep::comm {
 
-// Collective over `caller`, which is duplicated and stays the caller's: it may be freed, or keep talking, at any time.
+// Makes a Communicator from a duplicate of `caller`. Collective over `caller`, which the caller may use or free at any
+// time.
 Communicator duplicate_of(MPI_Comm caller, const CommunicatorOptions& options = {});
 
-// The private duplicate, for MPI calls that Communicator lacks; it returns errors instead of aborting, and ends with
-// `comm`.
+// Returns the private duplicate, for MPI calls that Communicator lacks. It returns error codes and does not abort; it
+// is valid as long as `comm`.
 MPI_Comm handle_of(const Communicator& comm);
 
 }  // namespace lockstep::comm

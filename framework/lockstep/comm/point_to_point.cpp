@@ -1,5 +1,5 @@
-// Messages between two ranks, and the collectives that are built from them because MPI 3.1 gives their displacements as
-// int. Whatever blocks does so in MPI, part by part: where it throws nothing is under way in the caller's memory.
+// Messages between two ranks, and the collectives that are built from them because MPI 3.1's displacements are int.
+// Blocking calls block in MPI, part by part: when one throws, MPI no longer uses the caller's memory.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -52,14 +52,14 @@ std::int64_t parts_of(const CommunicatorState& state, const ConstBuffer& data) {
   return std::max<std::int64_t>(1, (data.count + limit - 1) / limit);
 }
 
-// Part `i` of a message as for_each_chunk() cuts it.
+// Returns part `i` of a message, as for_each_chunk() splits it.
 template <class Memory>
 Memory part_of(const CommunicatorState& state, const Memory& data, std::int64_t i) {
   const std::int64_t limit = state.chunk_limit(data.element);
   return data.part(i * limit, std::min(limit, data.count - i * limit));
 }
 
-// Sends one message, receives another, or both side by side, of as many parts as each has.
+// Sends one message, receives another, or does both part by part; the two may have different numbers of parts.
 void exchange(CommunicatorState& state, std::string_view operation, int tag, const std::optional<Outgoing>& out,
               const std::optional<Incoming>& in) {
   const std::int64_t sent = out ? parts_of(state, out->data) : 0, received = in ? parts_of(state, in->data) : 0;
@@ -181,7 +181,8 @@ void Communicator::gatherv(ConstBuffer mine, Buffer all, std::span<const std::in
   require_counts(*state_, operation, counts, all.count);
   require_same_element(*state_, operation, mine.element, all.element);
   const std::int64_t own = counts[static_cast<std::size_t>(root)];
-  state_->require(own == mine.count, operation, "the root gives {} elements but counts say {}", mine.count, own);
+  state_->require(own == mine.count, operation, "the root sends {} elements, its count is {}; expected equal numbers",
+                  mine.count, own);
   std::int64_t offset = 0;
   for (int source = 0; source < size(); ++source) {
     const std::int64_t count = counts[static_cast<std::size_t>(source)];
@@ -204,7 +205,8 @@ void Communicator::scatterv(ConstBuffer all, std::span<const std::int64_t> count
   require_counts(*state_, operation, counts, all.count);
   require_same_element(*state_, operation, all.element, mine.element);
   const std::int64_t own = counts[static_cast<std::size_t>(root)];
-  state_->require(own == mine.count, operation, "the root takes {} elements but counts say {}", mine.count, own);
+  state_->require(own == mine.count, operation,
+                  "the root receives {} elements, its count is {}; expected equal numbers", mine.count, own);
   std::int64_t offset = 0;
   for (int destination = 0; destination < size(); ++destination) {
     const std::int64_t count = counts[static_cast<std::size_t>(destination)];
@@ -234,7 +236,7 @@ void Communicator::alltoallv(ConstBuffer send, std::span<const std::int64_t> sen
   };
   const std::vector<std::int64_t> send_begins = begins(send_counts), receive_begins = begins(receive_counts);
   copy(send.part(send_begins[me], send_counts[me]), receive.part(receive_begins[me], receive_counts[me]));
-  // In each step every rank sends to one other and receives from one.
+  // In each step every rank sends to one other rank and receives from one.
   for (int step = 1; step < size(); ++step) {
     const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
     const auto t = static_cast<std::size_t>(to), f = static_cast<std::size_t>(from);

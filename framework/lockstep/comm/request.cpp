@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For what cannot be taken back. Once for all that a poison leaves, and no more after the first that took longer.
+// Time to wait for messages that cannot be cancelled: once after a poison for all messages together, and not at all
+// after a message was left to MPI.
 constexpr std::chrono::seconds kPatience{1};
 
 Clock::time_point limit_of(const Poison& poison) {
@@ -23,7 +24,7 @@ Clock::time_point limit_of(const Poison& poison) {
   return (poison.set.load(std::memory_order_acquire) ? poison.since : Clock::now()) + kPatience;
 }
 
-// Some looks in any case, as what is taken back takes some, too.
+// Tests several times also after the limit: a cancelled message needs some tests to complete.
 bool completes_until(Clock::time_point limit, MPI_Request& handle) {
   constexpr int kLooks = 16;
   for (int looks = 0; looks < kLooks || Clock::now() < limit; ++looks) {
@@ -43,7 +44,7 @@ Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
     withdraw();
     state_ = std::exchange(other.state_, nullptr);
-    what_ = other.what_;
+    description_ = other.description_;
     keeper_ = std::exchange(other.keeper_, nullptr);
     arrival_ = other.arrival_;
     copied_ = other.copied_;
@@ -66,9 +67,10 @@ void Request::add(Part part) {
 }
 
 std::string Request::describe(const Part& part) const {
-  const std::string what = formatted("{} {}", part.count, name_of(what_.element));
-  if (what_.kind == Kind::Collective) return what;
-  return formatted("{} {} rank {}, tag {}", what, what_.kind == Kind::Receive ? "from" : "to", what_.peer, what_.tag);
+  const std::string what = formatted("{} {}", part.count, name_of(description_.element));
+  if (description_.kind == Kind::Collective) return what;
+  return formatted("{} {} rank {}, tag {}", what, description_.kind == Kind::Receive ? "from" : "to", description_.peer,
+                   description_.tag);
 }
 
 bool Request::complete_next() {
@@ -78,20 +80,21 @@ bool Request::complete_next() {
   int complete = 1;
   const int code = MPI_Test(&handle, &complete, &status);
   next.handle = pack_request(handle);
-  if (code != MPI_SUCCESS) state_->verify(code, what_.operation, "{}", describe(next));
+  if (code != MPI_SUCCESS) state_->verify(code, description_.operation, "{}", describe(next));
   if (complete == 0) {
-    // It may never be, and whoever waits is to learn why.
-    if (state_->poison->set.load(std::memory_order_acquire)) state_->begin(what_.operation);
+    // The message may never complete: throws the reason of the poison.
+    if (state_->poison->set.load(std::memory_order_acquire)) state_->begin(description_.operation);
     return false;
   }
   ++done_;
-  if (what_.kind == Kind::Receive) {
+  if (description_.kind == Kind::Receive) {
     int received = 0;
-    state_->verify(MPI_Get_count(&status, to_mpi(what_.element), &received), what_.operation, "count from rank {}",
-                   what_.peer);
+    state_->verify(MPI_Get_count(&status, to_mpi(description_.element), &received), description_.operation,
+                   "count from rank {}", description_.peer);
     if (received != next.count) {
-      state_->fail_transfer(what_.operation, formatted("{} {} from rank {}, tag {}: expected {}", received,
-                                                       name_of(what_.element), what_.peer, what_.tag, next.count));
+      state_->fail_transfer(description_.operation,
+                            formatted("{} {} from rank {}, tag {}: expected {}", received,
+                                      name_of(description_.element), description_.peer, description_.tag, next.count));
     }
   }
   return true;
@@ -120,12 +123,12 @@ void Request::withdraw() noexcept {
   const std::shared_ptr<CommunicatorState> state = std::move(state_);
   const Keeper keeper = std::move(keeper_);
   if (!Environment::active()) return;
-  // The copied bytes have no other owner, so the message can be left to MPI at once.
-  const bool waits = !(copied_ && what_.kind == Kind::Send);
+  // Only this message owns the copied bytes, so it can be left to MPI at once.
+  const bool waits = !(copied_ && description_.kind == Kind::Send);
   for (std::size_t i = done_; i < parts_; ++i) {
     MPI_Request handle = unpack_request(part(i).handle);
     if (handle == MPI_REQUEST_NULL) continue;
-    if (what_.kind == Kind::Receive) MPI_Cancel(&handle);
+    if (description_.kind == Kind::Receive) MPI_Cancel(&handle);
     if (completes_until(waits ? limit_of(*state->poison) : Clock::time_point{}, handle)) continue;
     if (waits) state->poison->abandoned.store(true, std::memory_order_release);
     abandon({state, handle, keeper});

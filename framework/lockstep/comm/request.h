@@ -1,11 +1,11 @@
-// A message or a collective under way, from Communicator::isend, irecv, iallreduce, iallgather or ibarrier; completes
-// in test() or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error if MPI fails, if a
-// message that arrived is of another length than the buffer, or if the communicator is poisoned and the request
-// is not complete.
+// The handle of a message or a collective under way, from Communicator::isend, irecv, iallreduce, iallgather or
+// ibarrier; it completes in test() or wait(). Move-only; one thread at a time. test() and wait() throw lockstep::Error
+// if MPI fails, if a message has another length than its buffer, or if the communicator is poisoned and the request is
+// not complete.
 //
-// A Request that is dropped while active does not wait for other ranks: a receive is taken back; a send, which MPI
-// cannot take back, still arrives. A message that cannot be taken back and has not completed a second later is left to
-// MPI, with memory that stays (see Keeper). Once a Request is gone, MPI neither reads nor writes the caller's memory.
+// The destructor of an active Request does not wait for other ranks: it cancels a receive; a send, which MPI cannot
+// cancel, still arrives. A message that is neither cancelled nor complete after one second is left to MPI, together
+// with its memory (see Keeper). After the destructor, MPI neither reads nor writes the caller's memory.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace lockstep::comm {
 
 class CommunicatorState;
 
-// Keeps the memory of a message alive as long as MPI may read or write it, which may be until the process ends.
-// Messages that are started without a Keeper go through memory of the library: their bytes are copied. An empty Keeper
-// says that the memory stays without it, as that of a SharedWindow does.
+// Owns the memory of a message as long as MPI may read or write it, which may be until the process ends. A message that
+// is started without a Keeper is copied through memory of the library. An empty Keeper declares that the memory lives
+// long enough anyway, as a SharedWindow's does.
 using Keeper = std::shared_ptr<const void>;
 
-// Keeps `memory` until the process ends. For owners that are destroyed while Communicator::has_abandoned().
+// Keeps `memory` until the process ends: for owners that are destroyed after Communicator::has_abandoned() became true.
 void keep_for_ever(Keeper memory);
 
 class Request {
@@ -36,35 +36,35 @@ class Request {
   Request(Request&& other) noexcept;
   Request& operator=(Request&& other) noexcept;
 
-  // Whether the message is still under way; false for an empty Request.
+  // Returns whether the message is still under way; false for an empty Request.
   bool active() const { return state_ != nullptr; }
-  // Drives the message on; true once it is complete (and from then on).
+  // Makes progress; returns true once the message is complete, and at every later call.
   bool test();
   void wait();
 
  private:
   friend class Communicator;
   enum class Kind : std::uint8_t { Send, Receive, Collective };
-  // A description for errors; a collective has no `peer` and `tag`.
-  struct What {
+  // Describes the message in errors; a collective has no `peer` and `tag`.
+  struct Description {
     Kind kind = Kind::Send;
     std::string_view operation = {};
     int peer = 0, tag = 0;
     Element element = Element::Byte;
   };
-  // One MPI message; a long one has several. `handle` is MPI's request, of whatever type, in its bytes.
+  // One MPI message; a long message has several parts. `handle` contains the bytes of an MPI_Request.
   struct Part {
     std::uintptr_t handle = 0;
     int count = 0;
   };
-  // Of a receive through the library's memory: the copy to make once all bytes are there.
+  // The copy that a receive through the library's memory makes when all bytes have arrived.
   struct Arrival {
     const void* from = nullptr;
     void* to = nullptr;
     std::size_t bytes = 0;
   };
-  Request(std::shared_ptr<CommunicatorState> state, const What& what, Keeper keeper, bool copied)
-      : state_(std::move(state)), what_(what), keeper_(std::move(keeper)), copied_(copied) {}
+  Request(std::shared_ptr<CommunicatorState> state, const Description& description, Keeper keeper, bool copied)
+      : state_(std::move(state)), description_(description), keeper_(std::move(keeper)), copied_(copied) {}
   void add(Part part);
   Part& part(std::size_t i) { return i == 0 ? first_ : more_[i - 1]; }
   std::string describe(const Part& part) const;
@@ -73,18 +73,18 @@ class Request {
   void withdraw() noexcept;
 
   std::shared_ptr<CommunicatorState> state_;
-  What what_;
+  Description description_;
   Keeper keeper_;
   Arrival arrival_;
-  bool copied_ = false;  // the memory of the message is the library's, and `keeper_` alone holds it
-  // The first part lies here, so that an ordinary message costs no allocation.
+  bool copied_ = false;  // the message uses the library's memory, which only `keeper_` owns
+  // The first part is a member, so that an ordinary message needs no allocation.
   Part first_;
   std::vector<Part> more_;
   std::size_t parts_ = 0, done_ = 0;
 };
 
 void wait_all(std::span<Request> requests);
-// Drives all of them on; true once all are complete.
+// Makes progress on all requests; returns true once all are complete.
 bool test_all(std::span<Request> requests);
 
 }  // namespace lockstep::comm

@@ -22,7 +22,7 @@ constexpr std::size_t kPage = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Windows are mapped at pages, so a segment's place within its page is the same in every process.
+// Windows are mapped at pages, so a segment has the same offset within a page in every process.
 std::byte* page_within(void* base) {
   return reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uintptr_t>(base)));
 }
@@ -32,13 +32,13 @@ std::byte* page_within(void* base) {
 struct SharedWindow::Handle {
   enum State : int { InUse, Leaving, Failing };
   std::shared_ptr<CommunicatorState> comm;
-  std::shared_ptr<std::byte[]> alone = {};  // of a node of one rank, which has no window
+  std::shared_ptr<std::byte[]> alone = {};  // the memory on a node with one rank, which needs no window
   MPI_Win window = MPI_WIN_NULL;
   int exceptions = std::uncaught_exceptions();
   std::vector<SharedNumber<int>*> states = {};  // by rank, in the page before its segment
 
-  // Freeing is collective. A rank that is failing, or to whose memory a message may still come, says so and does not
-  // free. The other ranks then do not wait for it in MPI, and the window stays until the job ends.
+  // Freeing is collective. A rank that is failing, or whose memory may still receive a message, sets its state to
+  // Failing and does not free. The other ranks then do not wait for it in MPI, and the window stays until the job ends.
   ~Handle() {
     int finalized = 0;
     MPI_Finalized(&finalized);
@@ -61,7 +61,7 @@ std::size_t free_shared_memory() {
   struct statvfs status {};
   if (statvfs("/dev/shm", &status) != 0) return std::numeric_limits<std::size_t>::max();
   const std::size_t free = static_cast<std::size_t>(status.f_bavail) * static_cast<std::size_t>(status.f_frsize);
-  struct rlimit limit {};  // of a file's size: windows are files there
+  struct rlimit limit {};  // of the size of files: windows are files in /dev/shm
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? std::min<std::size_t>(free, limit.rlim_cur) : free;
 }
 
@@ -80,8 +80,8 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   const auto room =
       static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(free_shared_memory()), ReduceOp::Min));
   check(total <= room, "shared memory",
-        "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size; "
-        "where `ulimit -f` limits it, that), or use --allreduce messages",
+        "{} ranks of host {} need {} MiB in /dev/shm, which has {} MiB free: enlarge it (containers: --shm-size; also "
+        "check `ulimit -f`), or use --allreduce messages",
         node.size(), node.host(), (total >> 20) + 1, room >> 20);
   handle_ = std::make_unique<Handle>();
   handle_->comm = node.state_;
@@ -103,7 +103,7 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
     states.push_back(reinterpret_cast<SharedNumber<int>*>(page));
   }
   states[static_cast<std::size_t>(node.rank())]->store(Handle::InUse);
-  // Touched now and here: pages lie near the rank that brings them, and a node without memory says so at the start.
+  // Each rank touches its segment now: its pages are then near this rank, and a lack of memory shows at the start.
   std::memset(segment(node.rank()).data(), 0, bytes);
   node.barrier();
   handle_->states = std::move(states);

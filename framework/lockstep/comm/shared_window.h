@@ -1,7 +1,7 @@
-// Memory that all ranks of a node see (an MPI-3 shared window): each rank brings a segment, zero at first, and may read
-// and write every other's. Ranks agree through atomics in it or barriers, MPI is needed for making and freeing alone.
-// Making it is collective over the communicator, whose ranks share memory, and checks first that the node's shared
-// memory has room: all ranks throw the same Error if it has not. Its end is collective too, except after an error.
+// Memory that all ranks of a node see (an MPI-3 shared window). Each rank allocates a segment, zero at first, and may
+// read and write all segments. Ranks synchronise by atomics in this memory or by barriers. Constructor and destructor
+// are collective over the communicator, whose ranks must share memory; the destructor is not after an error. If the
+// node has too little free shared memory, all ranks throw the same Error.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class SharedWindow {
   SharedWindow(SharedWindow&&) noexcept;
   SharedWindow& operator=(SharedWindow&&) noexcept;
 
-  // Begins at a page; of the length that rank asked for.
+  // Returns the segment of `rank`, which begins at a page and has the length that this rank passed.
   std::span<std::byte> segment(int rank) const { return segments_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -29,7 +29,7 @@ class SharedWindow {
   std::vector<std::span<std::byte>> segments_;
 };
 
-// Bytes that /dev/shm has free here; the largest number where that cannot be told.
+// Returns the free bytes of /dev/shm on this machine; the largest number if they are unknown.
 std::size_t free_shared_memory();
 
 }  // namespace lockstep::comm

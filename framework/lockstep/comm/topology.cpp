@@ -31,7 +31,7 @@ std::string namespace_link(const char* path) {
   return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "none";
 }
 
-// The device behind /dev/shm tells two containers of one kernel apart: windows of one are not visible in the other.
+// Returns the device of /dev/shm, which differs between two containers of one kernel: neither sees the other's windows.
 std::string shared_memory_device() {
   struct stat status {};
   return stat("/dev/shm", &status) == 0 ? formatted("{}", status.st_dev) : "none";
@@ -89,7 +89,7 @@ std::vector<std::string> Topology::notes() const {
   for (const auto& [host, nodes] : nodes_by_host) {
     if (nodes.size() > 1) {
       lines.push_back(
-          formatted("{} nodes that share no memory (machines, containers or sharing domains) bear the host "
+          formatted("{} nodes that share no memory (machines, containers or sharing domains) have the same host "
                     "name {}: they are treated as separate nodes",
                     nodes.size(), host));
     }

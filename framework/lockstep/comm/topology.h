@@ -1,6 +1,6 @@
-// Which ranks share a node. Two ranks do when their NodeIdentity is the same text: host name, boot of the kernel, and
-// the namespaces that shared memory needs, so two machines with one host name, or two containers on one machine, stay
-// apart. A value without MPI: every rank holds the same Topology of its communicator.
+// Tells which ranks share a node. Two ranks share a node if their NodeIdentity has the same key: host name, boot id of
+// the kernel, and the namespaces of shared memory. So two machines with one host name, or two containers on one
+// machine, are different nodes. A value without MPI: all ranks of a communicator have the same Topology.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 namespace lockstep::comm {
 
 struct NodeIdentity {
-  std::string host;  // for messages; several nodes may bear one name
-  std::string key;   // equal only between processes that can share memory
+  std::string host;  // for messages; several nodes may have one name
+  std::string key;   // equal only for processes that can share memory
 };
 
-// This process's identity. `sharing_domain` (a NUMA node's name, for example) cuts nodes further; empty for whole
-// nodes.
+// Returns this process's identity. `sharing_domain` (the name of a NUMA node, for example) divides nodes further;
+// empty: whole nodes.
 NodeIdentity detect_identity(const std::string& sharing_domain);
 
 class Topology {
  public:
   Topology() = default;
-  // One entry per rank. Nodes are numbered by their lowest rank, local ranks follow the order of ranks.
+  // Takes one identity per rank. Nodes are numbered by their lowest rank, local ranks by the order of ranks.
   explicit Topology(std::span<const NodeIdentity> ranks);
   Topology(std::vector<std::string> hosts, const std::vector<int>& node_of);
 
@@ -31,9 +31,9 @@ class Topology {
   int node_count() const { return static_cast<int>(node_sizes_.size()); }
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
 
-  // The topology of a communicator whose rank i is this one's ranks[i].
+  // Returns the topology of a communicator whose rank i is ranks[i] here.
   Topology restricted_to(std::span<const int> ranks) const;
-  // One line per host name that several nodes bear, to be logged once, by the owner of the log.
+  // Returns one line for each host name that several nodes have, for the log.
   std::vector<std::string> notes() const;
 
  private:

@@ -1,4 +1,4 @@
-// Writes a checkpoint, or stops the run with one, when a signal asks any rank for it.
+// Writes a checkpoint, or stops the run with a checkpoint, after a signal to any rank.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"

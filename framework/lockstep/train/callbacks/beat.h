@@ -1,4 +1,4 @@
-// Tells the watchdog in which phase a rank is between its steps and evaluations, which beat by themselves.
+// Tells the watchdog the phase of this rank outside of steps and evaluations, which report their phases themselves.
 #pragma once
 
 #include "lockstep/core/heartbeat.h"
@@ -8,7 +8,7 @@ namespace lockstep::train {
 
 class Beat : public Callback {
  public:
-  explicit Beat(Heartbeat& heartbeat) : heartbeat_(heartbeat) {}  // which outlives this
+  explicit Beat(Heartbeat& heartbeat) : heartbeat_(heartbeat) {}  // it must outlive this object
   void before_batch() override { heartbeat_.enter(Heartbeat::Phase::Loading); }
   void before_checkpoint(std::int64_t /*step*/) override { heartbeat_.enter(Heartbeat::Phase::Saving); }
   void after_checkpoint(const CheckpointEvent& /*event*/) override { heartbeat_.enter(Heartbeat::Phase::Outside); }

@@ -1,7 +1,7 @@
-// What a run calls around its steps, evaluations, epochs and checkpoints. A session is a loop and an ordered list of
-// callbacks (train/callbacks/callback_list.h tells the order); a program adds its own with Session::add(). All ranks
-// make the same callbacks, and each function is called on all ranks in the same order, by the thread that trains, so a
-// callback may communicate. An Error that a callback throws ends the run as an error of the step does.
+// Callbacks: objects that a run calls around its steps, evaluations, epochs and checkpoints. A session is a loop and an
+// ordered list of callbacks (train/callbacks/callback_list.h has the order); a program adds its own with
+// Session::add(). All ranks make the same callbacks. The training thread calls each function on all ranks in the same
+// order, so a callback may communicate. An Error of a callback ends the run, as an Error of a step does.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,22 @@
 
 namespace lockstep::train {
 
-// What a callback needs of each step. Declared at construction: the control block is laid out before the first step.
+// The needs of a callback in each step, declared at construction: the control block is laid out before the first step.
 struct CallbackNeeds {
-  std::size_t sums = 0;  // f64 numbers that are added up over all ranks
-  int votes = 0;         // questions of which all ranks learn whether any rank says yes
-  bool settled_weights =
-      false;  // after_step() reads weights: updates that are still under way between nodes are finished before
+  std::size_t sums = 0;          // number of f64 values that are summed over all ranks
+  int votes = 0;                 // number of questions; all ranks learn whether any rank answers yes
+  bool settled_weights = false;  // true: after_step() reads weights, so late updates are finished before
 };
 
-// What this rank says in the control block of the step that begins. All ranks know the result after the step, so what a
-// callback asks for after step t is agreed on in step t + 1.
+// This rank's part in the control block of the step that begins. All ranks know the result after the step, so ranks
+// agree in step t + 1 on a request that a callback makes after step t.
 class StepVote {
  public:
   StepVote(std::span<double> sums, std::uint64_t& bits, int first_bit, int votes)
       : sums_(sums), bits_(bits), first_bit_(first_bit), votes_(votes) {}
 
-  void add(std::size_t sum, double value);  // to one of the callback's sums, which are zero at first
-  void say_yes(int question);
+  void add(std::size_t sum, double value);  // adds to a sum of the callback, which is zero at first; throws Error
+  void say_yes(int question);               // answers a question of the callback with yes; throws Error
 
  private:
   std::span<double> sums_;
@@ -38,58 +37,59 @@ class StepVote {
   int first_bit_, votes_;
 };
 
-// Epochs are counted from 1, steps are updates done.
+// A step that is done. Epochs are counted from 1; `step` is the number of updates done.
 struct StepEvent {
   std::int64_t step = 0, epoch = 1, step_in_epoch = 0;
-  const Totals& totals;  // of this step, over all ranks
+  const Totals& totals;  // this step's totals over all ranks
   double learning_rate = 0;
-  bool epoch_ends = false, run_ends = false;  // with this step
-  std::uint64_t requests = 0;                 // of any rank (train/monitor/requests.h)
-  std::span<const double> sums = {};          // of this callback, over all ranks
-  std::uint64_t votes = 0;                    // of this callback: bit i is set if any rank said yes to question i
+  bool epoch_ends = false, run_ends = false;  // this step is the last one of its epoch, of the run
+  std::uint64_t requests = 0;                 // requests of all ranks (train/monitor/requests.h)
+  std::span<const double> sums = {};          // this callback's sums over all ranks
+  std::uint64_t votes = 0;                    // bit i is set if any rank answered yes to this callback's question i
 };
 
 struct EpochEvent {
   std::int64_t step = 0, epoch = 1;
-  bool whole = false;     // no samples of the epoch are left; false: the run ends or stops within it
-  bool run_ends = false;  // all epochs or steps asked for are done
+  bool whole = false;     // all samples of the epoch are trained; false: the run ends or stops within the epoch
+  bool run_ends = false;  // all requested epochs or steps are done
 };
 
 struct EvaluationStart {
   std::int64_t samples = 0;
-  bool makes_up = false;  // it was due when the run stopped, and is made before anything is trained
+  bool makes_up = false;  // true: it was due when the run stopped, and runs before the next training step
 };
 
 struct EvaluationEvent {
   std::int64_t step = 0, epoch = 1;
   const Totals& totals;
-  double learning_rate = 0, seconds = 0;  // seconds: what it took
-  bool scheduled = false;                 // by the run's options or a callback; false: the program called evaluate()
-  std::uint64_t requests = 0;             // of any rank, since the evaluation began
+  double learning_rate = 0, seconds = 0;  // seconds: duration of the evaluation
+  bool scheduled = false;                 // options or a callback ordered it; false: the program called evaluate()
+  std::uint64_t requests = 0;             // requests of all ranks since the evaluation began
 };
 
 struct CheckpointEvent {
   std::int64_t step = 0;
-  double write_seconds = 0;  // what writing an earlier one took, until it was on the disk; 0: not known
+  double write_seconds = 0;  // time that an earlier checkpoint took until it was on the disk; 0: not known
 };
 
 struct RunEnd {
   std::int64_t step = 0;
-  bool trained = true;  // false: there was nothing to train
+  bool trained = true;  // false: the run had no step to train
 };
 
-// What the loop does when all callbacks have been called. All ranks must give the same orders: a callback decides by
-// what all ranks know, as sums, votes and totals.
+// The orders of callbacks, which the loop carries out after it has called all callbacks. All ranks must give the same
+// orders: a callback decides by values that all ranks know, such as sums, votes and totals.
 class Orders {
  public:
-  // Of make_up() and end_epoch(); elsewhere it has no effect. A checkpoint of the same orders comes after it.
+  // Orders an evaluation; has an effect only in make_up() and end_epoch(). A checkpoint of the same orders follows it.
   void evaluate() { evaluates_ = true; }
+  // Orders a checkpoint of this step.
   void checkpoint() { saves_ = true; }
-  // Unless the checkpoint of this step exists; the log says why.
+  // Orders a checkpoint unless the one of this step exists; the log contains the reason.
   void checkpoint(std::string reason) { reasons_.push_back(std::move(reason)); }
-  // The same, and the run ends; a start with --resume auto goes on, and the program's status asks for one (75).
+  // The same, and ends the run with exit status 75, which asks for another start with --resume auto.
   void stop(std::string reason) { reasons_.insert(reasons_.begin() + stops_++, std::move(reason)); }
-  // The same with status 0: the run has come to its end, before all epochs are done.
+  // The same with exit status 0: the run is complete before all epochs are done.
   void finish(std::string reason) {
     finishes_ = true;
     stop(std::move(reason));
@@ -99,14 +99,15 @@ class Orders {
   bool saves() const { return saves_; }
   bool stops() const { return stops_ > 0; }
   bool finishes() const { return finishes_; }
-  const std::vector<std::string>& reasons() const { return reasons_; }  // to stop, then for a checkpoint
+  const std::vector<std::string>& reasons() const { return reasons_; }  // reasons to stop, then those for a checkpoint
 
  private:
   bool evaluates_ = false, saves_ = false, finishes_ = false;
-  int stops_ = 0;  // reasons to stop
+  int stops_ = 0;  // number of reasons to stop
   std::vector<std::string> reasons_;
 };
 
+// The base class: each function does nothing, and a callback overrides those that it needs.
 class Callback {
  public:
   explicit Callback(const CallbackNeeds& needs = {}) : needs_(needs) {}
@@ -115,24 +116,25 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
   const CallbackNeeds& needs() const { return needs_; }
 
-  virtual void begin_run(std::int64_t /*step*/) {}  // at the end of Session::build(), `step` updates being done
-  // Before each epoch, of the one that has ended or, after a resume, was begun: orders.evaluate() makes up an
+  virtual void begin_run(std::int64_t /*step*/) {}  // at the end of Session::build(); `step` updates are done
+  // Before each epoch, for the epoch that has ended or, after a resume, was begun: orders.evaluate() makes up an
   // evaluation that is still due; other orders have no effect.
   virtual void make_up(const EpochEvent& /*event*/, Orders& /*orders*/) {}
-  virtual void begin_epoch(const EpochEvent& /*event*/) {}  // or the rest of one
-  virtual void before_batch() {}                            // the loader is asked for the next one
-  // Bits of this rank (train/monitor/requests.h), asked for before each step and after each batch of an evaluation.
+  virtual void begin_epoch(const EpochEvent& /*event*/) {}  // before an epoch, or the rest of one after a resume
+  virtual void before_batch() {}                            // before the loader returns the next batch
+  // Returns this rank's requests (train/monitor/requests.h); called before each step and after each batch of an
+  // evaluation.
   virtual std::uint64_t requests() { return 0; }
-  virtual void vote(StepVote& /*vote*/) {}  // before each step; again if the step is run again
+  virtual void vote(StepVote& /*vote*/) {}  // before each step; once more if the step runs again
   virtual void after_step(const StepEvent& /*event*/, Orders& /*orders*/) {}
   virtual void before_evaluation(const EvaluationStart& /*start*/) {}
-  virtual void evaluated(std::int64_t /*samples*/) {}  // after each batch: how many samples all ranks have reached
+  virtual void evaluated(std::int64_t /*samples*/) {}  // after each batch, with the number of samples of all ranks
   virtual void after_evaluation(const EvaluationEvent& /*event*/, Orders& /*orders*/) {}
   virtual void end_epoch(const EpochEvent& /*event*/, Orders& /*orders*/) {}
   virtual void before_checkpoint(std::int64_t /*step*/) {}
-  virtual void after_checkpoint(const CheckpointEvent& /*event*/) {}  // it is copied, and written from now on
-  virtual void rolled_back(std::int64_t /*step*/) {}  // memory was damaged: the run is at this earlier step again
-  virtual void end_run(const RunEnd& /*end*/) {}      // the last checkpoint is on the disk
+  virtual void after_checkpoint(const CheckpointEvent& /*event*/) {}  // the state is copied; its writing begins
+  virtual void rolled_back(std::int64_t /*step*/) {}  // memory was damaged: the run went back to this earlier step
+  virtual void end_run(const RunEnd& /*end*/) {}      // at the end; the last checkpoint is on the disk
 
  private:
   CallbackNeeds needs_;

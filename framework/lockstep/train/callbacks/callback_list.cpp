@@ -13,18 +13,19 @@ constexpr std::uint64_t mask(int bits) { return (std::uint64_t{1} << bits) - 1; 
 }  // namespace
 
 void StepVote::add(std::size_t sum, double value) {
-  check(sum < sums_.size(), "callback", "sum {} of a callback that declared {}", sum, sums_.size());
+  check(sum < sums_.size(), "callback", "sum {}, expected less than the {} sums that the callback declared", sum,
+        sums_.size());
   sums_[sum] += value;
 }
 
 void StepVote::say_yes(int question) {
-  check(question >= 0 && question < votes_, "callback", "question {} of a callback that declared {} votes", question,
-        votes_);
+  check(question >= 0 && question < votes_, "callback",
+        "question {}, expected less than the {} votes that the callback declared", question, votes_);
   bits_ |= std::uint64_t{1} << (first_bit_ + question);
 }
 
 void CallbackList::add(Stage stage, std::unique_ptr<Callback> callback) {
-  check(callback != nullptr, "callbacks", "the callback is null");
+  check(callback != nullptr, "callbacks", "the callback is null, expected an object");
   const CallbackNeeds& needs = callback->needs();
   check(needs.votes >= 0 && needs.votes <= kMostVotes - next_bit_, "callbacks",
         "a callback declares {} votes and those before it {}, expected at most {} together", needs.votes, next_bit_,

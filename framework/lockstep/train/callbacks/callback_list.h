@@ -1,11 +1,11 @@
 // The callbacks of a run, in the order in which each of their functions is called:
 //
 //   1. report   Beat, EpochMeter, TraceSteps, ShowProgress, LogHashes, ProfileSteps, WriteMetrics
-//   2. program  those that Session::add() was given, in its order
+//   2. program  the callbacks of Session::add(), in the order of the calls
 //   3. decide   Evaluate, EarlyStop, AnswerSignals, TimeLimit, SaveCheckpoints
 //
-// So a program's callback finds the step's line and record written, and changes made by it are in the step's
-// checkpoint. The list shares the control block out: each callback sees its own sums and votes alone. One thread.
+// So when a program's callback is called, the step's line and record are written, and its changes are part of the
+// step's checkpoint. The list divides the control block: each callback sees only its own sums and votes. One thread.
 #pragma once
 
 #include <functional>
@@ -20,22 +20,22 @@ class CallbackList {
  public:
   enum class Stage : std::uint8_t { Report, Program, Decide };
 
-  // Behind those of the same stage. What needs sums or votes is added before the trainer is made. Throws Error where
-  // there are more votes than bits.
+  // Adds a callback after those of the same stage. A callback that needs sums or votes must be added before the trainer
+  // is made. Throws Error if there are more votes than bits.
   void add(Stage stage, std::unique_ptr<Callback> callback);
 
-  std::size_t sums() const { return sums_; }  // f64 numbers per step of all callbacks
+  std::size_t sums() const { return sums_; }  // number of f64 values per step of all callbacks together
   bool needs_settled_weights() const { return settled_weights_; }
   std::size_t size() const { return entries_.size(); }
 
-  // This rank's requests, and its votes for the step that begins, as bits of the control block's request word; `sums`
-  // are all callbacks', zero at first.
+  // Return this rank's requests, and its votes for the step that begins, as bits of the control block's request word;
+  // `sums` are the sums of all callbacks, zero at first.
   std::uint64_t requests() const;
   std::uint64_t vote(std::span<double> sums) const;
 
-  // `bits` is the request word and `sums` the sums, of all ranks.
+  // Calls after_step() of each callback; `bits` is the request word, and `sums` are the sums, of all ranks.
   Orders after_step(StepEvent event, std::uint64_t bits, std::span<const double> sums) const;
-  // Calls visit(callback) for each, in order.
+  // Calls visit(callback) for each callback, in order.
   template <class Visit>
   void each(const Visit& visit) const {
     for (const Entry& entry : entries_) visit(*entry.callback);

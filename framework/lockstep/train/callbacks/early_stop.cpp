@@ -6,7 +6,7 @@ namespace lockstep::train {
 
 void EarlyStop::after_evaluation(const EvaluationEvent& event, Orders& orders) {
   if (patience_ == 0 || !event.scheduled || !event.totals.whole) return;
-  if (event.totals.loss < lowest_) {  // a loss that is no number is no progress
+  if (event.totals.loss < lowest_) {  // false for a NaN
     lowest_ = event.totals.loss;
     without_progress_ = 0;
     return;

@@ -1,6 +1,5 @@
-// Ends the run once evaluations stop improving: after `patience` evaluations in a row whose loss is not below the
-// lowest one before. The totals of an evaluation are the same on all ranks, so they decide alike. A resumed run begins
-// to count anew.
+// Ends the run after `patience` evaluations in a row whose loss is not below the lowest earlier one. The totals of an
+// evaluation are equal on all ranks, so all ranks decide the same. A resumed run starts to count again.
 #pragma once
 
 #include <limits>

@@ -2,8 +2,8 @@
 
 namespace lockstep::train {
 
-// A checkpoint in the middle of an epoch has its sums; one of the epoch's begin, to which a run went back in the middle
-// of the epoch, has those of the epoch before.
+// A checkpoint in the middle of an epoch has the sums of that epoch. A checkpoint at the start of an epoch has the sums
+// of the epoch before, and a run may roll back to it.
 void EpochMeter::enter(std::int64_t epoch) {
   if (record_.epoch.epoch != epoch) record_.epoch = {.epoch = epoch};
 }
@@ -14,7 +14,7 @@ void EpochMeter::after_step(const StepEvent& event, Orders& /*orders*/) {
   enter(event.epoch - 1);
   const Totals& step = event.totals;
   EpochSums& sums = record_.epoch;
-  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be no number
+  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be NaN
   sums.loss += applied ? step.loss * step.weight : 0;
   sums.weight += applied ? step.weight : 0;
   sums.samples += step.samples;

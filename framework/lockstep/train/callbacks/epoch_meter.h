@@ -1,4 +1,4 @@
-// Adds up losses, counts and samples of the epoch at hand in the run's record, which checkpoints keep.
+// Sums losses, counts and samples of the present epoch in the run's record, which checkpoints contain.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"
@@ -8,7 +8,7 @@ namespace lockstep::train {
 
 class EpochMeter : public Callback {
  public:
-  explicit EpochMeter(RunRecord& record) : record_(record) {}  // which outlives this
+  explicit EpochMeter(RunRecord& record) : record_(record) {}  // it must outlive this object
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
 

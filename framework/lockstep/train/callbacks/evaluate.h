@@ -1,6 +1,6 @@
-// Has the run evaluated every so many epochs and at its end, keeps what came of it, and logs it. An evaluation that a
-// request ended early stays due, and so does that of a run that stopped before it: the run that goes on from the
-// checkpoint makes it up.
+// Orders an evaluation every `every` epochs and at the end of the run, keeps the result in the run's record, and logs
+// it. An evaluation that a request ended early, or that a stopped run did not reach, stays due: the resumed run makes
+// it up.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"

@@ -10,7 +10,7 @@ namespace lockstep::train {
 
 class LogHashes : public Callback {
  public:
-  // All outlive this; `every` 0: never.
+  // All arguments must outlive this object; `every` 0: never.
   LogHashes(const comm::Communicator& comm, Trainer& trainer, RunFiles& files, std::int64_t every)
       : comm_(comm), trainer_(trainer), files_(files), every_(every) {}
   void begin_run(std::int64_t step) override { write(step); }

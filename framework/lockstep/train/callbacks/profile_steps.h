@@ -1,4 +1,4 @@
-// Profiles this rank's steps; rank 0 logs a table at the end.
+// Profiles this rank's steps; rank 0 logs a table at the end of the run.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"
@@ -14,7 +14,7 @@ class ProfileSteps : public Callback {
 
  private:
   Trainer& trainer_;
-  bool speaks_;  // on rank 0
+  bool speaks_;  // true on rank 0, which logs
 };
 
 }  // namespace lockstep::train

@@ -1,5 +1,5 @@
-// Has checkpoints written every so many epochs, updates and minutes (by rank 0's clock). Where an evaluation is due
-// after the update of a checkpoint, the evaluation comes first, so that a run resumed from there need not make it up.
+// Orders checkpoints at intervals of epochs, updates and minutes (of rank 0's clock). If an evaluation is due after the
+// same update, the evaluation comes first, so that a run resumed from the checkpoint need not make it up.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ class SaveCheckpoints : public Callback {
   using Clock = std::chrono::steady_clock;
   struct Every {
     std::int64_t epochs = 0, updates = 0;  // 0: never
-    double minutes = 0;                    // 0: never; on rank 0 alone
+    double minutes = 0;                    // 0: never; only rank 0's value counts
   };
-  // `began` is when the run did; the record outlives this.
+  // `began` is the start time of the run; `record` must outlive this object.
   SaveCheckpoints(const Every& every, const RunRecord& record, Clock::time_point began)
       : every_(every), record_(record), saved_at_(began) {}
 
@@ -32,7 +32,7 @@ class SaveCheckpoints : public Callback {
   Every every_;
   const RunRecord& record_;
   Clock::time_point saved_at_;
-  bool after_evaluation_ = false;  // a checkpoint is due when the epoch has ended
+  bool after_evaluation_ = false;  // true: a checkpoint is due at the end of the epoch, after its evaluation
 };
 
 }  // namespace lockstep::train

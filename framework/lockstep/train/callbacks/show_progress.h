@@ -1,4 +1,4 @@
-// The run's progress bar or lines (train/report/progress.h).
+// Shows the run's progress as a bar or as lines (train/report/progress.h).
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"
@@ -8,7 +8,7 @@ namespace lockstep::train {
 
 class ShowProgress : public Callback {
  public:
-  ShowProgress(Log& log, const ProgressOptions& options) : progress_(log, options) {}  // the log outlives this
+  ShowProgress(Log& log, const ProgressOptions& options) : progress_(log, options) {}  // `log` must outlive this object
   void begin_run(std::int64_t step) override { state_.step = step; }
   void after_step(const StepEvent& event, Orders& orders) override;
   void before_evaluation(const EvaluationStart& start) override { progress_.begin_evaluation(start.samples); }

@@ -37,7 +37,7 @@ void TimeLimit::after_checkpoint(const CheckpointEvent& event) {
 
 void TimeLimit::answer(std::uint64_t asked, Orders& orders) const {
   if ((asked & kTimeIsUp) == 0) return;
-  std::string limit = "the time limit";  // only rank 0 knows more
+  std::string limit = "the time limit";  // rank 0 alone knows the details
   if (deadline_.exists()) {
     const double left = deadline_.remaining(Deadline::Clock::now());
     limit = deadline_.source() + (left > 0 ? fmt::format(" is {:.0f} s away", std::ceil(left)) : " is over");

@@ -1,4 +1,4 @@
-// Stops the run with a checkpoint before its time is over, by rank 0's clock.
+// Stops the run with a checkpoint before its time limit, by rank 0's clock.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"
@@ -8,13 +8,14 @@ namespace lockstep::train {
 
 class TimeLimit : public Callback {
  public:
-  TimeLimit() = default;  // of the other ranks, which hear from rank 0
-  // On rank 0. Says in the log how much time there is.
+  TimeLimit() = default;  // for ranks other than 0: rank 0 decides
+  // For rank 0. Logs the time that is left.
   explicit TimeLimit(const DeadlineOptions& options);
 
   std::uint64_t requests() override;
   void after_step(const StepEvent& event, Orders& orders) override { answer(event.requests, orders); }
-  // A start that the clock ends in an evaluation to be made up would never come forward, so there it does not.
+  // The limit does not stop an evaluation that makes up an earlier one: otherwise every start could end in that
+  // evaluation, and the run would never advance.
   void before_evaluation(const EvaluationStart& start) override { waits_ = start.makes_up; }
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
   void after_checkpoint(const CheckpointEvent& event) override;

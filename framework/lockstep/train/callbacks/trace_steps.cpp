@@ -8,7 +8,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::int64_t kColdUpdates = 3;  // their memory and caches are not warm yet
+constexpr std::int64_t kColdUpdates = 3;  // not traced: memory and caches are not warm yet
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void TraceSteps::finish(std::int64_t updates) {
   if (updates > 0) {
     log()->info("trace: {} updates of {} ranks in {}", updates, settings_.comm.size(), settings_.path);
   } else if (is_root) {
-    log()->warn("trace: the run ended within its first {} updates, which are not traced: {} shows none", kColdUpdates,
+    log()->warn("trace: the run ended within its first {} updates, which are not traced: {} is empty", kColdUpdates,
                 settings_.path);
   }
 }

@@ -1,4 +1,5 @@
-// Notes what all ranks do in some steps, after the first ones that are cold, and writes the file of --trace.
+// Traces the work of all ranks in some steps, after the first ones (whose caches are cold), and writes the file of
+// --trace.
 #pragma once
 
 #include <string>
@@ -17,15 +18,15 @@ class TraceSteps : public Callback {
   struct Settings {
     const comm::Communicator& comm;
     Heartbeat& heartbeat;
-    Trainer& trainer;  // goes before this, as it notes in the trace
+    Trainer& trainer;  // destroyed before this object, because it writes to the trace
     std::string path;
     std::int64_t steps = 5;
   };
-  // `file` is what open_trace() gave rank 0. What `settings` refers to outlives the run.
+  // `file` is rank 0's result of open_trace(). The objects in `settings` must outlive the run.
   TraceSteps(const Settings& settings, io::FileDescriptor file) : settings_(settings), file_(std::move(file)) {}
   void begin_run(std::int64_t step) override { began_at_ = step; }
   void after_step(const StepEvent& event, Orders& orders) override;
-  // A run that is shorter than its trace brings what there is.
+  // If the run has fewer steps than requested, writes the steps that it has.
   void end_run(const RunEnd& end) override;
 
  private:

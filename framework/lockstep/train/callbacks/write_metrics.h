@@ -1,4 +1,4 @@
-// Writes the run's metrics: a record every `every` updates, one for each epoch, and one for each whole evaluation.
+// Writes the run's metrics: one record every `every` updates, one per epoch, and one per complete evaluation.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 class WriteMetrics : public Callback {
  public:
-  // All outlive this; `every` 0: no records of updates.
+  // All arguments must outlive this object; `every` 0: no records of updates.
   WriteMetrics(const Trainer& trainer, const RunRecord& record, RunFiles& files, std::int64_t every)
       : trainer_(trainer), record_(record), files_(files), every_(every) {}
   void begin_run(std::int64_t /*step*/) override { began_ = Clock::now(); }
@@ -37,7 +37,7 @@ class WriteMetrics : public Callback {
   Clock::time_point began_ = Clock::now();  // training
   double logged_at_ = 0, epoch_began_ = 0;  // seconds since then
   std::int64_t logged_samples_ = 0,
-               epoch_samples_ = 0;  // since then; of the epoch, since the program began or went back
+               epoch_samples_ = 0;  // samples since logged_at_; of the epoch, since the start or the last rollback
 };
 
 }  // namespace lockstep::train

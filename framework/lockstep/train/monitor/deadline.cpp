@@ -14,9 +14,9 @@
 namespace lockstep::train {
 namespace {
 
-// The end of a program beside its checkpoint: MPI's end, and what a launcher does after it.
-constexpr double kTeardown = 30, kTeardownPart = 0.1;  // seconds; at most this part of a short limit
-constexpr double kLongest = 1e9;                       // seconds: 31 years, which a clock in ns can still count
+// Time that a program needs to end after its checkpoint: for MPI_Finalize and the launcher.
+constexpr double kTeardown = 30, kTeardownPart = 0.1;  // seconds, and the largest part of a short limit
+constexpr double kLongest = 1e9;                       // seconds (31 years), which a clock in ns can count
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
@@ -37,7 +37,7 @@ std::optional<double> with_unit(std::string_view text) {
   return unit > 0 && value ? std::optional(*value * unit) : std::nullopt;
 }
 
-// [D-]HH:MM:SS, or MM:SS as Slurm has it
+// Parses [D-]HH:MM:SS or MM:SS, as Slurm writes them.
 std::optional<double> with_colons(std::string_view text) {
   double days = 0;
   const std::size_t dash = text.find('-');
@@ -82,8 +82,8 @@ Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpo
   } else if (const auto slurm = options.variable ? options.variable("SLURM_JOB_END_TIME") : std::nullopt) {
     const auto end = number(*slurm);
     check(end.has_value(), "time limit",
-          "SLURM_JOB_END_TIME is '{}', expected seconds since 1970; --time-limit none "
-          "ignores it",
+          "SLURM_JOB_END_TIME is '{}', expected seconds since 1970; pass --time-limit none "
+          "to ignore it",
           *slurm);
     const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
     limit = std::min(*end - now.count(), kLongest);
@@ -93,12 +93,12 @@ Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpo
   floor_ = std::clamp(kTeardownPart * limit, 0.0, kTeardown);
 }
 
-// Whoever looks once per step may be late by one, and the step in which all ranks learn of it is another.
+// The margin includes two further steps: the deadline is checked once per step, and ranks agree in the next one.
 double Deadline::margin() const { return fixed_margin_.value_or(floor_ + 3 * step_ + 2 * checkpoint_); }
 
 bool Deadline::reached(Clock::time_point now) {
   if (!end_) return false;
-  // The slowest of late: what was slow once is forgotten after some hundred steps.
+  // The slowest recent step: the weight of a slow step fades within some hundred steps.
   if (last_) step_ = std::max(0.99 * step_, std::chrono::duration<double>(now - *last_).count());
   last_ = now;
   return remaining(now) <= margin();

@@ -1,5 +1,5 @@
-// When a run has to stop so that its last checkpoint is on disk before a scheduler kills it: a limit, and before it a
-// margin for what stopping takes, which is learnt from the run. A value; one thread.
+// Computes when a run must stop so that its last checkpoint is on the disk before a scheduler kills the job: a time
+// limit, and before it a margin for stopping, which is estimated from the run. A value; one thread.
 #pragma once
 
 #include <chrono>
@@ -10,16 +10,17 @@
 
 namespace lockstep::train {
 
-// Seconds of "01:30:00", "2-12:00:00" (days first, as Slurm writes), "90m", "45s", "2h", "1.5d". Throws Error, naming
-// `option`, for anything else, a plain number too: programs differ in whether it means minutes or seconds.
+// Returns the seconds of "01:30:00", "2-12:00:00" (days first, as Slurm writes), "90m", "45s", "2h", "1.5d". Throws
+// Error with `option` for other texts, also for a plain number: programs differ in whether that means minutes or
+// seconds.
 double parse_duration(const std::string& text, const std::string& option);
 
 struct DeadlineOptions {
   using Clock = std::chrono::steady_clock;
-  std::string limit = "auto";   // a duration since `began`; auto: when Slurm ends the job; none
-  std::string margin = "auto";  // a duration, or learnt
+  std::string limit = "auto";   // a duration since `began`; auto: the end of the Slurm job; none
+  std::string margin = "auto";  // a duration; auto: estimated
   Clock::time_point began = Clock::now();
-  double checkpoint_seconds = 0;  // what writing one may take, until one was written
+  double checkpoint_seconds = 0;  // estimate for writing a checkpoint, until one was written
   // Reads an environment variable; std::nullopt if it is unset.
   std::function<std::optional<std::string>(const std::string&)> variable;
 };
@@ -28,10 +29,10 @@ class Deadline {
  public:
   using Clock = DeadlineOptions::Clock;
 
-  Deadline() = default;  // none
+  Deadline() = default;  // no limit
   explicit Deadline(const DeadlineOptions& options);
 
-  // Called once per step, it learns from the time between two calls how long a step takes.
+  // Returns whether the run must stop now. Call it once per step: it measures a step's duration between two calls.
   bool reached(Clock::time_point now);
   void checkpoint_took(double seconds);
 

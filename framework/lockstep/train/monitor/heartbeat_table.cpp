@@ -12,7 +12,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kAsleep{2};  // a watchdog that has not looked for so long leaves speaking to the next
+constexpr Seconds kAsleep{2};  // if a watchdog has not run for this time, the next one reports
 
 }  // namespace
 
@@ -82,12 +82,13 @@ std::string HeartbeatTable::describe(std::size_t l, const host::ProcessState& pr
   const bool same = process.start == rows_[l]->process_start.load();
   const int signal = rows_[l]->stack_signal.load();
   if (process.is_traced()) {
-    text += "; it goes on when the debugger lets it, or detaches";
+    text += "; it continues when the debugger resumes it or detaches";
   } else if (process.is_stopped()) {
-    text += fmt::format("; `kill -CONT {}` there lets it go on", v.process);
+    text += fmt::format("; `kill -CONT {}` on that host continues it", v.process);
   } else if (signal != 0 && same && !process.is_gone() &&
-             syscall(SYS_tgkill, v.process, v.process, signal) == 0) {  // its main thread
-    text += fmt::format("; it was asked for its stack: {}", stack_files_[l].empty() ? "stderr" : stack_files_[l]);
+             syscall(SYS_tgkill, v.process, v.process, signal) == 0) {  // to its main thread
+    text +=
+        fmt::format("; it was asked to write its stack to {}", stack_files_[l].empty() ? "stderr" : stack_files_[l]);
   }
   return text;
 }

@@ -1,6 +1,6 @@
-// The heartbeats of the ranks of a node, in their shared memory, as this rank's watchdog sees them: when each rank
-// moved last, which ranks were reported, and which watchdog speaks for the node. Made by all ranks together; then of
-// one thread.
+// The heartbeats of a node's ranks in shared memory, as this rank's watchdog reads them: the time of each rank's last
+// beat, the ranks that were reported, and the watchdog that reports for the node. The constructor is collective; after
+// that, one thread.
 #pragma once
 
 #include <chrono>
@@ -18,29 +18,29 @@ namespace lockstep::train {
 class HeartbeatTable {
  public:
   using Clock = std::chrono::steady_clock;
-  // How a process is asked for its stack: the signal (0: it is not), and where it writes it, for the message.
+  // The signal that makes a process write its stack (0: none), and the file that it writes to, for the message.
   struct Stacks {
     int signal = 0;
     std::filesystem::path file = {};
   };
 
-  // Moves `heartbeat`, which is this rank's and outlives this, into the table, until leave().
+  // Moves this rank's `heartbeat` into the table, until leave(); it must outlive this object.
   HeartbeatTable(const comm::Communicator& comm, Heartbeat& heartbeat, const Stacks& stacks);
   void leave() { heartbeat_.detach(); }
   const comm::Communicator& node() const { return node_; }
 
   void read(Clock::time_point now);
-  void show_awake();                    // to the other watchdogs of the node
-  void forgive(Clock::time_point now);  // this process was stopped and saw nothing: no rank has stood still
-  // Of the ranks as they were read last, by local rank.
+  void show_awake();                    // tells the node's other watchdogs that this one runs
+  void forgive(Clock::time_point now);  // after this process was stopped: counts all ranks as moving until now
+  // Returns the result of the last read(), by local rank.
   const std::vector<RankView>& views() const { return views_; }
-  bool speaks(Clock::time_point now) const;  // of the ranks whose watchdogs are awake, this is the first
+  bool speaks(Clock::time_point now) const;  // this rank is the first one whose watchdog is awake, and reports
 
-  // Whether the rank is to be reported: once for each time that it stands still.
+  // Returns whether to report the rank now: once per standstill.
   bool report(std::size_t local);
-  // What its process does and how it goes on, for the report. Asks the process for its stack.
+  // Describes the state of the rank's process and how it can continue, for the report; asks the process for its stack.
   std::string describe(std::size_t local, const host::ProcessState& process);
-  // Ranks that were reported and have moved since: the rank, and the seconds that it stood still.
+  // Returns the reported ranks that move again, each with the seconds of its standstill.
   struct GoesOn {
     int rank;
     double seconds;
@@ -48,17 +48,17 @@ class HeartbeatTable {
   std::vector<GoesOn> going_on(Clock::time_point now);
 
  private:
-  struct Seen {  // of a local rank
+  struct Seen {  // the last values of one local rank
     std::uint64_t beats = 0, watches = 0;
     Clock::time_point beat_at, watch_at;
-    std::uint64_t told_beats = 0;  // what it had when it was reported; 0: it was not
+    std::uint64_t told_beats = 0;  // its beats when it was reported; 0: it was not reported
     Clock::time_point told_since;
   };
 
   comm::Communicator node_;
   Heartbeat& heartbeat_;
   comm::SharedWindow table_;
-  std::vector<Heartbeat::Row*> rows_;  // these by local rank
+  std::vector<Heartbeat::Row*> rows_;  // this and the vectors below: by local rank
   std::vector<int> ranks_;
   std::vector<std::string> stack_files_;
   std::vector<Seen> seen_;

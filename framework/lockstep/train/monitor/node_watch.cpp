@@ -8,7 +8,7 @@
 namespace lockstep::train {
 
 NodeWatch::NodeWatch(const comm::Communicator& comm, comm::Communicator leaders)
-    : comm_(comm), news_(std::move(leaders)), silence_told_(static_cast<std::size_t>(comm.node_count())) {}
+    : comm_(comm), heartbeat_(std::move(leaders)), silence_told_(static_cast<std::size_t>(comm.node_count())) {}
 
 std::unique_ptr<NodeWatch> NodeWatch::make(const comm::Communicator& comm, const comm::Communicator& node) {
   const bool able = comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple;
@@ -26,8 +26,8 @@ std::unique_ptr<NodeWatch> NodeWatch::make(const comm::Communicator& comm, const
 }
 
 std::string NodeWatch::judge(Clock::time_point now, double stall, double abort) {
-  for (const int node : news_.heard()) {
-    const double silent = news_.silent(node, now);
+  for (const int node : heartbeat_.heard()) {
+    const double silent = heartbeat_.silent(node, now);
     const bool told = silence_told_[static_cast<std::size_t>(node)];
     if (silent < stall) {
       if (told) log()->warn("{} is heard again", names_of(node));
@@ -36,7 +36,7 @@ std::string NodeWatch::judge(Clock::time_point now, double stall, double abort) 
     }
     const std::string what = fmt::format(
         "{} has not been heard for {:.0f} s: its first process is stopped, the host is "
-        "down, or the network between is",
+        "down, or the network is down",
         names_of(node), silent);
     silence_told_[static_cast<std::size_t>(node)] = true;
     if (!told) log()->warn("{}", what);

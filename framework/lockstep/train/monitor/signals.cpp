@@ -15,12 +15,12 @@
 namespace lockstep::train {
 namespace {
 
-// SIGXCPU comes when the soft limit of processor time is reached, before the hard one kills.
+// The kernel sends SIGXCPU at the soft limit of processor time, before it kills the process at the hard limit.
 constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2};
 constexpr std::int64_t kSameSignal = 1'000'000'000;  // ns
 std::atomic<std::int64_t> first_stop{0};             // ns; 0: none
 
-std::int64_t now() {  // clock_gettime() may be called in a handler
+std::int64_t now() {  // in ns; clock_gettime() is async-signal-safe
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -58,9 +58,9 @@ void handle_signals() {
   }
   const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
   check(error == 0, "signals", "pthread_sigmask: {}", std::strerror(error));
-  // A file past its limit of size (ulimit -f) is then a write that fails, as on a full disk.
+  // With SIGXFSZ ignored, a write beyond the limit of a file's size (ulimit -f) fails, as on a full disk.
   ::signal(SIGXFSZ, SIG_IGN);
-  // Where it is ignored, the system reaps children, and nobody learns how they ended (io/child_process.h).
+  // If SIGCHLD is ignored, the system reaps children, and their exit status is lost (io/child_process.h).
   if (ignored(SIGCHLD)) ::signal(SIGCHLD, SIG_DFL);
 }
 

@@ -20,14 +20,14 @@ constexpr int kFrames = 64;
 std::atomic<int> installed{0}, output{STDERR_FILENO};
 
 void say(std::string_view text) {
-  [[maybe_unused]] const ssize_t written = write(output, text.data(), text.size());  // nobody could be told
+  [[maybe_unused]] const ssize_t written = write(output, text.data(), text.size());  // a failure cannot be reported
 }
 
 void on_signal(int) {
   const int error = errno;
   std::array<void*, kFrames> frames;
   const int count = backtrace(frames.data(), kFrames);
-  say("--- the stack of this process, as its watchdog asked (c++filt makes names readable)\n");
+  say("--- the stack of this process, requested by its watchdog (c++filt makes names readable)\n");
   backtrace_symbols_fd(frames.data(), count, output);
   say("--- end of the stack\n");
   errno = error;
@@ -37,7 +37,7 @@ void on_signal(int) {
 
 void answer_with_stack() {
   std::array<void*, 1> frame;
-  backtrace(frame.data(), 1);  // loads what it needs, which allocates
+  backtrace(frame.data(), 1);  // the first call loads libraries and allocates, which a handler must not
   const int signal = SIGRTMIN + 5;
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -1,16 +1,16 @@
-// A process that does not go on may still tell where it is: on a signal, its main thread writes its stack. For
-// programs; only a watchdog sends the signal, and only to processes that said they would answer.
+// A process that stands still can still show where: on a signal, its main thread writes its stack. For programs. Only a
+// watchdog sends the signal, and only to processes that called answer_with_stack().
 #pragma once
 
 #include <filesystem>
 
 namespace lockstep::train {
 
-// Once, in the main thread: from now on the process answers, to stderr at first.
+// Installs the handler, which writes to stderr. Call it once, in the main thread.
 void answer_with_stack();
-// The signal that makes this process answer; 0: it does not.
+// Returns the signal to which this process answers; 0: none.
 int stack_signal();
-// Where stacks are appended to. Throws Error where that cannot be written.
+// Makes the handler append stacks to `file`; throws Error if the file cannot be written.
 void write_stacks_to(const std::filesystem::path& file);
 
 }  // namespace lockstep::train

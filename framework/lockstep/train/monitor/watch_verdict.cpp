@@ -40,7 +40,8 @@ Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least
   std::uint64_t least = least_elsewhere;
   for (const RankView& r : ranks) least = std::min(least, r.sequence);
   Verdict verdict;
-  std::size_t waiting = 0;  // wherever they are: ranks that make different calls may have entered more phases or fewer
+  std::size_t waiting =
+      0;  // in any phase: ranks that make different calls may have entered different numbers of phases
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const RankView& r = ranks[i];
     if (r.still < limit * patience(r.phase)) continue;

@@ -1,4 +1,4 @@
-// Who is to blame when ranks stand still: decided from what a watchdog has seen of a node's ranks, without MPI.
+// Decides which rank is the cause when ranks stand still, from a watchdog's view of a node's ranks. Without MPI.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,36 @@
 
 namespace lockstep::train {
 
-// A rank of this node as its row in the table of heartbeats tells it.
+// The state of a rank of this node, from its row in the table of heartbeats.
 struct RankView {
   int rank = 0;
   Heartbeat::Phase phase = Heartbeat::Phase::Starting;
-  bool waits = false;  // for other ranks
+  bool waits = false;  // true: it waits for other ranks
   std::uint64_t beats = 0, sequence = 0;
   std::int64_t step = 0;
   int bucket = -1, process = 0;
   double still = 0;  // seconds since its last beat
 };
 
-// Of phases that take long without a beat (compiling and tuning, writing a checkpoint, ending): this many times the
-// limits hold.
+// Returns the factor by which limits are longer in phases that take long without a beat: compiling and tuning, writing
+// a checkpoint, ending.
 double patience(Heartbeat::Phase phase);
 
 struct Verdict {
-  std::vector<std::size_t> missing;  // the ranks that the others wait for, as indices
-  bool all_wait = false;             // every rank of the node has stood still, waiting for others
+  std::vector<std::size_t> missing;  // indices of the ranks for which other ranks wait
+  bool all_wait = false;             // true: all ranks of the node stand still and wait for other ranks
 };
 
-// Ranks that have not moved for `limit` seconds and are last: none has entered fewer phases, of this node and, by
-// `least_elsewhere`, of the others; and who does not wait, or whose process has ended or was stopped.
+// Finds the missing ranks. A rank is missing if it has not moved for `limit` seconds, if no rank of this node or (by
+// `least_elsewhere`) of another node has entered fewer phases, and if it does not wait or its process has ended or was
+// stopped.
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
               std::span<const host::ProcessState> processes);
 
-// "at step 7, in the training step, at bucket 2".
+// Describes the position of a rank: "at step 7, in the training step, at bucket 2".
 std::string place_of(const RankView& rank);
 
-// Of ranks of a node that all wait: where they are, and what that tells.
+// Explains why all ranks of a node wait, from their positions.
 std::string why_all_wait(std::span<const RankView> ranks);
 
 }  // namespace lockstep::train

@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kLooks = 8;                   // within a limit
-constexpr Seconds kOften{1}, kRarely{0.02};    // bounds of the time between two
-constexpr std::chrono::seconds kFarewell{10};  // for the other nodes' last words
+constexpr double kLooks = 8;                   // looks within a limit
+constexpr Seconds kOften{1}, kRarely{0.02};    // longest and shortest time between two looks
+constexpr std::chrono::seconds kFarewell{10};  // time to wait for the other nodes' last messages
 
 }  // namespace
 
@@ -45,7 +45,7 @@ Watchdog::~Watchdog() {
   table_.leave();
   if (!nodes_ || std::uncaught_exceptions() > 0 || comm_.poisoned()) return;
   try {
-    nodes_->news().leave(kFarewell);
+    nodes_->heartbeat().leave(kFarewell);
   } catch (const Error& error) {
     log()->warn("watchdog: {}", error.what());
   }
@@ -64,9 +64,9 @@ void Watchdog::run() {
 
 void Watchdog::look(Clock::time_point now) {
   table_.show_awake();
-  if (now - last_look_ > 3 * interval_ + 1s) {  // this process was stopped, or the machine slept: it saw nothing
+  if (now - last_look_ > 3 * interval_ + 1s) {  // this process was stopped, or the machine slept
     table_.forgive(now);
-    if (nodes_) nodes_->news().forgive(now);
+    if (nodes_) nodes_->heartbeat().forgive(now);
   }
   last_look_ = now;
   table_.read(now);
@@ -83,12 +83,13 @@ void Watchdog::judge_node(Clock::time_point now) {
   std::vector<host::ProcessState> processes(views.size());
   if (still) {
     for (std::size_t l = 0; l < views.size(); ++l) processes[l] = host::process_state(views[l].process);
-    const std::uint64_t elsewhere = nodes_ ? nodes_->news().others().least : std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t elsewhere =
+        nodes_ ? nodes_->heartbeat().others().least : std::numeric_limits<std::uint64_t>::max();
     verdict = judge(views, options_.stall, elsewhere, processes);
   }
   if (nodes_) {
     const auto least = std::ranges::min_element(views, {}, &RankView::sequence);
-    nodes_->news().exchange({.least = least->sequence, .all_wait = verdict.all_wait}, now);
+    nodes_->heartbeat().exchange({.least = least->sequence, .all_wait = verdict.all_wait}, now);
   }
   if (!table_.speaks(now)) return;
   tell_who_goes_on(now);
@@ -108,7 +109,7 @@ void Watchdog::report(const Verdict& verdict, std::span<const host::ProcessState
 }
 
 void Watchdog::judge_all_wait(bool node_waits) {
-  const bool everywhere = node_waits && (!nodes_ || nodes_->news().others().all_wait) && comm_.size() > 1;
+  const bool everywhere = node_waits && (!nodes_ || nodes_->heartbeat().others().all_wait) && comm_.size() > 1;
   const bool knows = nodes_ ? comm_.is_root() : comm_.node_count() == 1;
   if (!everywhere || !knows) {
     told_all_wait_ = false;
@@ -124,14 +125,14 @@ void Watchdog::judge_all_wait(bool node_waits) {
 
 void Watchdog::tell_who_goes_on(Clock::time_point now) {
   for (const HeartbeatTable::GoesOn& r : table_.going_on(now))
-    log()->warn("{} goes on after {:.0f} s", name_of(r.rank), r.seconds);
+    log()->warn("{} moves again after {:.0f} s", name_of(r.rank), r.seconds);
 }
 
 void Watchdog::give_up(const std::string& why) {
   log()->error("{}: the watchdog ends the job with status {}", why, kExitStalled);
   if (options_.give_up) return options_.give_up();
   if (comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple) comm::abort_job(kExitStalled);
-  std::_Exit(kExitStalled);  // the launcher ends the others
+  std::_Exit(kExitStalled);  // the launcher ends the other ranks
 }
 
 std::string Watchdog::name_of(int rank) const {

@@ -1,8 +1,8 @@
-// Watches that all ranks move: the ranks of a node through a table of heartbeats in their shared memory, the nodes
-// through small messages that their first ranks exchange on a communicator of their own. Each rank has a thread for it
-// that wakes about once a second; of a node, the first that is awake speaks. A rank that stands still is named in the
-// log, with host, step, process state and, if it answers, its stack; who waits for it is not. Between nodes it needs
-// MPI_THREAD_MULTIPLE; without, each node watches its own ranks. Made and ended by all ranks together.
+// Watches that all ranks move: the ranks of a node by a table of heartbeats in shared memory, the nodes by small
+// messages between their first ranks on a separate communicator. Each rank has a watchdog thread that wakes about once
+// a second; on each node, the first watchdog that is awake reports. The log names a rank that stands still, with host,
+// step, process state and, if it answers, its stack; it does not name the ranks that wait for it. Watching other nodes
+// needs MPI_THREAD_MULTIPLE; without, each node watches its own ranks. Constructor and destructor are collective.
 #pragma once
 
 #include <chrono>
@@ -24,16 +24,16 @@
 namespace lockstep::train {
 
 struct WatchdogOptions {
-  double stall = 60;                   // seconds without a beat until it is said
-  double abort = 300;                  // and until the job is ended; 0: never
-  int stack_signal = 0;                // that makes this process write its stack; 0: it does not
-  std::filesystem::path stacks = {};   // where it writes it, for the message
-  std::function<void()> give_up = {};  // ends the job; empty: with kExitStalled
+  double stall = 60;                   // seconds without a beat until the rank is reported
+  double abort = 300;                  // seconds without a beat until the job is ended; 0: never
+  int stack_signal = 0;                // the signal that makes this process write its stack; 0: none
+  std::filesystem::path stacks = {};   // the file of the stack, for the message
+  std::function<void()> give_up = {};  // ends the job; empty: ends the process with kExitStalled
 };
 
 class Watchdog {
  public:
-  // `heartbeat` is this rank's, and outlives this.
+  // `heartbeat` is this rank's, and must outlive this object.
   Watchdog(const comm::Communicator& comm, Heartbeat& heartbeat, WatchdogOptions options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -54,7 +54,7 @@ class Watchdog {
   comm::Communicator comm_;
   WatchdogOptions options_;
   HeartbeatTable table_;
-  std::unique_ptr<NodeWatch> nodes_;  // of the first rank of each node; null where nodes do not talk
+  std::unique_ptr<NodeWatch> nodes_;  // on the first rank of each node; null if nodes exchange no heartbeats
   Clock::duration interval_;
   Clock::time_point last_look_;
   bool told_all_wait_ = false;

@@ -1,4 +1,4 @@
-// The names that options have for the values of the framework's enumerations.
+// The names of enumeration values in options: one specialisation per enumeration of the framework.
 #pragma once
 
 #include "lockstep/optim/rule_table.h"

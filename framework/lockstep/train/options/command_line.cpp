@@ -20,9 +20,9 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kPlace = "options";
+constexpr const char* kSite = "options";
 
-// Without the "{false}" that CLI11 puts after the negative form of a flag.
+// Removes the "{false}" that CLI11 puts after the negative form of a flag.
 struct Help : CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, positional);
@@ -65,7 +65,7 @@ std::string description(const OptionRow& row) {
 struct AddOption {
   CLI::App& app;
   const OptionRow& row;
-  std::vector<std::string>& unknown;  // a name that an enumeration does not have is told after --help
+  std::vector<std::string>& unknown;  // errors about unknown enumeration names, reported after --help
 
   CLI::Option* operator()(bool* flag) const {
     const std::string negative = row.has_negative ? ",!--no-" + row.name : "";
@@ -86,7 +86,7 @@ struct AddOption {
   CLI::Option* operator()(std::vector<double>* numbers) const {
     return app.add_option("--" + row.name, *numbers, description(row))->delimiter(',')->type_name(row.argument);
   }
-  // The last one counts, as job scripts that append "$@" expect.
+  // The last of several values counts, as job scripts that append "$@" expect.
   template <class T>
   CLI::Option* operator()(T* variable) const {
     CLI::Option* option = app.add_option("--" + row.name, *variable, description(row));
@@ -108,7 +108,7 @@ struct AddOption {
 
 bool given(const CLI::App& app, const std::string& name) { return app.get_option("--" + name)->count() > 0; }
 
-// An option that was given, and that the other options leave without effect, is more likely a mistake than a wish.
+// Refuses a given option that has no effect beside the other options: it is probably a mistake.
 void require_effect(const CLI::App& app, bool effective, std::initializer_list<const char*> names,
                     const std::string& reason) {
   for (const char* name : names) {
@@ -116,17 +116,17 @@ void require_effect(const CLI::App& app, bool effective, std::initializer_list<c
   }
 }
 
-// What a shell makes of --resume "$LAST" where LAST is not set must not be taken for no option.
+// Refuses empty values: --resume "$LAST" with an unset LAST must not count as no option.
 void refuse_empty_text(const CLI::App& app, const OptionRow& row) {
   const auto* text = std::get_if<std::string*>(&row.value);
   const auto* path = std::get_if<std::filesystem::path*>(&row.value);
   const bool empty = (text != nullptr && (*text)->empty()) || (path != nullptr && (*path)->empty());
   if (empty && given(app, row.name))
     throw CLI::ValidationError(fmt::format("--{}", row.name),
-                               fmt::format("is empty, expected {}; leave the option out for none", row.argument));
+                               fmt::format("is empty, expected {}; omit the option for none", row.argument));
 }
 
-// The table of options knows no data set; --help and the command line know those of the program.
+// Puts the program's data sets into the row of --dataset, for --help and errors: the table of options knows none.
 void offer(data::Catalogue datasets, OptionRow& row) {
   std::vector<std::string> texts;
   for (const data::DatasetEntry& entry : datasets) {
@@ -136,7 +136,7 @@ void offer(data::Catalogue datasets, OptionRow& row) {
   row.text = fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// Another optimizer than the program's own brings its usual rate and momentum.
+// If the command line changes the optimizer, sets that optimizer's usual rate and momentum.
 void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& rule, const optim::RuleEntry& usual) {
   if (rule.rate != usual.rate && !given(app, "lr")) options.rate.peak = rule.rate;
   if (rule.momentum != usual.momentum && !given(app, "momentum")) options.optimizer.sgd.momentum = rule.momentum;
@@ -196,19 +196,19 @@ struct CommandLine::Parser {
   }
   void add_config() {
     app.config_formatter(file);
-    app.set_config("--config", "", "read options from FILE, in TOML; the command line comes first (default none)")
+    app.set_config("--config", "", "read options from FILE, in TOML; the command line has priority (default none)")
         ->check([this](const std::string& path) { return file->look_at(path); })
         ->type_name("FILE")
         ->group("Run");
     app.allow_config_extras(CLI::config_extras_mode::error);
   }
 
-  // Throws CLI11's exceptions, and Error.
+  // Parses; throws CLI11's exceptions and Error.
   void parse(int argc, const char* const* argv) {
-    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kPlace, refused));
+    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kSite, refused));
     const optim::Rule default_rule = options.optimizer.rule;
     app.parse(argc, argv);
-    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kPlace, unknown.front()));
+    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kSite, unknown.front()));
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
     settle(app, options, default_rule);

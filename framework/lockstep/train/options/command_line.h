@@ -1,5 +1,5 @@
-// The command line and option files (--config) of a training program: every row of the options' table, and options of
-// the program's own. Errors name the option, its value, and what was expected.
+// The command line and option files (--config) of a training program: all rows of the options' table, and the program's
+// own options. Errors name the option, its value and the expectation. One thread.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,30 @@ namespace lockstep::train {
 
 struct ParseResult {
   bool proceed = true;
-  int exit_code = 0;    // for main() where proceed is false: 0 after --help or --version, 2 after an error
-  std::string message;  // the error, for a caller that wants the ranks to agree on it; on no rank is it empty then
+  int exit_code = 0;    // main()'s status if `proceed` is false: 0 after --help or --version, 2 after an error
+  std::string message;  // the error, for a caller that lets the ranks agree on it; not empty after an error
 };
 
 class CommandLine {
  public:
-  // The defaults are what `options` holds now; it outlives this. `version` is the answer to --version,
-  // `datasets` has the names that --dataset takes; empty: any.
+  // Makes a parser that writes to `options`, which must outlive this object; its present values are the defaults.
+  // `version` is the answer to --version; `datasets` has the names that --dataset accepts, empty: any name.
   CommandLine(Options& options, const std::string& name, const std::string& description, const std::string& version,
               data::Catalogue datasets = {});
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // An option of the program's own. Its variable outlives this. A name that is taken makes parse() fail, on all ranks.
+  // Adds an option of the program's own. Its variable must outlive this object. If the name is used already, parse()
+  // fails on all ranks.
   void add(OptionRow row);
-  const std::vector<OptionRow>& own() const;  // those that were added
-  // `look` is called when all values are known; an Error of it is one of the command line.
+  const std::vector<OptionRow>& own() const;  // the options of add()
+  // Registers a check that is called when all values are known; its Error is an error of the command line.
   void check(std::function<void()> look);
 
-  // Parses, and settles what depends on which options were given: --batch-size replaces a program's default of
-  // --global-batch and the other way round, a change of optimizer without --lr brings that optimizer's usual rate, and
-  // an option that the others leave without effect is an error. Help, version and errors are printed by rank 0 alone,
-  // once. Call it once.
+  // Parses the command line and sets values that depend on the given options: --batch-size replaces a program's default
+  // of --global-batch and vice versa; a change of optimizer without --lr sets that optimizer's usual rate; an option
+  // without effect beside the others is an error. Rank 0 alone prints help, version and errors. Call it once.
   ParseResult parse(int argc, const char* const* argv, bool is_rank_zero);
   ParseResult parse(int argc, const char* const* argv, bool is_rank_zero, std::ostream& out, std::ostream& err);
 

@@ -1,5 +1,5 @@
-// A wrong command line, found on all ranks together: another start with it would fail again, so Program ends with
-// status 2 and `lockstep run` makes no other start.
+// A wrong command line, thrown on all ranks together. Another start would fail again, so Program ends with status 2 and
+// `lockstep run` does not restart it.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,8 @@ class CommandLineError : public comm::AgreedError {
   using comm::AgreedError::AgreedError;
 };
 
-// As comm::collectively(), for checks of options: throws CommandLineError on all ranks if it fails on any.
+// Runs `work`, a check of options, as comm::collectively() does; throws CommandLineError on all ranks if it throws on
+// any.
 template <class Work>
 void check_together(const comm::Communicator& comm, Work&& work) {
   try {

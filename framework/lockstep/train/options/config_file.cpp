@@ -23,7 +23,7 @@ constexpr const char* kOption = "--config";
 std::string ConfigFile::look_at(const std::string& path) {
   path_ = path;
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "";  // CLI11 says so
+  if (!std::filesystem::exists(path, error)) return "";  // CLI11 reports that
   if (!std::filesystem::is_regular_file(path, error)) return fmt::format("{} is not a regular file", path);
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) return fmt::format("{}: {}", path, error.message());
@@ -36,7 +36,7 @@ void ConfigFile::refuse(const TomlEntry& entry, const std::string& what) const {
   throw CLI::ValidationError(kOption, fmt::format("{}: key {} {}", place(entry.line), entry.key, what));
 }
 
-// Null where a file may not say it.
+// Returns the option of a key; null if a file may not set it.
 const CLI::Option* ConfigFile::option(const std::string& key) const {
   if (key.size() < 2 || key == "config") return nullptr;
   const CLI::Option* found = app_.get_option_no_throw("--" + key);
@@ -88,19 +88,19 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     const CLI::Option* taker = option(entry.key);
     const auto [first, is_new] = said.try_emplace(taker, Origin{entry.line, entry.key});
     if (!is_new && first->second.key == entry.key)
-      refuse(entry, fmt::format("stands there twice, first in line {}, expected once", first->second.line));
+      refuse(entry, fmt::format("occurs twice, first in line {}, expected once", first->second.line));
     if (!is_new)
       refuse(entry, fmt::format("contradicts key {} of line {}, expected one of the two", first->second.key,
                                 first->second.line));
     check_values(entry);
-    if (taker->count() == 0) given_.try_emplace(taker, first->second);  // else the command line's is taken
+    if (taker->count() == 0) given_.try_emplace(taker, first->second);  // else the command line's value counts
     found.push_back({.parents = {}, .name = entry.key, .inputs = entry.values});
   }
   return found;
 }
 
 std::string ConfigFile::located(const std::string& error) const {
-  constexpr std::string_view kPlace = "[options] ";
+  constexpr std::string_view kSite = "[options] ";
   const std::size_t begin = error.find("--");
   if (begin == error.npos) return error;
   const std::size_t end = std::min(error.find_first_of(" :,=", begin), error.size());
@@ -108,7 +108,7 @@ std::string ConfigFile::located(const std::string& error) const {
   const auto origin = about == nullptr ? given_.end() : given_.find(about);
   if (origin == given_.end()) return error;
   const std::string head = fmt::format("{}: {}: key {}", kOption, place(origin->second.line), origin->second.key);
-  if (begin != 0 && error.substr(0, begin) != kPlace) return fmt::format("{}: {}", head, error);
+  if (begin != 0 && error.substr(0, begin) != kSite) return fmt::format("{}: {}", head, error);
   std::string what = error.substr(end);
   if (what.starts_with(": is ")) what.erase(0, 1);
   return head + what;

@@ -1,5 +1,5 @@
-// Reads --config files strictly (train/options/flat_toml.h): each key once, with one value unless the option takes
-// several, and none that is no option. Throws CLI::ValidationError that names file, line, key and what was expected.
+// Reads --config files strictly (train/options/flat_toml.h): each key is an option and occurs once, with one value
+// unless the option takes several. Throws CLI::ValidationError with file, line, key and expectation.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -15,15 +15,15 @@ struct TomlEntry;
 
 class ConfigFile : public CLI::ConfigTOML {
  public:
-  // `app` outlives this.
+  // `app` must outlive this object.
   explicit ConfigFile(const CLI::App& app) : app_(app) {}
 
-  // Looks at the file before it is opened. Returns the fault, as a CLI11 validator does; empty: none, or no such file.
+  // Checks the file before it is opened. Returns the error, as a CLI11 validator does; empty: none, or no such file.
   std::string look_at(const std::string& path);
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
 
-  // `error` is about an option that it names first, as "--lr". Where the file, not the command line, gave its value,
-  // the same with file, line and key.
+  // Takes an error that begins with an option, such as "--lr". If the file, and not the command line, set that option,
+  // returns the error with file, line and key.
   std::string located(const std::string& error) const;
 
  private:
@@ -39,7 +39,7 @@ class ConfigFile : public CLI::ConfigTOML {
 
   const CLI::App& app_;
   std::string path_;
-  mutable std::map<const CLI::Option*, Origin> given_;  // as from_config() found them
+  mutable std::map<const CLI::Option*, Origin> given_;  // filled by from_config()
 };
 
 }  // namespace lockstep::train

@@ -45,7 +45,7 @@ void append_utf8(std::uint32_t code, std::string& text) {
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {
-    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // the mark that some editors put before UTF-8
+    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // the byte order mark of some editors
   }
 
   std::vector<TomlEntry> entries() {
@@ -65,7 +65,7 @@ class Reader {
 
   void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size())); }
 
-  // Over blanks, comments and ends of lines; false at the end of the file.
+  // Skips blanks, comments and ends of lines; returns false at the end of the file.
   bool skip_to_text() {
     for (skip_blanks(); !rest_.empty(); skip_blanks()) {
       if (next() == '#' || next() == ';') rest_.remove_prefix(line_left().size());
@@ -79,7 +79,7 @@ class Reader {
   TomlEntry entry() {
     TomlEntry found{.line = line_};
     if (next() == '[')
-      refuse("section {}, expected keys alone: an option file has no sections", shortened(trimmed(line_left())));
+      refuse("section {}, expected only keys: an option file has no sections", shortened(trimmed(line_left())));
     found.key = key();
     name_ = shortened(found.key);
     skip_blanks();
@@ -96,7 +96,7 @@ class Reader {
     return found;
   }
 
-  // With the sign of equality after it.
+  // Reads a key and the equals sign after it.
   std::string key() {
     const std::string_view line = line_left();
     const bool in_quotes = is_quote();
@@ -154,7 +154,7 @@ class Reader {
     rest_.remove_prefix(2 + digits);
   }
 
-  // Up to a comment; takes what it returns.
+  // Reads the values up to a comment or the end of the line.
   std::vector<std::string> bare(std::string_view line) {
     const std::string_view text = trimmed(line.substr(0, line.find('#')));
     if (text.starts_with('{')) refuse("key {}: a table, expected one value, or a list in brackets", name_);
@@ -198,7 +198,7 @@ class Reader {
 
   std::string_view rest_;
   std::int64_t line_ = 1;
-  std::string name_;  // the key at hand
+  std::string name_;  // the present key
 };
 
 }  // namespace

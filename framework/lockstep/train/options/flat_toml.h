@@ -1,6 +1,6 @@
-// Option files: the part of TOML that a list of options needs. KEY = VALUE, one on a line; a value is a text in quotes,
-// a number, true or false, or a list of those in brackets, which may go on over several lines; # begins a comment. A
-// bare word may stand for a text. Sections, dotted keys, tables and texts over several lines are refused.
+// Parses option files: the part of TOML that a list of options needs. Each line has KEY = VALUE; a value is a text in
+// quotes, a number, true or false, or a list of those in brackets, which may take several lines; # begins a comment. A
+// text may also be a word without quotes. Sections, dotted keys, tables and texts of several lines are refused.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace lockstep::train {
 
 struct TomlEntry {
-  std::int64_t line = 0;  // of the key, from 1
+  std::int64_t line = 0;  // line of the key, from 1
   std::string key{};
-  std::vector<std::string> values{};  // without quotes; bare words with commas or blanks between them are several
+  std::vector<std::string> values{};  // without quotes; words separated by commas or blanks are several values
 };
 
-// In the order of the file. Throws Error, "line 3: ...", for what it cannot read.
+// Returns the entries in the order of the file; throws Error("line 3: ...") for an invalid text.
 std::vector<TomlEntry> parse_flat_toml(std::string_view text);
 
 }  // namespace lockstep::train

@@ -7,7 +7,8 @@
 namespace lockstep::train {
 namespace {
 
-// Letters to insert, take out, replace or swap with a neighbour (optimal string alignment).
+// Returns the optimal string alignment distance: the number of letters to insert, remove, replace, or swap with a
+// neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});

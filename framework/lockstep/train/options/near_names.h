@@ -1,4 +1,4 @@
-// The name that was probably meant, for messages about an unknown name.
+// Finds the name that was probably intended, for messages about an unknown name.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace lockstep::train {
 
-inline constexpr std::size_t kLongestName = 64;  // a longer text resembles no name
+inline constexpr std::size_t kLongestName = 64;  // characters; longer texts are not compared
 
-// The nearest of `names`, at a quarter of the letters of `given` at most; empty: none is so near.
+// Returns the one of `names` with the smallest distance, at most a quarter of the length of `given`; empty: none.
 std::string nearest_name(std::string_view given, std::span<const std::string> names);
 
 }  // namespace lockstep::train

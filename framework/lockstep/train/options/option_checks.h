@@ -1,4 +1,4 @@
-// Checks of texts that should be numbers, for CLI::Option::check(): they return an empty text, or the fault.
+// Checks that a text is a number, for CLI::Option::check(): each returns an empty text, or the error.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,8 @@
 
 namespace lockstep::train {
 
-// CLI11 would read -1 as a huge unsigned number, 010 as 8, and what is too large as the largest.
+// Checks for a whole number. CLI11 alone would read -1 as a huge unsigned number, 010 as 8, and a too large number as
+// the largest one.
 template <class T>
 std::string whole_number(const std::string& text) {
   const std::size_t start = std::is_signed_v<T> && text.starts_with('-') ? 1 : 0;

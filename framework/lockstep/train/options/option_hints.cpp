@@ -14,7 +14,7 @@
 namespace lockstep::train {
 namespace {
 
-// What other frameworks call an option.
+// Names of options in other frameworks.
 struct Alias {
   std::string_view name, ours;
 };
@@ -25,7 +25,7 @@ constexpr std::array kAliases{Alias{"learning-rate", "lr"},
                               Alias{"lr-warmup-epochs", "warmup-epochs"},
                               Alias{"lr-warmup-decay", "warmup-start"}};
 
-// "Batch_Size" as "batch-size".
+// Returns "batch-size" for "Batch_Size".
 std::string normal_form(std::string_view name) {
   std::string form(name);
   std::ranges::transform(form, form.begin(), [](char c) {
@@ -42,7 +42,8 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-// What `app` does not know, in the order of the command line. What follows an unknown option is taken for its value.
+// Returns the unknown options and arguments, in the order of the command line. An argument after an unknown option is
+// its value.
 std::vector<std::string> not_expected(const CLI::App& app) {
   std::vector<std::string> found;
   for (const CLI::App* command : app.get_subcommands()) {
@@ -66,7 +67,7 @@ std::vector<std::string> not_expected(const CLI::App& app) {
   return found;
 }
 
-// "Could not convert: --depth = many", which CLI11 says of an option without a check of its own.
+// Rewrites CLI11's message for an option without a check of its own, "Could not convert: --depth = many".
 std::string not_converted(const CLI::App& app, const std::string& text) {
   constexpr std::string_view kHead = "Could not convert: ", kBetween = " = ";
   const std::size_t between = text.find(kBetween);

@@ -1,5 +1,5 @@
-// Explains the faults of a command line: unknown options in the order in which they were given, each with the option
-// that was probably meant. For training programs and for the `lockstep` command.
+// Explains errors of a command line: names unknown options in their order, each with the option that was probably
+// intended. For training programs and the `lockstep` command.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -9,11 +9,11 @@
 
 namespace lockstep::train {
 
-// Names of options of `app`, without dashes, that resemble `name`: another spelling or a slip, else those that begin
-// with it. At most three, maybe none.
+// Returns at most three options of `app`, without dashes, that resemble `name`: other spellings and typing errors, else
+// options that begin with it.
 std::vector<std::string> similar_options(const CLI::App& app, std::string_view name);
 
-// One line; for errors of `app` or of its subcommands.
+// Returns one line that explains an error of `app` or of its subcommands.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// The typed variables that options set. An enumeration takes part by its names:
+// The typed variables that options set. An enumeration can be an option if it has names:
 //
 //   template <>
 //   struct lockstep::train::Choices<Stem> {
@@ -23,9 +23,9 @@ struct NamedValue {
   std::string_view name;
 };
 template <class E>
-struct Choices;  // specialised for each enumeration that an option sets
+struct Choices;  // one specialisation for each enumeration that an option sets
 
-// The name of an enumeration's value, as the command line has it; "?" for a value without one.
+// Returns the name of an enumeration's value on the command line; "?" for a value without a name.
 template <class E>
 constexpr std::string_view choice_name(E value) {
   for (const auto& each : Choices<E>::kAll) {
@@ -34,7 +34,7 @@ constexpr std::string_view choice_name(E value) {
   return "?";
 }
 
-// A variable of any enumeration with Choices, which outlives this.
+// A reference to a variable of any enumeration with Choices; the variable must outlive this object.
 class Choice {
  public:
   template <class E>
@@ -58,7 +58,7 @@ class Choice {
 
   std::vector<std::string_view> names() const { return names_(); }
   std::string_view name() const { return name_(variable_); }
-  bool set(std::string_view name) const { return set_(variable_, name); }  // false: no name of the enumeration
+  bool set(std::string_view name) const { return set_(variable_, name); }  // false: the enumeration has no such name
 
  private:
   void* variable_;
@@ -67,7 +67,7 @@ class Choice {
   bool (*set_)(void*, std::string_view);
 };
 
-// A flag that turns a variable off, as --no-share-weights.
+// A flag that sets a variable to false, such as --no-share-weights.
 struct Negated {
   bool* variable;
   bool value() const { return !*variable; }

@@ -1,6 +1,6 @@
-// The options that every training program has: values, and the checks that need no data and no other rank. A part that
-// is read by one component is that component's own struct, so a value is set once and handed down. The command line is
-// in train/options/command_line.h, names, help and ranges in train/options/options_table.h.
+// The options of every training program: their values, and the checks that need neither data nor other ranks. Options
+// that one component reads are that component's own struct, so a value is set once and passed on. The command line is
+// in train/options/command_line.h; names, help and ranges are in train/options/options_table.h.
 #pragma once
 
 #include <cstdint>
@@ -14,68 +14,68 @@
 
 namespace lockstep::train {
 
-// BF16 falls back to F32 where a processor has no such instructions; BF16Emulated does not.
+// The type of arithmetic. BF16 falls back to F32 on processors without bf16 instructions; BF16Emulated does not.
 enum class Precision : std::uint8_t { F32, F64, BF16, BF16Emulated };
 
-// Ranks that exchange through memory and share weights: those of a node, or those bound to the same NUMA domain of it.
+// The domain of ranks that exchange through memory and share weights: a node, or a NUMA domain of it.
 enum class SharingDomain : std::uint8_t { Node, Numa };
 
 struct CheckpointOptions {
-  std::string resume{};           // "": a new run; "auto": from the newest checkpoint; or a file
-  std::int64_t every_epochs = 1;  // 0: none
-  std::int64_t every_steps = 0;   // updates; 0: none
-  double every_minutes = 0;       // 0: none
-  std::string keep = "3";         // checkpoint/retention.h
+  std::string resume{};           // "": a new run; "auto": from the newest checkpoint; or the path of a file
+  std::int64_t every_epochs = 1;  // epochs between checkpoints; 0: none
+  std::int64_t every_steps = 0;   // updates between checkpoints; 0: none
+  double every_minutes = 0;       // minutes between checkpoints; 0: none
+  std::string keep = "3";         // the files that stay, as parse_retention() reads it (checkpoint/retention.h)
 
   bool any() const { return every_epochs > 0 || every_steps > 0 || every_minutes > 0; }
 };
 
 struct TraceOptions {
-  std::string file{};      // "": none
-  std::int64_t steps = 5;  // updates in it
+  std::string file{};      // path of the trace; "": none
+  std::int64_t steps = 5;  // updates in the trace
 };
 
-// Durations as train/monitor/deadline.h reads them.
+// Durations as parse_duration() reads them (train/monitor/deadline.h).
 struct TimeOptions {
-  std::string limit = "auto";   // auto: Slurm's; or none
-  std::string margin = "auto";  // auto: learnt from steps and checkpoints
+  std::string limit = "auto";   // auto: the end of the Slurm job; none: no limit
+  std::string margin = "auto";  // auto: estimated from steps and checkpoints
 };
 
-// Seconds without a sign of life from a rank; 0: never.
+// Limits, in seconds, of the time in which a rank does not move; 0: never.
 struct StallLimits {
-  double report = 60;  // until the rank is named
-  double abort = 300;  // and until the job is ended
+  double report = 60;  // then the watchdog names the rank
+  double abort = 300;  // then the watchdog ends the job
 };
 
-// Rates are per update (one global batch); a count of 0 means what the comment says.
+// All options. Learning rates are per update (one global batch).
 struct Options {
-  data::DatasetOptions dataset = {};  // of the program's catalogue; its seed is `seed`
+  data::DatasetOptions dataset = {};  // a data set of the program's catalogue; its seed is `seed`
   bool augment = false;
 
-  std::int64_t epochs = 10;       // 0: until max_steps
-  std::int64_t max_steps = 0;     // updates; 0: until epochs are done
-  std::int64_t batch_size = 32;   // samples per rank and micro-batch; 0: global_batch says
+  std::int64_t epochs = 10;       // passes over the training data; 0: until max_steps
+  std::int64_t max_steps = 0;     // limit of updates; 0: until all epochs are done
+  std::int64_t batch_size = 32;   // samples per rank and micro-batch; 0: global_batch determines it
   std::int64_t global_batch = 0;  // samples per update over all ranks; 0: batch_size * ranks * accumulate
-  data::Remainder remainder = data::Remainder::Keep;  // of an epoch's last samples that fill no global batch
+  data::Remainder remainder = data::Remainder::Keep;  // for an epoch's last samples, if they fill no global batch
   double label_smoothing = 0;
   std::uint64_t seed = 1;
-  std::string weights{};  // file of weights to start from; "": initial values
+  std::string weights{};  // file of the first weights; "": initial values of the model
   Precision precision = Precision::F32;
 
   optim::RuleOptions optimizer = {};
   optim::ScheduleOptions rate = {};
-  double bucket_mb = 0;         // MiB of gradients that are reduced together; 0: chosen
-  TrainerOptions trainer = {};  // what follows from the options above, and from ranks, is settled by the session
+  double bucket_mb = 0;         // MiB of gradients that are reduced together; 0: chosen from the network's speed
+  TrainerOptions trainer = {};  // the session sets values that follow from ranks and from the options above
 
-  int threads = 0;   // compute threads per rank; 0: the cores it may use
-  int loaders = -1;  // threads per rank that prepare batches; -1: chosen from the cores
+  int threads = 0;   // compute threads per rank; 0: one per core that the rank may use
+  int loaders = -1;  // threads per rank that prepare batches; -1: chosen from the number of cores
   SharingDomain sharing_domain = SharingDomain::Node;
 
-  std::string output = "runs";
+  std::string output = "runs";  // folder of checkpoints, logs and metrics
   CheckpointOptions checkpoints = {};
-  std::int64_t eval_every = 1;  // epochs; 0: never
-  std::int64_t patience = 0;    // evaluations without a lower loss until the run ends; 0: it does not
-  std::int64_t log_every = 50;  // updates; 0: ends of epochs only
+  std::int64_t eval_every = 1;  // epochs between evaluations; 0: never
+  std::int64_t patience = 0;    // evaluations without a lower loss after which the run ends; 0: no such limit
+  std::int64_t log_every = 50;  // updates between lines of progress; 0: only at the end of an epoch
   bool quiet = false;
   bool profile = false;
   TraceOptions trace = {};
@@ -84,12 +84,12 @@ struct Options {
   StallLimits stall = {};
 };
 
-// Throws Error on values out of range and options that contradict each other or the number of ranks.
+// Throws Error for a value out of its range, and for options that contradict each other or the number of ranks.
 void validate(const Options& options, int world_size);
-// Throws Error unless one global batch fits into the training data, `samples` after --limit-train.
+// Throws Error unless one global batch fits into the training data, which has `samples` samples after --limit-train.
 void validate_data(const Options& options, int world_size, std::int64_t samples);
 
-// Samples per update over all ranks.
+// Returns the number of samples per update over all ranks.
 std::int64_t global_batch(const Options& options, int ranks);
 
 }  // namespace lockstep::train

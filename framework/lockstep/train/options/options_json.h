@@ -1,4 +1,4 @@
-// Options as text: for checkpoints, for the comparison of ranks, and for the comparison of runs.
+// Writes options as text, for checkpoints, the comparison of ranks and the comparison of runs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,16 +11,17 @@
 
 namespace lockstep::train {
 
-// Options by the names of the command line, without the dashes.
+// Returns an object of all options, by their names on the command line without dashes.
 nlohmann::json to_json(std::span<const OptionRow> rows);
 nlohmann::json to_json(const Options& options);
 
-// Text that must be the same on all ranks and that checkpoints keep: all options but those a node may set for itself
-// (OptionRow::per_node); with the program's own added, the text of a JSON
-// object ({"depth": 20}). Keys are sorted.
+// Returns the text of a JSON object with sorted keys that must be equal on all ranks and that checkpoints contain: all
+// options except those that may differ between nodes (OptionRow::per_node), and the program's own options, `program`,
+// the text of a JSON object ({"depth": 20}).
 std::string canonical(const Options& options, std::string_view program = "{}");
 
-// Each option in which two canonical texts differ, as "--lr: 0.1 there, 0.2 here"; `there` and `here` say whose.
+// Returns each option that differs between two canonical texts, as "--lr: 0.1 there, 0.2 here"; `there` and `here` name
+// the two texts.
 std::vector<std::string> differences(std::string_view canonical_there, std::string_view canonical_here,
                                      std::string_view there, std::string_view here);
 

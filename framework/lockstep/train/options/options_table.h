@@ -1,6 +1,6 @@
-// The one table of training options, a row each. Command line, option files, help, range checks, JSON,
-// resuming and the comparison of runs all walk it, so none of them can forget an option. To add an
-// option, add a member to Options and a row to the group of its subject (options/rows_*.cpp).
+// The table of all training options, with one row per option. Command line, option files, help, range checks, JSON,
+// resuming and the comparison of runs all use it, so none of them can miss an option. To add an option, add a member to
+// Options and a row to the group of its subject (options/rows_*.cpp).
 #pragma once
 
 #include <span>
@@ -13,30 +13,30 @@
 
 namespace lockstep::train {
 
-inline constexpr double kMaxCount = 1e15;  // exact in a double, and far from the end of int64_t in products with ranks
+inline constexpr double kMaxCount = 1e15;  // exact in a double; products with the number of ranks fit int64_t
 
-// When a run may go on from a checkpoint although the option's value differs.
+// The condition under which a run may resume from a checkpoint with another value of the option.
 enum class Resume : std::uint8_t {
-  Noted,           // always; the difference is written to the log
-  Unsaid,          // always, and it is no difference worth a line
-  SameSamples,     // where the training set has as many samples as before
-  SameInEpoch,     // at the begin of an epoch
-  SameWithShards,  // without --shards, which promise equal bits
+  Noted,           // always; the difference is logged
+  Unsaid,          // always; the difference is not logged
+  SameSamples,     // if the training set has the same number of samples
+  SameInEpoch,     // at the start of an epoch
+  SameWithShards,  // without --shards, which guarantee equal bits
   Never,
 };
 
 // The effect of a value on the results of a run, for `lockstep compare`.
 enum class Effect : std::uint8_t {
-  Results,  // samples, weights or rates
-  Order,    // with equal --shards nothing: only where and when sums are computed
-  None,     // nothing: files, logs, checks
+  Results,  // changes samples, weights or rates
+  Order,    // changes where and when sums are computed; with equal --shards, changes no result
+  None,     // changes no result: files, logs, checks
 };
 
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 struct OptionRow {
   std::string name;                     // without dashes
-  OptionValue value;                    // where it is kept; its value before parsing is the default
+  OptionValue value;                    // the variable; its value before parsing is the default
   std::string argument = {};            // the word after the name in --help; "" for flags
   std::string text = {};                // the effect of the option, with the unit of its value
   double low = 0, high = kMaxCount;     // numbers must lie in [low, high], ...
@@ -44,20 +44,20 @@ struct OptionRow {
   bool below_high = false;              // ... or in [low, high)
   std::vector<std::string> names = {};  // a text must be one of these; empty: any (an enumeration has its own)
   bool has_negative = false;            // a flag that also has --no-NAME
-  bool per_node = false;                // in no checkpoint; ranks may differ in it, but for --output
+  bool per_node = false;                // not in checkpoints; may differ between ranks, except --output
   Rounding rounding = Rounding::Exact;
   Resume resume = Resume::Noted;
-  std::string reason = {};  // of `resume`, for the message that refuses a checkpoint
+  std::string reason = {};  // the reason for `resume`, in the message that refuses a checkpoint
   Effect effect = Effect::Results;
-  bool shapes_model = false;  // another value may make other tensors
+  bool shapes_model = false;  // another value may change the model's tensors
 };
 
 struct OptionGroup {
-  std::string heading;  // in --help
+  std::string heading;  // heading in --help
   std::vector<OptionRow> rows;
 };
 
-// In the order of --help. The rows point into `options`.
+// Return the rows in the order of --help; the rows point into `options`.
 std::vector<OptionGroup> option_groups(Options& options);
 std::vector<OptionRow> option_rows(Options& options);
 
@@ -70,14 +70,14 @@ OptionGroup communication_rows(Options& options);
 OptionGroup run_rows(Options& options);
 OptionGroup safety_rows(Options& options);
 
-// The values that a row takes: those of a text or an enumeration by name; empty: any.
+// Returns the names that a row accepts, for a text or an enumeration; empty: any value.
 std::vector<std::string> names_of(const OptionRow& row);
-// Which numbers a row takes: "at least 0 and below 1"; "": any from 0 on.
+// Describes the numbers that a row accepts: "at least 0 and below 1"; "": any number from 0.
 std::string range_text(const OptionRow& row);
-// "--optimizer is 'lion', expected one of sgd, adam, adamw", and the name that was probably meant.
+// Returns "--optimizer is 'lion', expected one of sgd, adam, adamw", with the name that was probably intended.
 std::string unknown_name(const OptionRow& row, std::string_view given);
-// Needs neither ranks nor data: throws Error for a value out of its row's range, or that is none of its names. The
-// precision is that of the weights, for rows that are rounded to it.
+// Throws Error for a value that is out of its row's range or none of its names. `precision` is the type of the weights,
+// for rows whose values are rounded to it. Needs neither ranks nor data.
 void check_ranges(std::span<const OptionRow> rows, Precision precision);
 
 }  // namespace lockstep::train

@@ -14,7 +14,7 @@ OptionGroup rank_rows(Options& o) {
            .low = 1,
            .high = 1e5,
            .resume = Resume::SameWithShards,
-           .reason = "micro-batches are added one after the other"},
+           .reason = "micro-batches are summed one after the other"},
           {.name = "shards",
            .value = option_value(o.trainer.shards),
            .argument = "S",
@@ -25,12 +25,11 @@ OptionGroup rank_rows(Options& o) {
            .reason = "other shards give other bits"},
           {.name = "sync-bn",
            .value = option_value(o.trainer.compile.synchronisation.all_norms),
-           .text =
-               "batch norms normalise by the statistics of all ranks' samples of a micro-batch, not each rank's own"},
+           .text = "batch norms use the statistics of a micro-batch over all ranks, not those of each rank's samples"},
           {.name = "threads",
            .value = option_value(o.threads),
            .argument = "N",
-           .text = "compute threads per rank; 0: as many as it has cores, with --shards 1, as bits depend on it",
+           .text = "compute threads per rank; 0: one per core, but 1 with --shards, because bits depend on it",
            .high = 4096,
            .per_node = true},
           {.name = "loaders",
@@ -50,20 +49,20 @@ OptionGroup communication_rows(Options& o) {
               {.name = "allreduce",
                .value = option_value(o.trainer.parallel.path),
                .argument = "PATH",
-               .text = "how gradients are summed: shared (in a node's memory), hierarchical (that, and messages "
-                       "between nodes), messages (between all ranks), all of which give the same bits; mpi "
-                       "(MPI_Allreduce); auto takes the first that can be and says why",
+               .text = "path of gradients: shared (in a node's memory), hierarchical (in memory, and by messages "
+                       "between nodes), messages (between all ranks); these three give the same bits; mpi "
+                       "(MPI_Allreduce); auto: the first that is possible, with the reason in the log",
                .effect = Effect::Order},
               {.name = "sharing-domain",
                .value = option_value(o.sharing_domain),
                .argument = "WHAT",
-               .text = "ranks that exchange through memory and share weights: those of a node, or those bound to the "
-                       "same numa domain of it",
+               .text = "ranks that exchange through memory and share weights: node (all ranks of a node), or numa (the "
+                       "ranks bound to one NUMA domain)",
                .effect = Effect::Order},
               {.name = "no-share-weights",
                .value = Negated{&o.trainer.parallel.share_weights},
-               .text = "every rank keeps weights and optimizer state of its own; else ranks of a node share one copy, "
-                       "of which each updates a part",
+               .text = "each rank has its own weights and optimizer state; otherwise the ranks of a node share one "
+                       "copy, and each rank updates a part of it",
                .effect = Effect::Order},
               {.name = "shard-optimizer",
                .value = option_value(o.trainer.parallel.shard_optimizer),
@@ -72,20 +71,20 @@ OptionGroup communication_rows(Options& o) {
               {.name = "wire",
                .value = option_value(o.trainer.parallel.wire),
                .argument = "TYPE",
-               .text = "what gradients are rounded to at every edge of the sum, in a node and on the network: half the "
-                       "bytes for bf16 and f16; additions stay f32",
+               .text = "type to which gradients are rounded at every edge of the sum, in a node and on the network; "
+                       "bf16 and f16 halve the bytes; additions are f32",
                .resume = Resume::SameWithShards,
                .reason = "every edge of the sum rounds"},
               {.name = "overlap",
                .value = option_value(o.trainer.parallel.overlap),
                .argument = "WHO",
-               .text = "who moves messages on while gradients are computed: thread, steps (the computation, between "
-                       "its steps), or auto: what is faster in the first steps",
+               .text = "driver of messages while gradients are computed: thread, steps (the computing thread, between "
+                       "steps of its plan), or auto (the faster one in the first steps)",
                .effect = Effect::Order},
               {.name = "bucket-mb",
                .value = option_value(o.bucket_mb),
                .argument = "X",
-               .text = "MiB of gradients that are reduced together; 0: from the network's latency and bandwidth",
+               .text = "MiB of gradients that are reduced together; 0: chosen from the network's latency and bandwidth",
                .high = 4096,
                .effect = Effect::Order},
               {.name = "clip-norm",
@@ -96,13 +95,13 @@ OptionGroup communication_rows(Options& o) {
               {.name = "topk",
                .value = option_value(o.trainer.parallel.topk),
                .argument = "X",
-               .text = "exchange only this part of the gradient, its largest elements, and keep the rest for later "
-                       "steps; 0: all",
+               .text = "exchange only this fraction of the gradient, its largest elements, and keep the others for "
+                       "later steps; 0: all",
                .high = 1},
               {.name = "local-steps",
                .value = option_value(o.trainer.parallel.local_steps),
                .argument = "K",
-               .text = "each rank trains K steps by itself, then weights and optimizer state are averaged (local SGD); "
+               .text = "each rank trains K steps alone, then weights and optimizer state are averaged (local SGD); "
                        "1: gradients are averaged in every step",
                .low = 1,
                .high = 1e6},

@@ -9,39 +9,39 @@ OptionGroup safety_rows(Options& o) {
               {.name = "time-limit",
                .value = option_value(o.time.limit),
                .argument = "TIME",
-               .text = "write a checkpoint and end with status 75 when this time since the start is about to be over: "
+               .text = "write a checkpoint and end with status 75 before this time since the start is over: "
                        "02:00:00, 1-12:00:00, 90m, 2h; auto: the end of the Slurm job, if there is one; none",
                .per_node = true,
                .effect = Effect::None},
               {.name = "time-margin",
                .value = option_value(o.time.margin),
                .argument = "TIME",
-               .text = "stop this long before --time-limit; auto: 30 s (a tenth of a limit below 5 min), three of the "
-                       "slowest recent steps and two checkpoints",
+               .text = "time between the stop and --time-limit; auto: 30 s (a tenth of a limit below 5 min), plus the "
+                       "time of three slow steps and two checkpoints",
                .per_node = true,
                .effect = Effect::None},
               {.name = "stall-timeout",
                .value = option_value(o.stall.report),
                .argument = "SECONDS",
-               .text = "name a rank that has not moved for so long, with its host, step, process state and stack; ten "
-                       "times as long while it compiles or saves; 0: do not watch",
+               .text = "report a rank that has not moved for this time, with host, step, process state and stack; ten "
+                       "times as long while it compiles or saves; 0: no watchdog",
                .effect = Effect::None},
               {.name = "abort-timeout",
                .value = option_value(o.stall.abort),
                .argument = "SECONDS",
-               .text = "end the job with status 76 when a rank has not moved for so long; 0: never",
+               .text = "end the job with status 76 when a rank has not moved for this time; 0: never",
                .effect = Effect::None},
               {.name = "hash-every",
                .value = option_value(o.hash_every),
                .argument = "N",
-               .text = "updates between lines of OUTPUT/hashes.jsonl, a hash of every tensor by which `lockstep "
-                       "compare` finds where two runs part; 0: none",
+               .text = "updates between lines of OUTPUT/hashes.jsonl: hashes of all tensors, with which `lockstep "
+                       "compare` finds the first difference of two runs; 0: none",
                .effect = Effect::None},
               {.name = "verify-every",
                .value = option_value(o.trainer.guards.verify_every),
                .argument = "N",
-               .text = "updates between looks at hashes of weights and optimizer state in memory, taken when they were "
-                       "written; 0: never",
+               .text = "updates between verifications of weights and optimizer state in memory by checksums that were "
+                       "computed when they were written; 0: never",
                .effect = Effect::None},
               {.name = "compare-every",
                .value = option_value(o.trainer.guards.compare_every),
@@ -51,14 +51,14 @@ OptionGroup safety_rows(Options& o) {
               {.name = "on-mismatch",
                .value = option_value(o.trainer.guards.on_mismatch),
                .argument = "WHAT",
-               .text = "when memory is not what was written or copies differ: repair (from a copy that is right, else "
-                       "rollback), rollback (load the newest checkpoint and go on, else stop), or stop (status 77)",
+               .text = "action when memory has changed by itself or copies differ: repair (from a correct copy, else "
+                       "rollback), rollback (continue from the newest checkpoint, else stop), or stop (status 77)",
                .effect = Effect::None},
               {.name = "guard-action",
                .value = option_value(o.trainer.guards.action),
                .argument = "WHAT",
-               .text = "when the loss is not finite, or the gradient past a limit: log, skip the update (also where "
-                       "the gradient alone is not finite), or stop (status 77)"},
+               .text = "action when the loss is not finite or the gradient exceeds a limit: log, skip the update (also "
+                       "if only the gradient is not finite), or stop (status 77)"},
               {.name = "guard-norm",
                .value = option_value(o.trainer.guards.gradient.norm),
                .argument = "X",
@@ -70,7 +70,7 @@ OptionGroup safety_rows(Options& o) {
               {.name = "guard-warn",
                .value = option_value(o.trainer.guards.gradient.warn),
                .argument = "X",
-               .text = "part of --guard-norm and --guard-spike from which a gradient is logged",
+               .text = "fraction of --guard-norm and --guard-spike above which a gradient is logged",
                .high = 1,
                .above_low = true},
           }};

@@ -1,8 +1,8 @@
-// What one process writes to its console: lines, errors, and on a terminal a status line that stays below them. It is
-// redrawn with carriage returns and spaces; the one escape code, "erase below", is for a terminal that has become
-// narrower. What a terminal would not show as text is written out (core/printable.h). Any thread may call it.
-// A stream that nobody reads holds training up once, for a second; then lines wait, and those for which there is no
-// room are dropped, counted, and the log is told (ConsoleOptions::tell).
+// The console output of one process: lines, errors, and on a terminal a status line below them. The status line is
+// redrawn with carriage returns and spaces; the only escape code, "erase below", is for a terminal that has become
+// narrower. Characters that a terminal cannot show are written as escapes (core/printable.h). Any thread may call it.
+// If no process reads the stream, training waits once, for one second. Later lines are kept in memory; lines for which
+// there is no memory are dropped and counted, and ConsoleOptions::tell reports that to the log.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@ namespace lockstep::train {
 
 struct ConsoleOptions {
   std::FILE* out = stdout;  // lines and status; not owned
-  std::FILE* err = stderr;  // errors, where there is no status line; not owned
+  std::FILE* err = stderr;  // errors, if there is no status line; not owned
   std::function<int()>
-      columns{};  // the terminal's width; empty where `out` is no terminal: then there is no status line
-  // Is called with a sentence for the log file when the console takes no text, takes some again, or lost some.
+      columns{};  // returns the terminal's width; empty: `out` is not a terminal, and there is no status line
+  // Called with a sentence for the log file when the console accepts no text, accepts text again, or has lost text.
   std::function<void(const std::string&)> tell{};
   StreamWriterOptions writer{};
 };
@@ -39,7 +39,7 @@ class Console {
   int columns() const { return options_.columns ? options_.columns() : 0; }
   void line(std::string_view text);
   void error_line(std::string_view text);
-  void status(std::string_view text);  // ASCII; replaces the one before, cut to the width; empty takes it away
+  void status(std::string_view text);  // ASCII; replaces the status line, cut to the width; empty removes it
 
  private:
   void hide();
@@ -53,10 +53,10 @@ class Console {
   ConsoleOptions options_;
   std::mutex mutex_;
   StreamWriter out_, err_;
-  bool stuck_ = false;        // a line waits, or was dropped, since the console took all that there was
-  std::int64_t dropped_ = 0;  // lines, since then
+  bool stuck_ = false;        // true: a line waits or was dropped since the console last accepted all text
+  std::int64_t dropped_ = 0;  // lines dropped since then
   std::string status_;
-  std::size_t drawn_ = 0;  // columns that the status line takes on the screen
+  std::size_t drawn_ = 0;  // columns of the status line on the screen
 };
 
 }  // namespace lockstep::train

@@ -15,7 +15,7 @@ double EpochSums::fraction(const std::string& count) const {
 std::string EpochSums::str() const {
   if (samples == 0) return "";
   const std::string part =
-      after ? fmt::format(" (of the steps after {}: the checkpoint has no sums of those before)", *after) : "";
+      after ? fmt::format(" (of the steps after {}: the checkpoint has no sums of earlier steps)", *after) : "";
   return fmt::format("training loss {:.4f}, accuracy {:.2f}%{}; ", mean_loss(), 100 * fraction("correct"), part);
 }
 
@@ -30,7 +30,7 @@ nlohmann::json to_json(const EpochSums& sums) {
   return json;
 }
 
-EpochSums epoch_sums(const nlohmann::json& metadata, const std::string& place) {
+EpochSums epoch_sums(const nlohmann::json& metadata, const std::string& file) {
   const auto found = metadata.find(kEpochSumsKey);
   if (found == metadata.end() || found->is_null()) return {};
   EpochSums sums;
@@ -42,10 +42,10 @@ EpochSums epoch_sums(const nlohmann::json& metadata, const std::string& place) {
     for (const auto& count : found->at("counts").items()) sums.counts[count.key()] = number(count.value());
     if (found->contains("after")) sums.after = found->at("after").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
-    fail("resume", "{}: '{}' in its metadata cannot be used: {}", place, kEpochSumsKey, error.what());
+    fail("resume", "{}: '{}' in its metadata cannot be used: {}", file, kEpochSumsKey, error.what());
   }
-  check(sums.epoch >= 0 && sums.samples >= 0, "resume", "{}: '{}' in its metadata is of epoch {} with {} samples",
-        place, kEpochSumsKey, sums.epoch, sums.samples);
+  check(sums.epoch >= 0 && sums.samples >= 0, "resume", "{}: '{}' in its metadata is of epoch {} with {} samples", file,
+        kEpochSumsKey, sums.epoch, sums.samples);
   return sums;
 }
 

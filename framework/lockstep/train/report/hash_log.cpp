@@ -11,7 +11,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kPlace = "hashes";
+constexpr const char* kSite = "hashes";
 constexpr const char* kName = "hashes.jsonl";
 constexpr std::size_t kDigits = 16;
 
@@ -46,7 +46,7 @@ HashLog::HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, s
     : every_(every),
       lines_({.folder = std::move(output),
               .name = kName,
-              .place = kPlace,
+              .site = kSite,
               .resumed_step = resumed_step,
               .stays = [this](const nlohmann::json& line) {
                 last_ = std::max(last_, line["step"].get<std::int64_t>());
@@ -55,11 +55,11 @@ HashLog::HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, s
   if (every_ > 0) lines_.open();
 }
 
-void HashLog::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+void HashLog::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kSite); }
 
 void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
-  // A plain list of pairs: the ordered map would look for each name among all before it.
+  // A plain list of pairs is faster: the ordered map would search all earlier names for each name.
   auto& entries = tensors.get_ref<nlohmann::ordered_json::object_t&>();
   for (const auto& [name, hash] : hashes) entries.emplace_back(name, fmt::format("{:016x}", hash));
   lines_.append({{"step", step}, {"tensors", std::move(tensors)}});
@@ -67,22 +67,22 @@ void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
 }
 
 HashLogReader::HashLogReader(const std::filesystem::path& path) : path_(path.string()) {
-  std::error_code error;  // a pipe under this name would be waited for
+  std::error_code error;  // checks for a regular file first: opening a pipe would block
   if (std::filesystem::is_regular_file(path, error)) in_.open(path, std::ios::binary);
-  check(in_.is_open(), kPlace, "{} cannot be read", path_);
+  check(in_.is_open(), kSite, "{} cannot be read", path_);
 }
 
 std::optional<HashRecord> HashLogReader::next() {
   std::string line;
   if (!std::getline(in_, line)) {
-    check(!in_.bad(), kPlace, "{} cannot be read", path_);
+    check(!in_.bad(), kSite, "{} cannot be read", path_);
     return std::nullopt;
   }
   ++line_;
-  if (in_.eof()) return std::nullopt;  // no newline
+  if (in_.eof()) return std::nullopt;  // a line without a newline is incomplete
   auto record = record_in(line);
-  check(record.has_value(), kPlace, "{} line {} is no record of hashes", path_, line_);
-  check(record->step > step_, kPlace, "{} line {} is of step {}, expected one after {}", path_, line_, record->step,
+  check(record.has_value(), kSite, "{} line {} is no record of hashes", path_, line_);
+  check(record->step > step_, kSite, "{} line {} is of step {}, expected one after {}", path_, line_, record->step,
         step_);
   step_ = record->step;
   return record;

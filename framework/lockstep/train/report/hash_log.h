@@ -1,6 +1,6 @@
-// OUTPUT/hashes.jsonl: after some updates, the XXH3-64 of every tensor of the training state, so that `lockstep
-// compare` can tell at which step, and in which tensor, two runs part. A line is {"step": 12, "tensors":
-// {"model/fc.weight": "0123456789abcdef", ...}}; step 0 is before the first update. For rank 0 alone, from one thread.
+// Writes and reads OUTPUT/hashes.jsonl: after some updates, the XXH3-64 of every tensor of the training state. With it
+// `lockstep compare` finds the first step, and the tensor, in which two runs differ. A line is {"step": 12, "tensors":
+// {"model/fc.weight": "0123456789abcdef", ...}}; step 0 is before the first update. For rank 0, in one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ std::filesystem::path hash_log_path(const std::filesystem::path& output);
 
 class HashLog {
  public:
-  // Every `every` updates; 0: never, but the file of an earlier run is moved aside or cut off all the same.
+  // Writes a line every `every` updates; 0: never. Moves the file of an earlier run aside, or cuts it after the resumed
+  // step, in any case.
   HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, std::optional<std::int64_t> resumed_step);
 
-  // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
+  // Throws Error if the file of an earlier run cannot be continued. Changes nothing.
   static void check_file(const io::Folder& output);
 
-  // A step that stands in the file already, from before the resumed one, is not due again.
+  // Returns whether a line is due after `step`; false for steps that the file already contains from before the resume.
   bool is_due(std::int64_t step) const { return every_ > 0 && step % every_ == 0 && step > last_; }
   void write(std::int64_t step, std::span<const TensorHash> hashes);
-  // As JsonLines::follow().
+  // See JsonLines::follow().
   void follow(const std::shared_ptr<const io::Folder>& output) { lines_.follow(output); }
 
  private:
@@ -42,12 +43,12 @@ struct HashRecord {
   std::vector<TensorHash> tensors = {};  // in the order of the model
 };
 
-// Reads such a file, line by line.
+// Reads a file of hashes line by line.
 class HashLogReader {
  public:
   explicit HashLogReader(const std::filesystem::path& path);
-  // Empty at the end. A last line that a kill cut short counts as the end; any other that is no record, or whose step
-  // does not follow, is an Error that names file and line.
+  // Returns the next record; empty at the end. A last line without a newline, which a kill may leave, counts as the
+  // end. Throws Error with file and line if a line is no record or its step does not rise.
   std::optional<HashRecord> next();
 
  private:

@@ -26,22 +26,21 @@ constexpr std::size_t kMostUnwritten = 8 << 20;
 
 }  // namespace
 
-JsonLines::JsonLines(const Settings& settings)
-    : folder_(settings.folder), name_(settings.name), place_(settings.place) {
+JsonLines::JsonLines(const Settings& settings) : folder_(settings.folder), name_(settings.name), site_(settings.site) {
   settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
 }
 
-void JsonLines::check_file(const io::Folder& folder, const std::string& name, const std::string& place) {
+void JsonLines::check_file(const io::Folder& folder, const std::string& name, const std::string& site) {
   if (!folder.has(name)) return;
-  folder.open_file(name, io::FileUse::Read, place);
-  folder.open_file(name, io::FileUse::Append, place);
+  folder.open_file(name, io::FileUse::Read, site);
+  folder.open_file(name, io::FileUse::Append, site);
 }
 
 void JsonLines::move_aside() const {
   if (!folder_->has(name_)) return;
   struct stat status {};
-  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, place_);
-  check(::fstat(file.get(), &status) == 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, site_);
+  check(::fstat(file.get(), &status) == 0, site_, "cannot read {}: {}", path().string(), std::strerror(errno));
   if (status.st_size == 0) return;
   const fs::path name = name_;
   std::string aside;
@@ -51,13 +50,13 @@ void JsonLines::move_aside() const {
 }
 
 std::string JsonLines::read() const {
-  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, place_);
+  const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, site_);
   std::string text;
   std::vector<char> block(1 << 20);
   while (true) {
     const ssize_t n = ::read(file.get(), block.data(), block.size());
     if (n < 0 && errno == EINTR) continue;
-    check(n >= 0, place_, "cannot read {}: {}", path().string(), std::strerror(errno));
+    check(n >= 0, site_, "cannot read {}: {}", path().string(), std::strerror(errno));
     if (n == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(n));
   }
@@ -79,23 +78,23 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
     }
     changed = true;
     if (later) continue;
-    log()->warn("[{}] {} line {} is no whole record (the run was cut off there) and is left out", place_,
+    log()->warn("[{}] {} line {} is no complete record (the run was killed there) and is removed", site_,
                 path().string(), number);
   }
-  if (changed) io::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
+  if (changed) io::resite_file(*folder_, name_, std::as_bytes(std::span(kept)));
 }
 
-void JsonLines::open() { file_ = folder_->open_file(name_, io::FileUse::Append, place_); }
+void JsonLines::open() { file_ = folder_->open_file(name_, io::FileUse::Append, site_); }
 
 void JsonLines::follow(const std::shared_ptr<const io::Folder>& folder) {
   if (!file_.open() || folder->holds(name_, file_.get())) return;
-  io::FileDescriptor file = folder->open_file(name_, io::FileUse::Append, place_);
-  log()->warn("[{}] {} was removed or replaced while the run goes on; lines from here on go into {}", place_,
-              path().string(), (folder->path() / name_).string());
+  io::FileDescriptor file = folder->open_file(name_, io::FileUse::Append, site_);
+  log()->warn("[{}] {} was removed or replaced during the run; further lines go to {}", site_, path().string(),
+              (folder->path() / name_).string());
   file_ = std::move(file);
   folder_ = folder;
   if (!std::exchange(in_line_, false)) return;
-  unwritten_.erase(0, unwritten_.find('\n') + 1);  // the rest of a line that began in the other file
+  unwritten_.erase(0, unwritten_.find('\n') + 1);  // the rest of a line whose start is in the other file
   ++lost_;
 }
 
@@ -106,16 +105,16 @@ void JsonLines::append(const nlohmann::ordered_json& json) {
   if (!room) ++lost_;
   if (const int code = write_out(); code != 0) {
     if (!std::exchange(failing_, true))
-      log()->warn("[{}] cannot write {}: {}; training goes on, and its lines are kept until it can be written", place_,
-                  path().string(), std::strerror(code));
+      log()->warn("[{}] cannot write {}: {}; training goes on, and lines wait in memory", site_, path().string(),
+                  std::strerror(code));
   } else if (std::exchange(failing_, false)) {
-    const std::string gap = lost_ > 0 ? fmt::format(", but {} lines more than memory was kept for", lost_) : "";
-    log()->warn("[{}] {} is written again, with all that was kept{}", place_, path().string(), gap);
+    const std::string gap = lost_ > 0 ? fmt::format("; {} lines that did not fit in memory are lost", lost_) : "";
+    log()->warn("[{}] {} can be written again; the waiting lines are in it{}", site_, path().string(), gap);
     lost_ = 0;
   }
 }
 
-// What was written leaves `unwritten_`, also in mid-line. 0, or the system's error.
+// Writes `unwritten_` and removes the written bytes from it, also inside a line. Returns 0 or the error number.
 int JsonLines::write_out() {
   std::size_t done = 0;
   int code = 0;
@@ -132,7 +131,7 @@ int JsonLines::write_out() {
 JsonLines::~JsonLines() {
   if (unwritten_.empty()) return;
   if (const int code = write_out(); code != 0)
-    log()->warn("[{}] the last {} bytes of {} are lost: {}", place_, unwritten_.size(), path().string(),
+    log()->warn("[{}] the last {} bytes of {} are lost: {}", site_, unwritten_.size(), path().string(),
                 std::strerror(code));
 }
 

@@ -1,7 +1,6 @@
-// A file of JSON objects, one per line, each with the step it belongs to: what a run appends to, and goes on with when
-// it is resumed. For one process, from one thread. Throws Error that begins with `place` where the file cannot be read
-// or made. Lines that a full disk does not take later are a warning, and go into the file, without a gap, when there is
-// space again.
+// A file of JSON objects, one per line, each with its step. A run appends lines, and a resumed run continues the file.
+// For one process, in one thread. Throws Error with `site` if the file cannot be read or created. If the disk is full
+// later, lines wait in memory with a warning, and are written, without a gap, when there is space again.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +20,30 @@ class JsonLines {
  public:
   struct Settings {
     std::shared_ptr<const io::Folder> folder;
-    std::string name;                               // of the file in it
-    std::string place;                              // of errors and warnings
-    std::optional<std::int64_t> resumed_step = {};  // of the run; none: it is new
-    // Told each line that stays, in order; false: it is no record of this file and is left out.
+    std::string name;                               // name of the file in `folder`
+    std::string site;                               // site of errors and warnings
+    std::optional<std::int64_t> resumed_step = {};  // step from which the run resumes; none: a new run
+    // Called for each line that stays, in order; returns false to omit a line that is no record of this file.
     std::function<bool(const nlohmann::json&)> stays = [](const nlohmann::json&) { return true; };
   };
 
-  // Of a new run: a file that is there already is moved aside, from NAME.jsonl to NAME.1.jsonl and so on. Of a resumed
-  // one: lines of later steps, which will be trained again, are taken out, with what a kill may have left cut short.
-  // The file is replaced whole or not at all.
+  // Prepares the file. In a new run, moves an existing file aside, from NAME.jsonl to NAME.1.jsonl and so on. In a
+  // resumed run, removes the lines of later steps, which are trained again, and an incomplete last line that a kill may
+  // have left. The file is replaced atomically.
   explicit JsonLines(const Settings& settings);
   JsonLines(JsonLines&&) = delete;
-  ~JsonLines();  // tries once more to write what is left
+  ~JsonLines();  // tries once more to write the waiting lines
 
-  // Throws Error if there is something with this name that lines cannot be appended to. Changes nothing.
-  static void check_file(const io::Folder& folder, const std::string& name, const std::string& place);
+  // Throws Error if a file of this name exists and cannot be appended to. Changes nothing.
+  static void check_file(const io::Folder& folder, const std::string& name, const std::string& site);
 
-  void open();  // makes the file if there is none
-  // After open(), where the run writes now: if the file that is open is not the one there, as somebody removed or
-  // replaced it or its folder, it is opened anew there, and a warning says so. Throws Error; then it stays as it was.
+  void open();  // opens the file for appending; creates it if there is none
+  // Continues in `folder`, to which the run writes now; after open(). If the open file is no longer the one there,
+  // because a user removed or replaced the file or its folder, opens it anew with a warning. Throws Error and changes
+  // nothing if that fails.
   void follow(const std::shared_ptr<const io::Folder>& folder);
-  // After open(). Up to 8 MiB wait in memory while the file cannot be written; then lines are left out, and counted.
+  // Appends a line; after open(). While the file cannot be written, up to 8 MiB of lines wait in memory; further lines
+  // are dropped and counted.
   void append(const nlohmann::ordered_json& line);
 
   std::filesystem::path path() const { return folder_->path() / name_; }
@@ -54,11 +55,11 @@ class JsonLines {
   int write_out();
 
   std::shared_ptr<const io::Folder> folder_;
-  std::string name_, place_;
+  std::string name_, site_;
   io::FileDescriptor file_;
   std::string unwritten_;
-  bool failing_ = false, in_line_ = false;  // in_line_: what was written last ends inside a line
-  std::int64_t lost_ = 0;                   // lines, since it cannot be written
+  bool failing_ = false, in_line_ = false;  // in_line_: the file ends inside a line
+  std::int64_t lost_ = 0;                   // lines dropped since the file cannot be written
 };
 
 }  // namespace lockstep::train

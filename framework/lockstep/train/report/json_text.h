@@ -1,4 +1,4 @@
-// JSON from a file that may be damaged or foreign.
+// Parses JSON of a file that may be damaged or foreign.
 #pragma once
 
 #include <limits>
@@ -7,8 +7,8 @@
 
 namespace lockstep::train {
 
-// Discarded (is_discarded()) where `text` is no JSON, or nests deeper than anything of ours: what walks values calls
-// itself for each level, and would run out of stack. Never throws for what is in the text.
+// Returns the value; it is discarded (is_discarded()) if `text` is not JSON or is nested deeper than 64 levels:
+// functions that walk values are recursive and would run out of stack. Does not throw for any text.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   constexpr int kDeepest = 64;
@@ -29,7 +29,8 @@ Json parse_json(std::string_view text) {
   return Json::parse(text, nullptr, false);
 }
 
-// JSON has no word for what is not finite, which is written as null. Throws nlohmann::json::exception for other types.
+// Reads a number; null is NaN, because JSON has no form for a number that is not finite. Throws
+// nlohmann::json::exception for other types.
 inline double number(const nlohmann::json& json) {
   return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
 }

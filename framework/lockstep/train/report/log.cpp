@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A message of several lines is several lines of log, each with all that a line carries.
+// Splits a message of several lines: each line of the log has its own time, host and rank.
 template <class Write>
 void each_line(spdlog::string_view_t payload, Write write) {
   std::string_view text(payload.data(), payload.size());
@@ -117,7 +117,7 @@ class Log::FileSink final : public spdlog::sinks::base_sink<std::mutex> {
       text += fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03} {} {}: {}\n", time, milliseconds, printable(origin_),
                           name_of(message.level), printable(line));
     });
-    // spdlog catches this and says so on stderr, once a second at most: a full disk must not end the training.
+    // spdlog catches this and reports it on stderr at most once a second: a full disk must not end the training.
     if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0) {
       throw spdlog::spdlog_ex("the log file cannot be written", errno);
     }
@@ -179,8 +179,8 @@ void Log::follow(const io::Folder& output) {
   if (logs.holds(name, file_sink_->descriptor())) return;
   file_sink_->open(logs.open_file(name, io::FileUse::Append, "log"));
   const fs::path before = std::exchange(file_, logs.path() / name);
-  logger_->warn("[log] {} was removed or replaced while the run goes on; lines from here on go into {}",
-                before.string(), file_.string());
+  logger_->warn("[log] {} was removed or replaced during the run; further lines go to {}", before.string(),
+                file_.string());
 }
 
 void Log::to_file(std::string_view text) {

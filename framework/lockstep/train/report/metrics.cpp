@@ -7,13 +7,13 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kPlace = "metrics";
+constexpr const char* kSite = "metrics";
 constexpr const char* kName = "metrics.jsonl";
 
 std::shared_ptr<const io::Folder> made(const std::filesystem::path& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
-  check(!error, kPlace, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
+  check(!error, kSite, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
   return std::make_shared<const io::Folder>(output);
 }
 
@@ -35,10 +35,10 @@ JsonLines MetricsWriter::open(std::shared_ptr<const io::Folder> output, std::opt
     return true;
   };
   return JsonLines(
-      {.folder = std::move(output), .name = kName, .place = kPlace, .resumed_step = resumed_step, .stays = note});
+      {.folder = std::move(output), .name = kName, .site = kSite, .resumed_step = resumed_step, .stays = note});
 }
 
-void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kPlace); }
+void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kSite); }
 
 void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;

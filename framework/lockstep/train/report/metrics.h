@@ -1,7 +1,6 @@
-// OUTPUT/metrics.jsonl: one JSON object per logged step, per epoch and per evaluation, each on a line, flushed as it is
-// written.
-// Numbers are printed so that reading them back gives the same bits; what is not finite is null, as JSON has no word
-// for it. For rank 0 alone, from one thread. Throws Error where the file cannot be read or written.
+// Writes OUTPUT/metrics.jsonl: one JSON object per line, for each logged step, epoch and evaluation, flushed at once.
+// Numbers are printed so that reading them gives the same bits; a number that is not finite is null, because JSON has
+// no other form. For rank 0, in one thread. Throws Error if the file cannot be read or written.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +22,24 @@ struct MetricsRecord {
   double accuracy = 0;          // 0 to 1
   double lr = 0;
   double samples_per_second = 0;
-  double seconds = 0;                                               // since training began
+  double seconds = 0;                                               // time since training began
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // further fields, after these
 };
 
 class MetricsWriter {
  public:
-  // Without `resumed_step` this is a new run: metrics of an earlier one in the same folder are moved aside, to
-  // metrics.1.jsonl and so on. With it, the run goes on after that step, as JsonLines says.
+  // Opens the file. Without `resumed_step`, begins a new run and moves metrics of an earlier one to metrics.1.jsonl and
+  // so on; with it, continues after that step (see JsonLines).
   MetricsWriter(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step);
   MetricsWriter(const std::filesystem::path& output, std::optional<std::int64_t> resumed_step);  // makes the folder
 
-  // Throws Error if this file of an earlier run cannot be gone on with. Changes nothing.
+  // Throws Error if the file of an earlier run cannot be continued. Changes nothing.
   static void check_file(const io::Folder& output);
 
-  // A record that stands in the file already, from before the resumed step, is not written a second time.
+  // Writes a record, unless the file already contains it from before the resumed step.
   void write(const MetricsRecord& record);
 
-  // As JsonLines::follow().
+  // See JsonLines::follow().
   void follow(const std::shared_ptr<const io::Folder>& output) { lines_.follow(output); }
 
   std::filesystem::path file() const { return lines_.path(); }

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kNames = 63;  // columns in front of the figures
 
-// At most `width` characters: of a longer text the first `head`, "..", and as much of the end as there is room for; a
-// few letters of it say nothing.
+// Shortens a text to `width` characters: its first `head` characters, "..", and its end if there is room for more than
+// a few letters.
 std::string shorten(const std::string& text, std::size_t head, std::size_t width) {
   constexpr std::size_t kLeast = 4;
   if (text.size() <= width) return text;
@@ -26,27 +26,27 @@ std::size_t after(const std::string& text, char mark) {
   return at == std::string::npos ? 0 : at + 1;
 }
 
-using Names = std::array<std::string, 3>;  // place, op, kernel
+using Names = std::array<std::string, 3>;  // module path, op, kernel
 using Widths = std::array<std::size_t, 3>;
 
-// What tells one from another stays: of "grad layer4.0.conv1" the first word and the end, of "conv2d_backward_weights"
-// too, of "jit_wino_4x3:avx512_core" the algorithm and the end of the instruction set.
+// Shortens names and keeps their characteristic parts: the first word and the end of "grad layer4.0.conv1" and of
+// "conv2d_backward_weights", the algorithm and the end of the instruction set of "jit_wino_4x3:avx512_core".
 Names shortened(const ProfileNode& n, const Widths& widths) {
   const std::size_t algorithm = after(n.implementation, ':');
-  return {shorten(n.place, after(n.place, ' '), widths[0]), shorten(n.op, after(n.op, '_'), widths[1]),
+  return {shorten(n.module_path, after(n.module_path, ' '), widths[0]), shorten(n.op, after(n.op, '_'), widths[1]),
           shorten(n.implementation, algorithm > 0 ? algorithm : widths[2] / 2, widths[2])};
 }
 
-// Each column as wide as its longest name. If that is too much, ops and kernels give way before places, of which there
-// are more.
+// Returns the widths of the columns: each as wide as its longest name. If they are too wide together, ops and kernels
+// are shortened before module paths, which are more numerous.
 Widths widths_for(const std::vector<ProfileNode>& nodes) {
   Widths widths{};
   for (const ProfileNode& n : nodes) {
-    const std::array sizes{n.place.size(), n.op.size(), n.implementation.size()};
+    const std::array sizes{n.module_path.size(), n.op.size(), n.implementation.size()};
     for (std::size_t k = 0; k < widths.size(); ++k) widths[k] = std::max(widths[k], sizes[k]);
   }
   constexpr std::size_t kRoom = kNames - 2;  // two blanks between them
-  constexpr std::size_t kLeast = 16;         // of an op and a kernel
+  constexpr std::size_t kLeast = 16;         // columns for an op or a kernel
   widths[0] = std::min(widths[0], kRoom - std::min(widths[1], kLeast) - std::min(widths[2], kLeast));
   while (widths[0] + widths[1] + widths[2] > kRoom) --(widths[1] > widths[2] ? widths[1] : widths[2]);
   widths[2] = kRoom - widths[0] - widths[1];
@@ -114,7 +114,7 @@ std::vector<ProfileNode> by_class(const Profile& profile) {
 }
 
 std::string profile_table(const Profile& profile, std::size_t count) {
-  if (profile.steps == 0) return "profile: no step was measured (the first two of each plan are left out)\n";
+  if (profile.steps == 0) return "profile: no step was measured (the first two runs of each plan are not measured)\n";
   std::string text = fmt::format("profile of rank 0: {} steps of {:.3f} ms\n", profile.steps,
                                  1e3 * profile.seconds / static_cast<double>(profile.steps)) +
                      peaks_line(profile);

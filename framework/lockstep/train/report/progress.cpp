@@ -62,7 +62,7 @@ std::string bar_text(const ProgressState& state, const ProgressOptions& options,
                      double seconds_left, int columns) {
   struct Part {
     std::string text;
-    int need;  // the higher, the longer it stays
+    int need;  // parts with a lower number are omitted first
   };
   std::vector<Part> parts{{fmt::format("epoch {}", of_total(state.epoch, options.epochs)), 5},
                           {"", 1},  // the bar
@@ -121,7 +121,7 @@ double Progress::seconds_left() const {
   return static_cast<double>(std::max<std::int64_t>(0, options_.total_steps - step_)) * seconds_ / steps_;
 }
 
-// The first update after a start or a pause only sets the clock: it may have planned, allocated or waited for loaders.
+// The first update after a start or a pause only sets the clock: its time may include planning, allocation and waiting.
 void Progress::measure(const ProgressState& state) {
   const double now = options_.now();
   if (running_ && now >= last_) {
@@ -156,7 +156,7 @@ void Progress::update(const ProgressState& state) {
 void Progress::finish_epoch(const ProgressState& state) {
   log_.console().status("");
   drawn_ = -1;
-  // An update that was due just now has printed this line already, unless a bar stood in its place.
+  // If a line was due at the last update, update() has printed it already, unless it showed a bar instead.
   const bool printed = options_.log_every > 0 && state.step == step_ && state.step % options_.log_every == 0;
   const std::string line = line_text(state, options_, samples_per_second(), seconds_left());
   if (!printed) {

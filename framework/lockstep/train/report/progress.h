@@ -1,6 +1,6 @@
-// How far training is: on a terminal a bar with rate and time left that stays below the log, elsewhere a plain line
-// every `log_every` updates and at the end of each epoch. An evaluation has a bar too, and elsewhere a line every ten
-// seconds. The plain lines go to the rank's log file in both cases. One thread per Progress; the Log must outlive it.
+// Shows the progress of training: on a terminal, a bar with rate and remaining time below the log; elsewhere, a line
+// every `log_every` updates and at the end of each epoch. An evaluation has a bar too, or a line every ten seconds. The
+// lines go to the rank's log file in both cases. One thread per Progress; the Log must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace lockstep::train {
 
-// Where training stands after an update.
+// The position of training after an update.
 struct ProgressState {
-  std::int64_t epoch = 1;          // the one being trained, from 1
-  std::int64_t step_in_epoch = 0;  // updates done in it
-  std::int64_t step = 0;           // updates done in all
-  std::int64_t samples = 0;        // over all ranks, in the updates since the last report
+  std::int64_t epoch = 1;          // the present epoch, from 1
+  std::int64_t step_in_epoch = 0;  // updates done in this epoch
+  std::int64_t step = 0;           // updates done in total
+  std::int64_t samples = 0;        // samples of all ranks in the updates since the last report
   double loss = 0, accuracy = 0, lr = 0;
 };
 
 struct ProgressOptions {
   std::int64_t epochs = 0;           // 0: not known
   std::int64_t steps_per_epoch = 0;  // 0: not known
-  std::int64_t total_steps = 0;      // at which the run ends; 0: not known
-  std::int64_t log_every = 50;       // updates; 0: ends of epochs only
-  std::function<double()> now{};     // seconds; empty: the steady clock
+  std::int64_t total_steps = 0;      // updates at which the run ends; 0: not known
+  std::int64_t log_every = 50;       // updates between lines; 0: only at the end of an epoch
+  std::function<double()> now{};     // returns seconds; empty: the steady clock
 };
 
 class Progress {
@@ -35,16 +35,16 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(const ProgressState& state);        // after every update
-  void finish_epoch(const ProgressState& state);  // after an epoch's last update(); its `samples` are not looked at
-  void pause();  // evaluation or a checkpoint follows: the time until the next update() does not count
+  void update(const ProgressState& state);        // call it after every update
+  void finish_epoch(const ProgressState& state);  // call it after an epoch's last update(); ignores state.samples
+  void pause();  // before an evaluation or a checkpoint: the time until the next update() does not count
 
-  void begin_evaluation(std::int64_t total);  // samples; a pause
-  void evaluated(std::int64_t samples);       // of all, until now
+  void begin_evaluation(std::int64_t total);  // also pauses; `total`: number of samples
+  void evaluated(std::int64_t samples);       // number of samples that are evaluated so far
   void end_evaluation();
 
-  double samples_per_second() const;  // over about the last ten seconds of training; 0 before the second update
-  double seconds_left() const;        // of training; negative: not known
+  double samples_per_second() const;  // average of about the last ten seconds of training; 0 before the second update
+  double seconds_left() const;        // remaining time of training; negative: not known
 
  private:
   void measure(const ProgressState& state);
@@ -52,7 +52,7 @@ class Progress {
   bool has_bar() const { return log_.talks() && log_.console().has_status(); }
   Log& log_;
   ProgressOptions options_;
-  bool running_ = false;                          // whether last_ is a time from which to count
+  bool running_ = false;                          // true: last_ is valid
   double last_ = 0, drawn_ = -1;                  // seconds
   double seconds_ = 0, samples_ = 0, steps_ = 0;  // sums with fading weight
   std::int64_t step_ = 0;
@@ -60,17 +60,18 @@ class Progress {
   std::int64_t to_evaluate_ = 0;                       // samples
 };
 
-// "1:05", "2:03:04", "1d 02:03".
+// Formats a duration: "1:05", "2:03:04", "1d 02:03".
 std::string duration_text(double seconds);
 
-// One line for a terminal of `columns`: what does not fit is left out, the least needed first; shorter than `columns`.
+// Returns one line for a terminal of `columns`, shorter than `columns`; omits the least important parts if there is too
+// little room.
 std::string bar_text(const ProgressState& state, const ProgressOptions& options, double samples_per_second,
                      double seconds_left, int columns);
 
-// The same of an evaluation.
+// Returns such a line for an evaluation.
 std::string evaluation_bar_text(std::int64_t done, std::int64_t total, double seconds_left, int columns);
 
-// The same for files and pipes, whole.
+// Returns the complete line, for files and pipes.
 std::string line_text(const ProgressState& state, const ProgressOptions& options, double samples_per_second,
                       double seconds_left);
 

@@ -43,8 +43,7 @@ void RunFiles::keep() {
     problem = error.what();
   }
   if (!problem.empty() && problem != problem_)
-    lockstep::log()->warn("{}; training goes on, and it is tried again at the next checkpoint or end of an epoch",
-                          problem);
+    lockstep::log()->warn("{}; training goes on, next try at the next checkpoint or end of an epoch", problem);
   problem_ = problem;
 }
 
@@ -58,9 +57,9 @@ void RunFiles::keep_or_throw(std::string& problem) {
   } else if (!log_->in_place()) {
     const auto folder = checkpoint::find_folder_of_run(settings_.output, run_);
     if (folder) log_->follow(*folder);
-    // A folder that another job has taken is followed by rank 0, and the open file goes with it.
+    // If another job has taken the path, rank 0 follows the moved folder, and the open file is in it.
     if (!folder && !log_->exists())
-      problem = fmt::format("[log] {} was removed, and {} is not this run's folder now", log_->file().string(),
+      problem = fmt::format("[log] {} was removed, and {} does not belong to this run now", log_->file().string(),
                             settings_.output);
   }
   if (moved && log_moved_ && log_->in_place()) log_moved_(log_->file());

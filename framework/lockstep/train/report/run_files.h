@@ -1,5 +1,5 @@
-// What a run writes into its folder beside checkpoints: log, metrics and hashes; and which run this is. Rank 0 holds
-// the folder, the other ranks a log alone. One thread.
+// The files of a run in its output folder, except checkpoints: log, metrics and hashes; and the id of the run. Rank 0
+// has the folder; other ranks have only a log. One thread.
 #pragma once
 
 #include <filesystem>
@@ -21,27 +21,28 @@ class RunFiles {
   struct Settings {
     std::string output;  // the run's folder
     bool quiet = false;
-    std::int64_t hash_every = 0;  // updates; 0: never
+    std::int64_t hash_every = 0;  // updates between lines of hashes; 0: never
   };
-  // Makes and locks the folder, and opens the log. Collective; throws on all ranks.
+  // Creates and locks the folder, and opens the log. Collective; throws on all ranks.
   RunFiles(const comm::Communicator& comm, Settings settings);
 
   Log& log() { return *log_; }
   checkpoint::OutputFolder& folder() { return *folder_; }  // on rank 0
   const std::string& output() const { return settings_.output; }
-  const std::string& run() const { return run_; }  // the run's id, the same on all ranks; empty: not settled yet
+  const std::string& run() const { return run_; }  // the run's id, equal on all ranks; empty: not known yet
   void set_run(std::string run) { run_ = std::move(run); }
 
-  // On rank 0: throws Error if files of an earlier run cannot be gone on with; changes nothing.
+  // On rank 0: throws Error if files of an earlier run cannot be continued; changes nothing.
   void check() const;
-  // On rank 0: metrics and hashes of a run that goes on after `resumed_step`, or begins without it. `folder` is where.
+  // On rank 0: opens metrics and hashes in `folder`, for a run that resumes after `resumed_step`, or a new run without
+  // it.
   void open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step);
   MetricsWriter* metrics() { return metrics_.get(); }  // null before open() and on other ranks
   HashLog* hashes() { return hashes_.get(); }
 
-  // Opens files anew that somebody has removed or replaced. Of this rank alone; what fails is a warning, once.
+  // Opens files anew that a user has removed or replaced. Not collective; a failure is a warning, once.
   void keep();
-  // `moved` is called with the log's path after keep() has opened it anew.
+  // Registers `moved`, which is called with the log's path after keep() has opened it anew.
   void when_log_moves(std::function<void(const std::filesystem::path&)> moved) { log_moved_ = std::move(moved); }
 
  private:
@@ -54,7 +55,7 @@ class RunFiles {
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<HashLog> hashes_;
   std::function<void(const std::filesystem::path&)> log_moved_;
-  std::string problem_;  // as it was said last
+  std::string problem_;  // the last warning of keep()
 };
 
 }  // namespace lockstep::train

@@ -10,8 +10,8 @@ nlohmann::json to_json(const std::optional<EvaluationRecord>& evaluation) {
   return {{"step", evaluation->step}, {"loss", evaluation->loss}, {"accuracy", evaluation->accuracy}};
 }
 
-RunRecord run_record(const nlohmann::json& metadata, const std::string& place) {
-  RunRecord record{.epoch = epoch_sums(metadata, place), .evaluation = {}};
+RunRecord run_record(const nlohmann::json& metadata, const std::string& file) {
+  RunRecord record{.epoch = epoch_sums(metadata, file), .evaluation = {}};
   const char* key = "evaluation_due";
   try {
     record.evaluation_due = metadata.value(key, false);
@@ -22,7 +22,7 @@ RunRecord run_record(const nlohmann::json& metadata, const std::string& place) {
                          .loss = number(evaluation.at("loss")),
                          .accuracy = number(evaluation.at("accuracy"))};
   } catch (const nlohmann::json::exception& error) {
-    fail("resume", "{}: '{}' in its metadata cannot be used: {}", place, key, error.what());
+    fail("resume", "{}: '{}' in its metadata cannot be used: {}", file, key, error.what());
   }
   return record;
 }

@@ -1,4 +1,4 @@
-// What a run remembers from step to step beside weights and its position in the data, kept in its checkpoints.
+// The state of a run in addition to weights and its position in the data; checkpoints contain it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct EvaluationRecord {
 };
 
 struct RunRecord {
-  EpochSums epoch;                             // of the epoch at hand
-  std::optional<EvaluationRecord> evaluation;  // the last whole one
-  bool evaluation_due = false;                 // of the epoch that ended, or of the run's end
+  EpochSums epoch;                             // sums of the present epoch
+  std::optional<EvaluationRecord> evaluation;  // the last complete evaluation
+  bool evaluation_due = false;                 // true: the last epoch's, or the run's last, evaluation is not done yet
 };
 
-// As a checkpoint's metadata hold it, under "evaluation"; null without one.
+// Writes an evaluation as a checkpoint's metadata contain it, under "evaluation"; null: none.
 nlohmann::json to_json(const std::optional<EvaluationRecord>& evaluation);
-// What `metadata` have of a record; an older program's have less. Throws Error that names `place` and the key where
-// they are not what a run writes.
-RunRecord run_record(const nlohmann::json& metadata, const std::string& place);
+// Reads the record in `metadata`, which may be incomplete in files of older programs. Throws Error with `file` and the
+// key if a value is not as a run writes it.
+RunRecord run_record(const nlohmann::json& metadata, const std::string& file);
 
 }  // namespace lockstep::train

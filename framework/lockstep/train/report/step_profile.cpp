@@ -64,7 +64,7 @@ Profile StepProfile::result() const {
     if (record.runs == 0) continue;
     for (std::size_t s = 0; s < record.seconds.size(); ++s) {
       const plan::PlanStep& step = plan->steps()[s];
-      if (step.constant && record.seconds[s] == 0) continue;  // parameters did not change
+      if (step.constant && record.seconds[s] == 0) continue;  // not run, because parameters did not change
       const auto calls = static_cast<double>(record.runs);
       const double flops = calls * step.flops, peak = peak_of(step);
       nodes[{step.path, std::string(step.op->name()), step.offer.implementation}].add(
@@ -76,8 +76,8 @@ Profile StepProfile::result() const {
     }
   }
   for (const auto& [name, sums] : nodes) {
-    const auto& [place, op, implementation] = name;
-    profile.nodes.push_back({place, op, implementation, sums});
+    const auto& [module_path, op, implementation] = name;
+    profile.nodes.push_back({module_path, op, implementation, sums});
   }
   for (std::size_t p = 0; p < kParts; ++p) profile.parts.push_back({kPartNames[p], parts_[p]});
   return profile;

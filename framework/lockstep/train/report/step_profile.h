@@ -1,5 +1,5 @@
-// Measures where the time of a trainer's steps goes, on this rank. A step in which a plan runs for the first or second
-// time is left out: its pages and caches are cold. One thread. The plans outlive it.
+// Measures the parts of a trainer's steps on this rank. Does not count a step in which a plan runs for the first or
+// second time, because pages and caches are cold. One thread. The plans must outlive it.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class StepProfile {
 
   explicit StepProfile(const kernels::Peaks& peaks) : peaks_(peaks) {}
 
-  // Adds the time of its scope to a part; null: measures nothing.
+  // Adds the time of its scope to a part; with a null profile, measures nothing.
   class Timer {
    public:
     Timer(StepProfile* profile, Part part) : profile_(profile), part_(part) {
@@ -45,9 +45,9 @@ class StepProfile {
 
  private:
   struct Record {
-    std::int64_t seen = 0;     // runs, measured or not
-    std::int64_t in_step = 0;  // runs of the step at hand
-    std::int64_t runs = 0;     // that `seconds` holds
+    std::int64_t seen = 0;     // all runs, also those that are not measured
+    std::int64_t in_step = 0;  // runs in the present step
+    std::int64_t runs = 0;     // runs that `seconds` contains
     std::vector<double> seconds;
   };
   void add(Part part, Clock::duration time) {

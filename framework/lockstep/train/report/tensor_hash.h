@@ -1,4 +1,4 @@
-// A tensor of the training state by its fingerprint.
+// The hash of a tensor of the training state.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace lockstep::train {
 
 struct TensorHash {
-  std::string name;        // as in a checkpoint
-  std::uint64_t hash = 0;  // XXH3-64 of its values in logical order, so independent of ranks and layouts
+  std::string name;        // the tensor's name in a checkpoint
+  std::uint64_t hash = 0;  // XXH3-64 of its values in logical order, which does not depend on ranks and layouts
   bool operator==(const TensorHash&) const = default;
 };
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 std::string process_file(pid_t pid, const char* name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
   std::ostringstream text;
-  text << file.rdbuf();  // an iterator would throw where the process has just ended
+  text << file.rdbuf();  // an iterator would throw if the process has just ended
   return text.str();
 }
 
@@ -45,7 +45,7 @@ bool is_launcher(pid_t pid) {
 int open_terminal(const fs::path& link) {
   std::error_code error;
   const std::string target = fs::read_symlink(link, error);
-  // Opening a pipe here would keep it alive; only a terminal's name may be opened.
+  // Opens only a terminal: opening a pipe would keep it alive.
   if (error || (!target.starts_with("/dev/pts/") && !target.starts_with("/dev/tty"))) return -1;
   const int fd = open(target.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0 && isatty(fd) == 0) {
@@ -55,7 +55,7 @@ int open_terminal(const fs::path& link) {
   return fd;
 }
 
-// The terminal behind mpirun, if that runs on this machine; on another one nobody can tell, so there is none.
+// Opens the terminal of mpirun; if mpirun runs on another machine, there is none.
 int launchers_terminal() {
   for (pid_t pid = getppid(); pid > 1; pid = parent_of(pid)) {
     if (is_launcher(pid)) return open_terminal("/proc/" + std::to_string(pid) + "/fd/1");
@@ -90,7 +90,7 @@ int Terminal::columns() const {
   winsize size{};
   const bool known = fd_ >= 0 && ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   const int columns = known ? size.ws_col : wanted > 0 ? wanted : 80;
-  // The variable is as old as the process: a line that is wider than the terminal is now would wrap with every redraw.
+  // $COLUMNS is from the start of the process: a line wider than the present terminal would wrap with every redraw.
   return wanted > 0 ? std::min(columns, wanted) : columns;
 }
 

@@ -1,12 +1,12 @@
-// Whether a stream ends at a terminal that a person reads, and how wide it is. Under Open MPI a rank's stdout is a
-// pseudo-terminal even where mpirun's own output goes to a file, so there the launcher's stdout is the one that counts.
+// Finds out whether a stream goes to a terminal, and its width. Under Open MPI, a rank's stdout is a pseudo-terminal
+// even if mpirun's output goes to a file; there the launcher's stdout counts.
 #pragma once
 
 #include <cstdio>
 
 namespace lockstep::train {
 
-// Holds a descriptor of the terminal. Never throws; where nothing can be learnt, there is no terminal.
+// Owns a descriptor of the terminal. Never throws; if the system does not tell, there is no terminal.
 class Terminal {
  public:
   Terminal() = default;
@@ -15,8 +15,8 @@ class Terminal {
   Terminal& operator=(Terminal&& other) noexcept;
   ~Terminal();
 
-  bool present() const { return fd_ >= 0; }  // false also for TERM=dumb
-  int columns() const;                       // what the terminal says now, at most $COLUMNS; 80 if neither
+  bool present() const { return fd_ >= 0; }  // there is a terminal; false for TERM=dumb
+  int columns() const;                       // the terminal's present width, at most $COLUMNS; 80 if both are unknown
 
  private:
   int fd_ = -1;

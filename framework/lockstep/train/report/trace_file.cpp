@@ -19,7 +19,8 @@ double microseconds(Trace::Clock::time_point time) {
   return std::chrono::duration<double, std::micro>(time.time_since_epoch()).count();
 }
 
-// What to add to this rank's clock to have rank 0's: from the exchange with the shortest round trip (Cristian, 1989).
+// Returns the offset from this rank's clock to rank 0's, from the exchange with the shortest round trip (Cristian
+// 1989).
 double clock_offset(const comm::Communicator& comm) {
   constexpr int kRounds = 20;
   double offset = 0;
@@ -67,7 +68,7 @@ nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
   return events;
 }
 
-// 0, or the system's error.
+// Writes all bytes; returns 0 or the error number.
 int write_all(const io::FileDescriptor& file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(file.get(), text.data(), text.size());
@@ -80,7 +81,7 @@ int write_all(const io::FileDescriptor& file, std::string_view text) {
 }  // namespace
 
 io::FileDescriptor open_trace(const std::filesystem::path& path) {
-  return io::open_own_file(path, io::FileUse::Replace, "trace", "a --trace FILE in a folder that is there");
+  return io::open_own_file(path, io::FileUse::Replace, "trace", "a --trace FILE in an existing folder");
 }
 
 bool write_trace(const comm::Communicator& comm, Trace& trace, io::FileDescriptor file,
@@ -97,7 +98,7 @@ bool write_trace(const comm::Communicator& comm, Trace& trace, io::FileDescripto
   int code = write_all(file, text);
   if (file.close() != 0 && code == 0) code = errno;
   if (code != 0)
-    log()->warn("[trace] {} is not written: {}; training goes on", path.string(),
+    log()->warn("[trace] {} could not be written: {}; training goes on", path.string(),
                 std::generic_category().message(code));
   return code == 0;
 }

@@ -1,5 +1,5 @@
-// Writes the traces of all ranks as one file in the Trace Event Format that Perfetto and chrome://tracing open: a
-// process per rank, a thread per track, one clock.
+// Writes the traces of all ranks to one file in the Trace Event Format, which Perfetto and chrome://tracing open: one
+// process per rank, one thread per track, one clock.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +10,13 @@
 
 namespace lockstep::train {
 
-// Makes the file, empty, so that a path which cannot be written is known before the first step. What is written later
-// goes into this file, also if the folder is moved meanwhile. Throws Error.
+// Creates an empty file, so that an invalid path is an error before the first step. write_trace() writes to this file,
+// also if its folder is moved meanwhile. Throws Error.
 io::FileDescriptor open_trace(const std::filesystem::path& path);
 
-// Collective; rank 0 writes, and says whether it could, with a warning if not. Clocks are aligned by messages to rank 0
-// and back, to about half of the shortest round trip. `file` is what open_trace() gave rank 0, and is closed; `path` is
-// for messages.
+// Writes the traces; rank 0 writes, and returns false with a warning if that fails. Clocks are aligned by messages to
+// rank 0 and back, to about half of the shortest round trip. `file` is rank 0's result of open_trace() and is closed;
+// `path` names it in messages. Collective.
 bool write_trace(const comm::Communicator& comm, Trace& trace, io::FileDescriptor file,
                  const std::filesystem::path& path);
 

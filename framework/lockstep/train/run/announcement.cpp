@@ -16,7 +16,7 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   memory.kernels = resident > known ? resident - known : 0;
   memory.batches = run.course.bytes();
   const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
-  // The copy of the tensors, and what the HDF5 library takes when it is used first (5 MiB with 1.10.8).
+  // The copy of the tensors, and the memory that HDF5 allocates at its first use (5 MiB with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
   if (saves) memory.checkpoint = trainer.state_bytes() + kHdf5;
   return memory;
@@ -31,7 +31,7 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
     if (p.parameter->role != Role::Buffer) elements += p.parameter->shape.elements();
   }
   const host::CpuInfo cpu = host::cpu_info();
-  const std::string mpi = comm::Environment::library();  // its name and version, then where it was built
+  const std::string mpi = comm::Environment::library();  // name and version, then details of the build
   const auto logger = log();
   logger->info("{}: {} {} on {} {}, {} thread{} + {} loader{} each; {} ({}), {}", facts.name, comm.size(),
                comm.size() == 1 ? "rank" : "ranks", comm.node_count(), comm.node_count() == 1 ? "host" : "hosts",

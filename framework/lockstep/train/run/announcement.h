@@ -1,4 +1,4 @@
-// What the log says of a run before its first step: ranks, hosts, cores, model, memory, communication and data.
+// Logs the facts of a run before its first step: ranks, hosts, cores, model, memory, communication and data.
 #pragma once
 
 #include "lockstep/train/run/run_parts.h"
@@ -6,9 +6,9 @@
 
 namespace lockstep::train {
 
-// `before` are the bytes that were resident before the model was compiled.
+// Forecasts the memory of this rank; `before`: bytes that were resident before the model was compiled.
 MemoryForecast forecast_memory(const RunParts& run, std::size_t before);
-// Collective.
+// Logs the facts; collective.
 void announce(const RunParts& run, const MemoryForecast& memory);
 
 }  // namespace lockstep::train

@@ -32,7 +32,7 @@ void Checkpoints::wait_for_writer() {
   writer_->claim();
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
   if (waited.count() > 1)
-    log()->info("waited {:.1f} s for the checkpoint before this one: they are due faster than they are written",
+    log()->info("waited {:.1f} s for the previous checkpoint: checkpoints are due faster than they can be written",
                 waited.count());
 }
 
@@ -40,7 +40,7 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   const std::int64_t step = trainer_.updates();
   if (comm_.is_root()) wait_for_writer();
   const double seconds = writer_ ? writer_->seconds() : 0;
-  // Rank 0 may be slow here, and on it the others wait.
+  // Rank 0 may be slow here, and the other ranks wait for it.
   if (!comm_.is_root()) heartbeat_.wait();
   trainer_.snapshot(snapshot_.get());
   heartbeat_.beat();

@@ -1,5 +1,5 @@
-// The checkpoints that a run writes: copies the state at a step, on all ranks together, and has rank 0 write it while
-// training goes on. Alike on all ranks; one thread.
+// Writes the checkpoints of a run: all ranks together copy the state at a step, and rank 0 writes it while training
+// goes on. All ranks make the same calls; one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,24 @@ namespace lockstep::train {
 
 class Checkpoints {
  public:
-  // All outlive this. `keep` is --keep, which the writer understands.
+  // All references must outlive this object. `keep` is the value of --keep.
   Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
               std::string keep);
 
-  // Memory for a copy, and the writer, on rank 0: at the first save, unless somebody wants to have them earlier.
+  // On rank 0, allocates memory for a copy and starts the writer; the first save() does it otherwise.
   void start_writer();
-  // No rank waits for another's disk: what fails is rank 0's to report and to try again. `metadata` and `record` are of
-  // the step. Returns the seconds that writing the checkpoint before took, on rank 0; 0: not known. Collective.
+  // Copies the state and starts to write it, with the step's `metadata` and `record`. No rank waits for the disk: rank
+  // 0 reports a failed write and tries again. Returns, on rank 0, the seconds that the checkpoint before took; 0: not
+  // known. Collective.
   double save(const std::string& metadata, const RunRecord& record);
-  // Until the copy of the last save is not read any more, which may still be on its way to the disk.
+  // Waits until the writer no longer reads the copy of the last save(); the file may still be on its way to the disk.
   void claim();
-  void finish();  // until the last one is on the disk; collective
+  void finish();  // waits until the last checkpoint is on the disk; collective
 
   std::int64_t saved_step() const { return saved_step_; }  // the step of the newest checkpoint; -1: there is none
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }
-  void found(std::int64_t step) { saved_step_ = step; }  // the run goes on from the checkpoint of this step
-  void outdate() { outdated_ = true; }                   // what is to be saved has changed, though no step came
+  void found(std::int64_t step) { saved_step_ = step; }  // the run resumes from the checkpoint of this step
+  void outdate() { outdated_ = true; }                   // the record has changed without a step, so it must be saved
 
  private:
   void wait_for_writer();
@@ -45,7 +46,7 @@ class Checkpoints {
   std::string keep_;
   std::int64_t saved_step_ = -1;
   bool outdated_ = false;
-  // Of rank 0. The writer, which reads the snapshot, goes first.
+  // On rank 0. The writer reads the snapshot and is therefore destroyed first.
   std::unique_ptr<checkpoint::StateSnapshot> snapshot_;
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };

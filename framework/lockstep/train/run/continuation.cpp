@@ -11,14 +11,14 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kPlace = "resume";
+constexpr const char* kSite = "resume";
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
 struct Rule {
   std::string key, advice;
 };
 
-// What the bits of a step depend on beside samples and options.
+// The facts on which the bits of a step depend, in addition to samples and options.
 const std::vector<Rule>& same_with_shards() {
   static const std::vector<Rule> rules{
       {"threads", "pass --threads as before"},
@@ -29,7 +29,7 @@ const std::vector<Rule>& same_with_shards() {
 }
 constexpr std::array kNamed{"ranks", "threads", "instructions", "blas", "kernels", "lockstep", "compiler", "mpi"};
 
-// The rows of options whose values a resume treats alike.
+// Returns the rows of options with this condition for a resume.
 std::vector<OptionRow> rows_with(Resume resume) {
   Options options;
   std::vector<OptionRow> rows = option_rows(options);
@@ -42,111 +42,110 @@ std::string text_of(const nlohmann::json& value) {
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-const nlohmann::json& entry(const nlohmann::json& metadata, const std::string& name, const std::string& place) {
+const nlohmann::json& entry(const nlohmann::json& metadata, const std::string& name, const std::string& file) {
   const auto found = metadata.find(name);
-  check(found != metadata.end(), kPlace, "{}: its metadata has no '{}'", place, name);
+  check(found != metadata.end(), kSite, "{}: its metadata has no '{}'", file, name);
   return *found;
 }
 
 template <class T>
-T field(const nlohmann::json& metadata, const char* name, const std::string& place) {
+T field(const nlohmann::json& metadata, const char* name, const std::string& file) {
   try {
-    return entry(metadata, name, place).get<T>();
+    return entry(metadata, name, file).get<T>();
   } catch (const nlohmann::json::exception& error) {
-    fail(kPlace, "{}: '{}' in its metadata cannot be used: {}", place, name, error.what());
+    fail(kSite, "{}: '{}' in its metadata cannot be used: {}", file, name, error.what());
   }
 }
 
-std::int64_t count(const nlohmann::json& metadata, const char* name, const std::string& place) {
-  const nlohmann::json& value = entry(metadata, name, place);
-  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kPlace,
-        "{}: '{}' in its metadata is {}, expected a count", place, name, text_of(value));
+std::int64_t count(const nlohmann::json& metadata, const char* name, const std::string& file) {
+  const nlohmann::json& value = entry(metadata, name, file);
+  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kSite,
+        "{}: '{}' in its metadata is {}, expected a count", file, name, text_of(value));
   return value.get<std::int64_t>();
 }
 
-void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Rule& rule, const std::string& place) {
-  const nlohmann::json &there = entry(saved, rule.key, place), &here = entry(now, rule.key, "this run");
-  check(there == here, kPlace, "{}: '{}' is {}, this run has {}; {}", place, rule.key, text_of(there), text_of(here),
+void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Rule& rule, const std::string& file) {
+  const nlohmann::json &there = entry(saved, rule.key, file), &here = entry(now, rule.key, "this run");
+  check(there == here, kSite, "{}: '{}' is {}, this run has {}; {}", file, rule.key, text_of(there), text_of(here),
         rule.advice);
 }
 
-// What to do about an option that stops a resume.
+// Returns the advice about an option that prevents a resume.
 std::string as_before(std::string_view option, const nlohmann::json& before) {
   const std::string keep = before.is_null() ? "" : fmt::format("pass --{} {} as before, or ", option, text_of(before));
-  return keep + "leave --resume out to begin a new run";
+  return keep + "omit --resume to begin a new run";
 }
 
-const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& place) {
-  const nlohmann::json& options = entry(metadata, "options", place);
-  check(options.is_object(), kPlace, "{}: 'options' in its metadata cannot be used: expected an object", place);
+const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& file) {
+  const nlohmann::json& options = entry(metadata, "options", file);
+  check(options.is_object(), kSite, "{}: 'options' in its metadata cannot be used: expected an object", file);
   return options;
 }
 
-// Options that the metadata keep by their names beside "options".
-void check_equal(const nlohmann::json& saved, const nlohmann::json& now, Resume resume, const std::string& place) {
+// Checks options that the metadata contain by their names, beside "options".
+void check_equal(const nlohmann::json& saved, const nlohmann::json& now, Resume resume, const std::string& file) {
   for (const OptionRow& row : rows_with(resume)) {
-    const std::string advice = as_before(row.name, entry(saved, row.name, place));
-    check_same(saved, now, {row.name, row.reason.empty() ? advice : row.reason + "; " + advice}, place);
+    const std::string advice = as_before(row.name, entry(saved, row.name, file));
+    check_same(saved, now, {row.name, row.reason.empty() ? advice : row.reason + "; " + advice}, file);
   }
 }
 
-// The samples of an epoch: said by the options that choose them, where one of them has changed.
-void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
-  const nlohmann::json &before = entry(saved, "train_samples", place), &here = entry(now, "train_samples", "this run");
+// Checks the number of samples of an epoch; the message names the option that chooses them if it has changed.
+void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  const nlohmann::json &before = entry(saved, "train_samples", file), &here = entry(now, "train_samples", "this run");
   if (before == here) return;
-  const nlohmann::json &options = options_of(saved, place), &ours = options_of(now, "this run");
+  const nlohmann::json &options = options_of(saved, file), &ours = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameSamples)) {
     const std::string& option = row.name;
     if (!options.contains(option) || options[option] == ours[option]) continue;
-    fail(kPlace,
+    fail(kSite,
          "{}: --{} was {}, this run has {}, so 'train_samples' is {}, this run has {}: the position in the epoch needs "
          "the same data; {}",
-         place, option, text_of(options[option]), text_of(ours[option]), text_of(before), text_of(here),
+         file, option, text_of(options[option]), text_of(ours[option]), text_of(before), text_of(here),
          as_before(option, options[option]));
   }
   check_same(saved, now, {"train_samples", "the position in the epoch needs the same data: has --data-dir changed?"},
-             place);
+             file);
 }
 
-void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
-  const nlohmann::json &there = options_of(saved, place), &here = options_of(now, "this run");
+void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameWithShards)) {
     const nlohmann::json before = there.value(row.name, nlohmann::json());
-    check(before == here[row.name], kPlace, "{}: with --shards, --{} was {}, this run has {}: {}; {}", place, row.name,
+    check(before == here[row.name], kSite, "{}: with --shards, --{} was {}, this run has {}: {}; {}", file, row.name,
           text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
   }
-  for (const Rule& rule : same_with_shards())
-    check_same(saved, now, {rule.key, "with --shards, " + rule.advice}, place);
+  for (const Rule& rule : same_with_shards()) check_same(saved, now, {rule.key, "with --shards, " + rule.advice}, file);
 }
 
 }  // namespace
 
-nlohmann::json parse_metadata(const std::string& text, const std::string& place) {
+nlohmann::json parse_metadata(const std::string& text, const std::string& file) {
   nlohmann::json metadata = parse_json(text);
-  check(metadata.is_object(), kPlace, "{}: its metadata is no JSON object; a weights file cannot be resumed", place);
+  check(metadata.is_object(), kSite,
+        "{}: its metadata is not a JSON object, expected a checkpoint; a weights file cannot be resumed", file);
   return metadata;
 }
 
-Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place) {
-  const std::int64_t version = count(saved, "version", place);
-  check(version <= kMetadataVersion, kPlace, "{}: version {}, this program knows up to {}", place, version,
+Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  const std::int64_t version = count(saved, "version", file);
+  check(version <= kMetadataVersion, kSite, "{}: metadata version {}, expected at most {}", file, version,
         kMetadataVersion);
-  Continuation at{.step = count(saved, "step", place),
-                  .epoch = count(saved, "epoch", place),
-                  .offset = count(saved, "offset", place)};
-  if (saved.contains("schedule_epochs")) at.schedule_epochs = field<double>(saved, "schedule_epochs", place);
-  check_equal(saved, now, Resume::Never, place);
-  check_samples(saved, now, place);
+  Continuation at{
+      .step = count(saved, "step", file), .epoch = count(saved, "epoch", file), .offset = count(saved, "offset", file)};
+  if (saved.contains("schedule_epochs")) at.schedule_epochs = field<double>(saved, "schedule_epochs", file);
+  check_equal(saved, now, Resume::Never, file);
+  check_samples(saved, now, file);
   const auto samples = field<std::int64_t>(now, "train_samples", "this run");
-  check(at.offset <= samples, kPlace, "{}: 'offset' is {}, expected at most the {} samples of an epoch", place,
-        at.offset, samples);
+  check(at.offset <= samples, kSite, "{}: 'offset' is {}, expected at most the {} samples of an epoch", file, at.offset,
+        samples);
   const nlohmann::json& options = options_of(now, "this run");
-  if (options["global-batch"] == 0) {  // it follows from --batch-size and the number of ranks, which may have changed
-    check_same(saved, now, {"global_batch", "pass --global-batch to keep it, or to change it on purpose"}, place);
+  if (options["global-batch"] == 0) {  // computed from --batch-size and the number of ranks, which may have changed
+    check_same(saved, now, {"global_batch", "pass --global-batch to keep it, or to change it on purpose"}, file);
   }
-  if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, place);
-  if (options["shards"] != 0) check_bits(saved, now, place);
-  nlohmann::json before = options_of(saved, place), here = options;
+  if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, file);
+  if (options["shards"] != 0) check_bits(saved, now, file);
+  nlohmann::json before = options_of(saved, file), here = options;
   for (const OptionRow& row : rows_with(Resume::Unsaid)) {
     before.erase(row.name);
     here.erase(row.name);

@@ -1,6 +1,6 @@
-// Whether a run may go on from a checkpoint, and where: compares what the checkpoint's metadata says of the run that
-// wrote it with what this run is. Both are what Session::metadata() makes. Throws Error naming `place`, the key and
-// both values where the run would not train the same samples, or with shards not give the same bits.
+// Decides whether a run may resume from a checkpoint, and at which position: compares the metadata of the run that
+// wrote the checkpoint with those of this run (run_metadata.h). Throws Error with `file`, the key and both values if
+// the run would not train the same samples or, with shards, would not give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace lockstep::train {
 inline constexpr int kMetadataVersion = 1;
 
 struct Continuation {
-  std::int64_t step = 0, epoch = 0, offset = 0;  // updates done; samples taken of that epoch
-  std::optional<double> schedule_epochs = {};    // after which the learning-rate schedule ended; older files do not say
-  std::vector<std::string> notes = {};           // what differs and is allowed: options, machines, libraries
+  std::int64_t step = 0, epoch = 0, offset = 0;  // updates done; epoch from 0; samples of this epoch that are trained
+  std::optional<double> schedule_epochs = {};    // length of the learning-rate schedule; empty in older files
+  std::vector<std::string> notes = {};           // allowed differences: options, machines, libraries
 };
 
-// A JSON object, or an Error.
-nlohmann::json parse_metadata(const std::string& text, const std::string& place);
+// Parses metadata; throws Error with `file` if the text is not a JSON object.
+nlohmann::json parse_metadata(const std::string& text, const std::string& file);
 
-Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& place);
+Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file);
 
-// Where the tensors of a checkpoint do not fit the model: which of the program's own options ("depth"), or whether the
-// data set, differs between the two, with both values and what to do. Empty: none.
+// Explains why the tensors of a checkpoint do not fit the model: returns the program's own option ("depth") or the data
+// set that differs between the two, with both values and what to do; empty: no difference.
 std::string model_difference(const nlohmann::json& saved, const nlohmann::json& now);
 
 }  // namespace lockstep::train

@@ -14,7 +14,7 @@ data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
           {.threads = facts.threads.loaders}};
 }
 
-// Evaluation has no micro-batches: its steps are as large as one of training's.
+// Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.
 data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
   const std::int64_t batch =
       std::max(trainer.world().tree.shards(), trainer.options().global_batch / trainer.options().accumulate);

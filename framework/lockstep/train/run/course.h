@@ -1,5 +1,5 @@
-// The course of a run: which samples come next, where in the epochs that is, at which rate they are trained, and when
-// the run is done. Owns the loaders of this rank. One thread.
+// The course of a run: its next samples, its position in the epochs, its learning rate, and its end. Owns the loaders
+// of this rank. One thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 class Course {
  public:
-  // `facts` outlive this. Throws Error.
+  // `facts` must outlive this object. Throws Error for loaders or a schedule that cannot be made.
   Course(const RunFacts& facts, const Trainer& trainer);
 
   data::Loader& training() { return training_; }
@@ -22,12 +22,12 @@ class Course {
 
   data::SamplerPosition position() const { return training_.position(); }
   std::int64_t steps_per_epoch() const { return training_.sampler().steps_per_epoch(); }
-  double epochs_done() const;                               // a fraction within an epoch
-  std::int64_t total_steps() const;                         // at which the run ends
-  double schedule_epochs() const;                           // at which the learning-rate schedule ends
-  bool is_done(std::int64_t updates) const;                 // `updates` have been made
-  double rate() const { return schedule_(epochs_done()); }  // for the next batch
-  // Throws Error unless the last, smaller batch of an epoch can be trained, if the run comes to one.
+  double epochs_done() const;                               // with a fraction inside an epoch
+  std::int64_t total_steps() const;                         // number of updates at which the run ends
+  double schedule_epochs() const;                           // number of epochs at which the rate's schedule ends
+  bool is_done(std::int64_t updates) const;                 // the run ends after `updates` updates
+  double rate() const { return schedule_(epochs_done()); }  // learning rate for the next batch
+  // Throws Error if the run reaches the last, smaller batch of an epoch and that batch cannot be trained.
   void check_last_batch(const Trainer& trainer) const;
 
  private:

@@ -34,27 +34,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Rank 0 speaks first, and its abort ends the others meanwhile; then the lowest of the others.
+// Delays of ranks before they report: rank 0 reports first, and its abort ends the other ranks; then the lowest rank.
 constexpr milliseconds kOthersWait{1000}, kLaterPerRank{100}, kPeersWait{3000};
 constexpr int kRanksApart = 20;
-constexpr unsigned kLongest = 20;          // seconds until the process ends whatever hangs on the way
-constexpr std::size_t kReserve = 1 << 18;  // bytes that MPI_Abort may need when memory is out
+constexpr unsigned kLongest = 20;          // seconds until the process ends, also if a call hangs
+constexpr std::size_t kReserve = 1 << 18;  // bytes kept for MPI_Abort when memory is exhausted
 
 std::array<char, 256> program_name{};
 std::unique_ptr<char[]> reserve;
 std::atomic<bool> ending{false};
 
-// What is said of an exception; `text` lives as long as the exception, as nothing may be allocated now.
+// The description of an exception. `text` points into the exception, because no memory may be allocated now.
 struct Failure {
   int status = 1;
-  const char* type = "";  // of an exception that is not ours, with what() alone ("map::at") it says little
+  const char* type = "";  // the type of an exception that is not ours: what() alone ("map::at") is not enough
   const char* text = "";
   const std::exception* error = nullptr;
-  bool is_agreed = false;  // all ranks of a communicator have it, and its text names the rank
+  bool is_agreed = false;  // true: all ranks of a communicator threw it, and its text names the rank
   bool is_peers = false;
 };
 
-// The type of the exception that is being handled; a name that stays.
+// Returns the type name of the exception that is being handled; the text is static.
 const char* current_type() {
   const std::type_info* type = abi::__cxa_current_exception_type();
   if (type == nullptr) return "unknown type";
@@ -64,7 +64,7 @@ const char* current_type() {
 }
 
 Failure failure_of(const std::exception_ptr& exception) {
-  if (!exception) return {.text = "std::terminate() was called (a std::thread that nobody joined?)"};
+  if (!exception) return {.text = "std::terminate() was called (a std::thread that was not joined?)"};
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
@@ -75,25 +75,25 @@ Failure failure_of(const std::exception_ptr& exception) {
             .is_peers = dynamic_cast<const PeerError*>(&error) != nullptr};
   } catch (const std::bad_alloc& error) {
     return {.text = "out of memory", .error = &error};
-  } catch (const std::system_error& error) {  // no thread could be started, say
+  } catch (const std::system_error& error) {  // for example, a thread could not be started
     return {.text = error.what(), .error = &error};
   } catch (const std::exception& error) {
     return {.type = current_type(), .text = error.what()};
   } catch (const char* text) {
     return {.text = text};
   } catch (...) {
-    return {.type = current_type(), .text = "an exception that is no std::exception"};
+    return {.type = current_type(), .text = "an exception of a type that is not std::exception"};
   }
 }
 
-// In full, and as a terminal may show it; empty where memory for that is out.
+// Returns the full message with unprintable characters escaped; empty if there is no memory for it.
 std::string words_of(const Failure& failure) try {
   return printable(failure.error != nullptr ? host::explain(*failure.error) : failure.text);
 } catch (const std::bad_alloc&) {
   return {};
 }
 
-// One line in one write, so that lines of ranks and threads do not mix.
+// Writes one line with one write(), so that lines of ranks and threads do not mix.
 void say(const Failure& failure, int rank) {
   std::array<char, HOST_NAME_MAX + 64> where{};
   if (rank >= 0 && !failure.is_agreed) {
@@ -111,7 +111,7 @@ void say(const Failure& failure, int rank) {
     write_patiently(STDERR_FILENO, {line.data(), length + 1});
   } catch (const std::bad_alloc&) {
     [[maybe_unused]] const ssize_t written =
-        write(STDERR_FILENO, line.data(), length + 1);  // a failed write has no reader to tell
+        write(STDERR_FILENO, line.data(), length + 1);  // a failed write cannot be reported
   }
 }
 
@@ -122,7 +122,7 @@ milliseconds time_to_wait(const Failure& failure, int rank) {
 }
 
 [[noreturn]] void end_job() {
-  if (ending.exchange(true)) {  // another thread is at it; or it failed itself, and the alarm comes
+  if (ending.exchange(true)) {  // another thread ends the process; if that fails, the alarm ends it
     for (;;) pause();
   }
   leave_signals();

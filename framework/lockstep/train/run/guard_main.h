@@ -1,8 +1,8 @@
-// The frame of main() in a program of one's own. An exception that no code of the program catches ends all ranks within
-// seconds, with one line on stderr that names program, rank and host, and with the exit status of docs/reliability.md:
-// 77 for UntrustedError, 2 for CommandLineError, 1 for all others. The line comes once where all ranks fail alike, and
-// a rank that knows only of another rank's failure leaves it to that rank. MPI may be initialised by `body`, by its
-// caller, by nobody, or be finalised already.
+// The frame of main() for programs without train::Program. An exception that the program does not catch ends all ranks
+// within seconds, with one line on stderr that names program, rank and host, and with the exit status of
+// docs/reliability.md: 77 for UntrustedError, 2 for CommandLineError, 1 for all others. If all ranks fail alike, one
+// rank prints the line; a rank that knows only of another rank's failure prints nothing. MPI may be initialised by
+// `body`, by its caller, not at all, or be finalised already.
 //
 //   int main(int argc, char** argv) {
 //     return lockstep::train::guard_main([&] {
@@ -13,8 +13,8 @@
 //   }
 //
 // Destructors between the throw and main() do not run: those of a trainer or a loader could wait for ranks and threads
-// that wait for this one. The same holds for exceptions of threads that the program started. Call it from main(), with
-// no handler around it: a handler that catches the exception decides itself what becomes of the job.
+// that wait for this one. The same holds for exceptions of the program's threads. Call it from main() without a handler
+// around it: a handler that catches the exception is responsible for the end of the job.
 #pragma once
 
 #include <exception>
@@ -23,11 +23,11 @@
 
 namespace lockstep::train {
 
-// The same as an object: as long as it lives, exceptions that nobody catches end the job. One at a time; it replaces
-// std::terminate's handler, and puts the one before back.
+// The same as an object: during its lifetime, uncaught exceptions end the job. Only one object may exist at a time; it
+// replaces std::terminate's handler, and the destructor restores the earlier one.
 class MainGuard {
  public:
-  explicit MainGuard(std::string_view program = {});  // as messages begin; empty: the name of the process
+  explicit MainGuard(std::string_view program = {});  // the start of messages; empty: the name of the process
   ~MainGuard();
   MainGuard(const MainGuard&) = delete;
   MainGuard& operator=(const MainGuard&) = delete;
@@ -36,7 +36,7 @@ class MainGuard {
   std::terminate_handler before_;
 };
 
-// Runs `body`, which returns an exit status or nothing.
+// Runs `body`, which returns an exit status or nothing, under a MainGuard; returns the exit status of main().
 template <class Body>
 int guard_main(Body&& body) {
   const MainGuard guard;
@@ -48,7 +48,7 @@ int guard_main(Body&& body) {
   }
 }
 
-// What a program ends with after this error.
+// Returns the exit status of a program that ends with this error.
 int exit_status_of(const std::exception& error);
 
 }  // namespace lockstep::train

@@ -31,7 +31,7 @@
 namespace lockstep::train {
 namespace {
 
-// Address space without which Open MPI 4.1 fails in its own words, or crashes.
+// Bytes of address space; with less, Open MPI 4.1 fails with an unclear message, or crashes.
 constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
 
 }  // namespace
@@ -48,22 +48,22 @@ Program::~Program() = default;
 void Program::add(std::unique_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
 int Program::run(int argc, char** argv, const std::function<void(Session&)>& body) {
-  // What fails on one rank alone is the guard's: taking a session apart would wait for the others, so nothing is.
+  // The guard ends the process after an error of one rank alone: the session's destructor would wait for other ranks.
   const MainGuard guard(name_);
   std::optional<comm::Environment> mpi;
   std::optional<comm::Communicator> world;
   std::optional<Session> session;
   try {
     open_standard_streams();
-    std::ostringstream out, err;  // every rank's words; only rank 0's are said
+    std::ostringstream out, err;  // output of each rank; only rank 0 prints it
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
     if (parsed.proceed) host::apply_process_settings(comm::launched_local_ranks(), requested_threads(options_), argv);
-    handle_signals();  // before MPI starts, which takes a while
+    handle_signals();  // before MPI starts, because that takes long
     host::use_one_malloc_arena();
     host::check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
     world.emplace(comm::Communicator::world({.sharing_domain = sharing_domain(options_)}));
-    if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
+    if (!parsed.proceed) leave_signals();  // --help may wait for a pager: signals must end the process then
     if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
     check_same_program(*world);
@@ -74,15 +74,15 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     for (auto& callback : callbacks_) session->add(std::move(callback));
     callbacks_.clear();
     body(*session);
-    session->wait_for_others();  // nobody finalises MPI while another rank may still fail
+    session->wait_for_others();  // no rank finalises MPI while another rank may still fail
     return session->status();
-  } catch (const comm::AgreedError& error) {  // all ranks are here, and the job can end in good order
+  } catch (const comm::AgreedError& error) {  // all ranks threw it, so the job can end without MPI_Abort
     if (world->is_root()) say(error.what());
     return exit_status_of(error);
   }
 }
 
-// --help and --version on stdout, errors on stderr. False: stdout did not take its text, and that is said.
+// Prints --help and --version to stdout and errors to stderr. Returns false, after a message, if stdout fails.
 bool Program::print(const std::string& out, const std::string& err) const {
   errno = 0;
   std::cout << out << std::flush;
@@ -93,12 +93,12 @@ bool Program::print(const std::string& out, const std::string& err) const {
   return false;
 }
 
-// The last words of a program, whose reader may be gone or stand still.
+// Writes a last message to stderr, whose reader may be gone or blocked.
 void Program::say(const std::string& text) const {
   write_patiently(STDERR_FILENO, printable(fmt::format("{}: {}", name_, text)) + "\n");
 }
 
-// Hosts of several kinds may need builds of their own, which whoever has them says.
+// Different kinds of hosts may need different builds; the user declares that by LOCKSTEP_ALLOW_BUILDS.
 void Program::check_same_program(const comm::Communicator& world) const {
   comm::check_same(world, "the program", name_);
   const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
@@ -106,12 +106,12 @@ void Program::check_same_program(const comm::Communicator& world) const {
     comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", host::build_id());
 }
 
-// The status to end with, if the command line says so on any rank.
+// Returns the status to end with, if the command line of any rank requires to end.
 std::optional<int> Program::agree(const comm::Communicator& world, const ParseResult& parsed) const {
   const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
   const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);
   if (status < 0) return std::nullopt;
-  // Rank 0 has printed what is wrong with its own command line; another rank's is agreed on and reported by the caller.
+  // Rank 0 has printed the error of its own command line; the caller reports an error of another rank.
   check_together(world, [&] {
     if (!parsed.message.empty() && !root_failed) throw Error(parsed.message);
   });

@@ -1,5 +1,5 @@
-// The frame of a training program's main(): MPI, command line, and errors that end all ranks with one message and a
-// non-zero status.
+// The main() of a training program: starts MPI, parses the command line, and turns errors into one message and a
+// non-zero exit status of all ranks.
 //
 //   int main(int argc, char** argv) {
 //     train::Program program("train_toy", "Trains a small network.", {.dataset = {.name = "cifar10"}, .epochs = 10},
@@ -25,13 +25,13 @@ namespace lockstep::train {
 
 class Program {
  public:
-  // --help shows `defaults`; --dataset takes the names of `catalogue`.
+  // `defaults` are the options' defaults; --dataset accepts the names of `catalogue`, which must outlive this object.
   Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue);
   ~Program();
 
-  // An option of the program's own, which ranks must agree on and checkpoints remember: a number, a text, a flag, or an
-  // enumeration that has Choices (train/options/option_value.h). A text is one of `names`, if there are any. `value` is
-  // the default, and outlives run().
+  // Adds an option of the program's own: a number, a text, a flag, or an enumeration with Choices
+  // (train/options/option_value.h). All ranks must have equal values, and checkpoints contain them. A text must be one
+  // of `names`, if there are any. `value` is the default and must outlive run().
   template <class T>
   void option(const std::string& name, T& value, const std::string& text, std::vector<std::string> names = {}) {
     command_line_->add({.name = name,
@@ -44,7 +44,7 @@ class Program {
                         .names = std::move(names),
                         .shapes_model = true});
   }
-  // `look` is called when the command line has been parsed; an Error that it throws is told as one of the command line.
+  // Registers a check that is called after the command line is parsed; its Error is an error of the command line.
   void check(std::function<void()> look) { command_line_->check(std::move(look)); }
 
   // Adds a callback to the session (Session::add()).
@@ -54,9 +54,9 @@ class Program {
     add(std::make_unique<C>(std::forward<Arguments>(arguments)...));
   }
 
-  // First thing in main(): the process may start again, with settings that OpenMP reads when it is loaded
-  // (host/process_settings.h). Returns main()'s status: 0, 1 after an error, 2 for a command line that is wrong,
-  // 75 after it was asked to stop (train/monitor/requests.h).
+  // Runs the program with a session. Call it first in main(): the process may restart itself with settings that OpenMP
+  // reads when it is loaded (host/process_settings.h). Returns main()'s status: 0; 1 after an error; 2 for a wrong
+  // command line; 75 after a request to stop (train/monitor/requests.h).
   int run(int argc, char** argv, const std::function<void(Session&)>& body);
 
  private:

@@ -12,10 +12,10 @@
 namespace lockstep::train {
 namespace {
 
-// The newest whole checkpoint of `run`, of any run if that is empty. Those of other runs, which another job put there,
-// are named.
+// Opens the newest whole checkpoint of `run`, or of any run if that is empty. Logs checkpoints of other runs, which
+// another job has put there.
 std::optional<checkpoint::StoredCheckpoint> newest_of_run(const io::Folder& checkpoints, const std::string& run,
-                                                          std::string& place) {
+                                                          std::string& path) {
   bool damaged = false;
   auto newest = checkpoint::newest_whole(
       checkpoints, {.run = run,
@@ -27,14 +27,14 @@ std::optional<checkpoint::StoredCheckpoint> newest_of_run(const io::Folder& chec
                     .foreign =
                         [&](const checkpoint::Entry& entry, const std::string& other) {
                           log()->warn(
-                              "checkpoint {} is of run {}, and this is run {}: it is left out; --resume {} would begin "
-                              "from it",
+                              "checkpoint {} belongs to run {}, and this is run {}: it is ignored; --resume {} would "
+                              "begin from it",
                               entry.path.string(), other, run, entry.path.string());
                         }});
   check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
         checkpoints.path().string());
   if (!newest) return std::nullopt;
-  place = newest->path.string();
+  path = newest->path.string();
   return std::move(newest->file);
 }
 
@@ -42,90 +42,90 @@ std::optional<checkpoint::StoredCheckpoint> newest_of_run(const io::Folder& chec
 
 nlohmann::json Resumption::metadata_now() const { return metadata(facts_, trainer_, course_, record_, files_.run()); }
 
-// On rank 0: the checkpoint to go on from, read and verified, and where it lies; empty: none, a first start. Settles
-// which run this is: the folder's, unless it begins anew or from a checkpoint of another run.
-std::optional<checkpoint::StoredCheckpoint> Resumption::file_to_resume(const std::string& from, std::string& place) {
+// On rank 0: opens and verifies the checkpoint to resume from, and sets its path; empty: none, a first start.
+// Determines the id of the run: the folder's, unless the run begins anew or from a checkpoint of another run.
+std::optional<checkpoint::StoredCheckpoint> Resumption::file_to_resume(const std::string& from, std::string& path) {
   std::string run = files_.run();
-  const bool running = !run.empty();  // it goes back
+  const bool running = !run.empty();  // the run rolls back
   const std::string before = running ? run : files_.folder().run().value_or("");
   std::optional<checkpoint::StoredCheckpoint> file;
   if (from == "auto") {
     const auto output = running ? files_.folder().folder() : files_.folder().held();
-    file = newest_of_run(output->make("checkpoints"), before, place);
+    file = newest_of_run(output->make("checkpoints"), before, path);
     run = !before.empty() || !file ? before : checkpoint::run_of(file->note());
   } else if (!from.empty()) {
-    place = from;
+    path = from;
     file = checkpoint::open_checkpoint(from);
     const std::string writer = checkpoint::run_of(file->note());
     if (writer.empty() || writer == before) run = before;
     if (run.empty()) run = checkpoint::new_run_id();
     if (!writer.empty() && writer != run)
-      log()->info("resume: {} was written by run {}; this is a new one, {}, which begins from it", place, writer, run);
+      log()->info("resume: {} was written by run {}; a new run, {}, begins from it", path, writer, run);
   }
   files_.set_run(run.empty() ? checkpoint::new_run_id() : run);
   return file;
 }
 
-// Rank 0 reads the file, once, and verifies it; the others get metadata, and the tensors that they write.
+// Rank 0 reads and verifies the file, once; the other ranks receive metadata, and the tensors that they write.
 std::optional<std::int64_t> Resumption::resume(const std::string& from) {
   const comm::Communicator& comm = facts_.comm;
-  std::string place;
-  std::optional<checkpoint::StoredCheckpoint> file;  // on rank 0
+  std::string path;
+  std::optional<checkpoint::StoredCheckpoint> file;  // only on rank 0
   comm::collectively(comm, [&] {
-    if (comm.is_root()) file = file_to_resume(from, place);
+    if (comm.is_root()) file = file_to_resume(from, path);
   });
   files_.set_run(comm.broadcast_string(files_.run()));
-  place = comm.broadcast_string(place);
-  if (place.empty()) {
+  path = comm.broadcast_string(path);
+  if (path.empty()) {
     const std::filesystem::path folder = std::filesystem::path(files_.output()) / "checkpoints";
     if (!from.empty()) log()->info("no checkpoint in {} yet: starting at step 0", folder.string());
     return std::nullopt;
   }
   const std::string saved_metadata = comm.broadcast_string(file ? file->metadata() : "");
-  restore(saved_metadata, file ? file->tensors() : io::TensorSource(), from, place);
+  restore(saved_metadata, file ? file->tensors() : io::TensorSource(), from, path);
   return trainer_.updates();
 }
 
 void Resumption::restore(const std::string& saved_metadata, const io::TensorSource& of_root, const std::string& from,
-                         const std::string& place) {
+                         const std::string& path) {
   nlohmann::json metadata;
   Continuation continued;
   RunRecord record;
   comm::collectively(facts_.comm, [&] {
-    metadata = parse_metadata(saved_metadata, place);
-    continued = continuation(metadata, metadata_now(), place);
-    record = run_record(metadata, place);
+    metadata = parse_metadata(saved_metadata, path);
+    continued = continuation(metadata, metadata_now(), path);
+    record = run_record(metadata, path);
   });
   try {
-    trainer_.load(of_root, place, continued.step);
+    trainer_.load(of_root, path, continued.step);
   } catch (const comm::AgreedError& error) {
     const std::string difference = model_difference(metadata, metadata_now());
     throw comm::AgreedError(
-        fmt::format("[resume] {}: {}{}{}", place, difference, difference.empty() ? "" : ": ", error.what()));
+        fmt::format("[resume] {}: {}{}{}", path, difference, difference.empty() ? "" : ": ", error.what()));
   }
   course_.training().seek({continued.epoch, continued.offset});
   record_ = record;
   const data::SamplerPosition at = course_.position();
   if (record.epoch.epoch < 0 && at.offset > 0) record_.epoch = {.epoch = at.epoch, .after = trainer_.updates()};
   for (const std::string& line : continued.notes) log()->info("resume: {}", line);
-  warn_of_differences(continued, from, place);
-  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", place, trainer_.updates(), at.offset,
+  warn_of_differences(continued, from, path);
+  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", path, trainer_.updates(), at.offset,
               facts_.data.train->size(), at.epoch + 1);
 }
 
 void Resumption::warn_of_differences(const Continuation& continued, const std::string& from,
-                                     const std::string& place) const {
+                                     const std::string& path) const {
   if (!facts_.comm.is_root()) return;
-  if (from == "auto" && std::filesystem::path(place).filename() != checkpoint::name_for(continued.step))
+  if (from == "auto" && std::filesystem::path(path).filename() != checkpoint::name_for(continued.step))
     log()->warn(
-        "resume: {} holds step {}, as its name does not say: a copy of another file? It is taken for the newest "
-        "checkpoint because of its name; --resume FILE takes another one",
-        place, continued.step);
+        "resume: {} contains step {}, which differs from its name: is it a copy of another file? The run resumes from "
+        "it, because its name makes it the newest checkpoint; --resume FILE takes another one",
+        path, continued.step);
   const double now = course_.schedule_epochs(), before = continued.schedule_epochs.value_or(now);
   if (facts_.options.rate.has_end() && before != now)
     log()->warn(
-        "resume: the learning-rate schedule ends after {:.4g} epochs, after {:.4g} in the run that wrote the "
-        "checkpoint: the rate is not what that run would have had",
+        "resume: the learning-rate schedule ends after {:.4g} epochs, and after {:.4g} in the run that wrote the "
+        "checkpoint: the learning rate will differ from that run's",
         now, before);
 }
 

@@ -1,5 +1,5 @@
-// Goes on from a checkpoint: finds it, and brings weights, optimizer, position and record to where they were.
-// Collective; what can be wrong with a checkpoint is thrown on all ranks.
+// Resumes from a checkpoint: finds it, and restores weights, optimizer, position and record. Collective; all ranks
+// throw if the checkpoint cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace lockstep::train {
 
 class Resumption {
  public:
-  // All outlive this.
+  // All references must outlive this object.
   Resumption(const RunFacts& facts, RunFiles& files, Trainer& trainer, Course& course, RunRecord& record)
       : facts_(facts), files_(files), trainer_(trainer), course_(course), record_(record) {}
 
-  // From the newest checkpoint of the run ("auto"), a file, or nothing (""). The step; empty: the run begins anew.
-  // Settles the run's id.
+  // Resumes from the newest checkpoint of the run ("auto"), from a file, or from nothing (""), and determines the run's
+  // id. Returns the step; empty: the run begins at step 0.
   std::optional<std::int64_t> resume(const std::string& from);
 
  private:
-  std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& place);
+  std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& path);
   void restore(const std::string& saved_metadata, const io::TensorSource& of_root, const std::string& from,
-               const std::string& place);
-  void warn_of_differences(const Continuation& continued, const std::string& from, const std::string& place) const;
+               const std::string& path);
+  void warn_of_differences(const Continuation& continued, const std::string& from, const std::string& path) const;
   nlohmann::json metadata_now() const;
 
   const RunFacts& facts_;

@@ -23,7 +23,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   comm::check_same(comm, "the options", options_by_line(o, facts.program));
   facts.threads = share_threads(comm, o);
   apply(facts.threads);
-  // Kernels sum in another order with other threads or instructions; then who holds a shard would show in the bits.
+  // Kernels with other threads or instructions sum in another order; bits would then depend on the rank of a shard.
   if (o.trainer.shards > 0)
     comm::check_same(comm, "with --shards, threads and instructions", arithmetic(facts.threads));
   comm::collectively(comm, [&] {

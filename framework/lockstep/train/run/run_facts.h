@@ -1,4 +1,4 @@
-// What a run is before its model is known: options, threads and data, which all ranks have checked together.
+// The facts of a run before its model is known: options, threads and data, which all ranks have checked together.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace lockstep::train {
 struct RunFacts {
   const comm::Communicator& comm;
   Options options;
-  std::string name;     // of the program
-  std::string program;  // its own options, the text of a JSON object
+  std::string name;     // name of the program
+  std::string program;  // the program's own options, the text of a JSON object
   DType dtype;
   host::ThreadBudget threads = {};
   data::DatasetPair data = {};
 
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
-  bool saves_by_itself() const { return options.checkpoints.any(); }  // without being asked to
+  bool saves_by_itself() const { return options.checkpoints.any(); }  // writes checkpoints without a request
 };
 
-// Checks options, name and data on all ranks together, shares the cores out and opens the data set of `catalogue`.
+// Checks options, name and data on all ranks together, divides the cores, and opens the data set of `catalogue`.
 // Collective; throws CommandLineError or AgreedError on all ranks.
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
                       data::Catalogue catalogue);

@@ -16,7 +16,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
           {"step", trainer.updates()},
           {"epoch", at.epoch},
           {"offset", at.offset},
-          {"evaluation_due", record.evaluation_due},  // of the epoch that ended there
+          {"evaluation_due", record.evaluation_due},  // for the epoch that ended at this step
           {"seed", facts.options.seed},
           {"train_samples", facts.data.train->size()},
           {"global_batch", facts.global_batch()},

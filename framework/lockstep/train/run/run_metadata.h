@@ -1,5 +1,5 @@
-// What a checkpoint tells of its run beside tensors: where the run stands, and with what it was made. Two runs are
-// compared by it before one goes on from the other's checkpoint (continuation.h).
+// The metadata of a checkpoint: the position of its run, and the options, machine and libraries of the run. Before a
+// run resumes from another run's checkpoint, their metadata are compared (continuation.h).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace lockstep::train {
 
-// `run` is the run's id.
+// Makes the metadata; `run` is the run's id.
 nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Course& course, const RunRecord& record,
                         const std::string& run);
 

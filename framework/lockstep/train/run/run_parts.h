@@ -1,4 +1,4 @@
-// References to the parts of a session, for functions that join several of them. Owns nothing.
+// References to the parts of a session, for functions that need several of them. Owns nothing.
 #pragma once
 
 #include "lockstep/core/heartbeat.h"

@@ -24,7 +24,7 @@
 namespace lockstep::train {
 namespace {
 
-// oneDNN 2.6 crashes where it is initialised without memory; a small model takes half as much.
+// Bytes. oneDNN 2.6 crashes if it is initialised without enough memory; a small model needs half as much.
 constexpr std::size_t kKernelNeeds = std::size_t{32} << 20;
 
 }  // namespace
@@ -52,7 +52,7 @@ void Session::wait_for_others() {
 }
 
 Callback& Session::add(std::unique_ptr<Callback> callback) {
-  check(trainer_ == nullptr, "session", "add() after build(), which lays the control block out");
+  check(trainer_ == nullptr, "session", "add() after build(), expected before: build() lays out the control block");
   Callback& added = *callback;
   callbacks_->add(CallbackList::Stage::Program, std::move(callback));
   return added;
@@ -93,9 +93,9 @@ int Session::status() const {
 }
 
 bool Session::next_epoch() {
-  check(trainer_ != nullptr, "session", "next_epoch() before build()");
+  check(trainer_ != nullptr, "session", "next_epoch() before build(), expected after it");
   if (!loop_.stopped) {
-    // An evaluation to be made up is of the epoch that has ended, or of the one at hand.
+    // A due evaluation belongs to the epoch that has ended, or to the present one.
     const data::SamplerPosition at = course_->position();
     const std::int64_t ended = at.offset == 0 ? at.epoch - 1 : at.epoch;
     Orders orders;
@@ -104,7 +104,7 @@ bool Session::next_epoch() {
     });
     if (orders.evaluates()) {
       loop_.epoch = ended;
-      checkpoints_->outdate();  // the checkpoint says that the evaluation is due
+      checkpoints_->outdate();  // the last checkpoint's record contains a due evaluation
       run_evaluation(true, true);
     }
   }
@@ -116,7 +116,7 @@ bool Session::next_epoch() {
   return true;
 }
 
-// False; true where the run goes on from an earlier step.
+// Ends the run. Returns false, or true if the run rolled back and continues from an earlier step.
 bool Session::end() {
   heartbeat_.enter(Heartbeat::Phase::Ending);
   const bool trained = loop_.epoch >= 0;
@@ -127,20 +127,20 @@ bool Session::end() {
     if (!loop_.stopped && !done()) return next_epoch();  // rolled back
   }
   checkpoints_->finish();
-  files_->keep();  // of ranks that looked before rank 0 had made the folder again
+  files_->keep();  // for ranks whose last keep() was before rank 0 created the folder again
   log()->info("memory: at most {:.0f} MiB resident on this rank",
               static_cast<double>(host::process_memory().peak) / 1048576);
   callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = trained}); });
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),
                 skipped == 1 ? "was" : "were");
-  if (status() == kExitStopped) log()->info("stopped in good order; go on with --resume auto");
+  if (status() == kExitStopped) log()->info("stopped after a checkpoint; continue with --resume auto");
   return false;
 }
 
 Session::Batches Session::batches() { return Batches(*this); }
 
-// The next batch of the epoch, false: there is none, or the run stops.
+// Fetches the next batch of the epoch; returns false if there is none or the run stops.
 bool Session::advance(data::Batch& batch) {
   if (!batch.names.empty()) course_->training().recycle(std::move(batch));
   batch = {};
@@ -174,7 +174,7 @@ void Session::finish_epoch() {
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
   if (loop_.stopped) return;
   if (orders.evaluates()) {
-    if (!trainer_->verify()) return;  // rolled back: another epoch may follow
+    if (!trainer_->verify()) return;  // rolled back: the epoch may not be the last one now
     run_evaluation(true, false);
   }
   if (loop_.stopped) return;
@@ -208,14 +208,15 @@ Totals Session::run_evaluation(bool scheduled, bool makes_up) {
 
 void Session::save_checkpoint() {
   callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
-  if (!trainer_->verify()) return;  // on from the checkpoint before
+  if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
   files_->keep();
   const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
   const double seconds = checkpoints_->save(text, *record_);
   callbacks_->each([&](Callback& c) { c.after_checkpoint({.step = trainer_->updates(), .write_seconds = seconds}); });
 }
 
-// A signal that comes while the checkpoint is written is answered by it: the state is the same.
+// Carries out the orders of callbacks. A request that arrives while the checkpoint is copied is answered by that
+// checkpoint: the state is the same.
 void Session::carry_out(const Orders& orders) {
   loop_.stopped = loop_.stopped || orders.stops();
   loop_.finished = loop_.finished || orders.finishes();
@@ -229,13 +230,13 @@ void Session::carry_out(const Orders& orders) {
                               : "");
 }
 
-// As a new start with --resume auto would, but for what a program has already: batches of the epoch at hand follow on
-// from the checkpoint's position. False: there is no checkpoint yet.
+// Goes back to the newest checkpoint, as a new start with --resume auto does; the program's present loop continues with
+// the batches after the checkpoint's position. Returns false if there is no checkpoint yet.
 bool Session::roll_back() {
   if (checkpoints_->saved_step() < 0) return false;
   heartbeat_.enter(Heartbeat::Phase::Saving);
   if (!comm_.is_root()) heartbeat_.wait();
-  checkpoints_->claim();  // the newest checkpoint may be on its way
+  checkpoints_->claim();  // the writer may still write the newest checkpoint
   const auto step = Resumption(*facts_, *files_, *trainer_, *course_, *record_).resume("auto");
   if (!step) return false;
   checkpoints_->found(*step);

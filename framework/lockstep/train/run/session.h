@@ -1,5 +1,5 @@
-// A training run of a program: data, loaders, trainer, schedule, log, metrics, progress, checkpoints and resuming, as
-// its options say. The program keeps the loop:
+// A training run of a program: data, loaders, trainer, schedule, log, metrics, progress, checkpoints and resume, as its
+// options require. The program contains the loop:
 //
 //   session.build(network, forward);
 //   while (session.next_epoch()) {
@@ -8,11 +8,11 @@
 //     session.finish_epoch();
 //   }
 //
-// What happens around steps, evaluations, epochs and checkpoints is an ordered list of callbacks
-// (train/callbacks/callback_list.h), to which a program adds its own: session.add<EarlyStop>(patience).
+// An ordered list of callbacks runs around steps, evaluations, epochs and checkpoints
+// (train/callbacks/callback_list.h); a program adds its own: session.add<EarlyStop>(patience).
 //
-// All ranks make the same calls, from one thread. What all ranks can know before the first step fails on all of them
-// together.
+// All ranks must make the same calls, from one thread. Errors before the first step are thrown on all ranks together
+// (AgreedError); later, functions throw as Trainer does.
 #pragma once
 
 #include <chrono>
@@ -39,9 +39,9 @@ struct RunRecord;
 
 class Session {
  public:
-  // `program` are the program's own options ("depth"), which ranks must agree on and checkpoints remember: the
-  // text of a JSON object ({"depth": 20}).
-  // The data set is that of `catalogue` which the options name.
+  // Checks the options on all ranks, opens the data set of `catalogue` that they name, and opens the output folder.
+  // `program` contains the program's own options as the text of a JSON object ({"depth": 20}); they must be equal on
+  // all ranks, and checkpoints contain them. `comm` must outlive the session.
   Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
           data::Catalogue catalogue);
   ~Session();
@@ -50,39 +50,40 @@ class Session {
   const comm::Communicator& comm() const { return comm_; }
   const data::DatasetPair& data() const;
 
-  // Adds a callback of the program's own; before build(). All ranks add the same ones.
+  // Adds a callback of the program, which the session then owns; before build(). All ranks add the same ones.
   Callback& add(std::unique_ptr<Callback> callback);
   template <class C, class... Arguments>
   C& add(Arguments&&... arguments) {
     return static_cast<C&>(add(std::make_unique<C>(std::forward<Arguments>(arguments)...)));
   }
 
-  // Compiles the model and loads the checkpoint that --resume asks for. The inputs of `model` are "image" and "label".
+  // Compiles the model, and loads the checkpoint if --resume names one. The inputs of `model` are "image" (samples,
+  // channels, height, width) and "label" (samples). `module` must outlive the session.
   Trainer& build(const nn::Module& module, const plan::ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
-  // False when the epochs or steps asked for are done, or the run was asked to stop (train/monitor/requests.h); then
-  // the step's state is on disk. A resumed run begins in mid-epoch.
+  // Begins the next epoch, or the rest of one after a resume. Returns false when all requested epochs or steps are
+  // done, or after a request to stop (train/monitor/requests.h); the last checkpoint is then on the disk.
   bool next_epoch();
-  // The rest of this epoch's batches, up to --max-steps.
+  // Returns a range over the remaining batches of this epoch, up to --max-steps.
   class Batches;
   Batches batches();
-  double learning_rate() const { return loop_.rate; }  // for the batch at hand
-  void report(const Totals& step);  // of the batch at hand: metrics, progress, checkpoint if one is due
-  void finish_epoch();              // evaluation and checkpoint if they are due
-  Totals evaluate();
-  // What the program ends with: 75 (train/monitor/requests.h) if it was asked to stop and there is something left to
-  // do, else 0.
+  double learning_rate() const { return loop_.rate; }  // learning rate of the present batch
+  void report(const Totals& step);  // call it after each step: metrics, progress, and a checkpoint if one is due
+  void finish_epoch();              // call it after each epoch: evaluation and checkpoint, if they are due
+  Totals evaluate();                // evaluates the model on the evaluation data; returns the totals of all ranks
+  // Returns the exit status of the program: 75 after a request to stop a run that is not complete
+  // (train/monitor/requests.h), else 0.
   int status() const;
-  // Until all ranks are here, which a watchdog sees as waiting.
+  // Waits for all ranks; a watchdog sees this rank as waiting.
   void wait_for_others();
 
  private:
-  // Where the program's loop is.
+  // The position of the program's loop.
   struct Loop {
-    std::int64_t epoch = -1, first_step = 0;  // the epoch at hand, from 0, and the update before its first one
+    std::int64_t epoch = -1, first_step = 0;  // the present epoch, from 0, and the number of updates before it
     double rate = 0;
-    bool stopped = false, finished = false;  // finished: there is nothing left to go on with
+    bool stopped = false, finished = false;  // finished: the run is complete
     std::optional<std::int64_t> resumed_step = {};
   };
   bool done() const;
@@ -97,17 +98,17 @@ class Session {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unique_ptr<RunFacts> facts_;
   std::unique_ptr<RunFiles> files_;
-  Heartbeat heartbeat_;  // these two before the trainer, which beats
+  Heartbeat heartbeat_;  // these two must outlive the trainer, which beats
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<RunRecord> record_;
-  std::unique_ptr<CallbackList> callbacks_;  // before the trainer, which notes in a trace of theirs
+  std::unique_ptr<CallbackList> callbacks_;  // must outlive the trainer, which writes to a callback's trace
   std::unique_ptr<Course> course_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Checkpoints> checkpoints_;
   Loop loop_;
 };
 
-// Input range of Batch&, over what next_epoch() began.
+// The input range of Batch& that batches() returns.
 class Session::Batches {
  public:
   class Iterator {

@@ -22,7 +22,7 @@ namespace lockstep::train {
 
 std::string options_by_line(const Options& options, std::string_view program) {
   nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
-  agreed["output"] = printable(options.output);  // any bytes; JSON takes UTF-8 alone
+  agreed["output"] = printable(options.output);  // a path may contain any bytes, JSON only UTF-8
   return agreed.dump(1);
 }
 
@@ -55,14 +55,14 @@ PlacementReport placement_report(const comm::Communicator& comm, const host::Thr
   const std::string mine = fmt::format("{} {} {}", comm.rank(), threads.compute, fmt::join(cores.cores, ","));
   for (const std::string& text : node.allgather_strings(mine)) {
     std::istringstream fields(text);
-    host::RankPlacement rank;
+    host::RankSitement rank;
     std::string list;
     fields >> rank.rank >> rank.threads >> list;
     rank.cores = host::parse_cpu_list(list);
     here.ranks.push_back(std::move(rank));
   }
   const bool speaks = comm.local_rank() == 0;
-  std::map<std::string, std::vector<std::string>> hosts;  // by how their ranks lie
+  std::map<std::string, std::vector<std::string>> hosts;  // by their placement
   const std::vector<std::string> all = comm.allgather_strings(speaks ? describe(here) : "");
   for (int r = 0; r < comm.size(); ++r) {
     if (const std::string& text = all[static_cast<std::size_t>(r)]; !text.empty())
@@ -84,9 +84,8 @@ bool computes_in_bf16(const comm::Communicator& comm, Precision precision) {
   const bool everywhere = comm.allreduce(std::int64_t{here}, comm::ReduceOp::Min) == 1;
   if (precision == Precision::BF16 && !everywhere && comm.is_root()) {
     log()->warn(
-        "--precision bf16: some rank has a processor without bf16 instructions, or a build without oneDNN, so training "
-        "goes on in f32; "
-        "--precision bf16-emulated would compute in bf16 by f32 instructions, slowly");
+        "--precision bf16: at least one rank has a processor without bf16 instructions, or a build without oneDNN, so "
+        "the run trains in f32; --precision bf16-emulated computes bf16 with f32 instructions, slowly");
   }
   return precision == Precision::BF16Emulated || (precision == Precision::BF16 && everywhere);
 }
@@ -115,7 +114,7 @@ data::Transforms image_transforms(const Options& options, const data::DatasetPai
 
 namespace {
 
-// Of another run, as far as the file says; one that cannot be read says nothing.
+// Returns whether a checkpoint belongs to another run; false if its file cannot be read.
 bool is_foreign(const io::Folder& checkpoints, const checkpoint::Entry& entry, const std::string& run) {
   try {
     io::FileReader reader(checkpoints, entry.path.filename().string());

@@ -1,4 +1,4 @@
-// How options become the parts of a session: pure functions of options, data and ranks. Internal to train/.
+// Makes the parts of a session from its options: functions of options, data and ranks. Internal to train/.
 #pragma once
 
 #include <memory>
@@ -16,32 +16,33 @@
 
 namespace lockstep::train {
 
-// What ranks agree on, one option a line, so that ranks which differ are told which: --output too, as a rank with
-// another one would log, and look for checkpoints, in a folder of its own.
+// Returns the options that must be equal on all ranks, one per line, so that an error can name the one that differs. It
+// includes --output: a rank with another one would log, and look for checkpoints, in another folder.
 std::string options_by_line(const Options& options, std::string_view program);
-// What decides in which order kernels sum: threads, instructions, BLAS; one a line.
+// Returns the facts that determine the order of sums in kernels, one per line: threads, instructions, BLAS.
 std::string arithmetic(const host::ThreadBudget& threads);
-// A data set's description, size and a hash of samples spread over it: two copies that differ are told apart.
+// Returns a data set's size and a hash of samples spread over it, which detects different copies.
 std::string fingerprint(const data::Dataset& dataset);
-// Compute threads per rank that options and environment ask for; 0: as many as it has cores.
+// Returns the compute threads per rank that options and environment request; 0: one per core.
 int requested_threads(const Options& options);
-// What tells this rank's sharing domain apart on its node: nothing, or the NUMA nodes it is bound to.
+// Returns the text that identifies this rank's sharing domain on its node: empty, or the NUMA nodes to which it is
+// bound.
 std::string sharing_domain(const Options& options);
-// Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
+// Computes the threads of this rank from the CPUs that the ranks of its node may use. Collective.
 host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
 struct PlacementReport {
-  std::string summary;                // on rank 0: all hosts in one line
-  std::vector<std::string> warnings;  // on the first rank of each node: the node's
+  std::string summary;                // one line about all hosts; only on rank 0
+  std::vector<std::string> warnings;  // warnings about the node; only on its first rank
 };
-// How ranks and threads lie on the cores. Collective.
+// Describes the placement of ranks and threads on cores. Collective.
 PlacementReport placement_report(const comm::Communicator& comm, const host::ThreadBudget& threads);
 DType dtype_of(Precision precision);
-// What the session's trainer is told: the options' own, and what follows from others and from the ranks. bf16 where all
-// ranks have the instructions or emulation is asked for. Collective.
+// Makes the options of the session's trainer: the given ones, and those that follow from other options and from ranks.
+// bf16 is used if all ranks have the instructions, or with bf16-emulated. Collective.
 TrainerOptions trainer_options(const comm::Communicator& comm, const Options& options);
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
-// Moves checkpoints of an earlier run to checkpoints.1 and so on, all or, where it is resumed, those of later steps and
-// of other runs than `run`; when nothing can hinder the new run any more. On rank 0.
+// Moves checkpoints of earlier runs to checkpoints.1 and so on: all of them in a new run; in a resumed run, those of
+// later steps and of other runs than `run`. Call it on rank 0, after all checks of the new run have passed.
 void set_checkpoints_aside(const io::Folder& output, std::optional<std::int64_t> resumed_step, const std::string& run);
 std::string host_list(const comm::Communicator& comm);  // "node1 (4 ranks), node2 (4 ranks)"
 

@@ -20,7 +20,7 @@ namespace {
 
 using Stage = CallbackList::Stage;
 
-// Bytes per second of a file system that is slow: for the first checkpoint, of which no time is known.
+// Bytes per second of a slow file system: estimates the time of the first checkpoint.
 constexpr double kSlowDisk = 100e6;
 
 std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_clock::time_point began) {

@@ -1,4 +1,4 @@
-// The callbacks that every session has, made as the run's options say.
+// Makes the callbacks that every session has, from the run's options.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,8 @@
 
 namespace lockstep::train {
 
-// `trace` is the file of --trace, on rank 0; `began` is when the session did. All parts outlive the callbacks.
+// Adds the callbacks to `list`. `trace` is rank 0's file of --trace; `began` is the start time of the session. All
+// parts of the run must outlive the callbacks.
 void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDescriptor trace,
                             std::chrono::steady_clock::time_point began);
 

@@ -12,7 +12,8 @@
 namespace lockstep::train {
 namespace {
 
-// Stacks and heaps of the threads that write checkpoints: HDF5 1.10 crashes where it is initialised without memory.
+// Bytes for stacks and heaps of the threads that write checkpoints: HDF5 1.10 crashes if it is initialised without
+// enough memory.
 constexpr std::size_t kWriterNeeds = std::size_t{32} << 20;
 
 TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, const CallbackList& callbacks) {
@@ -53,8 +54,9 @@ void load_weights(const RunFacts& facts, Trainer& trainer) {
   const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false});
   comm::collectively(facts.comm, [&] {
     check(report.complete(), "weights",
-          "--weights {}: {}; to take what fits, as a new head needs, call Trainer::load_weights() in the program", file,
-          report.str());
+          "--weights {}: {}; to load only the tensors that fit, as for a new head, call Trainer::load_weights() in the "
+          "program",
+          file, report.str());
   });
   log()->info("weights: {} tensors from {}", report.loaded.size(), file);
 }
@@ -67,7 +69,7 @@ io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoin
   files.check();
   io::FileDescriptor trace;
   if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
-  // Lines of a run that is not this one go aside, also where this one begins from a checkpoint.
+  // Moves lines of another run aside, also if this run begins from that run's checkpoint.
   const auto before = files.folder().run();
   files.open(folder, before && *before != files.run() ? std::nullopt : resumed_step);
   set_checkpoints_aside(*folder, resumed_step, files.run());

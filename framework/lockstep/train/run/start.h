@@ -1,4 +1,4 @@
-// How a session makes its parts, in the order of their calls.
+// Makes the parts of a session; the functions stand in the order of their calls.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@
 
 namespace lockstep::train {
 
-// Null with --stall-timeout 0. Collective.
+// Starts the watchdog; returns null with --stall-timeout 0. Collective.
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat);
-// Collective.
+// Makes the trainer. Collective.
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
                                       Heartbeat& heartbeat, const CallbackList& callbacks);
-// The file of --weights. Collective; throws AgreedError where it does not fit.
+// Loads the file of --weights. Collective; throws AgreedError if it does not fit.
 void load_weights(const RunFacts& facts, Trainer& trainer);
-// On rank 0. What can hinder the run comes before what changes files of an earlier one: a start that is refused leaves
-// that whole. `checkpoint_bytes` is the memory that a checkpoint takes, 0 where none is written. Returns the file of
-// --trace.
+// On rank 0, prepares the output folder: first checks everything that can prevent the run, then changes files of an
+// earlier run, so that a failed start leaves those files unchanged. `checkpoint_bytes`: memory for a checkpoint; 0:
+// none is written. Returns the file of --trace.
 io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,
                                std::size_t checkpoint_bytes, std::optional<std::int64_t> resumed_step);
 

@@ -33,7 +33,7 @@ std::size_t index_of(const Choices& choices, const kernels::KernelRequest& reque
   return offers.size();
 }
 
-// Rank 0's: from the cache what is there, measured what is not.
+// Makes rank 0's choices: takes those in the cache, and measures the others.
 Choices measured(const std::filesystem::path& cache,
                  const std::function<void(const kernels::KernelChooser&)>& compile) {
   Choices choices = read_autotune_cache(cache, machine());

@@ -1,6 +1,6 @@
-// --autotune: rank 0 measures the offers for every node of the nominal training plan that it has not met on this
-// processor before, all ranks take its choices. Choices are kept in a file, by processor, threads, op and shapes. Bits
-// depend on the choices, so they must be equal on all ranks; they are, because rank 0 sends them.
+// Implements --autotune: rank 0 measures the offers for each graph node of the nominal training plan, unless it has
+// measured that node on this processor before; all ranks use its choices. A file keeps the choices by processor,
+// threads, op and shapes. Bits depend on the choices, so rank 0 sends them to all ranks.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,17 @@
 
 namespace lockstep::train {
 
-// $XDG_CACHE_HOME/lockstep/kernels.json, or under ~/.cache; empty where there is no home.
+// Returns $XDG_CACHE_HOME/lockstep/kernels.json, or the same under ~/.cache; empty if there is no home folder.
 std::filesystem::path autotune_cache();
 
 struct Autotuned {
   kernels::KernelChooser choose;
-  std::uint64_t hash;  // of the choices: bits depend on them
+  std::uint64_t hash;  // hash of the choices, on which bits depend
 };
 
-// Collective. `compile` is called on rank 0 and compiles the plan, discarding it, with the chooser that measures. The
-// chooser that comes back answers from the choices, and for what was not measured with the first offer. A cache that
-// cannot be read or written is a warning in the log, not an error.
+// Measures the offers. Rank 0 calls `compile`, which compiles the plan with the measuring chooser and discards it. The
+// returned chooser takes the choices, and the first offer for a node that was not measured. A cache that cannot be read
+// or written is a warning in the log, not an error. Collective.
 Autotuned autotune(const comm::Communicator& comm, const std::filesystem::path& cache,
                    const std::function<void(const kernels::KernelChooser&)>& compile);
 

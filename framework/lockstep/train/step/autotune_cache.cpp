@@ -15,7 +15,7 @@ nlohmann::json read(const std::filesystem::path& cache) {
   std::error_code error;
   if (cache.empty() || !std::filesystem::exists(cache, error)) return nlohmann::json::object();
   try {
-    io::FileReader file(cache);  // which waits for no pipe
+    io::FileReader file(cache);  // does not wait for a pipe
     std::string text(file.size(), '\0');
     file.read(std::as_writable_bytes(std::span(text)));
     nlohmann::json all = parse_json(text);
@@ -49,7 +49,7 @@ void write_autotune_cache(const std::filesystem::path& file, const std::string& 
     const std::string text = all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     io::replace_file(file, std::as_bytes(std::span(text)));
   } catch (const std::exception& e) {
-    log()->warn("autotune: choices are not kept: {}", e.what());
+    log()->warn("autotune: choices could not be saved: {}", e.what());
   }
 }
 

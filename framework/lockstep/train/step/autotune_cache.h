@@ -1,5 +1,5 @@
-// The file in which --autotune keeps its choices: a JSON object of machines, of which each is an object that names an
-// implementation for each kind of node. What is damaged in it is a warning in the log, and measured again.
+// Reads and writes the file of --autotune's choices: a JSON object with one object per machine, which names an
+// implementation for each kind of graph node. Damaged parts give a warning in the log and are measured again.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,10 @@ namespace lockstep::train {
 
 using KernelChoices = std::map<std::string, std::string>;  // choice_key() to implementation
 
-// What the file has for this machine; nothing where it cannot be read.
+// Returns the choices of this machine; empty if the file cannot be read.
 KernelChoices read_autotune_cache(const std::filesystem::path& file, const std::string& machine);
 
-// Replaces this machine's choices; others' stay.
+// Replaces the choices of this machine; those of other machines stay.
 void write_autotune_cache(const std::filesystem::path& file, const std::string& machine, const KernelChoices& choices);
 
 }  // namespace lockstep::train

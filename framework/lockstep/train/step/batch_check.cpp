@@ -7,12 +7,13 @@
 namespace lockstep::train {
 namespace {
 
-// Whether some micro-batch of some shard has exactly one sample: shards and micro-batches differ by one sample at most.
+// Returns whether a micro-batch of a shard has exactly one sample; shards and micro-batches differ by at most one
+// sample.
 bool has_part_of_one(const BatchParts& parts, std::int64_t samples) {
   return samples > 0 && std::max<std::int64_t>(samples / parts.shards, 1) < 2 * parts.accumulate;
 }
 
-// Whether all shards together have exactly one sample in some micro-batch.
+// Returns whether all shards together have exactly one sample in a micro-batch.
 bool has_micro_batch_of_one(const BatchParts& parts, std::int64_t samples) {
   if (samples >= 2 * parts.shards * parts.accumulate) return false;
   for (std::int64_t micro = 0; micro < parts.accumulate; ++micro) {
@@ -38,8 +39,8 @@ std::string single_value_norm(std::span<const RunningStatistics> norms, const Ba
     const bool alone = norm.synchronised ? has_micro_batch_of_one(parts, samples) : has_part_of_one(parts, samples);
     if (!alone) continue;
     return fmt::format(
-        "[batch_norm2d] {}: a batch of {} sample{} in {} leaves one sample {}, and so, with maps of 1x1, one value per "
-        "channel, whose variance is 0, so that nothing would be learned; expected at least 2: choose another size "
+        "[batch_norm2d] {}: a batch of {} sample{} in {} leaves one sample {}. With maps of 1x1 that is one value per "
+        "channel, with variance 0, and the step would learn nothing; expected at least 2 samples: choose another size "
         "(--batch-size, --global-batch), or --remainder drop if it is the last batch of an epoch",
         norm.path, samples, samples == 1 ? "" : "s", cut(parts),
         norm.synchronised ? "to all ranks together" : "to some part of it");

@@ -1,5 +1,5 @@
-// What is wrong with a batch, in the words of a caller: batches whose parts a model cannot be trained on, which all
-// ranks know before anything is computed, and the sample that a plan's row is.
+// Explains errors of a batch: finds batch sizes on which a model cannot be trained, before anything is computed, and
+// names the sample of a plan's row.
 #pragma once
 
 #include <span>
@@ -11,20 +11,20 @@
 
 namespace lockstep::train {
 
-// How a global batch is cut: into shards, and each shard into micro-batches.
+// The parts of a global batch: shards, each divided into micro-batches.
 struct BatchParts {
   std::int64_t shards = 1, accumulate = 1;
 };
 
-// A batch norm that sees one value per channel makes the same of every input, so that a step trains on nothing. Why a
-// batch of so many samples, all ranks together, leaves one of the norms so; empty if it does not. Parts without samples
-// are fine.
+// Returns the reason why a batch of `samples` samples over all ranks gives one of the batch norms a single value per
+// channel; empty: it does not. Such a norm gives the same output for every input, so a step learns nothing. Parts
+// without samples are allowed.
 std::string single_value_norm(std::span<const RunningStatistics> norms, const BatchParts& parts, std::int64_t samples);
 
-// "sample 4711 (row 2 of this rank's 16)"; a batch whose samples have no ids has rows alone.
+// Returns "sample 4711 (row 2 of this rank's 16)", or only the row if the batch has no sample ids.
 std::string sample_name(const data::Batch& batch, std::int64_t row);
 
-// Runs a plan on rows of a batch, by `run()`. A SampleError says then which sample it is.
+// Calls `run()`, which runs a plan on `rows` of a batch; adds the name of the sample to a SampleError.
 template <class Run>
 void run_on_rows(const data::Batch& batch, Range rows, const Run& run) {
   try {

@@ -16,7 +16,7 @@ plan::Plan& BatchFeed::plan(Mode mode, std::int64_t samples) {
 void BatchFeed::fill(plan::Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const {
   for (const data::Field& f : prepared_.fields()) {
     void* input = plan.input(f.name);
-    if (input == nullptr || rows.size() == 0) continue;  // a field that the model does not read
+    if (input == nullptr || rows.size() == 0) continue;  // the model does not read this field
     const Tensor& source = batch.at(f.name);
     if (source.dtype() != f.dtype || !source.shape().has_tail(f.shape)) {
       fail("trainer", "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name,
@@ -31,7 +31,7 @@ void BatchFeed::fill(plan::Plan& plan, const data::Batch& batch, Range rows, std
   }
 }
 
-// Loaders keep to it; a batch that was made by hand may not, and maybe on this rank alone.
+// Loaders always make such batches; a batch of the caller may be wrong, also on this rank alone.
 void BatchFeed::check_batch(const data::Batch& batch) {
   check(batch.names.size() == batch.fields.size(), "trainer", "the batch has {} fields and {} names",
         batch.fields.size(), batch.names.size());

@@ -1,4 +1,4 @@
-// Brings samples of a batch into the inputs of a model's plans, and finds the plan for a number of samples. One thread.
+// Copies samples of a batch into the inputs of a model's plans, and finds the plan for a number of samples. One thread.
 #pragma once
 
 #include <map>
@@ -12,18 +12,18 @@ namespace lockstep::train {
 
 class BatchFeed {
  public:
-  explicit BatchFeed(PreparedModel& prepared) : prepared_(prepared) {}  // which outlives this
+  explicit BatchFeed(PreparedModel& prepared) : prepared_(prepared) {}  // it must outlive this object
 
   plan::Plan& plan(Mode mode, std::int64_t samples);
-  // `rows` of the batch, as many as the plan was made for. `step` is what random numbers of the model depend on. Throws
-  // Error where a field is not what the model was traced with.
+  // Copies `rows` of the batch; their number must be the plan's. The model's random numbers depend on `step`. Throws
+  // Error if a field differs in type or shape from the traced one.
   void fill(plan::Plan& plan, const data::Batch& batch, Range rows, std::uint64_t step) const;
-  // Throws Error unless the batch is whole: a name for each field, and a row for each sample.
+  // Throws Error unless each field of the batch has a name, and one row per sample.
   static void check_batch(const data::Batch& batch);
 
  private:
   PreparedModel& prepared_;
-  std::map<std::pair<Mode, std::int64_t>, plan::Plan*> plans_;  // by samples, to find one without asking for types
+  std::map<std::pair<Mode, std::int64_t>, plan::Plan*> plans_;  // by mode and samples: faster than a search by types
 };
 
 }  // namespace lockstep::train

@@ -6,13 +6,13 @@
 
 namespace lockstep::train {
 
-// Auto begins without, and tries the thread where there are messages to move.
+// Auto begins without the thread, and tries it only if there are messages between domains.
 DriverTrial::DriverTrial(PreparedModel& prepared) : speaks_(prepared.comm().is_root()) {
   using Overlap = ParallelOptions::Overlap;
   const Overlap wanted = prepared.options().parallel.overlap;
   const bool able = parallel::may_drive_by_thread();
   check(wanted != Overlap::Thread || able, "overlap",
-        "a communication thread needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
+        "a communication thread (--overlap thread) needs MPI_THREAD_MULTIPLE, MPI was initialised with {}",
         comm::name_of(comm::Environment::current_thread_level()));
   if (wanted == Overlap::Auto && able && prepared.memory().domains().count() > 1)
     trial_ = std::make_unique<OverlapTrial>();

@@ -9,7 +9,7 @@
 namespace lockstep::train {
 namespace {
 
-// In the requests of an evaluation: a rank did not see all of its samples.
+// A bit in the requests of an evaluation: at least one rank did not evaluate all of its samples.
 constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
 
 std::size_t width(const PreparedModel& prepared) { return parallel::kFirstCount + prepared.nominal().counts.size(); }
@@ -69,7 +69,7 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
     const Range part = part_of(batch.step.global_size, world.tree.shards(), shard);
     if (part.size() == 0) continue;
     check(part.begin >= first && part.end - first <= batch.samples(), "trainer",
-          "the batch to evaluate holds [{}, {}) of {} samples, this rank's part is [{}, {}): give its loader "
+          "the batch to evaluate has samples [{}, {}) of {}, expected this rank's part [{}, {}): make the loader with "
           "Trainer::sampler()",
           first, first + batch.samples(), batch.step.global_size, part.begin, part.end);
     const Range rows{part.begin - first, part.end - first};
@@ -80,7 +80,7 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
   }
 }
 
-// Over all ranks' shards, through messages: evaluations are rare.
+// Sums over the shards of all ranks by messages: evaluations are rare, so shared memory is not needed.
 void Evaluator::add_up(const Sums& sums, std::uint64_t requests) {
   parallel::ControlBlock& block = control_.block();
   block.words()[parallel::kRequestWord] = requests;

@@ -1,4 +1,4 @@
-// Evaluates a model on all ranks together: sums over the samples that a loader gives each of them. Collective; one
+// Evaluates a model on all ranks together: sums loss and counts over the samples of the ranks' loaders. Collective; one
 // thread.
 #pragma once
 
@@ -16,13 +16,13 @@ namespace lockstep::train {
 
 class Evaluator {
  public:
-  // All outlive this. Adds up nothing once: MPI takes memory at the first messages, which is seen before a forecast
-  // then.
+  // All arguments must outlive this object. The constructor sums zeros once: MPI allocates memory for the first
+  // messages, and a memory forecast must include it.
   Evaluator(PreparedModel& prepared, parallel::GradientEngine& engine, BatchFeed& feed, StepVotes& votes,
             const std::function<void()>& meanwhile);
 
-  // The rest of the loader's epoch; `progress` is told after each batch how many samples all ranks have reached. A rank
-  // leaves early for a request that ends evaluations. Throws Error of this rank alone too.
+  // Evaluates the rest of the loader's epoch; calls `progress` after each batch with the number of samples that all
+  // ranks have reached. A rank stops early after a request that ends evaluations. May throw Error on this rank alone.
   Totals run(data::Loader& loader, const std::function<void(std::int64_t)>& progress);
 
  private:

@@ -10,11 +10,11 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::int64_t kSkipsInARow = 10;  // then it is no accident
+constexpr std::int64_t kSkipsInARow = 10;  // after so many skipped updates in a row, the run stops
 
 }  // namespace
 
-// Whether the step is to be run again.
+// Returns whether to run the step again.
 bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int attempts) {
   const bool of_loss = engine_->verdict() == parallel::StepVerdict::BadLoss;
   const parallel::GradientFinding finding = engine_->gradient_finding();
@@ -29,7 +29,8 @@ bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int at
     const std::string found = inspection_.compare_findings(local, update - 1);
     if (found.empty() && attempts == 0) {
       if (comm_.is_root())
-        log()->error("guard: update {}: {}; computed again, all is finite: it is done again", update, text);
+        log()->error("guard: update {}: {}; all values are finite when computed again, so the update is repeated",
+                     update, text);
       for (int rank : guilty) suspects_.suspect(rank, Suspects::kEnough);
       return true;
     }
@@ -42,12 +43,12 @@ bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int at
   ++skipped_;
   if (++skipped_in_a_row_ > kSkipsInARow)
     throw UntrustedError(
-        fmt::format("[guard] update {}: {}; {} updates before it were skipped", update, text, kSkipsInARow));
+        fmt::format("[guard] update {}: {}; the {} updates before it were skipped", update, text, kSkipsInARow));
   if (comm_.is_root()) log()->warn("guard: update {} is skipped, number {} of this run: {}", update, skipped_, text);
   return false;
 }
 
-// Of a step that was applied; ever more rarely, as what is worth a warning may go on for long.
+// Warns about a step that was applied, at growing intervals, because a finding may repeat in many steps.
 void GradientPolicy::accept(std::int64_t update) {
   skipped_in_a_row_ = 0;
   const double loss = engine_->sums()[parallel::kLossSum];

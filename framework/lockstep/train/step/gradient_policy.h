@@ -1,5 +1,5 @@
-// What a trainer does with a step whose loss or gradient is no good: computes it again, skips it, stops, or warns.
-// Alike on all ranks.
+// Decides about a step whose loss or gradient is not finite or exceeds a limit: computes it again, skips it, stops, or
+// warns. All ranks decide the same.
 #pragma once
 
 #include "lockstep/parallel/gradient_engine.h"
@@ -11,17 +11,17 @@ namespace lockstep::train {
 
 class GradientPolicy {
  public:
-  // All outlive this.
+  // All references must outlive this object.
   GradientPolicy(const comm::Communicator& comm, GuardAction action, const parallel::GradientEngine& engine,
                  StepInspection& inspection, Suspects& suspects)
       : comm_(comm), action_(action), engine_(&engine), inspection_(inspection), suspects_(suspects) {}
 
-  // Of update number `update`, whose loss or gradient the engine's verdict refuses: true, it is to be run again; false,
-  // it is skipped. Throws UntrustedError on all ranks where the run is to stop. Collective.
+  // Handles update number `update`, which the engine's verdict refuses. Returns true to run the step again, false to
+  // skip it; throws UntrustedError on all ranks to stop the run. Collective.
   bool refuse(const LocalBatch& local, std::int64_t update, int attempts);
-  // Of an update that was applied: warns of what was found, ever more rarely, as it may go on for long.
+  // Handles an update that was applied: logs a finding as a warning, at growing intervals.
   void accept(std::int64_t update);
-  std::int64_t skipped() const { return skipped_; }  // updates
+  std::int64_t skipped() const { return skipped_; }  // number of skipped updates
 
  private:
   const comm::Communicator& comm_;

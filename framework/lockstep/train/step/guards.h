@@ -1,5 +1,5 @@
-// What a trainer does about results that cannot be trusted: memory that changed by itself, copies that differ, losses
-// and gradients that are no good, and ranks that compute wrongly. A trainer's defaults are those of the programs.
+// Options for results that cannot be trusted: memory that changed by itself, copies that differ, losses and gradients
+// that are not finite or too large, and ranks that compute wrongly. A trainer has the same defaults as the programs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep::train {
 
-// Thrown by all ranks together when going on would train on something wrong. Programs exit with kExitUntrusted.
+// Thrown by all ranks together when training would continue from wrong values. Programs exit with kExitUntrusted (77).
 class UntrustedError : public comm::AgreedError {
  public:
   using AgreedError::AgreedError;
@@ -22,16 +22,16 @@ enum class OnMismatch : std::uint8_t {
   Stop,
   Repair,
   RollBack
-};  // what is not possible falls to the next: roll back, stop
+};  // if an action is impossible, the next one is taken: repair, roll back, stop
 enum class GuardAction : std::uint8_t { Log, Skip, Stop };
 
 struct GuardOptions {
-  std::int64_t verify_every = 1, compare_every = 100;  // updates; 0: never
+  std::int64_t verify_every = 1, compare_every = 100;  // updates between checks of memory and of copies; 0: never
   OnMismatch on_mismatch = OnMismatch::Repair;
   GuardAction action = GuardAction::Stop;
   parallel::GradientGuardOptions gradient = {};
 
-  // Nothing is looked at; a loss that is not finite is a warning in the log, if there is one (core/log.h).
+  // Returns options without any check; a loss that is not finite gives a warning in the log (core/log.h).
   static GuardOptions none() {
     GuardOptions off;
     off.verify_every = off.compare_every = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kSide = 192, kRounds = 8;
 
-// Whole numbers in [-64, 63]: a row times a column stays below 2^20.
+// Integers in [-64, 63]: a row times a column is below 2^20 and exact in f32.
 std::vector<float> operand(std::uint64_t which) {
   std::vector<float> values;
   for (std::uint64_t i = 0; i < kSide * kSide / 4; ++i) {

@@ -9,34 +9,33 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int kAttempts = 3;   // at a step whose memory is found damaged
-constexpr int kRollBacks = 3;  // without coming any further
+constexpr int kAttempts = 3;   // limit of attempts at a step with damaged memory
+constexpr int kRollBacks = 3;  // limit of rollbacks without progress
 
 }  // namespace
 
-// Examines, repairs if that is asked for and possible, and adds to `text` what was found.
+// Examines memory, repairs it if the options allow that and it is possible, and adds the findings to `text`.
 bool MemoryRecovery::is_repaired(std::string& text) {
   const bool wanted = on_mismatch_ == OnMismatch::Repair;
   const std::vector<parallel::MemoryDamage> damages = engine_->examine(wanted);
   bool repairable = true;
   for (const parallel::MemoryDamage& d : damages) {
-    text +=
-        fmt::format("{}{}: {} is not what was written there", text.empty() ? "" : "; ", name_of(comm_, d.rank), d.what);
-    if (d.source >= 0) text += fmt::format(" ({} has it right)", name_of(comm_, d.source));
+    text += fmt::format("{}{}: {} has changed in memory", text.empty() ? "" : "; ", name_of(comm_, d.rank), d.what);
+    if (d.source >= 0) text += fmt::format(" ({} has a correct copy)", name_of(comm_, d.source));
     repairable = repairable && d.source >= 0;
   }
-  if (damages.empty()) text = "a hash of parameters did not fit, and now all do";
+  if (damages.empty()) text = "checksum mismatch, not reproducible on re-check";
   if (comm_.is_root()) log()->error("memory: after update {}: {}", state_.updates(), text);
   for (const parallel::MemoryDamage& d : damages) suspects_.suspect(d.rank, 1);
   return wanted && repairable;
 }
 
-// Whether the step is to be run again.
+// Returns whether to run the step again.
 bool MemoryRecovery::recover(int attempts) {
   std::string text;
   const bool repaired = is_repaired(text);
   if (repaired && attempts < kAttempts) {
-    if (comm_.is_root()) log()->warn("memory: repaired from a copy; update {} is done again", state_.updates() + 1);
+    if (comm_.is_root()) log()->warn("memory: repaired from a copy; update {} is repeated", state_.updates() + 1);
     return true;
   }
   roll_back_or_throw(std::move(text));
@@ -46,7 +45,7 @@ bool MemoryRecovery::recover(int attempts) {
 void MemoryRecovery::roll_back_or_throw(std::string text) {
   if (state_.updates() > furthest_) rolled_back_ = 0;
   furthest_ = std::max(furthest_, state_.updates());
-  if (++rolled_back_ > kRollBacks) text += fmt::format("; rolled back {} times without coming further", kRollBacks);
+  if (++rolled_back_ > kRollBacks) text += fmt::format("; rolled back {} times without progress", kRollBacks);
   const bool goes_back = on_mismatch_ != OnMismatch::Stop && rolled_back_ <= kRollBacks;
   if (!goes_back || !roll_back_ || !roll_back_())
     throw UntrustedError(fmt::format("[memory] after update {}: {}", state_.updates(), text));

@@ -1,5 +1,5 @@
-// What a trainer does where memory is not what was written: repairs it from a copy, goes back to a checkpoint, or
-// stops. Alike on all ranks; functions are collective.
+// Handles memory that has changed by itself: repairs it from a copy, goes back to a checkpoint, or stops. All ranks
+// decide the same; functions are collective.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,20 @@ namespace lockstep::train {
 
 class MemoryRecovery {
  public:
-  // All outlive this.
+  // All references must outlive this object.
   MemoryRecovery(const comm::Communicator& comm, OnMismatch on_mismatch, parallel::GradientEngine& engine,
                  const TrainerState& state, Suspects& suspects)
       : comm_(comm), on_mismatch_(on_mismatch), engine_(&engine), state_(state), suspects_(suspects) {}
 
-  // Loads a state that can be trusted, on all ranks; false if there is none.
+  // Registers the function that loads a trusted state on all ranks, or returns false if there is none.
   void on_roll_back(std::function<bool()> roll_back) { roll_back_ = std::move(roll_back); }
 
-  // After a step that found damage, the `attempts`-th in a row: true, it is to be run again; false, rolled back. Throws
-  // UntrustedError if neither can be, as verify() does.
+  // Handles damage that a step found, in the `attempts`-th attempt in a row. Returns true to run the step again, false
+  // after a rollback; throws UntrustedError if both are impossible, as verify() does.
   bool recover(int attempts);
-  // True: memory is as it was written, or has been repaired; false: rolled back.
+  // Returns true if memory is as it was written or is repaired now; false after a rollback.
   bool verify();
-  void require_intact();  // as verify(), but what cannot be repaired is thrown
+  void require_intact();  // as verify(), but throws UntrustedError if memory cannot be repaired
 
  private:
   bool is_repaired(std::string& text);
@@ -39,8 +39,8 @@ class MemoryRecovery {
   const TrainerState& state_;
   Suspects& suspects_;
   std::function<bool()> roll_back_;
-  std::int64_t furthest_ = 0;  // update from which memory was rolled back
-  int rolled_back_ = 0;        // times since then
+  std::int64_t furthest_ = 0;  // latest update from which the run was rolled back
+  int rolled_back_ = 0;        // number of rollbacks since then
 };
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// Where a value that is not finite comes up first, found by running plans again and looking at what every step leaves.
+// Finds the first value that is not finite: runs plans again and checks the outputs of every step.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ class NonFiniteFinder : public plan::PlanHooks {
  public:
   explicit NonFiniteFinder(const plan::Plan& plan) : plan_(plan) {}
   void poll() override;
-  const std::string& where() const { return where_; }  // "layer1.0.conv1 (conv2d)"; empty: nowhere
+  const std::string& where() const { return where_; }  // "layer1.0.conv1 (conv2d)"; empty: all values are finite
 
  private:
   const plan::Plan& plan_;
-  std::size_t at_ = 0;  // step of the plan
+  std::size_t at_ = 0;  // index of the plan's present step
   std::string where_;
 };
 

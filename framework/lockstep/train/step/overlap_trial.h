@@ -1,5 +1,5 @@
-// Whether a communication thread pays, measured on the first steps of a job: rank 0 takes the time of some steps
-// without and some with it, and tells the others through the control block. One thread; alike on all ranks.
+// Measures whether a communication thread is faster in the first steps of a job: rank 0 times some steps without the
+// thread and some with it, and sends the decision in the control block. One thread; all ranks make the same calls.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ class OverlapTrial {
     if (step_ >= kCold) (tries_thread(step_) ? with_ : without_).push_back(seconds);
     ++step_;
   }
-  // Whether the next step is one with the thread.
+  // Returns whether the next step uses the thread.
   bool tries_thread() const { return tries_thread(step_); }
-  // What rank 0 says with the next step: the word, once its steps are measured.
+  // Returns rank 0's word for the next step: the decision, once all steps are measured.
   std::uint64_t word() const {
     if (step_ < kCold + 2 * kEach) return kUndecided;
     return median(with_) < median(without_) ? kThread : kSteps;

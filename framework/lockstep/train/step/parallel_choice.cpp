@@ -7,8 +7,8 @@ namespace {
 
 using Path = ParallelOptions::Path;
 
-// About what the ranks of this node want of its shared memory: gradients of each, and once values, optimizer state and
-// up to two derived copies; a quarter more for padding and what is small.
+// Estimates the shared memory of this node: each rank's gradients, and once values, optimizer state and up to two
+// derived copies; plus a quarter for padding and small items.
 std::size_t shared_bytes(const comm::Communicator& comm, const nn::Module& module, const TrainerOptions& options,
                          const parallel::WorldLayout& world) {
   std::int64_t elements = 0;
@@ -31,13 +31,13 @@ parallel::PathChoice choose_path(const comm::Communicator& comm, const nn::Modul
   if (size == 1) return messages("one rank: nothing is exchanged");
   if (parallel.hook) {
     check(!parallel.shard_optimizer, "allreduce",
-          "a hook leaves whole gradients on every rank: the optimizer cannot be sharded");
+          "shard_optimizer is set with a hook, expected one of the two: a hook leaves whole gradients on every rank");
     return messages(parallel.hook->describe());
   }
   const int nodes = comm.topology().node_count();
   if (parallel.shard_optimizer && !parallel.share_weights && nodes < size && parallel.path != Path::Messages) {
     check(parallel.path == Path::Auto, "allreduce",
-          "sharding the optimizer without sharing weights in a node needs the path 'messages' or 'auto'");
+          "shard_optimizer without share_weights needs the path 'messages' or 'auto'");
     return messages("messages: each rank keeps its own weights and a part of the optimizer's state");
   }
   return lockstep::parallel::choose_path(

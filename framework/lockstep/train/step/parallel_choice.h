@@ -1,4 +1,4 @@
-// Which ranks read each other's memory and which exchange messages, and why. Collective.
+// Chooses which ranks read each other's memory and which exchange messages. Collective.
 #pragma once
 
 #include "lockstep/nn/module.h"
@@ -7,7 +7,8 @@
 
 namespace lockstep::train {
 
-// What a trainer's options and its model's size make of the choice. Throws Error for a path that this job cannot take.
+// Chooses the path, with a reason, from a trainer's options and its model's size. Throws Error for a path that is
+// impossible in this job.
 parallel::PathChoice choose_path(const comm::Communicator& comm, const nn::Module& module,
                                  const TrainerOptions& options, const parallel::WorldLayout& world);
 

@@ -1,4 +1,4 @@
-// How gradients and weights are shared out over the ranks of a job.
+// Options for the distribution of gradients and weights over the ranks of a job.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,26 @@
 
 namespace lockstep::train {
 
-// No choice here but `wire` and `hook` changes a bit.
+// Only `wire`, `topk`, `local_steps`, `hook` and the path `mpi` change bits.
 struct ParallelOptions {
-  using Path = parallel::AllreducePath;  // with a hook, which is its own path, messages carry all other data
+  using Path = parallel::AllreducePath;  // with a hook, which replaces the path, messages carry all other data
   Path path = Path::Auto;
-  bool share_weights = true;                    // weights and optimizer state once per node, each rank updating a part
+  bool share_weights = true;                    // weights and optimizer state once per node; each rank updates a part
   bool shard_optimizer = false;                 // optimizer state once per job (ZeRO stage 1)
-  parallel::Wire wire = parallel::Wire::Exact;  // what gradients are rounded to on their way from rank to rank
-  // Who moves messages on while gradients are computed: a thread (which needs MPI_THREAD_MULTIPLE), or the computation
-  // between its steps. Auto: what is faster in steps 3 to 10 of a job of several nodes.
+  parallel::Wire wire = parallel::Wire::Exact;  // type to which gradients are rounded between ranks
+  // Driver of messages while gradients are computed: a thread (which needs MPI_THREAD_MULTIPLE), or the computing
+  // thread between steps of its plan. Auto: the faster one in steps 3 to 10 of a job on several nodes.
   enum class Overlap : std::uint8_t { Auto, Thread, Steps };
   Overlap overlap = Overlap::Auto;
-  // Between domains, updates whose gradients are still on their way when a step ends are made in the next one's forward
-  // pass. Then all ranks call model() and what else reads weights together, as others wait for what each has to send.
+  // With several domains: updates whose gradients are under way at the end of a step are made in the next forward pass.
+  // All ranks must then call model() and other functions that read weights together, because ranks wait for each other.
   bool late_updates = false;
-  double topk = 0;      // part of the gradient that is exchanged, its largest elements; 0: all
-  int local_steps = 1;  // steps that each rank makes by itself between two averages of the weights
-  std::shared_ptr<parallel::BucketHook> hook =
-      {};  // reduces in place of the above; empty: as path, topk and local_steps say
+  double topk = 0;      // fraction of the gradient that is exchanged, its largest elements; 0: all elements
+  int local_steps = 1;  // steps that each rank makes alone between two averages of the weights
+  std::shared_ptr<parallel::BucketHook> hook = {};  // replaces path, topk and local_steps; null: they apply
 };
 
-// The hook that the options ask for; null: the reduction tree.
+// Makes the hook that the options require; null: the reduction tree.
 std::shared_ptr<parallel::BucketHook> hook_of(const ParallelOptions& options);
 
 }  // namespace lockstep::train

@@ -27,41 +27,42 @@ plan::ParameterStoreOptions store_options(const TrainerOptions& o, const paralle
           .states_by_owner = memory != nullptr && o.parallel.shard_optimizer && memory->domains().count() > 1};
 }
 
-constexpr std::string_view kPlace = "trainer";
+constexpr std::string_view kSite = "trainer";
 constexpr std::int64_t kMostShards = 1 << 20, kMostSamples = (std::int64_t{1} << 31) - 1;
 constexpr double kGiB = 1 << 30, kMostBytes = 1024 * kGiB;
 
 void check_options(const TrainerOptions& o, int ranks) {
-  check(o.global_batch >= 1, kPlace, "the global batch is {} samples, expected at least 1", o.global_batch);
-  check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kPlace,
+  check(o.global_batch >= 1, kSite, "the global batch is {} samples, expected at least 1", o.global_batch);
+  check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kSite,
         "{} shards for {} ranks: expected at least one for each rank, and at most {}", o.shards, ranks, kMostShards);
-  check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kPlace,
+  check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kSite,
         "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
         o.global_batch);
-  check(is_floating(o.precision), kPlace, "the precision is {}, expected f32 or f64", name_of(o.precision));
-  check(o.bucket_bytes >= 0, kPlace, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
-  check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kPlace,
+  check(is_floating(o.precision), kSite, "the precision is {}, expected f32 or f64", name_of(o.precision));
+  check(o.bucket_bytes >= 0, kSite, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
+  check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kSite,
         "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
-  check(o.parallel.local_steps >= 1, kPlace, "{} local steps, expected at least 1", o.parallel.local_steps);
-  check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kPlace,
+  check(o.parallel.local_steps >= 1, kSite, "{} local steps, expected at least 1", o.parallel.local_steps);
+  check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kSite,
         "memory is verified every {} updates and compared every {}, expected positive numbers, or 0 for never",
         o.guards.verify_every, o.guards.compare_every);
 }
 
-// Kernels count rows in 32 bits, and planning takes its time for each.
+// Kernels count rows in 32 bits, and planning takes time for each row.
 void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields, int ranks) {
   const std::int64_t shards = o.shards > 0 ? o.shards : ranks;
   const std::int64_t samples = part_of(part_of(o.global_batch, shards, 0).size(), o.accumulate, 0).size();
   double bytes = 0;
   for (const data::Field& f : fields) bytes += static_cast<double>(f.bytes());
   bytes *= static_cast<double>(samples);
-  check(samples <= kMostSamples && bytes <= kMostBytes, kPlace,
-        "a global batch of {} makes parts of {} samples, computed at once, of {:.3g} GiB of fields alone; "
-        "expected at most {} samples and {:.3g} GiB: more shards, or more micro-batches, make smaller parts",
-        o.global_batch, samples, bytes / kGiB, kMostSamples, kMostBytes / kGiB);
+  check(
+      samples <= kMostSamples && bytes <= kMostBytes, kSite,
+      "a global batch of {} has micro-batches of {} samples, whose fields take {:.3g} GiB; expected at most {} samples "
+      "and {:.3g} GiB: use more shards or more micro-batches",
+      o.global_batch, samples, bytes / kGiB, kMostSamples, kMostBytes / kGiB);
 }
 
-// What ranks must have alike, or they wait for each other in different places, line by line.
+// Returns the options that must be equal on all ranks, one per line; otherwise ranks would wait in different calls.
 std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fields) {
   const ParallelOptions& p = o.parallel;
   const GuardOptions& g = o.guards;
@@ -80,14 +81,14 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
   return text;
 }
 
-// Checked on all ranks together, before anything is made by them.
+// Checks the arguments on all ranks together, before anything is made from them.
 TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, const std::vector<data::Field>& fields,
                       const plan::ModelFunction& model) {
   if (!options.rule) options.rule = optim::sgd({});
   options.parallel.hook = hook_of(options.parallel);
   comm::collectively(comm, [&] {
-    check(model != nullptr, kPlace, "there is no function from a batch to a loss");
-    data::check_fields(kPlace, fields);
+    check(model != nullptr, kSite, "the model function is empty, expected one from a batch to a loss");
+    data::check_fields(kSite, fields);
     check_options(options, comm.size());
     check_size(options, fields, comm.size());
   });
@@ -95,13 +96,13 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
   return options;
 }
 
-// The samples of the first shard's first micro-batch: of the shape that all ranks compile, so that all fix the same
-// persistent form.
+// Returns the number of samples in the first shard's first micro-batch: all ranks compile this shape, so that all get
+// the same persistent form.
 std::int64_t nominal_samples(const TrainerOptions& o, const parallel::WorldLayout& world) {
   return part_of(part_of(o.global_batch, world.tree.shards(), 0).size(), o.accumulate, 0).size();
 }
 
-// Layouts alone do not tell: blocks may be padded.
+// Describes parameters by their shapes too, because layouts alone are ambiguous: blocks may be padded.
 std::string text_of(const std::vector<NamedParameter>& parameters) {
   std::string text;
   for (const NamedParameter& p : parameters) {
@@ -146,9 +147,9 @@ void PreparedModel::plan_nominal_batch(std::string& operations) {
   plan::Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   operations = plan.operations();
   nominal_ = {.counts = plan.counts(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
-  check(!nominal_.is_collective || world_.tree.shards() == world_.size, kPlace,
-        "the model sums over ranks within a pass (synchronised batch norm) and there are {} shards on {} ranks, which "
-        "run one after the other: expected as many shards as ranks, or none",
+  check(!nominal_.is_collective || world_.tree.shards() == world_.size, kSite,
+        "the model sums over ranks within a pass (synchronised batch norm) with {} shards on {} ranks; the shards of a "
+        "rank run one after the other, so expected as many shards as ranks, or none",
         options_.shards, world_.size);
   check_batch(options_.global_batch);
   updater_ = std::make_unique<parallel::Updater>(model_.parameters(), options_.rule, options_.update);
@@ -166,7 +167,7 @@ void PreparedModel::check_batch(std::int64_t samples) const {
     throw comm::AgreedError(wrong);
 }
 
-// What is to be known before memory is laid out.
+// Compiles the nominal plan, whose facts are needed before memory is laid out.
 parallel::Domains PreparedModel::domains(const nn::Module& module) {
   const parallel::PathChoice choice = choose_path(comm_, module, options_, world_);
   path_reason_ = choice.reason;

@@ -1,5 +1,6 @@
-// A model as a trainer needs it: compiled in its nominal shape, in memory that the ranks of a node share, with all that
-// ranks must have alike agreed on. Made by all ranks together; what differs or cannot be is thrown on all of them.
+// A model that is ready for training: compiled in its nominal shape, in memory that the ranks of a node share, and
+// checked to be equal on all ranks. The constructor is collective and throws on all ranks if they differ or a check
+// fails.
 #pragma once
 
 #include <map>
@@ -18,13 +19,13 @@
 
 namespace lockstep::train {
 
-// The facts of the nominal training plan, which are those of all training plans.
+// The facts of the nominal training plan, which hold for all training plans.
 struct NominalPlan {
   std::vector<std::string> counts;
   std::vector<RunningStatistics> statistics;
-  bool is_collective = false;  // its nodes sum over ranks, so ranks without samples run plans too
+  bool is_collective = false;  // true: its nodes sum over ranks, so ranks without samples run plans too
 
-  std::size_t statistic_doubles() const;  // sums of moments per shard
+  std::size_t statistic_doubles() const;  // number of f64 sums of moments per shard
 };
 
 class PreparedModel {
@@ -48,11 +49,13 @@ class PreparedModel {
   parallel::Updater& updater() { return *updater_; }
 
   std::map<std::string, Type> types_of(std::int64_t samples) const;
-  // Throws AgreedError unless a batch of so many samples over all ranks can be trained. No communication.
+  // Throws AgreedError unless a batch of `samples` samples over all ranks can be trained. No communication.
   void check_batch(std::int64_t samples) const;
-  // What beside threads and BLAS decides in which order kernels sum: instruction sets, oneDNN, precision, choices.
+  // Returns the facts, except threads and BLAS, that determine the order of sums in kernels: instruction sets, oneDNN,
+  // precision, choices.
   std::string kernels() const;
-  // How gradients travel and which rank updates what, and why; `driver` is what drives communication.
+  // Describes the path of gradients and the parts of updates, with reasons; `driver` describes the communication's
+  // driver.
   std::string describe_parallel(const std::string& driver) const;
 
  private:
@@ -66,8 +69,8 @@ class PreparedModel {
   TrainerOptions options_;
   std::string path_reason_;
   parallel::NodeMemory memory_;
-  std::shared_ptr<parallel::TreeCollective> collective_;  // that nodes of plans sum with
-  std::uint64_t choices_ = 0;  // of autotuning, hashed; before the model that is compiled by them
+  std::shared_ptr<parallel::TreeCollective> collective_;  // graph nodes sum over ranks with it
+  std::uint64_t choices_ = 0;  // hash of autotuning's choices; set before model_, which is compiled with them
   plan::CompiledModel model_;
   NominalPlan nominal_;
   std::unique_ptr<parallel::Updater> updater_;

@@ -1,4 +1,4 @@
-// The running mean and variance of batch norms, moved on once per update by the whole global batch's moments.
+// Updates the running mean and variance of batch norms once per update, from the moments of the whole global batch.
 #pragma once
 
 #include "lockstep/parallel/gradient_engine.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep::train {
 
-// By the sums of the engine's last step. Of this rank alone: all make the same.
+// Uses the sums of the engine's last step. Not collective: all ranks compute the same values.
 void move_running_statistics(PreparedModel& prepared, const parallel::GradientEngine& engine);
 
 }  // namespace lockstep::train

@@ -1,4 +1,5 @@
-// The guards of a step together: asks for another attempt, or says what became of the step. Alike on all ranks.
+// Combines the guards of a step: requests another attempt, or reports the outcome of the step. All ranks decide the
+// same.
 #pragma once
 
 #include "lockstep/train/step/gradient_policy.h"
@@ -8,7 +9,7 @@ namespace lockstep::train {
 
 class StepGuard {
  public:
-  // All outlive this.
+  // All references must outlive this object.
   StepGuard(PreparedModel& prepared, parallel::GradientEngine& engine, StepRunner& runner, const TrainerState& state)
       : engine_(&engine),
         suspects_(prepared.comm()),
@@ -16,9 +17,9 @@ class StepGuard {
         memory_(prepared.comm(), prepared.options().guards.on_mismatch, engine, state, suspects_),
         gradient_(prepared.comm(), prepared.options().guards.action, engine, inspection_, suspects_) {}
 
-  // After the engine has finished the step of update number `update`: whether it is to be run again. Collective.
+  // Returns whether to run the step of update number `update` again; after the engine has finished it. Collective.
   bool run_again(const LocalBatch& local, std::int64_t update, int attempts);
-  StepOutcome outcome() const { return outcome_; }  // of a step that is not run again
+  StepOutcome outcome() const { return outcome_; }  // outcome of a step that is not run again
   MemoryRecovery& memory() { return memory_; }
   const GradientPolicy& gradient() const { return gradient_; }
 

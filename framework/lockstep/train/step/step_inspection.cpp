@@ -13,9 +13,9 @@
 namespace lockstep::train {
 namespace {
 
-const std::string kInNetwork = "first in ";  // how a finding begins that is neither of samples nor of parameters
+const std::string kInNetwork = "first in ";  // begins a finding that is neither about samples nor about parameters
 
-// Those that lie in the same blocks of memory: the guard sees them together.
+// Returns the parameters in the same blocks of memory: the guard examines them together.
 std::vector<std::string> neighbours(const plan::ParameterStore& store, const std::string& name) {
   constexpr std::int64_t kBlock = parallel::BucketReducer::kBlock;
   const plan::Bucket& bucket = store.buckets()[static_cast<std::size_t>(store.bucket_of(store.find(name)))];
@@ -60,7 +60,8 @@ std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t
   return found;
 }
 
-// Whose samples bring most of what was found in the blocks of a parameter, and in which of those that lie there.
+// Finds the rank whose samples give the largest part of the gradient in the blocks of a parameter, and the parameter in
+// these blocks.
 std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter) {
   const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
@@ -82,11 +83,13 @@ std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t upd
     if (r != rank) others = std::max(others, all[r * names.size() + name]);
   }
   return fmt::format(
-      "; most of it is of {} and from {}: its sum over samples has norm {:.4g}, at most {:.4g} elsewhere", names[name],
-      name_of(comm_, static_cast<int>(rank)), std::sqrt(all[largest]), std::sqrt(others));
+      "; the largest part belongs to {} and comes from {}: its sum over samples has norm {:.4g}, at most {:.4g} on "
+      "other "
+      "ranks",
+      names[name], name_of(comm_, static_cast<int>(rank)), std::sqrt(all[largest]), std::sqrt(others));
 }
 
-// What each rank finds when it computes its part again, in one line; empty if all of it is finite now.
+// Returns the findings of each rank that computes its part again, in one line; empty: all values are finite now.
 std::string StepInspection::compare_findings(const LocalBatch& local, std::int64_t update) {
   std::string text;
   const std::vector<std::string> found =
@@ -95,7 +98,7 @@ std::string StepInspection::compare_findings(const LocalBatch& local, std::int64
     if (!found[static_cast<std::size_t>(r)].empty())
       text += fmt::format("; {}: {}", name_of(comm_, r), found[static_cast<std::size_t>(r)]);
   }
-  // With good samples and finite parameters on all ranks, no machine and no file is to blame.
+  // If samples and parameters are finite on all ranks, the cause is neither a machine nor a file.
   if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
     text += kDivergenceAdvice;
   return text;

@@ -1,5 +1,5 @@
-// Finds out why a step's loss or gradient is no good: each rank computes its part again and looks at what it finds.
-// Alike on all ranks; collective.
+// Finds out why a step's loss or gradient is not finite or too large: each rank computes its part again and examines
+// the values. Collective; all ranks get the same text.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@
 namespace lockstep::train {
 
 inline constexpr std::string_view kDivergenceAdvice =
-    "; training may have diverged: a lower learning rate (--lr) or clipping the gradient (--clip-norm) helps";
+    "; training may have diverged: try a lower learning rate (--lr) or gradient clipping (--clip-norm)";
 
 class StepInspection {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   StepInspection(PreparedModel& prepared, StepRunner& runner)
       : comm_(prepared.comm()), prepared_(prepared), runner_(runner) {}
 
-  // What ranks find that is not finite, in one line; empty if all of it is finite now.
+  // Returns the values that ranks find not finite, in one line; empty: all values are finite now.
   std::string compare_findings(const LocalBatch& local, std::int64_t update);
-  // The rank whose samples bring most of the gradient in the blocks of `parameter`, and in which parameter there.
+  // Returns the rank whose samples give the largest part of the gradient in the blocks of `parameter`, and the
+  // parameter in these blocks that has it.
   std::string find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter);
 
  private:

@@ -16,7 +16,8 @@ using Part = StepProfile::Part;
 
 }  // namespace
 
-// What the last plan of a shard tells the engine; the first gradient brings what forward left before it.
+// Reports the progress of a shard's last plan to the engine; adds the sums of the forward pass before the first
+// gradient.
 class StepRunner::ShardHooks : public plan::PlanHooks {
  public:
   ShardHooks(StepRunner& runner, const plan::Plan& plan, std::int64_t samples, bool last)
@@ -56,13 +57,13 @@ class StepRunner::ShardHooks : public plan::PlanHooks {
   StepRunner& runner_;
   const plan::Plan& plan_;
   Trace::Clock::time_point since_ = Trace::Clock::now();
-  std::size_t at_ = 0;  // step of the plan
+  std::size_t at_ = 0;  // index of the plan's present step
   std::int64_t samples_;
   bool last_, forward_known_ = false;
 };
 
 void StepRunner::add_forward(const plan::Plan& plan, std::int64_t samples) {
-  if (samples == 0) return;  // the mean of no sample is no number
+  if (samples == 0) return;  // the mean of no samples is NaN
   add_sums(plan, prepared_.nominal(), samples, engine_->shard_sums());
   std::size_t at = 0;
   const std::vector<RunningStatistics>& statistics = prepared_.nominal().statistics;
@@ -81,8 +82,7 @@ plan::Plan& StepRunner::fill(const data::Batch& batch, Range rows, std::int64_t 
   return plan;
 }
 
-// The shard's micro-batches add to one slot; what they have in common leaves before the last one's backward pass is
-// through.
+// The shard's micro-batches add to one slot; buckets leave during the last micro-batch's backward pass.
 void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t update) {
   std::int64_t last = accumulate() - 1;  // the last micro-batch that is run
   while (last > 0 && !is_run(shard, last)) --last;
@@ -100,12 +100,12 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
     if (profile_) profile_->begin_run(plan);
     ShardHooks hooks(*this, plan, rows.size(), micro == last);
     run_on_rows(*local.batch, rows, [&] { plan.run({engine_->slot(), micro > 0}, hooks); });
-    hooks.forward_done();  // before, unless everything is frozen or more micro-batches follow
+    hooks.forward_done();  // done already, unless everything is frozen or more micro-batches follow
   }
   engine_->end_shard();
 }
 
-// A streamed batch is one shard, and all that a rank has is its part.
+// A streamed batch is one shard per rank: all of a rank's samples.
 Range StepRunner::rows_of(const LocalBatch& local, std::int64_t shard) const {
   if (local.global_size < 0) return {0, local.batch->samples()};
   return part_of(local.global_size, prepared_.world().tree.shards(), shard);
@@ -116,10 +116,10 @@ void StepRunner::run(const LocalBatch& local, std::int64_t update) {
   for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
 }
 
-// Runs this rank's part of the step once more, its gradient in slot 0: visit(plan, rows, first).
+// Runs this rank's part of the step once more, with its gradient in slot 0: calls visit(plan, rows, first).
 void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
                         const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit) {
-  engine_->fence();  // nobody reads this rank's gradients any more
+  engine_->fence();  // after it, no rank reads this rank's gradients
   bool first = true;
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t number = mine.begin; number < mine.end; ++number) {
@@ -135,7 +135,7 @@ void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
 
 Tensor StepRunner::observed(const std::string& name) const {
   check(last_plan_ != nullptr, "trainer",
-        "'{}' is of the last training step, but this rank had no sample yet, or none since the last evaluation", name);
+        "observed('{}') needs a training step with samples on this rank, after the last evaluation", name);
   return last_plan_->observed(name);
 }
 

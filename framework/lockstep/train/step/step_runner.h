@@ -1,5 +1,5 @@
-// This rank's part of a training step: each of its shards forward and backward, in micro-batches, with what the
-// reduction is told meanwhile. One thread.
+// Runs this rank's part of a training step: forward and backward for each of its shards, in micro-batches, and reports
+// progress to the reduction. One thread.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace lockstep::train {
 
-// This rank's samples of a step. `first` is the position of its first sample among the global ones; `global_size` is -1
-// for a streamed batch, of which each rank has its own.
+// This rank's samples of a step. `first` is the position of its first sample in the global batch; `global_size` is -1
+// for a streamed batch, which each rank has for itself.
 struct LocalBatch {
   const data::Batch* batch;
   std::int64_t first, global_size;
@@ -21,23 +21,25 @@ struct LocalBatch {
 
 class StepRunner {
  public:
-  // All outlive this.
+  // All references must outlive this object.
   StepRunner(PreparedModel& prepared, parallel::GradientEngine& engine, BatchFeed& feed)
       : prepared_(prepared), engine_(&engine), feed_(feed) {}
 
-  // All shards of this rank, after `update` updates; between the engine's begin_step() and finish_step().
+  // Runs all shards of this rank, after `update` updates; between the engine's begin_step() and finish_step().
   void run(const LocalBatch& local, std::int64_t update);
-  // Runs the step's plans once more, the gradient in slot 0, outside of a step: visit(plan, rows, first) runs the plan.
+  // Runs the step's plans once more outside of a step, with the gradient in slot 0: calls visit(plan, rows, first),
+  // which runs the plan.
   void repeat(const LocalBatch& local, std::int64_t update,
               const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit);
 
-  // What the model function observed in the last run; throws Error if there is none whose values are in memory.
+  // Returns a value that the model function observed in the last run; throws Error if its memory was reused or there
+  // was no run.
   Tensor observed(const std::string& name) const;
-  void forget() { last_plan_ = nullptr; }  // the memory of plans is another run's now
+  void forget() { last_plan_ = nullptr; }  // another run uses the memory of plans now
 
   void start_profile() { profile_ = std::make_unique<StepProfile>(kernels::measure_peaks()); }
-  StepProfile* profile() const { return profile_.get(); }  // null without one
-  void note_in(Trace* trace) { trace_ = trace; }           // null: nowhere
+  StepProfile* profile() const { return profile_.get(); }  // null: no profile
+  void note_in(Trace* trace) { trace_ = trace; }           // null: no trace
   Trace* trace() const { return trace_; }
 
  private:
@@ -57,7 +59,7 @@ class StepRunner {
   BatchFeed& feed_;
   std::unique_ptr<StepProfile> profile_;
   Trace* trace_ = nullptr;
-  plan::Plan* last_plan_ = nullptr;  // whose values are in memory: of training, null without
+  plan::Plan* last_plan_ = nullptr;  // the training plan whose values are in memory; null: none
 };
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// The sums of the control block that a step or an evaluation makes: what a run of a plan adds, and what they tell.
+// Adds a plan's results to the sums of the control block, and computes totals from the sums, for steps and evaluations.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace lockstep::train {
 
-// `sums` are as ControlSum names them, then the model's counts.
+// `sums` has the sums that ControlSum names, then the model's counts.
 void add_sums(const plan::Plan& plan, const NominalPlan& nominal, std::int64_t samples, std::span<double> sums);
 void set_totals(std::span<const double> sums, const NominalPlan& nominal, Totals& totals);
 

@@ -7,13 +7,13 @@
 namespace lockstep::train {
 
 void StepVotes::listen(Requests mine, std::uint64_t ends_evaluation) {
-  check(mine != nullptr, "trainer", "there is no function to ask for requests");
+  check(mine != nullptr, "trainer", "listen() got an empty function, expected one that returns requests");
   requests_ = std::move(mine);
   ends_evaluation_ = ends_evaluation;
 }
 
 void StepVotes::vote(Vote mine) {
-  check(mine != nullptr, "trainer", "there is no function to ask for a vote");
+  check(mine != nullptr, "trainer", "vote() got an empty function, expected one that returns votes");
   vote_ = std::move(mine);
 }
 

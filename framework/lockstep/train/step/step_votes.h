@@ -1,4 +1,4 @@
-// What the caller of a trainer puts into control blocks: bits that any rank may set for all to see, and sums.
+// The caller's part of control blocks: bits that any rank may set and all ranks see, and sums over ranks.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class StepVotes {
   void listen(Requests mine, std::uint64_t ends_evaluation);  // throws Error for an empty function, as vote() does
   void vote(Vote mine);
 
-  std::uint64_t ask() const { return requests_(); }  // for this rank's requests
+  std::uint64_t ask() const { return requests_(); }  // this rank's requests
   bool ends_evaluation(std::uint64_t bits) const { return (bits & ends_evaluation_) != 0; }
-  // This rank's requests and votes for a step, which may add to sums().
+  // Returns this rank's requests and votes for a step; the vote function may add to sums().
   std::uint64_t ask_for_step();
   std::span<const double> sums() const { return sums_; }
 
   void agreed(std::uint64_t bits) { agreed_ = bits; }
-  std::uint64_t agreed() const { return agreed_; }  // of all ranks, in the last step or evaluation
+  std::uint64_t agreed() const { return agreed_; }  // bits of all ranks in the last step or evaluation
 
  private:
   Requests requests_ = [] { return std::uint64_t{0}; };
   Vote vote_ = [](std::span<double>) { return std::uint64_t{0}; };
   std::uint64_t ends_evaluation_ = 0, agreed_ = 0;
-  std::vector<double> sums_;  // this rank's of the step at hand
+  std::vector<double> sums_;  // this rank's sums of the present step
 };
 
 }  // namespace lockstep::train

@@ -26,12 +26,12 @@ void Suspects::suspect(int rank, int times) {
   for (int r = 0; r < comm_.size(); ++r) {
     const std::uint64_t answer = answers[static_cast<std::size_t>(r)];
     if (answer != right)
-      wrong += fmt::format("{}{} computes wrongly: the known product is {:016x} there, expected {:016x}",
+      wrong += fmt::format("{}{} computes wrongly: its hash of the known product is {:016x}, expected {:016x}",
                            wrong.empty() ? "" : "; ", name_of(comm_, r), answer, right);
   }
   if (!wrong.empty()) throw UntrustedError(fmt::format("[product] {}", wrong));
   if (comm_.is_root())
-    log()->warn("product: {} is suspected again, but gets the known product right, as all ranks do",
+    log()->warn("product: {} is suspected again, but all ranks compute the known product correctly",
                 name_of(comm_, rank));
 }
 

@@ -1,5 +1,5 @@
-// Counts, for each rank, what hints that it computes wrongly. A rank with too many hints makes all ranks compute the
-// known product (known_product.h). Alike on all ranks; one thread.
+// Counts, for each rank, the hints that it computes wrongly. If a rank has too many hints, all ranks compute the known
+// product (known_product.h). All ranks make the same calls; one thread.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace lockstep::train {
 
-// "rank 3 on node1", for messages.
+// Returns "rank 3 on node1", for messages.
 std::string name_of(const comm::Communicator& comm, int rank);
 
 class Suspects {
  public:
-  static constexpr int kEnough = 2;  // hints; then the rank has to compute the known product
+  static constexpr int kEnough = 2;  // number of hints after which all ranks compute the known product
 
-  explicit Suspects(const comm::Communicator& comm) : comm_(comm) {}  // which outlives this
+  explicit Suspects(const comm::Communicator& comm) : comm_(comm) {}  // it must outlive this object
 
-  // `times` hints at `rank`. Collective where they are enough; throws UntrustedError on all ranks where an answer is
+  // Adds `times` hints to `rank`. Collective if they are enough; throws UntrustedError on all ranks if a result is
   // wrong.
   void suspect(int rank, int times);
 

@@ -15,8 +15,8 @@ namespace {
 
 using io::TensorInfo;
 
-// Rank 0's list on all ranks: numbers (type, number of dimensions, dimensions) and names, each with a zero byte behind
-// it, which no name contains.
+// Sends rank 0's list to all ranks: numbers (type, number of dimensions, dimensions) and names, each followed by a zero
+// byte, which no name contains.
 std::vector<TensorInfo> broadcast_list(const comm::Communicator& comm, const std::vector<TensorInfo>& list) {
   std::vector<std::int64_t> numbers;
   std::string names;
@@ -73,7 +73,7 @@ const io::NamedTensor& TensorBroadcast::tensor(std::size_t index) {
   if (bytes == 0) return *result;
   const std::uint64_t sent =
       comm_.broadcast_value(comm_.is_root() ? XXH3_64bits(values.raw(), bytes) : std::uint64_t{0});
-  // The root's are only read.
+  // The root's tensors are only read.
   const std::span<std::byte> part(const_cast<std::byte*>(values.raw()), values.raw() == nullptr ? 0 : bytes);
   shared ? memory_.broadcast_common(part) : comm_.broadcast(part);
   if (!receives) return *result;
@@ -84,8 +84,8 @@ const io::NamedTensor& TensorBroadcast::tensor(std::size_t index) {
   return *result;
 }
 
-void TensorBroadcast::check_received(const std::string& place) const {
-  check(damage_.empty(), "checkpoint", "{}, as this rank received it: damaged: {}", place, damage_);
+void TensorBroadcast::check_received(const std::string& file) const {
+  check(damage_.empty(), "checkpoint", "{}, as this rank received it: damaged: {}", file, damage_);
 }
 
 }  // namespace lockstep::train

@@ -1,5 +1,5 @@
-// Sends rank 0's tensors to the ranks that write them, one tensor at a time: where the ranks of a node share a tensor's
-// memory, to one rank of each node, else to all. A checksum goes along with each tensor. Collective; one thread.
+// Sends rank 0's tensors, one at a time, to the ranks that write them: to one rank per node if the ranks of a node
+// share the tensor's memory, else to all ranks. Each tensor is sent with a checksum. Collective; one thread.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace lockstep::train {
 
 class TensorBroadcast {
  public:
-  // `source` is rank 0's, and ignored elsewhere; its list of tensors is sent now. All outlive this. `is_shared` says of
-  // a tensor's name whether it lies in common memory; the same on all ranks.
+  // Sends the list of tensors of rank 0's `source`; other ranks' sources are ignored. `is_shared` returns whether the
+  // tensor of a name is in shared memory, equal on all ranks. All arguments must outlive this object.
   TensorBroadcast(const comm::Communicator& comm, const parallel::NodeMemory& memory, const io::TensorSource& source,
                   std::function<bool(const std::string&)> is_shared);
 
-  // Rank 0's list, on all ranks. All ranks ask for the same tensors in the same order; a tensor is without memory on a
-  // rank that does not write it. Where rank 0 cannot read a tensor or a rank has no memory for it, all ranks throw
-  // AgreedError. Where a tensor arrives damaged, the rank goes on, so that no rank waits for it: see check_received().
-  // Fault point: resume.receive, at the tensor's index.
+  // Returns rank 0's tensors, on all ranks. All ranks must request the same tensors in the same order; a tensor has no
+  // memory on a rank that does not write it. All ranks throw AgreedError if rank 0 cannot read a tensor or a rank
+  // cannot allocate it. A rank that receives a damaged tensor continues, so that no rank waits for it: see
+  // check_received(). Fault point: resume.receive, at the tensor's index.
   io::TensorSource tensors();
-  // Throws Error of this rank, naming the tensor, if one arrived damaged; `place` begins the message.
-  void check_received(const std::string& place) const;
+  // Throws Error on this rank, with `file` and the tensor's name, if a tensor arrived damaged.
+  void check_received(const std::string& file) const;
 
  private:
   const io::NamedTensor& tensor(std::size_t index);
@@ -35,8 +35,8 @@ class TensorBroadcast {
   const io::TensorSource& source_;
   std::function<bool(const std::string&)> is_shared_;
   std::vector<io::TensorInfo> infos_;
-  io::NamedTensor current_;  // received last
-  std::string damage_;       // of the first tensor that arrived damaged
+  io::NamedTensor current_;  // the last received tensor
+  std::string damage_;       // message about the first tensor that arrived damaged; empty: none
 };
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// What a step or an evaluation came to, over all ranks.
+// The result of a step or an evaluation over all ranks.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace lockstep::train {
 
-// What became of a step.
+// The outcome of a step.
 enum class StepOutcome : std::uint8_t { Applied, Skipped, RolledBack };
 
-// Means over all samples of a step, or of an evaluation, on every rank the same.
+// Loss (mean over all samples) and counts of a step or an evaluation, equal on all ranks.
 struct Totals {
-  double loss = 0, weight = 0;  // sum of weights: samples unless the loss has its own
+  double loss = 0, weight = 0;  // weight: sum of the samples' weights; their number unless the loss has weights
   std::int64_t samples = 0;
   std::map<std::string, double> counts = {};
-  bool whole = true;  // false: a request ended the evaluation early, and these are sums of a part
-  StepOutcome outcome = StepOutcome::Applied;  // RolledBack: nothing else is told, the next batch is an earlier one
+  bool whole = true;  // false: a request ended the evaluation early, and the totals are those of a part
+  StepOutcome outcome = StepOutcome::Applied;  // RolledBack: the other members are not set; an earlier batch follows
 
   double fraction(const std::string& count) const {
     const auto found = counts.find(count);

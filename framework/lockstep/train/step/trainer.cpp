@@ -30,7 +30,7 @@ parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTria
           .guards = o.guards.engine()};
 }
 
-// For communication that waits for all ranks: what else they may wait for goes on.
+// Makes progress in other communication, while a call waits for all ranks: they may wait for that communication.
 std::function<void()> meanwhile(PreparedModel& prepared, parallel::GradientEngine& engine) {
   return [&prepared, &engine] {
     prepared.heartbeat().wait();
@@ -63,16 +63,16 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
   state_.broadcast_weights();
 }
 
-// Other ranks may be in a step: they learn that this one makes none before it waits for them.
+// Other ranks may be in a step: tells them that this rank makes no more steps before it waits for them.
 Trainer::~Trainer() { engine_.leave(); }
 
-// In a handler: what failed is told to the other ranks.
+// Called in a handler: tells the other ranks the error.
 void Trainer::poison() {
   prepared_.comm().poison(comm::current_error());
   engine_.fail();
 }
 
-// What fails on one rank in the middle of `work` leaves it out of step with the others.
+// Runs `work` and poisons the communicator if it throws: the rank is then out of step with the other ranks.
 template <class Work>
 void Trainer::or_poison(const Work& work) {
   try {
@@ -102,10 +102,10 @@ std::span<const double> Trainer::sums() const {
   return engine_.sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size(), options().sums);
 }
 
-// After MPI_Finalize memory of several ranks is gone, and after an earlier failure the others are.
+// After MPI_Finalize, shared memory is gone; after an earlier failure, other ranks are.
 void Trainer::require_ranks() const {
   check(world().size == 1 || comm::Environment::active(), "trainer", "MPI was finalised before this call");
-  if (prepared_.comm().poisoned()) prepared_.comm().barrier();  // throws, and says what failed
+  if (prepared_.comm().poisoned()) prepared_.comm().barrier();  // throws the reason of the poison
 }
 
 void Trainer::check_rate(double learning_rate) const {
@@ -145,7 +145,7 @@ const Totals& Trainer::run_step(const LocalBatch& local, parallel::StepStart sta
   return totals_;
 }
 
-// A step with samples, which was applied or skipped.
+// Finishes a step with samples, which was applied or skipped.
 void Trainer::finish_update() {
   const std::int64_t update = updates() + 1;
   state_.applied(update);
@@ -172,7 +172,7 @@ void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_eva
 void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { votes_.vote(std::move(mine)); }
 
 void Trainer::before_update(std::function<double()> inspect) {
-  check(inspect != nullptr, "trainer", "there is no function to call before an update");
+  check(inspect != nullptr, "trainer", "before_update() got an empty function, expected one that returns a factor");
   engine_.before_update([this, inspect = std::move(inspect)] {
     last_weight_ = engine_.sums()[parallel::kWeightSum];
     const double factor = inspect();
@@ -191,8 +191,8 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
   check_batch(s.global_size);
   or_poison([&] {
     check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
-          "the batch holds {} samples, [{}, {}) of {}; this rank's part is [{}, {})", batch.samples(), s.local.begin,
-          s.local.end, s.global_size, begin, end);
+          "the batch has {} samples, [{}, {}) of {}; expected this rank's part, [{}, {})", batch.samples(),
+          s.local.begin, s.local.end, s.global_size, begin, end);
     check_rate(learning_rate);
     BatchFeed::check_batch(batch);
   });
@@ -207,7 +207,7 @@ const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double l
   const data::Batch& batch = streamed ? *streamed : none;
   or_poison([&] {
     check(options().shards == 0, "trainer",
-          "streams have no shards: each rank's samples are its own; {} shards were asked for", options().shards);
+          "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
     check_rate(learning_rate);
     BatchFeed::check_batch(batch);
   });
@@ -216,7 +216,7 @@ const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double l
 
 Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   require_ranks();
-  runner_.forget();  // the memory of the last step is the evaluation's now
+  runner_.forget();  // the evaluation reuses the memory of the last step
   prepared_.heartbeat().enter(Heartbeat::Phase::Evaluating);
   Totals totals;
   or_poison([&] { totals = evaluator_.run(loader, progress); });
@@ -234,8 +234,8 @@ void Trainer::snapshot(checkpoint::StateSnapshot* into) {
   state_.snapshot(into);
 }
 
-void Trainer::load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates) {
-  state_.load(of_root, place, updates);
+void Trainer::load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates) {
+  state_.load(of_root, file, updates);
 }
 
 void Trainer::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {

@@ -1,4 +1,4 @@
-// What a Trainer is told: how a step is cut, reduced, guarded and applied.
+// The options of a Trainer: how it divides, reduces, guards and applies a step.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@
 namespace lockstep::train {
 
 struct TrainerOptions {
-  // Samples per step over all ranks: the nominal number, for which plans and layouts are made first.
+  // Nominal number of samples per step over all ranks, for which plans and layouts are made first.
   std::int64_t global_batch = 0;
-  std::int64_t shards = 0;      // of the reduction tree; 0: one per rank
+  std::int64_t shards = 0;      // number of shards per step; 0: one per rank
   std::int64_t accumulate = 1;  // micro-batches per shard
   DType precision = DType::F32;
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   parallel::UpdaterOptions update = {};
-  std::int64_t bucket_bytes = 0;  // of gradients that are reduced together; 0: chosen from the network's speed
-  double clip_norm = 0;           // largest norm of the gradient, all parameters together; 0: any
+  std::int64_t bucket_bytes = 0;  // bytes of gradients that are reduced together; 0: chosen from the network's speed
+  double clip_norm = 0;           // largest norm of the gradient over all parameters; 0: no clipping
   ParallelOptions parallel = {};
-  std::size_t sums = 0;      // f64 numbers of the caller's that are added up over ranks with each step, see vote()
-  GuardOptions guards = {};  // on, as in the programs; without on_roll_back() what cannot be repaired stops
+  std::size_t sums = 0;      // number of the caller's f64 values that each step sums over ranks, see vote()
+  GuardOptions guards = {};  // on by default; without on_roll_back(), damage that cannot be repaired stops training
   plan::CompileOptions compile = {};
-  bool autotune = false;                      // measure which kernels are fastest, see train/step/autotune.h
-  std::filesystem::path autotune_cache = {};  // where choices are kept; empty: nowhere
-  Heartbeat* heartbeat = nullptr;             // a watchdog reads it (train/monitor/watchdog.h); outlives the trainer
+  bool autotune = false;                      // measure the fastest kernels, see train/step/autotune.h
+  std::filesystem::path autotune_cache = {};  // file of the measured choices; empty: not saved
+  Heartbeat* heartbeat = nullptr;             // for a watchdog (train/monitor/watchdog.h); must outlive the trainer
 };
 
-// How a data set is walked by all ranks together.
+// The order in which all ranks together read a data set.
 struct SamplingOptions {
-  bool shuffle = true;                                // false: in order, for evaluation
-  data::Remainder remainder = data::Remainder::Keep;  // of an epoch's samples that fill no global batch
+  bool shuffle = true;                                // false: the order of the data set, for evaluation
+  data::Remainder remainder = data::Remainder::Keep;  // for an epoch's last samples, if they fill no global batch
   std::int64_t global_batch = 0;                      // samples per step over all ranks; 0: the trainer's
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kGuard = "guard/norms";
 
-// The root's texts on every rank.
+// Returns the root's texts on every rank.
 void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
   texts.resize(static_cast<std::size_t>(comm.broadcast_value(static_cast<std::int64_t>(texts.size()))));
   for (std::string& text : texts) text = comm.broadcast_string(text);
@@ -35,7 +35,7 @@ std::size_t TrainerState::state_bytes() const {
 }
 
 Tensor TrainerState::gradient(const std::string& parameter, double weight) {
-  model_.parameters().gradient(model_.parameters().find(parameter), 0);  // there is one, or all ranks throw
+  model_.parameters().gradient(model_.parameters().find(parameter), 0);  // throws on all ranks if there is none
   engine_->collect_gradients();
   Tensor tensor = model_.parameters().read_gradient(parameter);
   const auto scale = [&]<class T>(T) {
@@ -91,7 +91,7 @@ void TrainerState::load(const std::vector<io::NamedTensor>& tensors, std::int64_
   load_from(io::source_of(tensors), updates, weights_only, [] {});
 }
 
-void TrainerState::load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates) {
+void TrainerState::load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates) {
   begin_load();
   std::set<std::string> shared;
   const checkpoint::TrainingState state(model_.parameters(), updater_->rule());
@@ -99,7 +99,7 @@ void TrainerState::load(const io::TensorSource& of_root, const std::string& plac
     if (entry.shared) shared.insert(entry.info.name);
   }
   TensorBroadcast broadcast(comm_, memory_, of_root, [&](const std::string& name) { return shared.contains(name); });
-  load_from(broadcast.tensors(), updates, false, [&] { broadcast.check_received(place); });
+  load_from(broadcast.tensors(), updates, false, [&] { broadcast.check_received(file); });
 }
 
 void TrainerState::load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
@@ -116,7 +116,7 @@ void TrainerState::load_from(const io::TensorSource& source, std::int64_t update
   });
   engine_->drop_foreign_states();
   engine_->fence();
-  model_.parameters().refresh_own_copies();  // of values that another rank of the node wrote
+  model_.parameters().refresh_own_copies();  // another rank of the node may have written the values
   if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) {
     const std::span<const double> saved = norms.data<double>();
     if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
@@ -155,7 +155,7 @@ std::vector<TensorHash> TrainerState::state_hashes() {
   std::vector<TensorHash> hashes;
   std::vector<std::uint64_t> values(entries.size());
   std::vector<std::size_t> load(static_cast<std::size_t>(world_.size));  // bytes that each rank hashes
-  // Ranks that train by themselves for some steps differ, and a collected state is complete on rank 0: it speaks then.
+  // Ranks that train alone for some steps differ, and a collected state is complete only on rank 0: it hashes all then.
   const bool alike = options_.parallel.local_steps == 1, collected = model_.parameters().options().states_by_owner;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool dealt = alike && !(collected && entries[i].is_optimizer());
@@ -167,7 +167,7 @@ std::vector<TensorHash> TrainerState::state_hashes() {
     values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
   }
   engine_->meet();
-  comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has it, the others 0
+  comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has the hash, the others 0
   for (std::size_t i = 0; i < entries.size(); ++i) hashes[i].hash = values[i];
   engine_->drop_foreign_states();
   return hashes;

@@ -1,5 +1,5 @@
-// What training has come to: weights, the optimizer's state, and the number of updates; handed out and taken in between
-// steps, by name and in logical order. Functions are collective unless they say otherwise; one thread.
+// The state of training between steps: weights, the optimizer's state, and the number of updates. Returns and replaces
+// it by names, in logical order. Functions are collective unless they say otherwise; one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace lockstep::train {
 
 class TrainerState {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   TrainerState(PreparedModel& prepared, parallel::GradientEngine& engine)
       : comm_(prepared.comm()),
         world_(prepared.world()),
@@ -34,21 +34,21 @@ class TrainerState {
   std::int64_t updates() const { return updates_; }
   void applied(std::int64_t updates) { updates_ = updates; }
 
-  // Of the mean loss, whose samples weighed `weight`, in the last step.
+  // Returns the gradient of the last step's mean loss; `weight` is the sum of its samples' weights.
   Tensor gradient(const std::string& parameter, double weight);
   std::vector<io::NamedTensor> state(bool wanted);
-  std::size_t state_bytes() const;                             // of the tensors that state() makes; no communication
+  std::size_t state_bytes() const;                             // size of the tensors of state(); no communication
   std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();  // memory for a copy; no communication
   void snapshot(checkpoint::StateSnapshot* into);
   void load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only);
-  // Rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h); `place` names
-  // them in errors. Where a tensor arrives damaged all ranks throw AgreedError at the end, and the state is not to be
-  // used.
-  void load(const io::TensorSource& of_root, const std::string& place, std::int64_t updates);
+  // Loads rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h); `file`
+  // names them in errors. If a tensor arrives damaged, all ranks throw AgreedError at the end, and the state must not
+  // be used.
+  void load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates);
   checkpoint::LoadReport load_weights(const std::filesystem::path& file, const checkpoint::LoadOptions& options);
   std::uint64_t weights_hash();
   std::vector<TensorHash> state_hashes();
-  void broadcast_weights();  // rank 0's
+  void broadcast_weights();  // sends rank 0's weights to all ranks
 
  private:
   std::vector<io::NamedTensor> guard_state();

@@ -1,4 +1,4 @@
-#include "lockstep/train/monitor/node_news.h"
+#include "lockstep/train/monitor/node_heartbeat.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,27 +11,27 @@ constexpr int kTag = 0;
 
 }  // namespace
 
-NodeNews::NodeNews(comm::Communicator leaders) : leaders_(std::move(leaders)) {
+NodeHeartbeat::NodeHeartbeat(comm::Communicator leaders) : leaders_(std::move(leaders)) {
   const auto now = Clock::now();
   for (int node = 0; node < leaders_.size(); ++node) {
     const bool talks = leaders_.is_root() ? node > 0 : node == 0;
     if (talks) peers_.push_back({.node = node, .state = {}, .sending = {}, .receiving = {}, .heard = now});
   }
-  for (Peer& peer : peers_) receive(peer);  // they stay where they are from now on
+  for (Peer& peer : peers_) receive(peer);  // peers_ does not change from here on: requests refer to its elements
 }
 
-void NodeNews::receive(Peer& peer) {
+void NodeHeartbeat::receive(Peer& peer) {
   peer.receiving = leaders_.irecv(comm::Buffer(std::span(peer.mail->in)), peer.node, kTag, peer.mail);
 }
 
-void NodeNews::send(Peer& peer, const Words& words) {
+void NodeHeartbeat::send(Peer& peer, const Words& words) {
   peer.mail->out = words;
   peer.sending =
       leaders_.isend(comm::ConstBuffer(std::span<const std::uint64_t>(peer.mail->out)), peer.node, kTag, peer.mail);
 }
 
-// Whether a word has come.
-bool NodeNews::listen(Peer& peer, Clock::time_point now) {
+// Returns whether a message has arrived.
+bool NodeHeartbeat::listen(Peer& peer, Clock::time_point now) {
   if (peer.left || !peer.receiving.test()) return false;
   peer.heard = now;
   const Words& words = peer.mail->in;
@@ -41,7 +41,7 @@ bool NodeNews::listen(Peer& peer, Clock::time_point now) {
   return true;
 }
 
-void NodeNews::combine() {
+void NodeHeartbeat::combine() {
   others_ = {.least = std::numeric_limits<std::uint64_t>::max(), .all_wait = true};
   for (const Peer& peer : peers_) {
     if (peer.left) continue;
@@ -50,13 +50,13 @@ void NodeNews::combine() {
   }
 }
 
-void NodeNews::exchange(const State& mine, Clock::time_point now) {
+void NodeHeartbeat::exchange(const State& mine, Clock::time_point now) {
   for (Peer& peer : peers_) {
     while (listen(peer, now)) {
     }
   }
   combine();
-  // The first node answers with what all have said, its own ranks among them.
+  // The first node answers with the combined state of all nodes, its own included.
   const bool hub = leaders_.is_root();
   const State said{.least = hub ? std::min(mine.least, others_.least) : mine.least,
                    .all_wait = hub ? mine.all_wait && others_.all_wait : mine.all_wait};
@@ -66,7 +66,7 @@ void NodeNews::exchange(const State& mine, Clock::time_point now) {
   }
 }
 
-std::vector<int> NodeNews::heard() const {
+std::vector<int> NodeHeartbeat::heard() const {
   std::vector<int> nodes;
   for (const Peer& peer : peers_) {
     if (!peer.left) nodes.push_back(peer.node);
@@ -74,16 +74,16 @@ std::vector<int> NodeNews::heard() const {
   return nodes;
 }
 
-double NodeNews::silent(int node, Clock::time_point now) const {
+double NodeHeartbeat::silent(int node, Clock::time_point now) const {
   const auto peer = std::ranges::find(peers_, node, &Peer::node);
   return std::chrono::duration<double>(now - peer->heard).count();
 }
 
-void NodeNews::forgive(Clock::time_point now) {
+void NodeHeartbeat::forgive(Clock::time_point now) {
   for (Peer& peer : peers_) peer.heard = now;
 }
 
-void NodeNews::leave(std::chrono::seconds limit) {
+void NodeHeartbeat::leave(std::chrono::seconds limit) {
   const auto until = Clock::now() + limit;
   std::vector<bool> said(peers_.size(), false);
   for (bool done = false; !done && Clock::now() < until;) {
