@@ -154,7 +154,7 @@ class Trouble(CheckpointTest):
         output = self.scratch / "run"
         for name in names:
             said = [line for line in result.stderr.splitlines() if "warning: " in line and f"{output / name} was removed or replaced" in line
-                    or f"{output / name}: the file that says which run it is was removed" in line]
+                    or f"{output / name}: the file with the id of the run was removed" in line]
             self.assertEqual(len(said), 1, f"{name}\n{result}")
             self.assertTrue((output / name).is_file(), name)
         self.assertEqual([step for step, _ in metrics(output)], list(range(9, 17)))
@@ -181,7 +181,7 @@ class Trouble(CheckpointTest):
         go.touch()
         result = self.finish(process)
         self.assertEqual(result.status, 1, result)
-        self.assertEqual(result.output.count("training goes on, and it is tried again"), 1, result)
+        self.assertEqual(result.output.count("training goes on, next try in "), 1, result)
         self.assertEqual(result.output.count("failed checkpoint in a row"), 10, result)
         self.assertIn("; it is the 11th failed checkpoint in a row", result.output)
         self.assertIn("[checkpoint] the final checkpoint (step 16) could not be written: ", result.output)

@@ -57,7 +57,7 @@ class Paths(support.SystemTest):
 
     def test_contradictions_are_named(self):
         for options, words in {
-            ("--topk", 0.1, "--local-steps", 2): "of --allreduce mpi, --topk and --local-steps one at most",
+            ("--topk", 0.1, "--local-steps", 2): "more than one of --allreduce mpi, --topk and --local-steps",
             ("--allreduce", "mpi", "--shards", 4): "--allreduce mpi",
             ("--allreduce", "mpi", "--wire", "bf16"): "--wire",
         }.items():

@@ -121,7 +121,7 @@ class Samples(Guards):
     def test_a_spike(self):
         result = self.train(3, "run", "--guard-norm", 100, fault="gradient.spike:corrupt:rank=1:at=6", status=77)
         self.assertIn("[guard] update 6: the gradient has norm ", result.output)
-        self.assertIn(" and from rank 1 on ", result.output)
+        self.assertIn(" and comes from rank 1 on ", result.output)
 
 
 if __name__ == "__main__":
