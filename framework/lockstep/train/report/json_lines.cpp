@@ -81,7 +81,7 @@ void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlo
     log()->warn("[{}] {} line {} is no complete record (the run was killed there) and is removed", site_,
                 path().string(), number);
   }
-  if (changed) io::resite_file(*folder_, name_, std::as_bytes(std::span(kept)));
+  if (changed) io::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
 }
 
 void JsonLines::open() { file_ = folder_->open_file(name_, io::FileUse::Append, site_); }
