@@ -14,7 +14,7 @@ namespace lockstep::parallel {
 // The sums of the control block; the counts of the model function follow.
 enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
 // The words of the control block. For requests, every rank learns the bits that at least one rank has set
-// (train/run/requests.h).
+// (train/monitor/requests.h).
 enum ControlWord : std::size_t {
   kStepWord,
   kSamplesWord,

@@ -224,7 +224,8 @@ struct MaxPool {
   }
 
   // A row of the image from the `Rows` rows of windows of 3 x 3 at every other position that reach it; of the first
-  // row's windows its positions begin at `position`. Sums are taken along rows, then down, as generic/pool.cpp does.
+  // row's windows its positions begin at `position`. Sums are taken along rows, then down, as kernels/generic/pool.cpp
+  // does.
   template <int Block, int Rows>
   static void row_of_threes(const MaxPoolShape& s, float position, const T* dy, const std::uint8_t* index, T* dx) {
     using L = BlockLanes<Block>;
