@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs clang-tidy over the compiled sources: scripts/tidy.sh [-p BUILD] [REGEX...]
-# BUILD is a build directory with compile_commands.json (build/release unless told otherwise); REGEX selects files.
+# BUILD is a build directory with compile_commands.json; without it, build/tidy is configured. REGEX selects files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build=build/release
+build=
 if [[ ${1-} == -p ]]; then
   if (($# < 2)); then echo "tidy.sh: -p needs a build directory" >&2 && exit 2; fi
   build=$2
@@ -14,8 +14,11 @@ if ! command -v clang-tidy >/dev/null; then
   echo "tidy.sh: clang-tidy is not installed (scripts/setup.sh --lint installs it)" >&2
   exit 1
 fi
-if [[ ! -f $build/compile_commands.json ]]; then
-  echo "tidy.sh: no $build/compile_commands.json; configure first: cmake --preset release" >&2
+if [[ -z $build ]]; then
+  build=build/tidy # clang cannot read the headers that gcc has precompiled
+  cmake -G Ninja -S . -B $build -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_PRECOMPILE=OFF >/dev/null
+elif [[ ! -f $build/compile_commands.json ]]; then
+  echo "tidy.sh: no $build/compile_commands.json; configure it first, with -DLOCKSTEP_PRECOMPILE=OFF" >&2
   exit 1
 fi
 pattern=$(IFS='|' && echo "${*:-.}")

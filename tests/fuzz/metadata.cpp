@@ -1,6 +1,8 @@
 // A checkpoint's metadata, as a run that wants to go on from it reads it.
 #include "lockstep/train/run/continuation.h"
 
+#include <nlohmann/json.hpp>
+
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/run_record.h"
 #include "tests/fuzz/harness.h"

@@ -151,7 +151,9 @@ TEST(CheckSame, SeesAMissingEndAndCutsLongTexts) {
   EXPECT_NE(error.find("has 'dog', rank 1 "), std::string::npos) << error;
   EXPECT_NE(error.find("has no further line"), std::string::npos) << error;
   // In one long line, what differs is shown, not how it begins.
-  error = error_of([&] { comm::check_same(world(), "config", std::string(900, '-') + (first ? "seed=1" : "seed=2")); });
+  std::string line(900, '-');
+  line += first ? "seed=1" : "seed=2";
+  error = error_of([&] { comm::check_same(world(), "config", line); });
   EXPECT_NE(error.find("---seed=1' (906 bytes)"), std::string::npos) << error;
   EXPECT_NE(error.find("---seed=2' (906 bytes)"), std::string::npos) << error;
   error = error_of([&] { comm::check_same(world(), "hash", std::string(5000, first ? 'a' : 'b')); });

@@ -1,6 +1,7 @@
 // What stands on a terminal's screen after lines, bars and changes of its width, by a small terminal in memory.
 #include "lockstep/train/report/console.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -171,7 +172,7 @@ TEST_P(ConsoleOnScreen, AShorterStatusReplacesALongerOne) {
   EXPECT_EQ(shown(), "short|");
   resize(100);
   console_->status(bar('='));
-  EXPECT_EQ(shown(), std::string(99, '=') + "|");
+  EXPECT_EQ(shown(), fmt::format("{:=<99}|", ""));
 }
 
 INSTANTIATE_TEST_SUITE_P(Terminals, ConsoleOnScreen, testing::Values(Screen::Kind::WrapsAnew, Screen::Kind::CutsOff));

@@ -1,5 +1,7 @@
 #include "lockstep/train/run/run_metadata.h"
 
+#include <nlohmann/json.hpp>
+
 #include "lockstep/comm/environment.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/continuation.h"

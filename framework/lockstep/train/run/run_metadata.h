@@ -2,7 +2,7 @@
 // run resumes from another run's checkpoint, their metadata are compared (continuation.h).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "lockstep/train/report/run_record.h"
 #include "lockstep/train/run/course.h"

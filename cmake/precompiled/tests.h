@@ -1,0 +1,6 @@
+// What tests include beside the library's list.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "library.h"
