@@ -55,7 +55,7 @@ PlacementReport placement_report(const comm::Communicator& comm, const host::Thr
   const std::string mine = fmt::format("{} {} {}", comm.rank(), threads.compute, fmt::join(cores.cores, ","));
   for (const std::string& text : node.allgather_strings(mine)) {
     std::istringstream fields(text);
-    host::RankSitement rank;
+    host::RankPlacement rank;
     std::string list;
     fields >> rank.rank >> rank.threads >> list;
     rank.cores = host::parse_cpu_list(list);
