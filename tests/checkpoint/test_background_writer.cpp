@@ -75,7 +75,7 @@ TEST_F(BackgroundWriting, ADraftBesideAnotherIsRefused) {
     return contents.tensors[i];
   };
   writer.write(std::move(held));
-  EXPECT_NE(error_of([&] { writer.write(draft_of(contents, 2)); }).find("expected claim() before"), std::string::npos);
+  EXPECT_NE(error_of([&] { writer.write(draft_of(contents, 2)); }).find("expected claim() first"), std::string::npos);
   gate.set_value();
 }
 

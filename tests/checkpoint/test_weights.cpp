@@ -64,7 +64,7 @@ TEST_F(Weights, OfACheckpointAreItsModel) {
 
   checkpoint.tensors.erase(checkpoint.tensors.begin(), checkpoint.tensors.end() - 1);
   save(path_, checkpoint);
-  EXPECT_NE(error_of([&] { load_weights(path_); }).find("without tensors in \"model/\""), std::string::npos);
+  EXPECT_NE(error_of([&] { load_weights(path_); }).find("has no tensors in \"model/\""), std::string::npos);
 }
 
 TEST_F(Weights, OtherFilesAreErrors) {

@@ -110,7 +110,7 @@ TEST(Communicator, RefusesWrongGroups) {
   const std::array<int, 1> zero{0}, outside{world().size()};
   const std::array<int, 2> twice{0, 0};
   comm.add_group("one", zero);
-  EXPECT_NE(error_of([&] { comm.add_group("one", zero); }).find("'one' already"), std::string::npos);
+  EXPECT_NE(error_of([&] { comm.add_group("one", zero); }).find("'one' exists already"), std::string::npos);
   EXPECT_NE(error_of([&] { comm.add_group("two", twice); }).find("rank 0 twice"), std::string::npos);
   EXPECT_NE(error_of([&] { comm.add_group("three", outside); }).find("is outside 0.."), std::string::npos);
   EXPECT_NE(error_of([&] { comm.group("four"); }).find("no group 'four'"), std::string::npos);

@@ -206,9 +206,9 @@ TEST(StepSums, AllRanksReadTheSame) {
         EXPECT_EQ(sums.local_weight(), weight) << what;
         drive([&] { return sums.progress(); }, [&] { return sums.complete(); });
         sums.add_up();
-        const auto shards = static_cast<double>(rig.where().tree.shards());
-        EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * shards) << what;
-        EXPECT_EQ(sums.sums()[parallel::kFirstCount], shards) << what;
+        const auto shard_count = static_cast<double>(rig.where().tree.shards());
+        EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * shard_count) << what;
+        EXPECT_EQ(sums.sums()[parallel::kFirstCount], shard_count) << what;
         EXPECT_EQ(sums.sums()[parallel::kLossSum],
                   expected_sums<double>(rig.where().tree.shards(), parallel::Wire::Exact, step, 1)[0])
             << what;

@@ -392,7 +392,7 @@ TEST(Gradient, ASpikeNamesRankAndParameter) {
     const std::string error = train_with_factor(rig, 3, -3000);
     expect_contains(error, relative ? "update 23: the gradient" : "update 3: the gradient has norm ");
     expect_contains(error, "; the largest part belongs to ");
-    expect_contains(error, formatted(".weight and from rank {} on ", last_rank()));
+    expect_contains(error, formatted(".weight and comes from rank {} on ", last_rank()));
   }
 }
 

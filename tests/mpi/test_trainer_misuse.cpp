@@ -58,7 +58,7 @@ TEST(Batch, ThatOneRankAloneIsRefusedLeavesNoOtherWaiting) {
     });
     expect_contains(error, is_last() ? own : "of this node has failed");
   };
-  expect_all_end("this rank's part is [", [](data::Batch& b, double&) { b.step.local.begin += 1; });
+  expect_all_end("expected this rank's part, [", [](data::Batch& b, double&) { b.step.local.begin += 1; });
   expect_all_end("the batch has 2 fields and 3 names", [](data::Batch& b, double&) { b.names.push_back("weight"); });
   expect_all_end("the learning rate of update 2 is nan", [](data::Batch&, double& rate) { rate = kNan; });
 }
@@ -163,7 +163,7 @@ TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
   using Options = train::TrainerOptions;
   expect_contains(error([](Options& o) { o.global_batch = 0; }), "the global batch is 0 samples");
   for (const std::int64_t much : {std::int64_t{1} << 40, std::int64_t{1} << 62})
-    expect_contains(error([&](Options& o) { o.global_batch = much; }), "computed at once");
+    expect_contains(error([&](Options& o) { o.global_batch = much; }), "use more shards or more micro-batches");
   expect_contains(error([](Options& o) { o.shards = std::int64_t{1} << 36; }), "68719476736 shards for ");
   expect_contains(error([](Options& o) { o.shards = -1; }), "-1 shards for ");
   expect_contains(error([](Options& o) { o.accumulate = std::int64_t{1} << 40; }), "1099511627776 micro-batches");

@@ -325,7 +325,7 @@ TEST(Input, ThatDoesNotFitIsNamed) {
   Rig rig(comm::Communicator::world(), small(0));  // of its own: a batch that is refused poisons it
   data::Batch batch = rig.loader->next();
   batch.step.samples.push_back(0);
-  EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("this rank's part is"), std::string::npos);
+  EXPECT_NE(error_of([&] { rig.trainer->step(batch, 0.1); }).find("expected this rank's part"), std::string::npos);
   const auto refusal = [&](const train::TrainerOptions& options) {
     return error_of(
         [&] { train::Trainer(world(), *rig.network, models::classify(*rig.network), rig.loader->fields(), options); });

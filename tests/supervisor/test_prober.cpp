@@ -65,11 +65,11 @@ TEST(Process, StartsWithVariablesAndGivesWhatItSaid) {
   EXPECT_EQ(exit_code(*status), 4);
   EXPECT_EQ(process.read(), "b\n");
 
-  ASSERT_EQ(setenv("LOCKSTEP_TEST", "old", 1), 0);
-  Process other({"sh", "-c", "env | grep ^LOCKSTEP_TEST >&2"}, {.variables = {{"LOCKSTEP_TEST", "new"}}});
+  ASSERT_EQ(setenv("LOCKSTEP_TWICE", "old", 1), 0);
+  Process other({"sh", "-c", "env | grep ^LOCKSTEP_TWICE >&2"}, {.variables = {{"LOCKSTEP_TWICE", "new"}}});
   ASSERT_TRUE(end_of(other));
-  EXPECT_EQ(other.read(), "LOCKSTEP_TEST=new\n") << "once";
-  ASSERT_EQ(unsetenv("LOCKSTEP_TEST"), 0);
+  EXPECT_EQ(other.read(), "LOCKSTEP_TWICE=new\n") << "once";
+  ASSERT_EQ(unsetenv("LOCKSTEP_TWICE"), 0);
 }
 
 }  // namespace

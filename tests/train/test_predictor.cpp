@@ -208,7 +208,7 @@ TEST(Predictor, TakesInputsByName) {
 TEST(Predictor, ObservedValuesAreReadableUnderTheirModulesName) {
   const Network network;
   infer::Predictor predict(network, [&](const plan::Inputs& in) { return observe("logits", network(in["image"])); });
-  EXPECT_TRUE(has(error_of([&] { predict.observed("features"); }), "before anything"));
+  EXPECT_TRUE(has(error_of([&] { predict.observed("features"); }), "before the first prediction"));
   const Tensor logits = predict(random_tensor({2, 2, 6, 6}, 1));
   const Tensor features = predict.observed("features"), seen = predict.observed("logits");
   EXPECT_EQ(features.shape(), (Shape{2, 3, 4, 4}));
