@@ -8,6 +8,8 @@
 #   LOCKSTEP_BIND       none (the launcher's binding stays), cores (a share of the cores each), numa (a NUMA node each)
 #   LOCKSTEP_MALLOC     tcmalloc, jemalloc or a library's path to preload; unset: the C library's
 #   LOCKSTEP_VERBOSE    1: a line per rank saying what was set
+# One wrapper per node may start the node's ranks, all in one job (options of `lockstep launch` may follow the number):
+#   mpirun -H a:1,b:1 --bind-to none --map-by slot scripts/train.sh --ranks-per-node 8 ./train_resnet ...
 # docs/launch.md says more, and which settings have to be given to mpirun itself.
 set -euo pipefail
 
@@ -20,6 +22,19 @@ fail() { # STATUS MESSAGE
 if (($# == 0)) || [[ $1 == -h || $1 == --help ]]; then
   sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
   exit $(($# == 0 ? 2 : 0))
+fi
+
+# --- one wrapper per node: it becomes the node's launcher, which calls it again for each rank ---------------------------
+if [[ $1 == --ranks-per-node ]]; then
+  own_folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  lockstep=${LOCKSTEP_TOOL-}
+  for candidate in "$own_folder/../../bin/lockstep" "$own_folder/../build/release/bin/lockstep"; do
+    if [[ -z $lockstep && -x $candidate ]]; then lockstep=$candidate; fi
+  done
+  if [[ -z $lockstep ]]; then
+    lockstep=$(type -P lockstep) || fail 127 "--ranks-per-node needs the program lockstep: in PATH, or named by LOCKSTEP_TOOL"
+  fi
+  exec "$lockstep" launch --wrapper "$own_folder/$(basename "${BASH_SOURCE[0]}")" "$@"
 fi
 
 # --- what this node says -------------------------------------------------------------------------------------------
