@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,7 +105,9 @@ TEST(Handshake, EachByteThatIsChangedIsNoticed) {
       });
       const std::size_t bytes = std::vector<std::size_t>{41, 41, 32, 33}[static_cast<std::size_t>(step)];
       EXPECT_EQ(client == "done" && server == "done", at >= bytes) << "step " << step << ", byte " << at;
-      if (step < 3 && at < bytes) EXPECT_NE(server, "done") << "step " << step << ", byte " << at;
+      if (step < 3 && at < bytes) {
+        EXPECT_NE(server, "done") << "step " << step << ", byte " << at;
+      }
     }
   }
 }
@@ -159,7 +163,9 @@ class Channel : public ::testing::Test {
 };
 
 TEST_F(Channel, MessagesComeInOrderInPiecesOfAnySize) {
-  const std::string text = sender_.seal(output("one")) + sender_.seal(ended(3)) + sender_.seal({Kind::Done, ""});
+  std::string text = sender_.seal(output("one"));
+  text += sender_.seal(ended(3));
+  text += sender_.seal({Kind::Done, ""});
   std::vector<Message> found;
   for (const char byte : text) {
     receiver_.receive({&byte, 1});
@@ -227,7 +233,8 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.words, join.words);
   EXPECT_EQ(read.node, 2);
   EXPECT_EQ(read.network, join.network);
-  const Run run = read_run(to_message(Run{.host = "b", .command = "orted \xff", .variables = {{"A", "1"}}}));
+  const launcher::Run run =
+      read_run(to_message(launcher::Run{.host = "b", .command = "orted \xff", .variables = {{"A", "1"}}}));
   EXPECT_EQ(run.variables.at("A"), "1");
   EXPECT_EQ(run.command, "orted \xef\xbf\xbd");
   EXPECT_TRUE(read_done(to_message(Done{.status = 75, .reason = "", .again = true})).again);
@@ -296,7 +303,9 @@ class Door : public ::testing::Test {
   io::FileDescriptor come_raw(const std::string& bytes) {
     std::string reason;
     auto socket = connect_tcp("127.0.0.1", port_, 1000, reason);
-    if (!bytes.empty()) EXPECT_GT(::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
+    if (!bytes.empty()) {
+      EXPECT_GT(::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
+    }
     return *std::move(socket);
   }
   std::size_t look_for(Connection* guest, int turns = 200) {
