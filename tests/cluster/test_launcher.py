@@ -155,6 +155,28 @@ class Launcher(LauncherTest):
         self.assertEqual(sorted(first.stdout.split()), ["a", "a", "b", "b"])
 
 
+    def test_names_of_hosts_need_not_be_known(self):
+        (self.hosts.directory / "hosts").write_text("127.0.0.1 localhost\n")
+        words = [self.words(rank, ["sh", "-c", "echo rank=$RANK on $(uname -n)"]) for rank in (0, 1)]
+        results = self.finish_all(*(self.on(f"node{i + 1}", ["10.77.0.1" if w == "node1" else w for w in words[i]]) for i in (0, 1)))
+        self.assertEqual([r.status for r in results], [0, 0], "\n".join(map(str, results)))
+        self.assertEqual(sorted(results[0].stdout.splitlines()), [f"rank={rank} on node{rank // 2 + 1}" for rank in range(4)])
+
+    def test_by_ssh_at_another_port(self):
+        port, files = 12345, self.hosts.directory
+        self.finish(self.on("node2", [hosts.shutil.which("sshd"), "-f", files / "sshd_config", "-p", port]))
+        listens = self.hosts.command("node2", ["sh", "-c", f"ss -tln | grep -q :{port}"], "/")
+        while self.run_command(listens).status != 0:
+            time.sleep(0.05)
+        ours = f"--mca plm_rsh_args '-F {files}/ssh_config' --mca oob_tcp_if_include 10.77.0.0/24 --tag-output"
+        result = self.finish(self.on("node1", program("lockstep", "launch", "-n", 4, "-H", "node1:2,node2:2", "-p", port, "--mpi-args", ours,
+                                                      "sh", "-c", "echo rank=$RANK node=$NODE_RANK $(uname -n) from ${SSH_CONNECTION##* }")))
+        self.assertEqual(result.status, 0, result)
+        for rank in range(2):
+            self.assertIn(f"[1,{rank}]<stdout>:rank={rank} node=0 node1 from", result.stdout)
+            self.assertIn(f"[1,{rank + 2}]<stdout>:rank={rank + 2} node=1 node2 from {port}\n", result.stdout)
+
+
 class LauncherThreeNodes(LauncherTest):
     HOSTS = 3
 

@@ -150,13 +150,16 @@ TEST(MpirunLine, WhatTheUserSaysStays) {
 }
 
 TEST(MpirunLine, BySsh) {
-  EXPECT_EQ(line({.hosts = "a:8,b:8",
-                  .ssh_port = 12345,
-                  .own_name = "/opt/lockstep",
-                  .variables = {{"MASTER_ADDR", "a"}},
-                  .program = {"p"}}),
-            "mpirun --mca plm_rsh_args -p 12345 --host a:8,b:8 --bind-to none --map-by slot -x MASTER_ADDR=a "
+  MpirunLine job{.hosts = "a:8,b:8",
+                 .ssh_port = 12345,
+                 .own_name = "/opt/lockstep",
+                 .variables = {{"MASTER_ADDR", "a"}},
+                 .program = {"p"}};
+  EXPECT_EQ(line(job),
+            "mpirun --host a:8,b:8 --bind-to none --map-by slot -x MASTER_ADDR=a --mca plm_rsh_args -p 12345 "
             "/opt/lockstep launch-rank p");
+  job.extra = {"--mca", "plm_rsh_args", "-F config"};
+  EXPECT_NE(line(job).find(" --mca plm_rsh_args -F config -p 12345 /opt/"), std::string::npos) << line(job);
 }
 
 TEST(SplitWords, AsAShellWould) {

@@ -1,5 +1,7 @@
 #include "tools/launcher/mpirun_line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -39,6 +41,20 @@ void add_network(Words& words, const MpirunLine& line, const ReadVariable& varia
   }
 }
 
+// The user's words; mpirun takes ssh's options once, so that the port stands behind those that the user has.
+Words with_ssh_port(const MpirunLine& line) {
+  Words extra = line.extra;
+  if (line.ssh_port == 0) return extra;
+  const std::string port = fmt::format("-p {}", line.ssh_port);
+  const auto found = std::find(extra.begin(), extra.end(), "plm_rsh_args");
+  if (found != extra.end() && found + 1 != extra.end()) {
+    *(found + 1) += " " + port;
+  } else {
+    add(extra, {"--mca", "plm_rsh_args", port});
+  }
+  return extra;
+}
+
 }  // namespace
 
 Words mpirun_words(const MpirunLine& line, const ReadVariable& variable) {
@@ -46,8 +62,6 @@ Words mpirun_words(const MpirunLine& line, const ReadVariable& variable) {
   if (line.root) words.push_back("--allow-run-as-root");
   if (line.through_agents) add_agents(words, line);
   add_network(words, line, variable);
-  if (!line.through_agents && line.ssh_port > 0)
-    add(words, {"--mca", "plm_rsh_args", "-p " + std::to_string(line.ssh_port)});
   if (!line.hosts.empty()) add(words, {"--host", line.hosts});
   if (!line.hostfile.empty()) add(words, {"--hostfile", line.hostfile});
   if (line.ranks > 0) add(words, {"-n", std::to_string(line.ranks)});
@@ -55,7 +69,8 @@ Words mpirun_words(const MpirunLine& line, const ReadVariable& variable) {
   if (!is_settled(line, variable, "rmaps_base_mapping_policy", "map-by")) add(words, {"--map-by", "slot"});
   if (line.tag_output) words.push_back("--tag-output");
   for (const auto& [name, value] : line.variables) add(words, {"-x", name + "=" + value});
-  words.insert(words.end(), line.extra.begin(), line.extra.end());
+  const Words extra = with_ssh_port(line);
+  words.insert(words.end(), extra.begin(), extra.end());
   add(words, {line.own_name, "launch-rank"});
   words.insert(words.end(), line.program.begin(), line.program.end());
   return words;
