@@ -76,7 +76,7 @@ def measure(way, cluster, options):
         while any(p.poll() is None for p in processes) or seconds is None:
             if seconds is None and first.exists() and first.read_text():
                 seconds = time.monotonic() - began
-            if seconds is None and all(p.poll() is not None for p in processes) and not first.exists():
+            if seconds is None and all(p.poll() is not None for p in processes) and not (first.exists() and first.read_text()):
                 sys.exit(f"{way} did no step:\n{(folder / 'log').read_text()}")
             time.sleep(0.005)
     statuses = [p.returncode for p in processes]
