@@ -33,8 +33,6 @@ class Topology {
 
   // The topology of a communicator whose rank i is this one's ranks[i].
   Topology restricted_to(std::span<const int> ranks) const;
-  // One line per host name that several nodes bear, to be logged once, by the owner of the log.
-  std::vector<std::string> notes() const;
 
  private:
   std::vector<std::string> hosts_;

@@ -26,8 +26,12 @@ struct NodePlacement {
 // to 2".
 std::string describe(const NodePlacement& node);
 
-// A line for each thing that makes threads wait for cores, with host, ranks and what to do: more threads than the node
-// has cores; ranks bound to fewer cores than they have threads; ranks that share cores while others idle.
-std::vector<std::string> placement_warnings(const NodePlacement& node);
+struct PlacementWarning {
+  std::string what;  // with the ranks: "rank 3 is bound to 1 core and has 2 threads"
+  std::string mend;
+};
+// One for each thing that makes threads wait for cores: more threads than the node has cores; ranks bound to fewer
+// cores than they have threads; ranks that share cores while others idle.
+std::vector<PlacementWarning> placement_warnings(const NodePlacement& node);
 
 }  // namespace lockstep::host

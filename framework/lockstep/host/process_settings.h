@@ -39,9 +39,16 @@ bool crowded(const Cores& cores, int local_ranks, int threads);
 // budget, and its threads leave the cores to OpenMP's as soon. Open MPI sends long messages over TCP the faster way.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
-// Sets them in this process; where that is too late for a library, the process replaces itself once by the same program
-// with the same arguments (and process id), so call it before anything has an effect. Where that cannot be, the process
-// goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
+// Whether Open MPI bound this rank by its own default (each of two ranks to one core), nobody having asked for that, to
+// fewer cores than it would have threads if it were not bound. `threads` of the facts is what was asked for, 0:
+// nothing.
+bool is_bound_by_default(const ProcessFacts& facts);
+// What settle_process() did about that: "Open MPI's default binding to 1 core was undone", or nothing.
+std::string undone_binding();
+
+// Undoes a binding as above, and sets the settings; where that is too late for a library, the process replaces itself
+// once by the same program with the same arguments (and process id), so call it before anything has an effect. Where
+// that cannot be, the process goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
 void settle_process(int local_ranks, int threads, char** argv);
 
 }  // namespace lockstep::host

@@ -23,15 +23,11 @@ struct Cores {
 Cores available_cores();
 
 // The tightest CPU quota (in cores) of the process's control group and those above it, version 2 or 1; 0 without one.
-// `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
+// hwloc does not know quotas. `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
 double cgroup_cpu_quota(const std::filesystem::path& membership, const std::filesystem::path& mount);
 
-// "0-3,8" as {0, 1, 2, 3, 8}: the form in which the kernel lists CPUs.
+// "0-3,8" as {0, 1, 2, 3, 8}.
 std::vector<int> parse_cpu_list(const std::string& text);
-
-// The NUMA nodes that hold these CPUs, as the kernel would list them: "1", "0,1"; empty where it does not tell. `nodes`
-// is /sys/devices/system/node, except in tests.
-std::string numa_nodes(std::span<const int> cpus, const std::filesystem::path& nodes = "/sys/devices/system/node");
 
 // How many of the local ranks, this one included, have a CPU in common with rank `self`; masks[i] is rank i's `cpus`.
 int ranks_sharing(std::span<const std::vector<int>> masks, int self);

@@ -19,7 +19,6 @@
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/core/stream_writer.h"
 #include "lockstep/host/address_space.h"
-#include "lockstep/host/build_id.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/monitor/stack_signal.h"
@@ -27,6 +26,7 @@
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/start_checks.h"
 
 namespace lockstep::train {
 namespace {
@@ -66,7 +66,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (!parsed.proceed) leave_signals();  // a pager may take its time with --help, and who wants its end ends it
     if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
-    check_same_program(*world);
+    check_program(*world, name_);
     answer_with_stack();
     session.emplace(*world, options_, name_,
                     to_json(command_line_->own()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
@@ -96,14 +96,6 @@ bool Program::print(const std::string& out, const std::string& err) const {
 // The last words of a program, whose reader may be gone or stand still.
 void Program::say(const std::string& text) const {
   write_patiently(STDERR_FILENO, printable(fmt::format("{}: {}", name_, text)) + "\n");
-}
-
-// Hosts of several kinds may need builds of their own, which whoever has them says.
-void Program::check_same_program(const comm::Communicator& world) const {
-  comm::check_same(world, "the program", name_);
-  const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
-  if (world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0)
-    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", host::build_id());
 }
 
 // The status to end with, if the command line says so on any rank.

@@ -29,12 +29,8 @@ int requested_threads(const Options& options);
 std::string sharing_domain(const Options& options);
 // Threads of this rank, from the CPUs that it and its neighbours on the node may use. Collective.
 host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
-struct PlacementReport {
-  std::string summary;                // on rank 0: all hosts in one line
-  std::vector<std::string> warnings;  // on the first rank of each node: the node's
-};
-// How ranks and threads lie on the cores. Collective.
-PlacementReport placement_report(const comm::Communicator& comm, const host::ThreadBudget& threads);
+// How ranks and threads lie on the cores: on rank 0, all hosts in one line. Collective.
+std::string placement_summary(const comm::Communicator& comm, const host::ThreadBudget& threads);
 DType dtype_of(Precision precision);
 // What the session's trainer is told: the options' own, and what follows from others and from the ranks. bf16 where all
 // ranks have the instructions or emulation is asked for. Collective.
