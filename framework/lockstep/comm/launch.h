@@ -25,6 +25,10 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts);
 // the step; a batch script, where no step runs, has those of the job too.
 int launched_local_ranks(const ReadVariable& variable);
 int launched_local_ranks();  // of this process
+// Ranks of the job, and this process's number among those of its node; 1 and 0 where the launcher's variables do not
+// tell.
+int launched_ranks();
+int launched_local_rank();
 // This process's rank among all of the job, as the launcher's variables tell it; -1 where they do not. Allocates
 // nothing.
 int launched_rank();

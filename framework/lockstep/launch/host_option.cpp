@@ -86,7 +86,8 @@ std::string host_list_without(std::string_view text, std::span<const std::string
   std::string kept;
   for (const std::string_view word : entries_of(text)) {
     if (names_host(lost, split(word).name)) continue;
-    kept += (kept.empty() ? "" : ",") + std::string(word);
+    if (!kept.empty()) kept += ',';
+    kept += word;
   }
   return kept;
 }

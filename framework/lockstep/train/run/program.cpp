@@ -19,6 +19,7 @@
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/core/stream_writer.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/host/network.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/monitor/stack_signal.h"
@@ -57,7 +58,10 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     open_standard_streams();
     std::ostringstream out, err;  // every rank's words; only rank 0's are said
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
-    if (parsed.proceed) host::settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+    if (parsed.proceed) {
+      host::settle_process(comm::launched_local_ranks(), requested_threads(options_), argv);
+      host::apply_interface_setting(comm::launched_local_rank(), comm::launched_ranks() > comm::launched_local_ranks());
+    }
     handle_signals();  // before MPI starts, which takes a while
     host::spare_address_space();
     host::check_address_space("MPI_Init", kMpiNeeds);
