@@ -100,11 +100,13 @@ void find_network(HostsReport& report, const HostsOptions& o) {
   if (list.hosts.size() < 2 && report.has_all_hosts()) return;
   const launch::NetworkFacts facts = launch::NetworkFacts::of_this_machine();
   const std::string devices = o.interface.empty() ? networks_of_devices(list, facts) : "";
-  report.network = launch::find_network(list, devices.empty() ? o.interface : devices, facts);
+  const std::string setting = devices.empty() ? o.interface : devices;
+  report.network = launch::find_network(list, setting, facts);
   if (!devices.empty()) report.network.reason = "device_ip of the rank table";
   report.command.network = report.network.include;
   const bool several = report.network.include.find(',') != std::string::npos;
-  report.command.interface_per_rank = o.policy == "rank" || (o.policy.empty() && !devices.empty() && several);
+  if (o.policy == "rank" || (o.policy.empty() && !devices.empty() && several))
+    report.command.interface_per_rank = setting;
 }
 
 HostsReport make_report(const HostsOptions& o) {

@@ -69,6 +69,11 @@ TEST(Network, ARankPrefersItsOwnInterface) {
                                                   {"OMPI_MCA_btl_tcp_bandwidth_eth0", "1"},
                                                   {"OMPI_MCA_btl_tcp_latency_eth1", "1"},
                                                   {"OMPI_MCA_btl_tcp_bandwidth_eth1", "100000"}}));
+  facts.setting = "eth1,10.1.0.9";  // rank 3 prefers the second; Open MPI is given the system's order
+  EXPECT_EQ(interface_settings(facts)[0].value, "10.1.0.0/24,eth1");
+  EXPECT_EQ(interface_settings(facts)[3], (ProcessSettings::Variable{"OMPI_MCA_btl_tcp_latency_eth0", "1"}));
+  facts.setting = "10.0.0.0/8";
+  EXPECT_EQ(interface_settings(facts)[0].value, "10.0.0.0/8") << "one network of two interfaces";
   facts.setting = "";
   EXPECT_TRUE(interface_settings(facts).empty());
 }

@@ -149,6 +149,24 @@ std::vector<InterfaceChoice> choose_interfaces(std::string_view setting, std::sp
   return chosen;
 }
 
+std::string include_list(const std::vector<InterfaceChoice>& chosen, std::span<const Interface> there) {
+  const auto position = [&](const InterfaceChoice& choice) {
+    return std::ranges::find(there, choice.name, &Interface::name) - there.begin();
+  };
+  std::vector<InterfaceChoice> ordered = chosen;
+  std::ranges::stable_sort(ordered, {}, position);
+  std::vector<std::string> words;
+  for (const InterfaceChoice& choice : ordered) {  // one network may hold several interfaces
+    if (std::ranges::find(words, choice.include) == words.end()) words.push_back(choice.include);
+  }
+  std::string list;
+  for (const std::string& word : words) {
+    if (!list.empty()) list += ',';
+    list += word;
+  }
+  return list;
+}
+
 std::vector<ProcessSettings::Variable> interface_settings(const InterfaceFacts& facts) {
   check(facts.policy.empty() || facts.policy == "all" || facts.policy == "rank", kSite,
         "{}: LOCKSTEP_INTERFACE_POLICY is '{}', expected all or rank", facts.host, facts.policy.substr(0, 40));
@@ -162,8 +180,7 @@ std::vector<ProcessSettings::Variable> interface_settings(const InterfaceFacts& 
   check(!facts.several_hosts || loop == chosen.end(), kSite,
         "{}: LOCKSTEP_INTERFACE has '{}', which reaches no other host, but the job is on several; it would hang",
         facts.host, loop == chosen.end() ? "" : loop->include);
-  std::vector<ProcessSettings::Variable> set{{"OMPI_MCA_btl_tcp_if_include", ""}};
-  for (const InterfaceChoice& choice : chosen) set[0].value += (set[0].value.empty() ? "" : ",") + choice.include;
+  std::vector<ProcessSettings::Variable> set{{"OMPI_MCA_btl_tcp_if_include", include_list(chosen, facts.there)}};
   if (facts.policy != "rank" || chosen.size() < 2) return set;
   const std::size_t own = static_cast<std::size_t>(facts.local_rank) % chosen.size();
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -45,6 +45,10 @@ struct InterfaceChoice {
 std::vector<InterfaceChoice> choose_interfaces(std::string_view setting, std::span<const Interface> there,
                                                const std::string& host);
 
+// The choices as one list for btl_tcp_if_include, in the system's order: in another one, Open MPI 4.1 pairs this host's
+// interfaces with those of a peer crosswise.
+std::string include_list(const std::vector<InterfaceChoice>& chosen, std::span<const Interface> there);
+
 struct InterfaceFacts {
   std::string setting;  // LOCKSTEP_INTERFACE; empty: Open MPI's own choice
   std::string policy;   // LOCKSTEP_INTERFACE_POLICY: "all" (or empty) or "rank"

@@ -38,8 +38,9 @@ std::vector<std::string> mpirun_words(const HostList& list, const JobCommand& co
   if (command.ssh_port > 0) add({"--mca", "plm_rsh_args", formatted("-p {}", command.ssh_port)});
   if (several && !command.network.empty()) {
     add({"--mca", "oob_tcp_if_include", command.network, "--mca", "btl_tcp_if_include", command.network});
-    if (command.interface_per_rank)
-      add({"-x", "LOCKSTEP_INTERFACE=" + command.network, "-x", "LOCKSTEP_INTERFACE_POLICY=rank"});
+    if (!command.interface_per_rank.empty())
+      add({"-x", formatted("LOCKSTEP_INTERFACE={}", command.interface_per_rank), "-x",
+           "LOCKSTEP_INTERFACE_POLICY=rank"});
   }
   if (command.ports) {
     for (const auto& [name, value] : port_parameters(*command.ports)) add({"--mca", name, value});

@@ -13,11 +13,11 @@
 namespace lockstep::launch {
 
 struct JobCommand {
-  std::string hostfile{};           // the hosts' file for Open MPI; empty: they are written into the command
-  std::string network{};            // "10.1.0.0/16" or "eth0,eth1", for btl and oob; empty: Open MPI's own choice
-  bool interface_per_rank = false;  // LOCKSTEP_INTERFACE_POLICY=rank
-  int ssh_port = 0;                 // 0: ssh's own choice
-  std::int64_t threads = 0;         // per rank; 0: programs share the cores out themselves
+  std::string hostfile{};            // the hosts' file for Open MPI; empty: they are written into the command
+  std::string network{};             // "10.1.0.0/16" or "eth0,eth1", for btl and oob; empty: Open MPI's own choice
+  std::string interface_per_rank{};  // LOCKSTEP_INTERFACE for the policy rank, in the order of ranks; empty: policy all
+  int ssh_port = 0;                  // 0: ssh's own choice
+  std::int64_t threads = 0;          // per rank; 0: programs share the cores out themselves
   std::optional<PortPlan> ports{};
   bool root = false;                   // mpirun is started by root
   std::vector<std::string> program{};  // with its arguments

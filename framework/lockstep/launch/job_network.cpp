@@ -14,9 +14,8 @@ JobNetwork as_set(const HostList& list, const std::string& setting, const Networ
   const bool here = std::ranges::any_of(list.hosts, [](const Host& host) { return is_this_machine(host.name); });
   JobNetwork network{.reason = "LOCKSTEP_INTERFACE"};
   try {
-    for (const auto& choice : host::choose_interfaces(setting, facts.there, facts.host))
-      network.include += (network.include.empty() ? "" : ",") + choice.include;
-  } catch (const Error& error) {
+    network.include = host::include_list(host::choose_interfaces(setting, facts.there, facts.host), facts.there);
+  } catch (const Error&) {
     for (std::size_t at = 0; at <= setting.size();) {
       const std::string entry = setting.substr(at, setting.find(',', at) - at);
       at += entry.size() + 1;
