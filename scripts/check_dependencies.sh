@@ -24,7 +24,8 @@ data:       core io
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
 launch:     core host io
-train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer
+preflight:  core host comm io launch
+train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer preflight
 '
 
 # A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the

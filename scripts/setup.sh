@@ -8,7 +8,7 @@ usage() {
 Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--cross] [--check]
   (nothing)  compiler, MPI and the libraries: enough to build, train and run benchmarks
   --tests    also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck;
-             for root, who alone can run tests/cluster, also an ssh server, iproute2 and nftables
+             for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint     also clang-tidy, for scripts/tidy.sh
   --slurm    also Slurm and MUNGE, for the test that starts ranks with srun
   --cross    also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
@@ -18,7 +18,7 @@ EOF
 
 packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates
-  libopenmpi-dev openmpi-bin openssh-client
+  libopenmpi-dev openmpi-bin libhwloc-dev openssh-client
   libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev libminizip-dev libarchive-dev libssl-dev curl
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libbenchmark-dev
@@ -29,7 +29,7 @@ for argument in "$@"; do
   case $argument in
     --tests)
       packages+=(python3 python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck)
-      if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables); fi
+      if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;

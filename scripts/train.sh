@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Runs one rank with this node's own settings: mpirun -n 16 --hostfile hosts scripts/train.sh ./train_resnet ...
-# Each node may have its own copy, with its own train.env beside it. It works under mpirun, under srun and alone, and
+# Each node may have its own copy, with its own train.env beside it; beside a copy that nodes share, NAME.env is read by
+# the host of that name (uname -n) alone. It works under mpirun, under srun and alone, and
 # replaces itself by the program, so signals and exit status are the program's. Settings, all optional, from the
-# environment or from train.env (shell assignments; LOCKSTEP_NODE_ENV names another file):
+# environment or from these files (shell assignments; LOCKSTEP_NODE_ENV names another file, or a folder with them):
 #   OMP_NUM_THREADS     threads per rank; unset: the cores this rank may use, shared with the node's other ranks
-#   LOCKSTEP_INTERFACE  network between hosts, eth0 or 10.1.0.0/16; unset: MPI's own choice
+#   LOCKSTEP_INTERFACE  networks between hosts: eth0, 10.1.0.7, 10.1.0.0/16, a list; unset: MPI's own choice
+#   LOCKSTEP_INTERFACE_POLICY  all (each rank uses the whole list), rank (local rank i prefers its i-th entry)
 #   LOCKSTEP_BIND       none (the launcher's binding stays), cores (a share of the cores each), numa (a NUMA node each)
 #   LOCKSTEP_MALLOC     tcmalloc, jemalloc or a library's path to preload; unset: the C library's
 #   LOCKSTEP_VERBOSE    1: a line per rank saying what was set
+# One wrapper per node may start the node's ranks, all in one job (options of `lockstep launch` may follow the number):
+#   mpirun -H a:1,b:1 --bind-to none --map-by slot scripts/train.sh --ranks-per-node 8 ./train_resnet ...
 # docs/launch.md says more, and which settings have to be given to mpirun itself.
 set -euo pipefail
 
@@ -22,20 +26,40 @@ if (($# == 0)) || [[ $1 == -h || $1 == --help ]]; then
   exit $(($# == 0 ? 2 : 0))
 fi
 
+# --- one wrapper per node: it becomes the node's launcher, which calls it again for each rank ---------------------------
+if [[ $1 == --ranks-per-node ]]; then
+  own_folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  lockstep=${LOCKSTEP_TOOL-}
+  for candidate in "$own_folder/../../bin/lockstep" "$own_folder/../build/release/bin/lockstep"; do
+    if [[ -z $lockstep && -x $candidate ]]; then lockstep=$candidate; fi
+  done
+  if [[ -z $lockstep ]]; then
+    lockstep=$(type -P lockstep) || fail 127 "--ranks-per-node needs the program lockstep: in PATH, or named by LOCKSTEP_TOOL"
+  fi
+  exec "$lockstep" launch --wrapper "$own_folder/$(basename "${BASH_SOURCE[0]}")" "$@"
+fi
+
 # --- what this node says -------------------------------------------------------------------------------------------
 node_env=${LOCKSTEP_NODE_ENV-}
 if [[ -n $node_env && ! -r $node_env ]]; then
   fail 2 "LOCKSTEP_NODE_ENV names '$node_env', which cannot be read on this host"
 fi
 if [[ -z $node_env ]]; then
-  node_env=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/train.env
+  node_env=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 fi
-if [[ -r $node_env ]]; then
+if [[ -d $node_env ]]; then # for all hosts, then for this one, by its full name or its first part
+  node_files=("$node_env/train.env" "$node_env/${host%%.*}.env")
+  if [[ $host == *.* ]]; then node_files+=("$node_env/$host.env"); fi
+else
+  node_files=("$node_env")
+fi
+for node_file in "${node_files[@]}"; do
+  [[ -r $node_file ]] || continue
   set -a # plain assignments reach the program
   # shellcheck disable=SC1090  # known only on the node
-  source "$node_env"
+  source "$node_file"
   set +a
-fi
+done
 
 # --- which rank this is --------------------------------------------------------------------------------------------
 # Open MPI, then MPICH and Intel MPI, then srun. Slurm's variables are also set in a batch script, where no step runs.
@@ -156,16 +180,18 @@ if ((${OMP_NUM_THREADS%%,*} * local_ranks > usable)); then
 fi
 
 # --- the network between hosts -------------------------------------------------------------------------------------
-interface=${LOCKSTEP_INTERFACE-}
-if [[ -n $interface ]]; then
-  if ((ranks > local_ranks)) && [[ $interface == lo || $interface == 127.* ]]; then
-    fail 2 "LOCKSTEP_INTERFACE is '$interface', which reaches no other host, but the job's $ranks ranks are on several; it would hang"
-  fi
-  if [[ $interface != */* && ! -e /sys/class/net/$interface ]]; then
-    fail 2 "LOCKSTEP_INTERFACE is '$interface'; this host has: $(cd /sys/class/net && echo *)"
-  fi
-  export OMPI_MCA_btl_tcp_if_include=$interface
-  unset OMPI_MCA_btl_tcp_if_exclude # Open MPI refuses to have both
+# Programs of Lockstep read LOCKSTEP_INTERFACE by themselves. For any other program the `lockstep` command says here what
+# it means on this node; it lies beside the program, in an installation, or in PATH.
+if [[ -n ${LOCKSTEP_INTERFACE-} ]]; then
+  own_dir=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  for tool in "$program_dir/lockstep" "$own_dir/../../bin/lockstep" "$own_dir/../build/release/bin/lockstep" \
+    "$(type -P lockstep || true)"; do
+    [[ -x $tool ]] || continue
+    found=$("$tool" hosts --rank-settings 2>&1) || fail 2 "rank $rank: ${found#lockstep: }"
+    while IFS= read -r line; do export "${line?}"; done <<<"$found"
+    unset OMPI_MCA_btl_tcp_if_exclude # Open MPI refuses to have both
+    break
+  done
 fi
 
 # --- memory allocator ----------------------------------------------------------------------------------------------

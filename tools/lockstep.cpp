@@ -1,4 +1,5 @@
-// The `lockstep` command: what can be asked about models and files without training, and `run`, which supervises it.
+// The `lockstep` command: what can be asked about models, files and hosts without training, and `run`, which supervises
+// it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +52,10 @@ int main(int argc, char** argv) {
   lockstep::tools::add_inspect_command(app);
   lockstep::tools::add_checkpoint_command(app);
   lockstep::tools::add_compare_command(app);
+  lockstep::tools::add_hosts_command(app);
   lockstep::tools::add_run_command(app, status);
+  lockstep::tools::add_launch_command(app, status);
+  lockstep::tools::add_doctor_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status

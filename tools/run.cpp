@@ -1,5 +1,9 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -46,7 +50,33 @@ std::string folder(const supervisor::JobCommand& command, const std::string& own
   return said;
 }
 
+// Whether the command is `lockstep launch` on a node other than 0, as its options or NODE_RANK say.
+bool is_on_other_node(const std::vector<std::string>& words) {
+  if (words.size() < 2 || std::filesystem::path(words[0]).filename() != "lockstep" || words[1] != "launch")
+    return false;
+  const char* variable = std::getenv("NODE_RANK");
+  std::string node = variable == nullptr ? "" : variable;
+  for (std::size_t at = 2; at + 1 < words.size(); ++at) {
+    for (const std::string name : {"--node-rank", "--node_rank"}) {
+      if (words[at] == name) node = words[at + 1];
+      if (words[at].starts_with(name + "=")) node = words[at].substr(name.size() + 1);
+    }
+  }
+  return !node.empty() && node.find_first_not_of('0') != node.npos;
+}
+
+// There the launcher waits for node 0, whose supervisor starts the job again: it takes this process's place.
+int become(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  fmt::print(stderr, "lockstep: {}: {}\n", printable(words[0]), std::strerror(errno));
+  return 127;
+}
+
 int supervise(RunOptions& o) {
+  if (is_on_other_node(o.command)) return become(o.command);
   std::optional<supervisor::JobCommand> command;
   try {
     command.emplace(o.command);

@@ -35,6 +35,7 @@ from pathlib import Path
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 PREFIX = "lockstep-cluster-"
 NETWORK = "10.77.0"  # seen inside a cluster only
+SECOND_NETWORK = "10.78.0"  # where a test asks for one
 
 # Process 1 of a host: says its number outside, waits for its network card, and becomes the ssh server.
 INIT = """set -e
@@ -150,6 +151,23 @@ class Hosts:
                 rules += (f"table {table} {{\nchain arriving {{\ntype filter hook ingress device {device} priority 0\n"
                           f"{condition} drop\n}}\n}}\n")
             in_network(pid, "nft", "-f", "-", text=rules)
+
+    def second_network(self):
+        """A second card, eth1, in each host, on a bridge of its own: 10.78.0.1 and so on."""
+        in_network(self.switch, "ip", "link", "add", "bridge2", "type", "bridge")
+        in_network(self.switch, "ip", "link", "set", "bridge2", "up")
+        for i, host in enumerate(self.names, 1):
+            in_network(self.switch, "ip", "link", "add", f"second{i}", "type", "veth", "peer", "name", "eth1", "netns", str(self._pid(host)))
+            in_network(self.switch, "ip", "link", "set", f"second{i}", "master", "bridge2", "up")
+            in_network(self._pid(host), "ip", "address", "add", f"{SECOND_NETWORK}.{i}/24", "dev", "eth1")
+            in_network(self._pid(host), "ip", "link", "set", "eth1", "up")
+
+    def only_ports(self, ports):
+        """Each host's firewall takes new connections at these ports and at ssh's alone."""
+        for host in self.names:
+            in_network(self._pid(host), "nft", "-f", "-", text=(
+                "table inet filter {\nchain input {\ntype filter hook input priority 0; policy drop;\n"
+                f"iif lo accept\nct state established,related accept\ntcp dport {{ 22, {ports} }} accept\n}}\n}}\n"))
 
     def kill(self, host):
         os.kill(self._pid(host), signal.SIGKILL)  # without its process 1 the kernel ends all others

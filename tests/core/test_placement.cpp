@@ -15,13 +15,14 @@ host::NodePlacement node_of(int node_cores, std::vector<std::vector<int>> masks,
 const std::vector<int> kFour{0, 1, 2, 3};
 
 void expect_sound(const host::NodePlacement& node) {
-  EXPECT_TRUE(host::placement_warnings(node).empty()) << host::placement_warnings(node).front();
+  EXPECT_TRUE(host::placement_warnings(node).empty()) << host::placement_warnings(node).front().what;
 }
 
 void expect_warning(const host::NodePlacement& node, const std::string& text) {
-  const std::vector<std::string> warnings = host::placement_warnings(node);
+  const std::vector<host::PlacementWarning> warnings = host::placement_warnings(node);
   ASSERT_EQ(warnings.size(), 1u) << describe(node);
-  EXPECT_EQ(warnings.front().substr(0, text.size()), text) << warnings.front();
+  const std::string found = warnings.front().what + "; " + warnings.front().mend;
+  EXPECT_EQ(found.substr(0, text.size()), text) << found;
 }
 
 TEST(Placement, IsDescribed) {
@@ -47,34 +48,34 @@ TEST(Placement, ACoreForEachThreadIsSound) {
 }
 
 TEST(Placement, MoreThreadsThanCores) {
-  expect_warning(node_of(4, {kFour, kFour, kFour}, 2), "node1: 3 ranks x 2 threads (ranks 8-10) exceed the 4 cores");
+  expect_warning(node_of(4, {kFour, kFour, kFour}, 2), "3 ranks x 2 threads (ranks 8-10) are more than the 4 cores");
   // Another binding would not help here.
-  expect_warning(node_of(2, {{0}, {1}}, 2), "node1: 2 ranks x 2 threads (ranks 8-9) exceed the 2 cores");
+  expect_warning(node_of(2, {{0}, {1}}, 2), "2 ranks x 2 threads (ranks 8-9) are more than the 2 cores");
 }
 
 TEST(Placement, MoreThreadsThanTheContainersTime) {
   host::NodePlacement node = node_of(16, {kFour, kFour}, 2);
   node.quota = 3;
-  expect_warning(node, "node1: 2 ranks x 2 threads (ranks 8-9) exceed the 3 cores of the container's CPU limit");
+  expect_warning(node, "2 ranks x 2 threads (ranks 8-9) are more than the 3 cores of the container's CPU limit");
   node.quota = 4;
   expect_sound(node);
 }
 
 TEST(Placement, BoundToFewerCoresThanThreads) {
   expect_warning(node_of(4, {{0}}, 2),
-                 "node1: rank 8 is bound to 1 core and has 2 threads; mpirun --bind-to none, or --map-by slot:PE=2");
+                 "rank 8 is bound to 1 core and has 2 threads; mpirun --bind-to none, or --map-by slot:PE=2");
   host::NodePlacement some = node_of(16, {{0}, {1}, {4, 5}, {2}}, 2);
-  expect_warning(some, "node1: ranks 8-9,11 are each bound to 1 core and have 2 threads");
+  expect_warning(some, "ranks 8-9,11 are each bound to 1 core and have 2 threads");
 }
 
 TEST(Placement, SharedWhileOthersIdle) {
   expect_warning(node_of(4, {{0}, {0}}, 1),
-                 "node1: ranks 8-9 share 1 core for 2 threads, while 3 of the node's 4 are left idle");
+                 "ranks 8-9 share 1 core for 2 threads, while 3 of the node's 4 are left idle");
   // Four ranks on one of two sockets.
   expect_warning(node_of(8, {kFour, kFour, kFour, kFour}, 2),
-                 "node1: ranks 8-11 share 4 cores for 8 threads, while 4 of the node's 8 are left idle");
+                 "ranks 8-11 share 4 cores for 8 threads, while 4 of the node's 8 are left idle");
   // Two share a core that a third rank may use as well.
-  expect_warning(node_of(4, {{0}, {0}, kFour}, 1), "node1: ranks 8-9 share 1 core for 2 threads;");
+  expect_warning(node_of(4, {{0}, {0}, kFour}, 1), "ranks 8-9 share 1 core for 2 threads;");
 }
 
 }  // namespace

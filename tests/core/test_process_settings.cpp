@@ -103,5 +103,32 @@ TEST(ProcessSettings, OneNewStartIsEnough) {
   EXPECT_FALSE(settings_of(c).reload);
 }
 
+bool is_bound_by_default(const host::Cores& cores, int threads, std::map<std::string, std::string> environment) {
+  return host::is_bound_by_default(
+      {.cores = cores, .local_ranks = 2, .threads = threads, .variable = [&](const std::string& name) {
+         const auto found = environment.find(name);
+         return found == environment.end() ? std::nullopt : std::optional(found->second);
+       }});
+}
+
+TEST(DefaultBinding, IsSeenWhereNobodyAskedForItAndThreadsWouldWait) {
+  const std::map<std::string, std::string> bound{{"OMPI_MCA_orte_bound_at_launch", "1"}};
+  EXPECT_TRUE(is_bound_by_default(cores_of(1, 16), 0, bound));
+  EXPECT_TRUE(is_bound_by_default(cores_of(1, 16), 4, bound));
+  EXPECT_FALSE(is_bound_by_default(cores_of(1, 16), 1, bound));  // the thread has its core
+  EXPECT_FALSE(is_bound_by_default(cores_of(1, 2), 0, bound));   // so has each rank
+  EXPECT_FALSE(is_bound_by_default(cores_of(8, 16), 0, bound));
+  EXPECT_FALSE(is_bound_by_default(cores_of(1, 16), 0, {}));  // srun's, or taskset's
+}
+
+TEST(DefaultBinding, WhatWasAskedForStays) {
+  for (const char* asked :
+       {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_mapping_policy", "OMPI_MCA_hwloc_base_cpu_set"})
+    EXPECT_FALSE(is_bound_by_default(cores_of(1, 16), 0, {{"OMPI_MCA_orte_bound_at_launch", "1"}, {asked, "core"}}))
+        << asked;
+  EXPECT_FALSE(
+      is_bound_by_default(cores_of(1, 16), 0, {{"OMPI_MCA_orte_bound_at_launch", "1"}, {"LOCKSTEP_BIND", "cores"}}));
+}
+
 }  // namespace
 }  // namespace lockstep

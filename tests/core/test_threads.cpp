@@ -90,19 +90,6 @@ TEST(RanksSharing, CountsOverlappingMasks) {
   EXPECT_EQ(host::ranks_sharing(masks, 3), 4);
 }
 
-TEST(NumaNodes, AreThoseThatHoldTheCpus) {
-  const std::filesystem::path nodes = std::filesystem::path(testing::TempDir()) / "numa_nodes";
-  for (const auto& [name, cpus] : {std::pair("node0", "0-3"), std::pair("node1", "4-7"), std::pair("node2", "")}) {
-    std::filesystem::create_directories(nodes / name);
-    std::ofstream(nodes / name / "cpulist") << cpus << "\n";
-  }
-  std::filesystem::create_directories(nodes / "power");
-  EXPECT_EQ(host::numa_nodes(std::vector{5, 6}, nodes), "1");
-  EXPECT_EQ(host::numa_nodes(std::vector{3, 4}, nodes), "0,1");
-  EXPECT_EQ(host::numa_nodes(std::vector{0}, nodes / "absent"), "");
-  std::filesystem::remove_all(nodes);
-}
-
 TEST(CpuList, RangesAndSingles) {
   EXPECT_EQ(host::parse_cpu_list("0-3,8"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_EQ(host::parse_cpu_list("5\n"), (std::vector<int>{5}));

@@ -127,6 +127,13 @@ case_node_settings() {
   echo 'OMP_NUM_THREADS=6' >"$scratch/train.env"
   run env -u LOCKSTEP_NODE_ENV "$scratch/train.sh" "$hello"
   expect_line ' threads=6 ' 1
+  # A folder has a file for all and one for each host, which is read after it.
+  mkdir "$scratch/nodes"
+  echo 'OMP_NUM_THREADS=7 OMP_PROC_BIND=close' >"$scratch/nodes/train.env"
+  echo 'OMP_NUM_THREADS=8' >"$scratch/nodes/$(uname -n).env"
+  echo 'OMP_NUM_THREADS=9' >"$scratch/nodes/another-host.env"
+  run env LOCKSTEP_NODE_ENV="$scratch/nodes" "$train" "$hello"
+  expect_line ' threads=8 proc_bind=close ' 1
   run env LOCKSTEP_NODE_ENV="$scratch/absent.env" "$train" "$hello"
   expect_status 2
   expect_line "^train.sh: $(uname -n): LOCKSTEP_NODE_ENV names '.*absent.env'"
@@ -135,12 +142,17 @@ case_node_settings() {
 case_interface() {
   run env LOCKSTEP_INTERFACE=nosuch0 "$train" "$hello"
   expect_status 2
-  expect_line "^train.sh: $(uname -n): LOCKSTEP_INTERFACE is 'nosuch0'; this host has: .*lo"
+  expect_line "^train.sh: $(uname -n): rank 0: .*$(uname -n): LOCKSTEP_INTERFACE has 'nosuch0', .*; this host has .*lo 127.0.0.1/8"
   # As rank 3 of 4, two of them here, would see it.
   run env LOCKSTEP_INTERFACE=lo OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
     OMPI_COMM_WORLD_LOCAL_RANK=1 "$train" "$hello"
   expect_status 2
   expect_line "'lo', which reaches no other host"
+  # An address and a network mean the interface that has them.
+  run env LOCKSTEP_INTERFACE=127.0.0.1 "$train" "$hello"
+  expect_line ' interface=127.0.0.0/8 ' 1
+  run env LOCKSTEP_INTERFACE=127.0.0.0/16,lo "$train" "$hello"
+  expect_line ' interface=127.0.0.0/16 ' 1
 }
 
 case_missing_program() {

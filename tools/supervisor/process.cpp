@@ -27,7 +27,7 @@ void say(const char* text) { [[maybe_unused]] const ssize_t written = ::write(ST
   const bool ready = sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && setsid() >= 0 &&
                      prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent;
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
+  if (ready && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && (errors < 0 || dup2(errors, STDERR_FILENO) >= 0) &&
       (output < 0 || dup2(output, STDOUT_FILENO) >= 0)) {
     signal(SIGPIPE, SIG_DFL);
     execvpe(words[0], words, environment);
@@ -93,17 +93,16 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
   using Output = ProcessOptions::Output;
   std::vector<std::string> texts = words, variables = environment_with(options.variables);
   const std::vector<char*> arguments = pointers_to(texts), environment = pointers_to(variables);
-  Pipe errors = make_pipe(words[0]);
-  std::optional<Pipe> output;
+  std::optional<Pipe> errors, output;
+  if (options.catch_errors || options.output == Output::WithErrors) errors = make_pipe(words[0]);
   if (options.output == Output::Apart) output = make_pipe(words[0]);
-  const int stdout_file = output                                 ? output->writer.get()
-                          : options.output == Output::WithErrors ? errors.writer.get()
-                                                                 : -1;
+  const int errors_file = errors ? errors->writer.get() : -1;
+  const int stdout_file = output ? output->writer.get() : options.output == Output::WithErrors ? errors_file : -1;
   const pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), environment.data(), errors.writer.get(), stdout_file, parent);
+  if (pid_ == 0) become(arguments.data(), environment.data(), errors_file, stdout_file, parent);
   check(pid_ > 0, "run", "{} cannot be started: {}", words[0], std::strerror(errno));
-  errors_ = std::move(errors.reader);
+  if (errors) errors_ = std::move(errors->reader);
   if (output) output_ = std::move(output->reader);
 }
 
@@ -121,7 +120,7 @@ void Process::signal(int number) const {
   kill(pid_, SIGCONT);  // one that is stopped acts on no other signal before
 }
 
-std::string Process::read() { return read_some(errors_.get()); }
+std::string Process::read() { return errors_.open() ? read_some(errors_.get()) : ""; }
 
 std::string Process::read_output() { return output_.open() ? read_some(output_.get()) : ""; }
 

@@ -1,6 +1,6 @@
 // A program started beside this one, in a session of its own so that a terminal's signals reach it through this process
-// alone. Its stderr is read here, its stdout is this process's unless it is caught too, alone or with stderr; its stdin
-// is empty; it gets SIGTERM when this process dies. One thread.
+// alone. Its stderr is read here unless it is this process's, its stdout is this process's unless it is caught too,
+// alone or with stderr; its stdin is empty; it gets SIGTERM when this process dies. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +18,7 @@ namespace lockstep::supervisor {
 struct ProcessOptions {
   enum class Output { Ours, Apart, WithErrors };
   Output output = Output::Ours;                    // the destination of its stdout
+  bool catch_errors = true;                        // false: its stderr is this process's
   std::map<std::string, std::string> variables{};  // added to the environment, in place of those of the same names
 };
 
@@ -30,7 +31,7 @@ class Process {
   ~Process();  // ends it with SIGKILL and reaps it, if that is not done
 
   pid_t pid() const { return pid_; }
-  int errors() const { return errors_.get(); }  // to be polled
+  int errors() const { return errors_.get(); }  // to be polled; -1: not caught
   int output() const { return output_.get(); }  // the same of a stdout that is apart, else -1
   void signal(int number) const;
 

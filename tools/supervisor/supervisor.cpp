@@ -14,6 +14,7 @@
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/hosts.h"
 #include "tools/supervisor/job.h"
+#include "tools/supervisor/keepalive.h"
 #include "tools/supervisor/process.h"
 
 namespace lockstep::supervisor {
@@ -34,16 +35,9 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// Without these mpirun does not notice for minutes that a host has gone silent; with them it does after 6 to 11 s, and
-// rides out less: a probe each second after 5 s of silence, the sixth without an answer ends the job. The environment
-// ranks below mpirun's own options, so what the user says there stays.
 std::map<std::string, std::string> variables(const std::string& id) {
-  std::map<std::string, std::string> set{{"OMPI_LOCKSTEP_JOB", id}};  // OMPI_: mpirun takes it to other hosts
-  for (const auto& [name, value] : {std::pair{"OMPI_MCA_oob_tcp_keepalive_time", "5"},
-                                    {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
-                                    {"OMPI_MCA_oob_tcp_keepalive_probes", "6"}}) {
-    if (std::getenv(name) == nullptr) set[name] = value;
-  }
+  auto set = keepalive_variables();
+  set["OMPI_LOCKSTEP_JOB"] = id;  // OMPI_: mpirun takes it to other hosts
   return set;
 }
 

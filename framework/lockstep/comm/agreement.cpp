@@ -89,29 +89,28 @@ void agree(const Communicator& comm, const std::optional<std::string>& error, bo
   throw AgreedError(formatted("rank {} on host {}: {}{}", first, comm.topology().host(first), message, others));
 }
 
+std::string difference_text(std::string_view name, const NamedValue& expected, const NamedValue& found,
+                            std::span<const int> differing, int size) {
+  const auto [left, right] = differing_lines(expected.value, found.value);
+  const std::size_t difference = first_difference(left, right);
+  return formatted(
+      "[ranks] {} must be the same on all ranks: rank {} (host {}) has {}, rank {} (host {}) has {}; {} of {} ranks "
+      "differ from rank {}: {}",
+      name, expected.rank, expected.host, shown(left, difference), found.rank, found.host, shown(right, difference),
+      differing.size(), size, expected.rank, joined(differing, ", "));
+}
+
 void check_same(const Communicator& comm, std::string_view name, std::string_view value) {
   const std::string reference = comm.broadcast_string(value, 0);
   const std::vector<std::int32_t> differs = comm.allgather(std::int32_t{value != reference ? 1 : 0});
-  std::string ranks;
-  int count = 0;
+  std::vector<int> ranks;
   for (int rank = 0; rank < comm.size(); ++rank) {
-    if (differs[static_cast<std::size_t>(rank)] != 0) {
-      ranks += formatted("{}{}", count++ == 0 ? "" : ", ", rank);
-    }
+    if (differs[static_cast<std::size_t>(rank)] != 0) ranks.push_back(rank);
   }
-  if (count == 0) {
-    return;
-  }
-  const auto first = static_cast<int>(std::find(differs.begin(), differs.end(), 1) - differs.begin());
-  const std::string other = comm.broadcast_string(value, first);
-  const auto [expected, found] = differing_lines(reference, other);
-  const std::size_t difference = first_difference(expected, found);
-  throw AgreedError(
-      formatted("[ranks] {} must be the same on all ranks: rank 0 (host {}) has {}, rank {} (host {}) has {}; {} of "
-                "{} ranks differ "
-                "from rank 0: {}",
-                name, comm.topology().host(0), shown(expected, difference), first, comm.topology().host(first),
-                shown(found, difference), count, comm.size(), ranks));
+  if (ranks.empty()) return;
+  const std::string other = comm.broadcast_string(value, ranks.front());
+  throw AgreedError(difference_text(name, {0, comm.topology().host(0), reference},
+                                    {ranks.front(), comm.topology().host(ranks.front()), other}, ranks, comm.size()));
 }
 
 }  // namespace lockstep::comm

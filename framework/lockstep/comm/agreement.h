@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -81,5 +82,13 @@ std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& wor
 // Throws unless `value` is the same text on all ranks. The message has `name`, the ranks that differ from rank 0, and
 // the value of the first one (if the text has several lines, as a configuration has, the first line that differs).
 void check_same(const Communicator& comm, std::string_view name, std::string_view value);
+
+// Its message, pure: rank 0's value beside that of the first of the ranks in `differing`, of `size` ranks.
+struct NamedValue {
+  int rank = 0;
+  std::string_view host, value;
+};
+std::string difference_text(std::string_view name, const NamedValue& expected, const NamedValue& found,
+                            std::span<const int> differing, int size);
 
 }  // namespace lockstep::comm

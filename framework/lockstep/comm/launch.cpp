@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <sstream>
 
 #include "lockstep/core/format.h"
@@ -91,16 +92,32 @@ int launched_local_ranks(const ReadVariable& variable) {
   return 1;
 }
 
-int launched_rank() {
-  const char* names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
+namespace {
+
+// The first of the variables that holds a number. In a batch script, where no step runs, Slurm sets the job's.
+int first_number(std::initializer_list<const char*> names, int otherwise) {
   for (const char* name : names) {
-    // In a batch script outside a step, Slurm sets the variable for the job.
-    if (std::strcmp(name, "SLURM_PROCID") == 0 && std::getenv("SLURM_STEP_TASKS_PER_NODE") == nullptr) continue;
+    if (std::strncmp(name, "SLURM_", 6) == 0 && std::getenv("SLURM_STEP_TASKS_PER_NODE") == nullptr) continue;
     const char* value = std::getenv(name);
-    int rank = -1;
-    if (value != nullptr && std::from_chars(value, value + std::strlen(value), rank).ec == std::errc()) return rank;
+    int number = -1;
+    if (value != nullptr && std::from_chars(value, value + std::strlen(value), number).ec == std::errc()) return number;
   }
-  return -1;
+  return otherwise;
+}
+
+}  // namespace
+
+int launched_ranks() {
+  return first_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}, 1);
+}
+
+int launched_local_rank() {
+  return first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"},
+                      0);
+}
+
+int launched_rank() {
+  return first_number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}, -1);
 }
 
 int launched_local_ranks() {

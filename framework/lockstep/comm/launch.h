@@ -25,8 +25,13 @@ std::optional<std::string> launch_problem(const LaunchFacts& facts);
 // Returns the number of ranks on this node from the launcher's variables, before MPI_Init; 1 if it is unknown. Uses
 // Slurm's variables of the step, because a batch script outside a step has the variables of the job too.
 int launched_local_ranks(const ReadVariable& variable);
-int launched_local_ranks();  // reads the environment of this process
-// Returns this process's rank in the job from the launcher's variables; -1: unknown. Allocates no memory.
+int launched_local_ranks();  // of this process
+// Ranks of the job, and this process's number among those of its node; 1 and 0 where the launcher's variables do not
+// tell.
+int launched_ranks();
+int launched_local_rank();
+// This process's rank among all of the job, as the launcher's variables tell it; -1 where they do not. Allocates
+// nothing.
 int launched_rank();
 
 }  // namespace lockstep::comm

@@ -6,7 +6,6 @@
 #include <climits>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include "lockstep/core/error.h"
 
@@ -78,23 +77,6 @@ Topology Topology::restricted_to(std::span<const int> ranks) const {
     nodes.push_back(node_of(rank));
   }
   return {std::move(hosts), nodes};
-}
-
-std::vector<std::string> Topology::notes() const {
-  std::map<std::string, std::set<int>> nodes_by_host;
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    nodes_by_host[hosts_[rank]].insert(node_of_[rank]);
-  }
-  std::vector<std::string> lines;
-  for (const auto& [host, nodes] : nodes_by_host) {
-    if (nodes.size() > 1) {
-      lines.push_back(
-          formatted("{} nodes that share no memory (machines, containers or sharing domains) have the same host "
-                    "name {}: they are treated as separate nodes",
-                    nodes.size(), host));
-    }
-  }
-  return lines;
 }
 
 }  // namespace lockstep::comm

@@ -33,8 +33,6 @@ class Topology {
 
   // Returns the topology of a communicator whose rank i is ranks[i] here.
   Topology restricted_to(std::span<const int> ranks) const;
-  // Returns one line for each host name that several nodes have, for the log.
-  std::vector<std::string> notes() const;
 
  private:
   std::vector<std::string> hosts_;

@@ -2,8 +2,10 @@
 
 #include <link.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -36,36 +38,57 @@ std::string id_in(std::span<const std::byte> notes) {
   return "";
 }
 
-struct Search {
-  std::uintptr_t here;  // an address in this library
-  bool first = true;    // dl_iterate_phdr visits the program first
-  std::string found{};
+struct Loaded {
+  std::string name;  // of the file; empty: the program
+  std::string id;
+  bool holds_this = false;
 };
 
 int visit(dl_phdr_info* info, std::size_t, void* argument) {
-  auto& search = *static_cast<Search*>(argument);
-  std::string id, sizes;
-  bool holds = std::exchange(search.first, false);
+  auto& all = *static_cast<std::vector<Loaded>*>(argument);
+  const auto here = reinterpret_cast<std::uintptr_t>(&build_id);
+  Loaded loaded;
+  std::string sizes;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = info->dlpi_phdr[i];
     const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
     if (part.p_type == PT_LOAD) {
-      holds = holds || (search.here >= begin && search.here < begin + part.p_memsz);
+      loaded.holds_this = loaded.holds_this || (here >= begin && here < begin + part.p_memsz);
       sizes += formatted("{:x}+", part.p_memsz);
     }
-    if (part.p_type == PT_NOTE && id.empty())
-      id = id_in({reinterpret_cast<const std::byte*>(begin), static_cast<std::size_t>(part.p_memsz)});
+    if (part.p_type == PT_NOTE && loaded.id.empty())
+      loaded.id = id_in({reinterpret_cast<const std::byte*>(begin), static_cast<std::size_t>(part.p_memsz)});
   }
-  if (holds) search.found += (search.found.empty() ? "" : " ") + (id.empty() ? sizes : id);
+  if (loaded.id.empty()) loaded.id = sizes;
+  loaded.name = std::filesystem::path(info->dlpi_name == nullptr ? "" : info->dlpi_name).filename().string();
+  all.push_back(std::move(loaded));
   return 0;
+}
+
+std::vector<Loaded> loaded_files() {  // the program comes first
+  std::vector<Loaded> all;
+  dl_iterate_phdr(visit, &all);
+  return all;
 }
 
 }  // namespace
 
 std::string build_id() {
-  Search search{.here = reinterpret_cast<std::uintptr_t>(&build_id)};
-  dl_iterate_phdr(visit, &search);
-  return search.found;
+  std::string text;
+  bool first = true;
+  for (const Loaded& file : loaded_files()) {
+    if (std::exchange(first, false) || file.holds_this) text += (text.empty() ? "" : " ") + file.id;
+  }
+  return text;
+}
+
+std::vector<LibraryId> library_ids() {
+  std::vector<LibraryId> libraries;
+  for (Loaded& file : loaded_files()) {
+    if (!file.name.empty()) libraries.push_back({std::move(file.name), std::move(file.id)});
+  }
+  std::ranges::sort(libraries, {}, &LibraryId::name);
+  return libraries;
 }
 
 }  // namespace lockstep::host

@@ -82,17 +82,17 @@ std::string describe(const NodePlacement& node) {
   return idle > 0 ? text + formatted(", {} left idle", idle) : text;
 }
 
-std::vector<std::string> placement_warnings(const NodePlacement& node) {
+std::vector<PlacementWarning> placement_warnings(const NodePlacement& node) {
   const std::vector<const RankPlacement*> all = pointers(node);
   const int total = total_threads(all);
   const bool by_quota = node.quota > 0 && node.quota < node.node_cores;
   if (total > node.node_cores || (by_quota && total > node.quota)) {
-    return {formatted("{}: {} ({}) exceed the {}, so threads take turns; use fewer ranks or fewer --threads", node.host,
-                      threads_each(all), names(all),
-                      by_quota ? formatted("{:.3g} cores of the container's CPU limit", node.quota)
-                               : counted(node.node_cores, "core"))};
+    return {{formatted("{} ({}) are more than the {} and take turns", threads_each(all), names(all),
+                       by_quota ? formatted("{:.3g} cores of the container's CPU limit", node.quota)
+                                : counted(node.node_cores, "core")),
+             "use fewer ranks or --threads"}};
   }
-  std::vector<std::string> warnings;
+  std::vector<PlacementWarning> warnings;
   std::map<std::pair<int, int>, std::vector<const RankPlacement*>> narrow;  // by cores and threads
   std::set<int> told;
   for (const auto& [mask, inside] : ranks_within_masks(node)) {
@@ -106,16 +106,16 @@ std::vector<std::string> placement_warnings(const NodePlacement& node) {
     }
     const int idle = node.node_cores - cores_in_use(node);
     warnings.push_back(
-        formatted("{}: {} share {} for {} threads{}; mpirun --bind-to none lets them spread", node.host, names(inside),
-                  counted(cores, "core"), wanted,
-                  idle > 0 ? formatted(", while {} of the node's {} are left idle", idle, node.node_cores) : ""));
+        {formatted("{} share {} for {} threads{}", names(inside), counted(cores, "core"), wanted,
+                   idle > 0 ? formatted(", while {} of the node's {} are left idle", idle, node.node_cores) : ""),
+         "mpirun --bind-to none lets them spread"});
   }
   for (const auto& [shape, ranks] : narrow) {
     const auto [cores, threads] = shape;
     const bool one = ranks.size() == 1;
-    warnings.push_back(formatted("{}: {} {} bound to {} and {} {} threads", node.host, names(ranks),
-                                 one ? "is" : "are each", counted(cores, "core"), one ? "has" : "have", threads) +
-                       formatted("; mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", threads));
+    warnings.push_back({formatted("{} {} bound to {} and {} {} threads", names(ranks), one ? "is" : "are each",
+                                  counted(cores, "core"), one ? "has" : "have", threads),
+                        formatted("mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", threads)});
   }
   return warnings;
 }

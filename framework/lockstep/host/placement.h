@@ -26,8 +26,12 @@ struct NodePlacement {
 // cores, each bound to 2".
 std::string describe(const NodePlacement& node);
 
-// Returns one line, with host, ranks and advice, for each cause that makes threads wait for cores: more threads than
-// cores on the node; ranks bound to fewer cores than they have threads; ranks that share cores while other cores idle.
-std::vector<std::string> placement_warnings(const NodePlacement& node);
+struct PlacementWarning {
+  std::string what;  // with the ranks: "rank 3 is bound to 1 core and has 2 threads"
+  std::string mend;
+};
+// One for each thing that makes threads wait for cores: more threads than the node has cores; ranks bound to fewer
+// cores than they have threads; ranks that share cores while others idle.
+std::vector<PlacementWarning> placement_warnings(const NodePlacement& node);
 
 }  // namespace lockstep::host

@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "lockstep/core/format.h"
+#include "lockstep/host/machine.h"
+
 namespace lockstep::host {
 namespace {
 
@@ -20,6 +23,8 @@ constexpr const char* kShortBlasSpin = "14";  // the same for OpenBLAS: 2^14 tic
 // Open MPI's default without "put": in version 4.1, long messages over TCP reach 64% of a 1 Gbit/s link with put, and
 // 95% with send.
 constexpr const char* kTcpFlags = "send,inplace,need-ack,need-csum,hetero-rdma";
+
+constexpr const char* kUndone = "LOCKSTEP_UNDONE_BINDING";
 
 constexpr int kOwnPool = 1;  // openblas_get_parallel(): 0 serial, 1 threads of its own, 2 OpenMP's
 
@@ -60,8 +65,32 @@ ProcessSettings process_settings(const ProcessFacts& facts) {
   return settings;
 }
 
+bool is_bound_by_default(const ProcessFacts& facts) {
+  if (!facts.variable("OMPI_MCA_orte_bound_at_launch")) return false;
+  for (const char* asked :
+       {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_mapping_policy", "OMPI_MCA_hwloc_base_cpu_set",
+        "OMPI_MCA_rmaps_base_cpus_per_rank", "OMPI_MCA_orte_rankfile"}) {
+    if (facts.variable(asked)) return false;
+  }
+  if (facts.variable("LOCKSTEP_BIND").value_or("none") != "none") return false;  // train.sh has bound it
+  Cores whole = facts.cores;
+  whole.physical = whole.node_cores;
+  const BudgetRequest request{.local_ranks = facts.local_ranks, .sharing = facts.local_ranks, .threads = facts.threads};
+  return budget(whole, request).compute > facts.cores.physical;
+}
+
+std::string undone_binding() {
+  const auto cores = environment(kUndone);
+  return cores ? formatted("Open MPI's default binding to {} core{} was undone", *cores, *cores == "1" ? "" : "s") : "";
+}
+
 void apply_process_settings(int local_ranks, int threads, char** argv) {
-  const Cores cores = available_cores();
+  Cores cores = available_cores();
+  if (is_bound_by_default({.cores = cores, .local_ranks = local_ranks, .threads = threads, .variable = environment}) &&
+      Machine::here().bind_process(Machine::here().cpus())) {
+    setenv(kUndone, std::to_string(cores.physical).c_str(), 1);  // also for the program that starts again
+    cores = available_cores();
+  }
   const int compute = budget(cores, {.local_ranks = local_ranks, .threads = threads, .loaders = 0}).compute;
   const ProcessSettings settings =
       process_settings({.cores = cores,

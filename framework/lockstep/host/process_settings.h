@@ -40,10 +40,16 @@ bool oversubscribed(const Cores& cores, int local_ranks, int threads);
 // messages over TCP by its faster protocol.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
-// Sets process_settings() in this process. If a library has already read its variables, the process replaces itself
-// once (execve) by the same program with the same arguments and process id, so call this before anything else has an
-// effect. If that is impossible, the process continues with its settings. `threads`: requested compute threads; 0: one
-// per core.
+// Whether Open MPI bound this rank by its own default (each of two ranks to one core), nobody having asked for that, to
+// fewer cores than it would have threads if it were not bound. `threads` of the facts is what was asked for, 0:
+// nothing.
+bool is_bound_by_default(const ProcessFacts& facts);
+// What apply_process_settings() did about that: "Open MPI's default binding to 1 core was undone", or nothing.
+std::string undone_binding();
+
+// Undoes a binding as above, and sets the settings; where that is too late for a library, the process replaces itself
+// once by the same program with the same arguments (and process id), so call it before anything has an effect. Where
+// that cannot be, the process goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
 void apply_process_settings(int local_ranks, int threads, char** argv);
 
 }  // namespace lockstep::host

@@ -2,7 +2,6 @@
 
 #include <cblas.h>
 #include <omp.h>
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -10,12 +9,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <optional>
-#include <set>
 #include <sstream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/host/machine.h"
 
 namespace lockstep::host {
 namespace {
@@ -29,33 +27,6 @@ std::string first_line(const fs::path& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::vector<int> affinity() {
-  // The kernel refuses a mask shorter than its own, and its length can only be found by trying.
-  for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
-    const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
-    const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(capacity), free_set);
-    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
-    if (set == nullptr || sched_getaffinity(0, bytes, set.get()) != 0) continue;
-    std::vector<int> cpus;
-    for (int cpu = 0; cpu < capacity; ++cpu) {
-      if (CPU_ISSET_S(cpu, bytes, set.get())) cpus.push_back(cpu);
-    }
-    return cpus;
-  }
-  return {0};
-}
-
-// Returns the cores of these CPUs; a core's number is its first hardware thread.
-std::vector<int> cores_of(const std::vector<int>& cpus) {
-  std::set<int> cores;
-  for (int cpu : cpus) {
-    const std::vector<int> siblings =
-        parse_cpu_list(first_line(formatted("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
-    cores.insert(siblings.empty() ? cpu : siblings.front());
-  }
-  return {cores.begin(), cores.end()};
 }
 
 struct CgroupLine {
@@ -92,19 +63,6 @@ void each_group(const fs::path& root, const std::string& path, Visit visit) {
 void tighten(double& quota, double used, double period) {
   if (used <= 0 || period <= 0) return;
   quota = quota == 0 ? used / period : std::min(quota, used / period);
-}
-
-// Returns the container's CPUs, from the cpuset controller; empty: not known.
-std::vector<int> cgroup_cpus(const fs::path& membership, const fs::path& mount) {
-  std::vector<int> cpus;
-  for (const CgroupLine& line : cgroup_lines(membership)) {
-    const bool unified = line.controllers.empty();
-    if (!unified && !lists(line.controllers, "cpuset")) continue;
-    each_group(unified ? mount : mount / "cpuset", line.path, [&](const fs::path& group) {
-      if (cpus.empty()) cpus = parse_cpu_list(first_line(group / (unified ? "cpuset.cpus.effective" : "cpuset.cpus")));
-    });
-  }
-  return cpus;
 }
 
 std::string cpuinfo_value(const std::string& key) {
@@ -160,30 +118,15 @@ double cgroup_cpu_quota(const fs::path& membership, const fs::path& mount) {
 }
 
 Cores available_cores() {
-  const fs::path membership = "/proc/self/cgroup", mount = "/sys/fs/cgroup";
+  const Machine& machine = Machine::here();
   Cores cores;
-  cores.cpus = affinity();
-  cores.cores = cores_of(cores.cpus);
+  cores.cpus = machine.binding();
+  cores.cores = machine.cores_of(cores.cpus);
   cores.physical = std::max(1, static_cast<int>(cores.cores.size()));
-  std::vector<int> node = cgroup_cpus(membership, mount);
-  if (node.empty()) node = parse_cpu_list(first_line("/sys/devices/system/cpu/online"));
-  if (node.empty()) node = cores.cpus;
-  cores.node_cpus = static_cast<int>(node.size());
-  cores.node_cores = std::max(1, static_cast<int>(cores_of(node).size()));
-  cores.quota = cgroup_cpu_quota(membership, mount);
+  cores.node_cpus = std::max(1, static_cast<int>(machine.cpus().size()));
+  cores.node_cores = std::max(1, static_cast<int>(machine.cores().size()));
+  cores.quota = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
   return cores;
-}
-
-std::string numa_nodes(std::span<const int> cpus, const fs::path& nodes) {
-  std::set<int> found;
-  std::error_code unreadable;
-  for (const fs::directory_entry& entry : fs::directory_iterator(nodes, unreadable)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("node") || name.find_first_not_of("0123456789", 4) != name.npos || name.size() == 4) continue;
-    const std::vector<int> own = parse_cpu_list(first_line(entry.path() / "cpulist"));
-    if (std::ranges::find_first_of(own, cpus) != own.end()) found.insert(std::stoi(name.substr(4)));
-  }
-  return joined(found, ",");
 }
 
 int ranks_sharing(std::span<const std::vector<int>> masks, int self) {

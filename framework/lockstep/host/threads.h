@@ -23,19 +23,14 @@ struct Cores {
 // Reads the cores of this process.
 Cores available_cores();
 
-// Returns the smallest CPU quota, in cores, of the process's control group (version 2 or 1) and its parents; 0: none.
-// `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
+// The tightest CPU quota (in cores) of the process's control group and those above it, version 2 or 1; 0 without one.
+// hwloc does not know quotas. `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
 double cgroup_cpu_quota(const std::filesystem::path& membership, const std::filesystem::path& mount);
 
-// Parses a list of CPUs as the kernel writes it: "0-3,8" is {0, 1, 2, 3, 8}.
+// "0-3,8" as {0, 1, 2, 3, 8}.
 std::vector<int> parse_cpu_list(const std::string& text);
 
-// Returns the NUMA nodes of these CPUs as a list, "1" or "0,1"; empty: not known. `nodes` is /sys/devices/system/node,
-// except in tests.
-std::string numa_nodes(std::span<const int> cpus, const std::filesystem::path& nodes = "/sys/devices/system/node");
-
-// Returns the number of local ranks, including `self`, that have a CPU in common with rank `self`; masks[i] is the
-// affinity mask of local rank i (Cores::cpus).
+// How many of the local ranks, this one included, have a CPU in common with rank `self`; masks[i] is rank i's `cpus`.
 int ranks_sharing(std::span<const std::vector<int>> masks, int self);
 
 struct ThreadBudget {

@@ -82,6 +82,7 @@ struct Options {
   std::int64_t hash_every = 0;  // updates between hashes of all tensors; 0: none
   TimeOptions time = {};
   StallLimits stall = {};
+  bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
 };
 
 // Throws Error for a value out of its range, and for options that contradict each other or the number of ranks.

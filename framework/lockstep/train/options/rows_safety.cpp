@@ -20,6 +20,12 @@ OptionGroup safety_rows(Options& o) {
                        "time of three slow steps and two checkpoints",
                .per_node = true,
                .effect = Effect::None},
+              {.name = "no-preflight",
+               .value = Negated{&o.preflight},
+               .text = "do not look at cores, shared memory, limits, clocks, disk and versions of libraries before the "
+                       "first step",
+               .per_node = true,
+               .effect = Effect::None},
               {.name = "stall-timeout",
                .value = option_value(o.stall.report),
                .argument = "SECONDS",

@@ -5,6 +5,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/log.h"
 #include "lockstep/host/process_memory.h"
+#include "lockstep/host/process_settings.h"
 #include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
@@ -38,9 +39,8 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
                threads.compute, threads.compute == 1 ? "" : "s", threads.loaders, threads.loaders == 1 ? "" : "s",
                cpu.model, cpu.instructions, mpi.substr(0, mpi.find(',')));
   logger->info("hosts: {}", host_list(comm));
-  const PlacementReport placement = placement_report(comm, threads);
-  logger->info("cores: {}", placement.summary);
-  for (const std::string& warning : placement.warnings) logger->warn("{}", warning);
+  const std::string undone = host::undone_binding();
+  logger->info("cores: {}{}{}", placement_summary(comm, threads), undone.empty() ? "" : "; ", undone);
   const std::string shards =
       facts.options.trainer.shards > 0 ? fmt::format(" in {} shards", facts.options.trainer.shards) : "";
   logger->info("model: {} parameters, {}; global batch {}{}, {} updates per epoch", elements,

@@ -19,7 +19,7 @@
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/core/stream_writer.h"
 #include "lockstep/host/address_space.h"
-#include "lockstep/host/build_id.h"
+#include "lockstep/host/network.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/monitor/stack_signal.h"
@@ -27,6 +27,7 @@
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/start_checks.h"
 
 namespace lockstep::train {
 namespace {
@@ -57,8 +58,11 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     open_standard_streams();
     std::ostringstream out, err;  // output of each rank; only rank 0 prints it
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
-    if (parsed.proceed) host::apply_process_settings(comm::launched_local_ranks(), requested_threads(options_), argv);
-    handle_signals();  // before MPI starts, because that takes long
+    if (parsed.proceed) {
+      host::apply_process_settings(comm::launched_local_ranks(), requested_threads(options_), argv);
+      host::apply_interface_setting(comm::launched_local_rank(), comm::launched_ranks() > comm::launched_local_ranks());
+    }
+    handle_signals();  // before MPI starts, which takes a while
     host::use_one_malloc_arena();
     host::check_address_space("MPI_Init", kMpiNeeds);
     mpi.emplace();
@@ -66,7 +70,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (!parsed.proceed) leave_signals();  // --help may wait for a pager: signals must end the process then
     if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
-    check_same_program(*world);
+    check_program(*world, name_);
     answer_with_stack();
     session.emplace(*world, options_, name_,
                     to_json(command_line_->own()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
@@ -98,15 +102,7 @@ void Program::say(const std::string& text) const {
   write_patiently(STDERR_FILENO, printable(fmt::format("{}: {}", name_, text)) + "\n");
 }
 
-// Different kinds of hosts may need different builds; the user declares that by LOCKSTEP_ALLOW_BUILDS.
-void Program::check_same_program(const comm::Communicator& world) const {
-  comm::check_same(world, "the program", name_);
-  const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
-  if (world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0)
-    comm::check_same(world, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)", host::build_id());
-}
-
-// Returns the status to end with, if the command line of any rank requires to end.
+// The status to end with, if the command line says so on any rank.
 std::optional<int> Program::agree(const comm::Communicator& world, const ParseResult& parsed) const {
   const bool root_failed = world.broadcast_value(std::int32_t{!parsed.message.empty()}) != 0;
   const int status = world.allreduce(parsed.proceed ? -1 : parsed.exit_code, comm::ReduceOp::Max);

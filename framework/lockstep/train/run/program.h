@@ -62,7 +62,6 @@ class Program {
  private:
   bool print(const std::string& out, const std::string& err) const;
   void say(const std::string& text) const;
-  void check_same_program(const comm::Communicator& world) const;
   std::optional<int> agree(const comm::Communicator& world, const ParseResult& parsed) const;
 
   std::string name_;

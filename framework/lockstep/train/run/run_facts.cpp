@@ -19,20 +19,16 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     validate(o, comm.size());
     data::check_dataset(catalogue, o.dataset.name, o.dataset.dir);
   });
-  comm::check_same(comm, "the program", facts.name);
-  comm::check_same(comm, "the options", options_by_line(o, facts.program));
   facts.threads = share_threads(comm, o);
+  facts.start = check_start(facts);
   apply(facts.threads);
-  // Kernels with other threads or instructions sum in another order; bits would then depend on the rank of a shard.
-  if (o.trainer.shards > 0)
-    comm::check_same(comm, "with --shards, threads and instructions", arithmetic(facts.threads));
   comm::collectively(comm, [&] {
     data::DatasetOptions dataset = o.dataset;
     dataset.seed = o.seed;
     facts.data = data::open_datasets(catalogue, dataset);
   });
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
-  comm::check_same(comm, "the data", fingerprint(*facts.data.train) + "\n" + fingerprint(*facts.data.eval));
+  check_data(facts);
   return facts;
 }
 

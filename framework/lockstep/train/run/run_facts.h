@@ -7,6 +7,7 @@
 #include "lockstep/data/catalogue.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/train/options/options.h"
+#include "lockstep/train/run/start_checks.h"
 
 namespace lockstep::train {
 
@@ -18,6 +19,7 @@ struct RunFacts {
   DType dtype;
   host::ThreadBudget threads = {};
   data::DatasetPair data = {};
+  StartReport start = {};
 
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
   bool saves_by_itself() const { return options.checkpoints.any(); }  // writes checkpoints without a request

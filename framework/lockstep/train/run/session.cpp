@@ -37,7 +37,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   const Options& o = facts_->options;
   files_ = std::make_unique<RunFiles>(
       comm_, RunFiles::Settings{.output = o.output, .quiet = o.quiet, .hash_every = o.hash_every});
-  for (const std::string& note : comm_.topology().notes()) log()->warn("{}", note);
+  tell(facts_->start, comm_);
+  files_->log().to_file(fmt::format("the checks before the first step took {:.1f} ms", 1000 * facts_->start.seconds));
   watchdog_ = watch_ranks(*facts_, *files_, heartbeat_);
 }
 

@@ -13,6 +13,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/host/machine.h"
 #include "lockstep/host/placement.h"
 #include "lockstep/io/read_file.h"
 #include "lockstep/kernels/registry.h"
@@ -32,7 +33,9 @@ int requested_threads(const Options& options) {
 }
 
 std::string sharing_domain(const Options& options) {
-  return options.sharing_domain == SharingDomain::Numa ? "numa " + host::numa_nodes(host::available_cores().cpus) : "";
+  return options.sharing_domain == SharingDomain::Numa
+             ? "numa " + host::Machine::here().numa_nodes(host::Machine::here().binding())
+             : "";
 }
 
 host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& options) {
@@ -48,7 +51,7 @@ host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& 
                               .loaders = options.loaders});
 }
 
-PlacementReport placement_report(const comm::Communicator& comm, const host::ThreadBudget& threads) {
+std::string placement_summary(const comm::Communicator& comm, const host::ThreadBudget& threads) {
   const host::Cores cores = host::available_cores();
   host::NodePlacement here{.host = comm.host(), .node_cores = cores.node_cores, .quota = cores.quota};
   const comm::Communicator& node = comm.group("node");
@@ -68,15 +71,14 @@ PlacementReport placement_report(const comm::Communicator& comm, const host::Thr
     if (const std::string& text = all[static_cast<std::size_t>(r)]; !text.empty())
       hosts[text].push_back(comm.topology().host(r));
   }
-  PlacementReport report;
+  std::string summary;
   for (const auto& [text, names] : hosts) {
-    report.summary += report.summary.empty() ? "" : "; ";
-    report.summary += hosts.size() > 1        ? fmt::format("{}: {}", fmt::join(names, ","), text)
-                      : comm.node_count() > 1 ? fmt::format("on each host {}", text)
-                                              : text;
+    summary += summary.empty() ? "" : "; ";
+    summary += hosts.size() > 1        ? fmt::format("{}: {}", fmt::join(names, ","), text)
+               : comm.node_count() > 1 ? fmt::format("on each host {}", text)
+                                       : text;
   }
-  if (speaks) report.warnings = host::placement_warnings(here);
-  return report;
+  return summary;
 }
 
 bool computes_in_bf16(const comm::Communicator& comm, Precision precision) {

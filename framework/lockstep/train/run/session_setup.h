@@ -30,12 +30,8 @@ int requested_threads(const Options& options);
 std::string sharing_domain(const Options& options);
 // Computes the threads of this rank from the CPUs that the ranks of its node may use. Collective.
 host::ThreadBudget share_threads(const comm::Communicator& comm, const Options& options);
-struct PlacementReport {
-  std::string summary;                // one line about all hosts; only on rank 0
-  std::vector<std::string> warnings;  // warnings about the node; only on its first rank
-};
-// Describes the placement of ranks and threads on cores. Collective.
-PlacementReport placement_report(const comm::Communicator& comm, const host::ThreadBudget& threads);
+// How ranks and threads lie on the cores: on rank 0, all hosts in one line. Collective.
+std::string placement_summary(const comm::Communicator& comm, const host::ThreadBudget& threads);
 DType dtype_of(Precision precision);
 // Makes the options of the session's trainer: the given ones, and those that follow from other options and from ranks.
 // bf16 is used if all ranks have the instructions, or with bf16-emulated. Collective.

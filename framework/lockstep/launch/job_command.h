@@ -1,0 +1,33 @@
+// The mpirun command of Open MPI for a list of hosts, whole: network, ssh, mapping, binding, ports, and how soon a host
+// that has gone silent is noticed. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/host_list.h"
+#include "lockstep/launch/ports.h"
+
+namespace lockstep::launch {
+
+struct JobCommand {
+  std::string hostfile{};            // the hosts' file for Open MPI; empty: they are written into the command
+  std::string network{};             // "10.1.0.0/16" or "eth0,eth1", for btl and oob; empty: Open MPI's own choice
+  std::string interface_per_rank{};  // LOCKSTEP_INTERFACE for the policy rank, in the order of ranks; empty: policy all
+  int ssh_port = 0;                  // 0: ssh's own choice
+  std::int64_t threads = 0;          // per rank; 0: programs share the cores out themselves
+  std::optional<PortPlan> ports{};
+  bool root = false;                   // mpirun is started by root
+  std::vector<std::string> program{};  // with its arguments
+};
+
+// Throws Error for hosts that Open MPI 4.1 cannot be told: a user or slots without number in -H, names with other
+// characters than letters, digits, dots and hyphens.
+std::vector<std::string> mpirun_words(const HostList& list, const JobCommand& command);
+
+// As one line for a shell.
+std::string shell_line(const std::vector<std::string>& words);
+
+}  // namespace lockstep::launch

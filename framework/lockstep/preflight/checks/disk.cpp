@@ -1,0 +1,65 @@
+// Room for checkpoints in the output folder, which rank 0 writes. Looked at on each node, as a start without its hosts
+// makes another one the first.
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "lockstep/core/error.h"
+#include "lockstep/preflight/checks/checks.h"
+
+namespace lockstep::preflight {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMiB = 1 << 20;
+constexpr double kEnough = 1024, kTooLittle = 16;  // MiB
+
+// The folder, or the one in which it will be made.
+std::filesystem::path existing(std::filesystem::path folder) {
+  std::error_code none;
+  while (!std::filesystem::exists(folder, none) && folder.has_relative_path() && folder != folder.parent_path())
+    folder = folder.parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+json gather(const Subject& subject, Exchange&) {
+  if (!subject.speaks() || subject.output.empty()) return nullptr;
+  const std::filesystem::path folder = existing(std::filesystem::absolute(subject.output));
+  struct statvfs room {};
+  const bool known = statvfs(folder.c_str(), &room) == 0;
+  return {{"folder", folder.string()},
+          {"writable", access(folder.c_str(), W_OK) == 0},
+          {"files", known && room.f_files > 0 ? static_cast<double>(room.f_favail) : 1e9},
+          {"free", known ? static_cast<double>(room.f_frsize) * static_cast<double>(room.f_bavail) / kMiB : 0}};
+}
+
+std::vector<Finding> conclude(const Facts& facts) {
+  std::vector<Finding> findings;
+  for (const RankFacts& node : facts) {
+    const double free = node.value.at("free");
+    const std::string folder = node.value.at("folder");
+    const Level level = node.rank == 0 ? Level::Red : Level::Yellow;
+    if (!node.value.at("writable").get<bool>()) {
+      findings.push_back({.level = level,
+                          .what = formatted("{} cannot be written to", folder),
+                          .where = node.host,
+                          .mend = "--output DIR, a folder of yours"});
+    } else if (free < kEnough || node.value.at("files").get<double>() < 64) {
+      findings.push_back(
+          {.level = free < kTooLittle ? level : Level::Yellow,
+           .what = formatted("the file system of {} has {:.0f} MiB and {:.0f} files left for checkpoints "
+                             "and logs, expected {:.0f} MiB or more",
+                             folder, free, node.value.at("files").get<double>(), kEnough),
+           .where = node.host,
+           .mend = "--output DIR elsewhere, --keep last:1, or remove files there"});
+    }
+  }
+  return or_green(std::move(findings), formatted("{:.0f} MiB free in {}", facts.front().value.at("free").get<double>(),
+                                                 facts.front().value.at("folder").get<std::string>()));
+}
+
+}  // namespace
+
+const Check kDisk{"disk", Cost::Cheap, gather, conclude};
+
+}  // namespace lockstep::preflight

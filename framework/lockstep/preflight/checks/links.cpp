@@ -1,0 +1,159 @@
+// Latency, bandwidth and losses between every two hosts, and the link that is not as the others are.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lockstep/core/error.h"
+#include "lockstep/preflight/checks/checks.h"
+#include "lockstep/preflight/network/link_test.h"
+#include "lockstep/preflight/network/peers.h"
+
+namespace lockstep::preflight {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kLeast = 50;            // MB/s: half of a cable of 1 Gbit/s
+constexpr double kOutlier = 0.5;         // of the median bandwidth
+constexpr double kLatencyOutlier = 5;    // times the median
+constexpr double kLatencyMatters = 300;  // us
+constexpr std::int64_t kLost = 3;        // retransmissions of one-byte messages: one may be an accident
+
+// In round r of n - 1 (n even, one host sits out where it is odd) every host has one partner: a round-robin tournament.
+int partner(int me, int round, int hosts) {
+  const int n = hosts + hosts % 2;
+  const int last = n - 1;
+  if (me == last) return round;
+  if (me == round) return last;
+  return (2 * round - me + 2 * last) % last;
+}
+
+json gather(const Subject& subject, Exchange& exchange) {
+  const std::vector<Peer> peers = find_peers(subject, exchange);
+  const bool takes_part = subject.speaks() && peers.size() > 1;
+  const PortRange& ports = subject.network.ports;
+  std::optional<LinkServer> server;
+  if (takes_part) server.emplace(ports.first, ports.last);
+  const std::vector<std::string> port = exchange.allgather(std::to_string(takes_part ? server->port() : 0));
+  const int hosts = static_cast<int>(peers.size());
+  const auto at = std::ranges::find(peers, subject.node, &Peer::node);
+  const int me = takes_part ? static_cast<int>(at - peers.begin()) : -1;
+  json links = json::array();
+  for (int round = 0; round < hosts + hosts % 2 - 1; ++round) {
+    for (const bool lower_measures : {true, false}) {
+      const int other = takes_part ? partner(me, round, hosts) : -1;
+      if (takes_part && other < hosts && other != me && (me < other) == lower_measures) {
+        const Peer& peer = peers[static_cast<std::size_t>(other)];
+        const int number = std::stoi(port[static_cast<std::size_t>(peer.rank)]);
+        json link{{"host", peer.host}, {"address", peer.address}};
+        if (const auto f = number > 0 && !peer.address.empty() ? measure_link({peer.address, number}) : std::nullopt)
+          link.update(
+              {{"us", f->microseconds}, {"mbs", f->megabytes_per_second}, {"pings", f->pings}, {"lost", f->lost}});
+        links.push_back(std::move(link));
+      }
+      exchange.allgather("");
+    }
+  }
+  if (!subject.speaks()) return nullptr;
+  return {{"name", peers[static_cast<std::size_t>(at - peers.begin())].host}, {"links", links}};
+}
+
+struct Link {
+  std::string from, to;
+  double us, mbs;
+  std::int64_t pings, lost;
+  std::string name() const { return from + " to " + to; }
+};
+
+std::vector<Link> measured(const Facts& facts) {
+  std::vector<Link> links;
+  for (const RankFacts& node : facts) {
+    for (const json& link : node.value.at("links")) {
+      if (link.contains("us"))  // without a connection the check of ports tells why
+        links.push_back(
+            {node.value.at("name"), link.at("host"), link.at("us"), link.at("mbs"), link.at("pings"), link.at("lost")});
+    }
+  }
+  return links;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+std::vector<double> column(const std::vector<Link>& links, double Link::*value) {
+  std::vector<double> values;
+  for (const Link& link : links) values.push_back(link.*value);
+  return values;
+}
+
+// The host that has a part in every one of these links and in no other link; else the links themselves.
+std::string where(const std::vector<const Link*>& bad, const std::vector<Link>& all) {
+  std::map<std::string, std::size_t> of_bad, of_all;
+  for (const Link* link : bad) ++of_bad[link->from], ++of_bad[link->to];
+  for (const Link& link : all) ++of_all[link.from], ++of_all[link.to];
+  if (bad.size() > 1 && of_all.size() > 2) {
+    for (const auto& [host, count] : of_bad) {
+      if (count == bad.size() && count == of_all[host]) return host;
+    }
+  }
+  std::vector<std::string> names;
+  for (const Link* link : bad) names.push_back(link->name());
+  return joined(names, ", ");
+}
+
+template <class IsBad>
+std::vector<const Link*> those(const std::vector<Link>& links, IsBad is_bad) {
+  std::vector<const Link*> bad;
+  for (const Link& link : links) {
+    if (is_bad(link)) bad.push_back(&link);
+  }
+  return bad;
+}
+
+std::vector<Finding> conclude(const Facts& facts) {
+  const std::vector<Link> links = measured(facts);
+  if (facts.size() == 1) return {{.what = "1 host"}};
+  if (links.empty()) return {{.what = "not measured: the hosts do not connect"}};
+  std::vector<Finding> findings;
+  const double usual = median(column(links, &Link::mbs)), latency = median(column(links, &Link::us));
+  const auto lossy = those(links, [&](const Link& link) { return link.lost >= kLost; });
+  if (!lossy.empty()) {
+    const Link& worst = **std::ranges::max_element(lossy, {}, [](const Link* link) { return link->lost; });
+    findings.push_back(
+        {.level = Level::Yellow,
+         .what = formatted("packets are lost: {} of {} short messages had to be sent again", worst.lost, worst.pings),
+         .where = where(lossy, links),
+         .mend = "look at the cable and `ip -s link`, or choose another network: LOCKSTEP_INTERFACE"});
+  }
+  const auto slow = those(
+      links, [&](const Link& link) { return (link.mbs < kOutlier * usual && links.size() > 2) || link.mbs < kLeast; });
+  if (!slow.empty() && lossy.empty()) {  // losses explain a low rate
+    const Link& worst = **std::ranges::min_element(slow, {}, [](const Link* link) { return link->mbs; });
+    findings.push_back(
+        {.level = Level::Yellow,
+         .what = formatted("{:.3g} MB/s, expected {:.3g} or more{}: 100 MB of gradients take {:.2g} s", worst.mbs,
+                           std::max(kLeast, kOutlier * usual),
+                           usual > 2 * worst.mbs ? formatted(" (others: {:.3g})", usual) : "", 100 / worst.mbs),
+         .where = where(slow, links),
+         .mend = "ethtool DEV shows the card's rate; another network: LOCKSTEP_INTERFACE"});
+  }
+  const auto late =
+      those(links, [&](const Link& link) { return link.us > kLatencyMatters && link.us > kLatencyOutlier * latency; });
+  if (!late.empty() && lossy.empty())
+    findings.push_back(
+        {.level = Level::Yellow,
+         .what = formatted("{:.0f} us there and back at best, {:.0f} on other links", late.front()->us, latency),
+         .where = where(late, links),
+         .mend = "traceroute shows the hosts between; ask for nodes of one switch"});
+  return or_green(std::move(findings),
+                  formatted("{} links: {:.0f} us there and back, {:.3g} MB/s (medians)", links.size(), latency, usual));
+}
+
+}  // namespace
+
+const Check kLinks{"links", Cost::Thorough, gather, conclude};
+
+}  // namespace lockstep::preflight

@@ -1,0 +1,44 @@
+// The MPI library: its version, and the file that is loaded.
+#include <algorithm>
+
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/error.h"
+#include "lockstep/host/build_id.h"
+#include "lockstep/preflight/checks/checks.h"
+#include "lockstep/preflight/same.h"
+
+namespace lockstep::preflight {
+namespace {
+
+using nlohmann::json;
+
+json gather(const Subject&, Exchange&) {
+  std::string version = comm::Environment::library();  // its name and version, then where it was built
+  version.resize(std::min(version.size(), version.find(',')));
+  std::string build;
+  for (const host::LibraryId& library : host::library_ids()) {
+    if (library.name.starts_with("libmpi.") || library.name.starts_with("libopen-pal.")) build += library.id + " ";
+  }
+  return {{"version", version}, {"build", build}};
+}
+
+Facts part(const Facts& facts, const char* name) {
+  Facts parts = facts;
+  for (RankFacts& rank : parts) rank.value = json(rank.value.at(name));
+  return parts;
+}
+
+std::vector<Finding> conclude(const Facts& facts) {
+  const char* mend = "install the same MPI package on all hosts: apt-get install openmpi-bin libopenmpi3";
+  if (const auto text = difference("the MPI library", part(facts, "version")))
+    return {{.level = Level::Red, .what = *text, .mend = mend}};
+  if (const auto text = difference("the build of the MPI library", part(facts, "build")))
+    return {{.level = Level::Red, .what = *text, .mend = mend}};
+  return {{.what = facts.front().value.at("version")}};
+}
+
+}  // namespace
+
+const Check kMpi{"mpi", Cost::Cheap, gather, conclude};
+
+}  // namespace lockstep::preflight

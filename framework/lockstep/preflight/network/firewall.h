@@ -1,0 +1,25 @@
+// The packet filter of a host, as far as it may be seen, and the line that lets connections through. Pure but for
+// firewall_here().
+#pragma once
+
+#include <string>
+
+#include "lockstep/preflight/subject.h"
+
+namespace lockstep::preflight {
+
+struct Firewall {
+  std::string tool{};   // "ufw", "firewalld", "nftables"; empty: none was seen
+  std::string chain{};  // of nftables: "inet filter input"
+};
+
+// From what `nft -j list ruleset` prints (empty: not to be seen), and whether ufw and firewalld are at work. A rule set
+// counts that refuses or drops something on its way in.
+Firewall firewall_of(const std::string& ruleset, bool ufw, bool firewalld);
+// Runs nft and firewall-cmd, where they are.
+Firewall firewall_here();
+
+// The command that opens `ports` to hosts of `network` ("10.1.0.0/16").
+std::string opening_line(const Firewall& firewall, const std::string& network, const PortRange& ports);
+
+}  // namespace lockstep::preflight

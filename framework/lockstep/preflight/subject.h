@@ -1,0 +1,34 @@
+// What the checks look at, as one rank knows it. Before a job there is one such process per host, which answers for the
+// ranks that are to run there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::preflight {
+
+struct PortRange {
+  int first = 0, last = 0;  // 0: any port
+  bool any() const { return first == 0; }
+};
+
+struct NetworkSubject {
+  std::string interface {};  // names, addresses or networks that MPI was told to use; empty: it chooses
+  PortRange ports = {};
+  std::vector<std::string> hosts{};  // by node: the names by which the hosts of the job reach each other
+};
+
+struct Subject {
+  int rank = 0, node = 0, local_rank = 0, local_ranks = 1;
+  std::string host;  // its name
+  int threads = 1;   // of each rank
+  // Texts that have to be the same on all ranks. An empty one is not looked at.
+  std::string program{}, build{}, options{}, arithmetic{}, data{};
+  std::filesystem::path output{};  // folder of checkpoints; empty: not known
+  NetworkSubject network = {};
+
+  bool speaks() const { return local_rank == 0; }  // for its node
+};
+
+}  // namespace lockstep::preflight

@@ -1,0 +1,218 @@
+// The parts of `lockstep launch` that need no network: nodes that come, mpirun's command, a rank's variables.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "tools/launcher/mpirun_line.h"
+#include "tools/launcher/outer_job.h"
+#include "tools/launcher/rank.h"
+#include "tools/launcher/roster.h"
+
+namespace lockstep::launcher {
+namespace {
+
+Join node(int number, const std::string& host, int nodes = 3) {
+  return {.nodes = nodes,
+          .node = number,
+          .ranks = 8,
+          .host = host,
+          .version = "1",
+          .mpi = "Open MPI 4",
+          .words = {"./train", "--lr", "1"},
+          .program = "aa",
+          .network = "10.1.0.0/16"};
+}
+
+TEST(Roster, NamesWhoIsThereAndWhoIsMissing) {
+  Roster roster(node(0, "a"));
+  EXPECT_EQ(roster.missing(), "nodes 1, 2");
+  EXPECT_EQ(roster.add(node(2, "c"), "10.1.0.3:5"), "");
+  EXPECT_EQ(roster.missing(), "node 1");
+  EXPECT_EQ(roster.present(), "node 0 (a), node 2 (c, 10.1.0.3:5)");
+  EXPECT_FALSE(roster.complete());
+  EXPECT_EQ(roster.add(node(1, "b"), "10.1.0.2:5"), "");
+  EXPECT_TRUE(roster.complete());
+  EXPECT_EQ(roster.ranks(), 24);
+  EXPECT_EQ(roster.network(), "10.1.0.0/16");
+  EXPECT_TRUE(roster.problems(false).empty());
+  roster.remove(2);
+  EXPECT_EQ(roster.missing(), "node 2");
+}
+
+TEST(Roster, RefusesWhoCannotBeInTheJob) {
+  Roster roster(node(0, "a"));
+  EXPECT_EQ(roster.add(node(1, "b"), "p"), "");
+  EXPECT_EQ(roster.add(node(1, "c"), "q"), "--node-rank 1 is there twice: node 1 (b, p) and c (q)");
+  EXPECT_EQ(roster.add(node(0, "c"), "q"), "--node-rank 0 is there twice: node 0 (a) and c (q)");
+  EXPECT_EQ(roster.add(node(2, "c", 4), "q"), "node 2 (c, q) was started with --nnodes 4, node 0 with 3");
+  EXPECT_EQ(roster.add(node(3, "c"), "q"), "c (q) was started with --node-rank 3, expected 0 to 2");
+  EXPECT_NE(roster.add(node(2, "b"), "q").find("two nodes have the host name 'b'"), std::string::npos);
+  EXPECT_EQ(roster.missing(), "node 2");
+}
+
+TEST(Roster, NamesDifferences) {
+  Roster roster(node(0, "a"));
+  Join argument = node(1, "b"), program = node(2, "c");
+  argument.words[2] = "2";
+  program.program = "bb";
+  ASSERT_EQ(roster.add(argument, "p"), "");
+  ASSERT_EQ(roster.add(program, "q"), "");
+  const auto found = roster.problems(false);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0], "node 1 (b, p): argument 2 is '2', on node 0 '1'");
+  EXPECT_EQ(found[1], "node 2 (c, q): its './train' is another file than node 0's (SHA-256 bb and aa)");
+  EXPECT_TRUE(roster.problems(true).empty());
+}
+
+TEST(Roster, AnotherMpiOrNoProgramIsAProblemInAnyCase) {
+  Roster roster(node(0, "a"));
+  Join mpi = node(1, "b"), none = node(2, "c");
+  mpi.mpi = "Open MPI 5";
+  none.problem = "no program './train'";
+  ASSERT_EQ(roster.add(mpi, "p"), "");
+  ASSERT_EQ(roster.add(none, "q"), "");
+  for (const bool differences : {false, true}) {
+    const auto found = roster.problems(differences);
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0], "node 1 (b, p): its MPI is 'Open MPI 5', on node 0 'Open MPI 4'");
+    EXPECT_EQ(found[1], "node 2 (c, q): no program './train'");
+  }
+}
+
+TEST(Roster, TheResumeThatASupervisorAddsIsNoDifference) {
+  Join first = node(0, "a", 2);
+  first.words = {"./train", "--lr", "1", "--resume", "auto"};
+  Roster roster(first);
+  ASSERT_EQ(roster.add(node(1, "b", 2), "p"), "");
+  EXPECT_TRUE(roster.problems(false).empty());
+}
+
+TEST(Roster, SeveralNetworksAreNone) {
+  Roster roster(node(0, "a"));
+  Join other = node(2, "c");
+  other.network = "10.2.0.0/16";
+  ASSERT_EQ(roster.add(node(1, "b"), "p"), "");
+  ASSERT_EQ(roster.add(other, "q"), "");
+  EXPECT_EQ(roster.network(), "");
+}
+
+std::string line(const MpirunLine& line, const std::map<std::string, std::string>& environment = {}) {
+  return fmt::format("{}", fmt::join(mpirun_words(line,
+                                                  [&](const std::string& name) {
+                                                    const auto found = environment.find(name);
+                                                    return found == environment.end() ? std::nullopt
+                                                                                      : std::optional(found->second);
+                                                  }),
+                                     " "));
+}
+
+TEST(MpirunLine, OfOneNode) {
+  EXPECT_EQ(line({.hosts = "a:8", .ranks = 8, .program = {"./train", "-x"}}),
+            "mpirun --host a:8 -n 8 --bind-to none --map-by slot lockstep launch-rank ./train -x");
+}
+
+TEST(MpirunLine, OfSeveralNodes) {
+  const MpirunLine job{.hosts = "a:8,b:8",
+                       .ranks = 16,
+                       .through_agents = true,
+                       .nodes = 2,
+                       .network = "10.1.0.0/16",
+                       .root = true,
+                       .tag_output = true,
+                       .program = {"./train"}};
+  EXPECT_EQ(line(job),
+            "mpirun --allow-run-as-root --mca plm rsh --mca plm_rsh_agent lockstep launch-agent "
+            "--mca plm_rsh_no_tree_spawn 1 --mca orte_leave_session_attached 1 --mca plm_rsh_num_concurrent 128 "
+            "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
+            "--host a:8,b:8 -n 16 --bind-to none --map-by slot --tag-output lockstep launch-rank ./train");
+}
+
+TEST(MpirunLine, WhatTheUserSaysStays) {
+  const MpirunLine job{.hosts = "a:1,b:1",
+                       .ranks = 2,
+                       .through_agents = true,
+                       .nodes = 2,
+                       .network = "10.1.0.0/16",
+                       .extra = {"--bind-to", "core", "--mca", "btl_tcp_if_exclude", "lo"},
+                       .program = {"p"}};
+  const std::string words =
+      line(job, {{"OMPI_MCA_oob_tcp_if_include", "eth1"}, {"OMPI_MCA_rmaps_base_mapping_policy", "node"}});
+  EXPECT_EQ(words.find("_if_include"), std::string::npos) << words;
+  EXPECT_EQ(words.find("--bind-to none"), std::string::npos) << words;
+  EXPECT_EQ(words.find("--map-by"), std::string::npos) << words;
+  EXPECT_EQ(line({.network = "10.1.0.0/16", .program = {"p"}}, {{"LOCKSTEP_INTERFACE", "eth0"}}).find("btl_tcp"),
+            std::string::npos);
+}
+
+TEST(MpirunLine, BySsh) {
+  MpirunLine job{.hosts = "a:8,b:8",
+                 .ssh_port = 12345,
+                 .own_name = "/opt/lockstep",
+                 .variables = {{"MASTER_ADDR", "a"}},
+                 .program = {"p"}};
+  EXPECT_EQ(line(job),
+            "mpirun --host a:8,b:8 --bind-to none --map-by slot -x MASTER_ADDR=a --mca plm_rsh_args -p 12345 "
+            "/opt/lockstep launch-rank p");
+  job.extra = {"--mca", "plm_rsh_args", "-F config"};
+  EXPECT_NE(line(job).find(" --mca plm_rsh_args -F config -p 12345 /opt/"), std::string::npos) << line(job);
+}
+
+TEST(SplitWords, AsAShellWould) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(split_words("  --mca a 'b c'\t\"d'e\" f\\ g ''"), (Words{"--mca", "a", "b c", "d'e", "f g", ""}));
+  EXPECT_EQ(split_words(""), Words{});
+  EXPECT_THROW(split_words("a 'b"), Error);
+}
+
+TEST(Rank, HasTorchrunsVariables) {
+  const Variables set = rank_variables({{"OMPI_COMM_WORLD_RANK", "11"},
+                                        {"OMPI_COMM_WORLD_SIZE", "16"},
+                                        {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"},
+                                        {"LOCKSTEP_LAUNCH_NODE", "1"},
+                                        {"LOCKSTEP_LAUNCH_BIN", "/x"},
+                                        {"PATH", "/x:/bin:/x"}},
+                                       8);
+  EXPECT_EQ(set, (Variables{{"RANK", "11"},
+                            {"WORLD_SIZE", "16"},
+                            {"LOCAL_RANK", "3"},
+                            {"LOCAL_WORLD_SIZE", "8"},
+                            {"NODE_RANK", "1"},
+                            {"GROUP_RANK", "1"},
+                            {"PATH", "/bin:/x"}}));
+}
+
+TEST(Rank, WithoutALaunchersNumberTheDaemonsCounts) {
+  const Variables set = rank_variables(
+      {{"OMPI_MCA_orte_local_daemon_uri", "12.3;tcp://10.0.0.1:5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}, 2);
+  EXPECT_EQ(set.at("NODE_RANK"), "3");
+  EXPECT_EQ(set.at("OMPI_MCA_mpi_yield_when_idle"), "1") << "four ranks on two cores";
+}
+
+TEST(OuterJob, ItsVariablesAreToldFromTheUsers) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid",
+        "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE", "PMI_RANK", "OMPI_MCA_initial_wdir"})
+    EXPECT_TRUE(is_of_outer_job(name)) << name;
+  for (const char* name :
+       {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include",
+        "OMPI_MCA_orte_tmpdir_base", "OMPI_LOCKSTEP_JOB", "PATH", "OMP_NUM_THREADS", "OMPI_MCA_mpi_yield_when_idle"})
+    EXPECT_FALSE(is_of_outer_job(name)) << name;
+}
+
+TEST(OuterJob, ItsSizeIsItsLaunchers) {
+  const auto with = [](const std::string& name, const std::string& text) {
+    return outer_size([=](const std::string& asked) { return asked == name ? std::optional(text) : std::nullopt; });
+  };
+  EXPECT_EQ(with("OMPI_COMM_WORLD_SIZE", "4"), 4);
+  EXPECT_EQ(with("SLURM_STEP_NUM_TASKS", "2"), 2);
+  EXPECT_EQ(with("SLURM_NTASKS", "2"), 0) << "a batch script is no step";
+}
+
+}  // namespace
+}  // namespace lockstep::launcher

@@ -1,0 +1,111 @@
+#include "tests/preflight/support.h"
+
+namespace lockstep::test {
+namespace {
+
+using nlohmann::json;
+using namespace preflight;
+
+TEST(SameTexts, AreGreenAndADifferenceIsToldWithItsLineAndRanks) {
+  expect_green(kOptions, {"a\nb", "a\nb", "a\nb"});
+  const std::string text = concluded(kOptions, {"a\nb", "a\nc", "a\nb"});
+  expect_says(text, {"red ", "the options must be the same on all ranks", "rank 0 (host node1) has 'b'",
+                     "rank 1 (host node2) has 'c'", "1 of 3 ranks differ from rank 0: 1"});
+}
+
+TEST(SameTexts, ThatNoRankHasAreNotLookedAt) {
+  EXPECT_EQ(concluded(kData, {"", ""}), "");
+  expect_says(concluded(kData, {"", "60000 samples"}), {"red", "the data must be the same"});
+}
+
+TEST(SameTexts, ABuildSaysHowOthersAreAllowed) {
+  expect_says(concluded(kBuild, {"ab12", "cd34"}), {"red", "LOCKSTEP_ALLOW_BUILDS", "copy the program"});
+}
+
+json mpi(const char* version, const char* build) { return {{"version", version}, {"build", build}}; }
+
+TEST(Mpi, VersionsAndBuildsAreCompared) {
+  expect_green(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.4", "1")});
+  expect_says(concluded(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.5", "2")}),
+              {"red", "the MPI library must be the same", "'Open MPI v4.1.5'", "apt-get install"});
+  expect_says(concluded(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.4", "2")}),
+              {"red", "the build of the MPI library"});
+}
+
+TEST(Libraries, AnotherBuildIsYellow) {
+  expect_green(kLibraries, {"libm.so.6 1\n", "libm.so.6 1\n"});
+  expect_says(concluded(kLibraries, {"libm.so.6 1\n", "libm.so.6 2\n"}), {"yellow", "'libm.so.6 2'"});
+}
+
+json host(const char* name, const char* key) { return {{"name", name}, {"key", key}}; }
+
+TEST(HostNames, OneNameOnTwoMachinesIsRed) {
+  expect_green(kHostNames, {host("a", "1"), host("b", "2")});
+  expect_green(kHostNames, {host("a", "1"), host("a", "1")});  // two NUMA domains
+  expect_says(concluded(kHostNames, {host("a", "1"), host("a", "2")}),
+              {"red a: 2 nodes bear the host name a", "hostname"});
+}
+
+json cores(int ranks, int threads, std::vector<int> mask, int node_cores, double quota = 0) {
+  return {{"threads", threads}, {"cores", mask}, {"node_cores", node_cores}, {"quota", quota}, {"ranks", ranks}};
+}
+
+TEST(Cores, OneProcessAnswersForTheRanksToCome) {
+  expect_green(kCores, {cores(2, 2, {0, 1, 2, 3}, 4)});
+  expect_says(concluded(kCores, {cores(2, 2, {0, 1, 2, 3}, 4), cores(8, 2, {0, 1, 2, 3}, 4)}),
+              {"yellow node2: 8 ranks x 2 threads", "are more than the 4 cores", "use fewer ranks or --threads"});
+}
+
+TEST(Cores, BindingAndQuotaAreTold) {
+  expect_says(concluded(kCores, {cores(1, 2, {0}, 4)}), {"yellow node1: rank 0 is bound to 1 core and has 2 threads"});
+  expect_says(concluded(kCores, {cores(1, 4, {0, 1, 2, 3}, 4, 2)}), {"yellow", "2 cores of the container's CPU limit"});
+}
+
+json shm(double total, double free, int ranks) { return {{"total", total}, {"free", free}, {"ranks", ranks}}; }
+
+TEST(SharedMemory, AContainersDefaultIsYellowAndNoneIsRed) {
+  expect_green(kSharedMemory, {shm(12000, 11000, 8), shm(12000, 9000, 8)});
+  expect_says(concluded(kSharedMemory, {shm(12000, 11000, 2), shm(64, 64, 2)}),
+              {"yellow node2: /dev/shm has 64 MiB, 64 of them free", "--shm-size=2g"});
+  expect_says(concluded(kSharedMemory, {shm(64, 3, 2)}), {"red node1"});
+  expect_says(concluded(kSharedMemory, {shm(12000, 3, 2)}), {"remove what earlier jobs left"});
+}
+
+json copies(int scope, int error, bool root, int ranks = 2) {
+  return {{"scope", scope}, {"error", error}, {"root", root}, {"ranks", ranks}};
+}
+
+TEST(DirectCopies, WhatForbidsThemIsNamed) {
+  expect_green(kDirectCopies, {copies(0, 0, false), copies(1, 0, true), copies(1, 0, false, 1)});
+  expect_says(concluded(kDirectCopies, {copies(1, 0, false)}), {"yellow node1: ptrace_scope is 1", "sysctl"});
+  expect_says(concluded(kDirectCopies, {copies(0, 1, true)}), {"yellow node1", "errno 1", "SYS_PTRACE"});
+}
+
+TEST(Limits, LowOnesAreNamedWithTheirUlimit) {
+  expect_green(kLimits, {json::object(), {{"files", 1024}, {"stack", 8}}});
+  expect_says(concluded(kLimits, {json::object(), {{"files", 64}}}),
+              {"yellow node2: at most 64 open files", "expected 512", "ulimit -n"});
+  expect_says(concluded(kLimits, {{{"addresses", 1000}}}), {"1000 MiB of address space (ulimit -v)"});
+}
+
+TEST(Clocks, TheHostThatIsOffIsNamed) {
+  expect_green(kClocks, {1e9, 1e9 + 1});
+  expect_says(concluded(kClocks, {1e9, 1e9 + 60}), {"yellow node2: the clock is 60 s ahead of that of node1"});
+  expect_says(concluded(kClocks, {1e9 - 60, 1e9, 1e9 + 0.5}), {"yellow node1: the clock is 60 s behind that of most"});
+}
+
+json disk(double free, bool writable = true, double files = 1e6) {
+  return {{"folder", "/runs"}, {"writable", writable}, {"files", files}, {"free", free}};
+}
+
+TEST(Disk, OnlyRankZeroNeedsTheRoom) {
+  expect_green(kDisk, {disk(5000), disk(5000)});
+  expect_says(concluded(kDisk, {disk(1), disk(5000)}), {"red node1: the file system of /runs has 1 MiB", "--output"});
+  expect_says(concluded(kDisk, {disk(5000), disk(1)}), {"yellow node2"});
+  expect_says(concluded(kDisk, {disk(500)}), {"yellow node1"});
+  expect_says(concluded(kDisk, {disk(5000, false)}), {"red node1: /runs cannot be written to"});
+  expect_says(concluded(kDisk, {disk(5000, true, 3)}), {"yellow node1", "3 files left"});
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,28 @@
+// The options of `lockstep doctor`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/preflight/subject.h"
+
+namespace lockstep::tools {
+
+struct DoctorOptions {
+  std::string hosts{}, hostfile{};  // as mpirun takes them; both empty: this machine, or the job that this runs in
+  int ssh_port = 0;
+  std::string ssh_args{}, mpi_args{};
+  std::string interface {};
+  std::string ports{};
+  int threads = 0;
+  std::string program{}, data_dir{}, output{};
+  bool json = false, cheap = false, no_start = false;
+  bool probe = false;  // this is a process that a doctor started
+};
+
+// "60000-60015". Throws Error.
+preflight::PortRange parse_ports(const std::string& text);
+// Words between blanks; quotes join them.
+std::vector<std::string> split_words(const std::string& text);
+
+}  // namespace lockstep::tools

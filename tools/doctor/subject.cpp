@@ -1,0 +1,109 @@
+#include "tools/doctor/subject.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/host/build_id.h"
+#include "lockstep/host/threads.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uintmax_t kSampled = 1 << 20;  // bytes of a file that are read: at its begin, middle and end
+
+std::string absolute_path(const std::string& path) { return path.empty() ? "" : fs::absolute(path).lexically_normal(); }
+
+// All of a file, or parts of a long one.
+std::string hash_of(const fs::path& file, std::uintmax_t size, std::uintmax_t sampled) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return "cannot be read";
+  const std::uintmax_t block = std::min(size, std::max<std::uintmax_t>(1, sampled / 3));
+  std::vector<std::uintmax_t> starts;
+  if (size <= sampled) {
+    for (std::uintmax_t at = 0; at < size; at += block) starts.push_back(at);
+  } else {
+    starts = {0, (size - block) / 2, size - block};
+  }
+  std::uint64_t hash = size;
+  std::vector<char> bytes(block);
+  for (const std::uintmax_t at : starts) {
+    stream.seekg(static_cast<std::streamoff>(at));
+    stream.read(bytes.data(), static_cast<std::streamsize>(std::min(block, size - at)));
+    hash = XXH3_64bits_withSeed(bytes.data(), static_cast<std::size_t>(stream.gcount()), hash);
+    stream.clear();
+  }
+  return formatted("{:016x}", hash);
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string file_contents(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  if (error) return formatted("{}: {}", file.string(), error.message());
+  return formatted("{}: {} bytes, {}", file.string(), size, hash_of(file, size, size));
+}
+
+std::string folder_contents(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return formatted("{}: no such folder", folder.string());
+  std::vector<std::string> lines;
+  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::end(at); at.increment(error)) {
+    std::error_code unreadable;
+    if (!at->is_regular_file(unreadable)) continue;
+    const std::uintmax_t size = at->file_size(unreadable);
+    lines.push_back(formatted("{} {} bytes {}", fs::relative(at->path(), folder, unreadable).string(), size,
+                              hash_of(at->path(), size, kSampled)));
+  }
+  if (error) lines.push_back(error.message());
+  std::ranges::sort(lines);
+  return formatted("{} files\n{}", lines.size(), joined(lines, "\n"));
+}
+
+json subject_settings(const DoctorOptions& options) {
+  return {{"interface", options.interface},
+          {"ports", options.ports},
+          {"threads", options.threads},
+          {"program", absolute_path(options.program)},
+          {"data_dir", absolute_path(options.data_dir)},
+          {"output", absolute_path(options.output)},
+          {"cheap", options.cheap}};
+}
+
+preflight::Subject subject_here(const json& settings, int local_ranks) {
+  const int threads = settings.at("threads");
+  preflight::Subject subject{.local_ranks = local_ranks, .host = host_name()};
+  subject.threads = host::budget(local_ranks, threads, -1).compute;
+  subject.build = host::build_id();
+  if (const std::string program = settings.at("program"); !program.empty())
+    subject.build += "\n" + file_contents(program);
+  if (const std::string data = settings.at("data_dir"); !data.empty()) subject.data = folder_contents(data);
+  subject.output = settings.at("output").get<std::string>();
+  subject.network.interface = settings.at("interface").get<std::string>();
+  if (subject.network.interface.empty()) subject.network.interface = environment("LOCKSTEP_INTERFACE");
+  if (subject.network.interface.empty()) subject.network.interface = environment("OMPI_MCA_btl_tcp_if_include");
+  subject.network.ports = parse_ports(settings.at("ports"));
+  return subject;
+}
+
+}  // namespace lockstep::tools

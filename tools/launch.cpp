@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/exit_status.h"
+#include "lockstep/core/printable.h"
+#include "tools/commands.h"
+#include "tools/launcher/agents.h"
+#include "tools/launcher/launch.h"
+#include "tools/launcher/rank.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kHelp = R"(Examples:
+  lockstep launch --nproc-per-node 8 ./train_resnet ...                 eight ranks on this machine
+  lockstep launch --nnodes 2 --node-rank I --nproc-per-node 8 --master-addr A --secret-file F ./train_resnet ...
+                                                                        the same on each node, with I from 0: no ssh
+  lockstep launch -H a:8,b:8 -p 12345 ./train_resnet ...                on hosts that ssh reaches, at port 12345
+  mpirun -H a:1,b:1 lockstep launch --nproc-per-node 8 ./train_resnet   one launcher per node, one job of 16 ranks
+
+Programs find RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR and a free MASTER_PORT in their
+environment, and are started in the folder of their node's launcher. Several nodes share a secret (--secret-file, or
+LOCKSTEP_LAUNCH_SECRET): nothing runs for who does not know it. INT, TERM and HUP on any node ask all ranks to end
+(SIGTERM), a second one ends them; USR1 and USR2 are handed on. The exit code is the job's, on every node.)";
+
+int run(const launcher::LaunchOptions& options) {
+  try {
+    check(options.words.empty() || !options.words[0].starts_with('-'), "launch",
+          "'{}' is not an option of lockstep launch, and not a program", options.words.empty() ? "" : options.words[0]);
+    return launcher::launch(options);
+  } catch (const Error& error) {
+    fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
+    return kExitCommandLine;
+  }
+}
+
+// For mpirun alone: not shown in the help.
+void add_helper(CLI::App& app, const std::string& name, int (*work)(std::vector<std::string>), int& status) {
+  CLI::App* command = app.add_subcommand(name, "")->group("")->prefix_command();
+  command->set_help_flag();
+  command->callback([=, &status] { status = work(command->remaining()); });
+}
+
+}  // namespace
+
+void add_launch_command(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("launch", "Start a program on the cores of one machine or several, as one MPI job");
+  command->footer(kHelp);
+  command->prefix_command();
+  auto o = std::make_shared<launcher::LaunchOptions>();
+  o->version = LOCKSTEP_VERSION;
+  command
+      ->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
+                   "Ranks on this node; auto: one per core")
+      ->envname("NPROC_PER_NODE")
+      ->capture_default_str();
+  command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called")
+      ->envname("NNODES")
+      ->check(CLI::Range(1, 100000));
+  command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0")
+      ->envname("NODE_RANK")
+      ->check(CLI::Range(0, 99999));
+  command->add_option("--master-addr,--master_addr", o->master_address, "Name or address of node 0")
+      ->envname("MASTER_ADDR");
+  command->add_option("--master-port,--master_port", o->master_port, "Port at which node 0 waits for the others")
+      ->envname("MASTER_PORT")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  command->add_option("--secret-file", o->secret_file, "File of mode 0600 with the secret that the nodes share");
+  command->add_option("--timeout", o->timeout, "Seconds in which all nodes have to join")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--stop-timeout", o->stop_timeout, "Seconds for ranks that were asked to end")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  command->add_option("-H,--host,--hosts", o->hosts, "Hosts with their ranks, a:8,b:8, started by ssh from this one");
+  command->add_option("--hostfile", o->hostfile, "The same as a hostfile of mpirun's");
+  command->add_option("-n,--np", o->ranks, "Ranks of all hosts; without it as many as they have slots")
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("-p,--ssh-port", o->ssh_port, "The port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
+  command->add_option("--mpi-args", o->mpi_args, "More words for mpirun, as one argument");
+  command->add_option("--wrapper", o->wrapper,
+                      "A program of this node, as scripts/train.sh, that is given the program's words and becomes it");
+  command->add_flag("--tag-output", o->tag_output, "The rank in front of each line of output");
+  command->add_flag("--allow-differences", o->allow_differences,
+                    "Nodes may differ in program and arguments: each runs its own");
+  command->callback([=, &status] {
+    o->words = command->remaining();
+    if (!o->words.empty() && o->words[0] == "--") o->words.erase(o->words.begin());
+    status = run(*o);
+  });
+  add_helper(
+      app, "launch-agent", [](std::vector<std::string> words) { return launcher::run_agent(words); }, status);
+  add_helper(
+      app, "launch-rank", [](std::vector<std::string> words) { return launcher::become_rank(std::move(words)); },
+      status);
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,60 @@
+// The job on node 0: mpirun, the daemons that it wants on other nodes, the nodes' news, and signals, until mpirun has
+// ended. Then nothing of the job is left on this machine. One per process, in its main thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/launcher/agents.h"
+#include "tools/launcher/leftovers.h"
+#include "tools/launcher/rendezvous.h"
+#include "tools/supervisor/process.h"
+#include "tools/supervisor/signals.h"
+
+namespace lockstep::launcher {
+
+struct HeadOptions {
+  std::vector<std::string> words{};                     // mpirun's command
+  std::map<std::string, std::string> variables{};       // for its environment
+  std::map<std::string, std::string> node_variables{};  // for the programs on other nodes
+  std::chrono::milliseconds stop_limit{30'000};         // for ranks that were asked to end
+};
+
+class HeadJob {
+ public:
+  // `rendezvous` has all nodes; nullptr: the job is on this node alone, or mpirun reaches the others by ssh.
+  HeadJob(HeadOptions options, Rendezvous* rendezvous, supervisor::Signals& signals, Say say);
+
+  // Returns the exit code: mpirun's, or 1 where that ended well although a node was lost.
+  int run();
+  // Why the job ended other than by its program; empty: by its program.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void wait();
+  void take_news();
+  void take_message(int node, const Message& message);
+  void start_daemons();
+  void take_signal(int number, const std::string& source);
+  void end(const std::string& reason);
+  void escalate();
+
+  HeadOptions options_;
+  Rendezvous* rendezvous_;
+  supervisor::Signals& signals_;
+  Say say_;
+  Leftovers leftovers_;
+  std::optional<Agents> agents_;
+  std::unique_ptr<supervisor::Process> mpirun_;
+  int ends_ = 0;  // how hard the end has been tried: ranks asked, mpirun asked, mpirun killed
+  std::optional<Clock::time_point> harder_;
+  std::string reason_;
+};
+
+}  // namespace lockstep::launcher

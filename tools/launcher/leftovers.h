@@ -1,0 +1,31 @@
+// What a job leaves on this machine when a piece of it is killed: processes, and files of Open MPI. One per process.
+#pragma once
+
+#include <chrono>
+
+#include "tools/supervisor/mpi_traces.h"
+
+namespace lockstep::launcher {
+
+class Leftovers {
+ public:
+  // From now on orphans below this process become its children.
+  Leftovers();
+
+  // To be called often while the job runs: learns its files now and then.
+  void look();
+  // The job has ended: ends its processes here, and removes its files. Throws Error where a process does not end.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  supervisor::MpiTraces traces_;
+  Clock::time_point began_ = Clock::now(), next_ = began_;
+};
+
+// Sends a signal to the ranks on this machine below this process: the processes that mpirun or its daemon started, not
+// those that a rank started itself.
+void signal_ranks(int number);
+
+}  // namespace lockstep::launcher

@@ -1,0 +1,123 @@
+#include "tools/launcher/rank.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
+
+namespace lockstep::launcher {
+namespace {
+
+constexpr const char *kNode = "LOCKSTEP_LAUNCH_NODE", *kDirectory = "LOCKSTEP_LAUNCH_DIRECTORY",
+                     *kBin = "LOCKSTEP_LAUNCH_BIN", *kWords = "LOCKSTEP_LAUNCH_WORDS",
+                     *kAgent = "LOCKSTEP_LAUNCH_AGENT", *kWrapper = "LOCKSTEP_LAUNCH_WRAPPER";
+
+std::string value(const Variables& variables, const std::string& name, const std::string& otherwise) {
+  const auto found = variables.find(name);
+  return found == variables.end() || found->second.empty() ? otherwise : found->second;
+}
+
+int number(const std::string& text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// The number of the daemon on this node, which mpirun counts from 0 (itself): "12.3;tcp://..." is 3.
+std::string daemon_number(const Variables& variables) {
+  const std::string uri = value(variables, "OMPI_MCA_orte_local_daemon_uri", "");
+  const std::size_t dot = uri.find('.'), end = uri.find(';');
+  return dot == uri.npos || end == uri.npos || end < dot ? "0" : uri.substr(dot + 1, end - dot - 1);
+}
+
+std::string without_entry(const std::string& path, const std::string& entry) {
+  const std::string framed = fmt::format(":{}:", path);
+  const std::size_t at = framed.find(fmt::format(":{}:", entry));
+  if (entry.empty() || at == framed.npos) return path;
+  const std::string left = framed.substr(0, at) + framed.substr(at + 1 + entry.size());
+  return left.size() < 2 ? "" : left.substr(1, left.size() - 2);
+}
+
+int allowed_cpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+int say(int status, const std::string& rank, const std::string& text) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  fmt::print(stderr, "lockstep launch: {}: rank {}: {}\n", host, rank, printable(text));
+  return status;
+}
+
+}  // namespace
+
+std::string own_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
+std::string own_name() { return std::filesystem::read_symlink("/proc/self/exe").filename().string(); }
+
+Variables node_variables(int node, const std::vector<std::string>& words, const std::string& wrapper) {
+  const char* path = std::getenv("PATH");
+  Variables set{{kNode, std::to_string(node)},
+                {kDirectory, std::filesystem::current_path().string()},
+                {kBin, own_folder()},
+                {"PATH", own_folder() + (path == nullptr ? "" : fmt::format(":{}", path))}};
+  if (!wrapper.empty()) set[kWrapper] = wrapper;
+  if (!words.empty())
+    set[kWords] = nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return set;
+}
+
+Variables rank_variables(const Variables& environment, int cores) {
+  Variables set;
+  const auto copy = [&](const char* to, const char* from, const char* otherwise) {
+    set[to] = value(environment, from, otherwise);
+  };
+  copy("RANK", "OMPI_COMM_WORLD_RANK", "0");
+  copy("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "1");
+  copy("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "0");
+  copy("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  set["NODE_RANK"] = value(environment, kNode, daemon_number(environment));
+  set["GROUP_RANK"] = set["NODE_RANK"];
+  set["PATH"] = without_entry(value(environment, "PATH", ""), value(environment, kBin, ""));
+  // A spinning rank keeps the one that it waits for off the core.
+  constexpr const char* kYield = "OMPI_MCA_mpi_yield_when_idle";
+  if (cores > 0 && number(set["LOCAL_WORLD_SIZE"]) > cores) set[kYield] = value(environment, kYield, "1");
+  return set;
+}
+
+int become_rank(std::vector<std::string> words) {
+  Variables environment;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string text(*at);
+    const std::size_t equals = text.find('=');
+    if (equals != text.npos) environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  const std::string rank = value(environment, "OMPI_COMM_WORLD_RANK", "0"), folder = value(environment, kDirectory, "");
+  if (const std::string own = value(environment, kWords, ""); !own.empty())
+    words = nlohmann::json::parse(own).get<std::vector<std::string>>();
+  check(!words.empty(), "launch", "launch-rank has no program");
+  if (const std::string wrapper = value(environment, kWrapper, ""); !wrapper.empty())
+    words.insert(words.begin(), wrapper);
+  for (const auto& [name, text] : rank_variables(environment, allowed_cpus()))
+    check(::setenv(name.c_str(), text.c_str(), 1) == 0, "launch", "{}: {}", name, std::strerror(errno));
+  for (const char* name : {kNode, kDirectory, kBin, kWords, kAgent, kWrapper}) ::unsetenv(name);
+  if (!folder.empty() && ::chdir(folder.c_str()) != 0)
+    return say(126, rank, fmt::format("folder {}: {}", folder, std::strerror(errno)));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  const int code = errno;
+  return say(code == ENOENT ? 127 : 126, rank, fmt::format("{}: {}", words[0], std::strerror(code)));
+}
+
+}  // namespace lockstep::launcher

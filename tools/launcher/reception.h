@@ -1,0 +1,43 @@
+// A listening socket and those who came to it and have not proven yet that they know the secret. They have ten seconds
+// and a place among 64; whoever does something else (a port scan, noise, a connection that stays silent) is turned away
+// and said once per address. One thread.
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lockstep/io/file_descriptor.h"
+#include "tools/launcher/connection.h"
+
+namespace lockstep::launcher {
+
+using Say = std::function<void(const std::string&)>;
+
+class Reception {
+ public:
+  Reception(io::FileDescriptor listener, Secret secret, Say say);
+
+  void add_files(std::vector<pollfd>& files) const;  // to be polled
+  // Takes who came and reads what was sent. Returns those who have proven that they know the secret since.
+  std::vector<std::unique_ptr<Connection>> look();
+  // In which a new connection has to prove that it knows the secret.
+  void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
+
+ private:
+  void accept_all();
+  void turn_away(const Connection& connection, const std::string& reason);
+
+  io::FileDescriptor listener_;
+  Secret secret_;
+  Say say_;
+  std::chrono::milliseconds limit_{10'000};
+  std::vector<std::unique_ptr<Connection>> waiting_;
+  std::set<std::string> said_;  // addresses
+};
+
+}  // namespace lockstep::launcher
