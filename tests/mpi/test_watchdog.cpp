@@ -87,7 +87,7 @@ TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
     }
     if (world().is_root()) {
       EXPECT_TRUE(
-          comes([&] { return has(logged.text(), formatted("rank {} on host {} goes on", last, world().host())); }));
+          comes([&] { return has(logged.text(), formatted("rank {} on host {} moves again", last, world().host())); }));
     }
     world().barrier();
   }

@@ -56,7 +56,7 @@ std::span<std::byte> ReductionQueue::allocate(std::size_t bytes) {
 }
 
 std::shared_ptr<Reduction> ReductionQueue::start(ChunkedReduction reduction, const std::string& error) {
-  check(transport_ != nullptr, "allreduce", "out of use since an earlier failure");
+  check(transport_ != nullptr, "allreduce", "the engine cannot be used after an earlier failure");
   auto entry = std::make_shared<Entry>(std::move(reduction));
   const ChunkedReduction& r = entry->reduction;
   entry->queue = this;
@@ -143,7 +143,7 @@ void ReductionQueue::give_up() noexcept {
 
 bool ReductionQueue::Entry::advance() {
   check(queue != nullptr, "allreduce", "the engine of this reduction was destroyed before the reduction was complete");
-  check(queue->transport_ != nullptr, "allreduce", "out of use since an earlier failure");
+  check(queue->transport_ != nullptr, "allreduce", "the engine cannot be used after an earlier failure");
   return queue->progress();
 }
 
