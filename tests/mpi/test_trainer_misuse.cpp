@@ -101,7 +101,7 @@ TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
                                                .shards = 64,
                                                .my_shards = {world().rank(), world().rank() + 1}}),
                      {}, {.threads = 0, .floats = DType::F32});
-  expect_contains(what_of([&] { rig.trainer->evaluate(other); }), "give its loader Trainer::sampler()");
+  expect_contains(what_of([&] { rig.trainer->evaluate(other); }), "make the loader with Trainer::sampler()");
 }
 
 TEST(Rate, ThatIsNoNumberIsRefused) {
