@@ -1,5 +1,5 @@
-// What most sources of the library include anyway. Compiled once, it saves a third of the build; every source still
-// includes what it uses (-DLOCKSTEP_PRECOMPILE=OFF shows that, and scripts/tidy.sh builds so).
+// What most sources of the library include anyway. Compiled once, it saves about a fifth of the build; every source
+// still includes what it uses (-DLOCKSTEP_PRECOMPILE=OFF shows that, and scripts/tidy.sh builds so).
 #pragma once
 
 #include <fmt/format.h>

@@ -77,7 +77,7 @@ ImageTransform::Choice ImageTransform::choose(const SampleKey& key, const Shape&
 template <class T>
 void ImageTransform::convert(const Choice& choice, const Shape& shape, const std::uint8_t* in, T* out) const {
   const std::int64_t height = shape[1], width = shape[2];
-  // Columns of the output that come from the input; the others are black padding.
+  // Columns of the output that come from the input; the other columns are black padding.
   const std::int64_t begin = std::clamp<std::int64_t>(-choice.left, 0, width);
   const std::int64_t end = std::clamp<std::int64_t>(width - choice.left, begin, width);
   for (std::int64_t c = 0; c < shape[0]; ++c) {

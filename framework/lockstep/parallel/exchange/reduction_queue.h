@@ -63,7 +63,7 @@ class ReductionQueue {
   std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<CallMeeting> meeting_;
   std::unique_ptr<ChunkPipeline> pipeline_;
-  std::deque<std::shared_ptr<Entry>> entries_;  // in order: those that have met, those that are posted, the others
+  std::deque<std::shared_ptr<Entry>> entries_;  // in order: calls that have met, calls that are posted, all other calls
   struct Counts {
     std::size_t posted = 0, met = 0;  // of the entries
     std::int64_t calls = 0;           // calls that have met since the queue was made

@@ -33,7 +33,7 @@ struct SliceWork {
   // Pointers to first elements; the memory stays until the exchange is idle.
   std::vector<const void*> operands;  // as in DomainTree::operands
   std::vector<void*> open;            // by open sum of this domain: its memory; empty: it replaces its first operand
-  std::vector<void*> outs;            // the result is made in the first and copied to the others
+  std::vector<void*> outs;            // the first receives the result, which is then copied to the other pointers
   std::int64_t out_begin = 0;         // the element at which each out begins
 };
 
