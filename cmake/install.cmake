@@ -31,9 +31,9 @@ install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_mo
 install(DIRECTORY data/datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep_data/data FILES_MATCHING PATTERN "*.h")
 
 # What starts ranks; and the documentation, laid out as in the checkout, so that its links hold.
-install(PROGRAMS scripts/train.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(PROGRAMS scripts/train.sh scripts/run_cluster.sh scripts/setup_ssh.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 install(FILES scripts/slurm.sbatch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
-install(DIRECTORY hostfiles DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(DIRECTORY hostfiles containers DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
 set(documentation ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(FILES README.md CONTRIBUTING.md DESTINATION ${documentation})
 install(FILES LICENSE DESTINATION ${documentation} OPTIONAL)

@@ -5,14 +5,15 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--cross] [--check]
-  (nothing)  compiler, MPI and the libraries: enough to build, train and run benchmarks
-  --tests    also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck;
-             for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
-  --lint     also clang-tidy, for scripts/tidy.sh
-  --slurm    also Slurm and MUNGE, for the test that starts ranks with srun
-  --cross    also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
-  --check    only say what is missing; exit 1 if anything is
+Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [--check]
+  (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
+  --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck;
+                for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
+  --lint        also clang-tidy, for scripts/tidy.sh
+  --slurm       also Slurm and MUNGE, for the test that starts ranks with srun
+  --containers  also buildah and debootstrap, for the test that builds container images
+  --cross       also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
+  --check       only say what is missing; exit 1 if anything is
 EOF
 }
 
@@ -28,11 +29,12 @@ check_only=false
 for argument in "$@"; do
   case $argument in
     --tests)
-      packages+=(python3 python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck)
+      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;
+    --containers) packages+=(buildah debootstrap) ;;
     --cross) packages+=(g++-aarch64-linux-gnu) ;;
     --check) check_only=true ;;
     -h | --help) usage && exit 0 ;;

@@ -126,7 +126,7 @@ TEST(MpirunLine, OfSeveralNodes) {
                        .tag_output = true,
                        .program = {"./train"}};
   EXPECT_EQ(line(job),
-            "mpirun --allow-run-as-root --mca plm rsh --mca plm_rsh_agent lockstep launch-agent "
+            "mpirun --allow-run-as-root --mca plm rsh --mca plm_rsh_agent lockstep launch-agent --mca plm_rsh_args  "
             "--mca plm_rsh_no_tree_spawn 1 --mca orte_leave_session_attached 1 --mca plm_rsh_num_concurrent 128 "
             "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
             "--host a:8,b:8 -n 16 --bind-to none --map-by slot --tag-output lockstep launch-rank ./train");

@@ -225,7 +225,7 @@ case_shellcheck() {
   local file files=()
   while IFS= read -r -d '' file; do
     if [[ $(head -c 64 "$file" | tr -d '\0') =~ ^'#!'.*(bash|/sh) ]]; then files+=("$file"); fi
-  done < <(find scripts tests data tools .ci -type f '(' -name '*.sh' -o -name '*.sbatch' -o ! -name '*.*' ')' -print0 2>/dev/null)
+  done < <(find scripts containers tests data tools .ci -type f '(' -name '*.sh' -o -name '*.sbatch' -o ! -name '*.*' ')' -print0 2>/dev/null)
   ((${#files[@]} > 5)) || die "found only ${#files[@]} scripts"
   run shellcheck -x -P SCRIPTDIR "${files[@]}"
   expect_status 0

@@ -25,6 +25,8 @@ bool is_settled(const MpirunLine& line, const ReadVariable& variable, const std:
 
 void add_agents(Words& words, const MpirunLine& line) {
   add(words, {"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", line.own_name + " launch-agent"});
+  // Options for ssh that the environment or a file of Open MPI's has would come before the node's name.
+  add(words, {"--mca", "plm_rsh_args", ""});
   // Each daemon is started by mpirun itself, and stays the child of the launcher that started it.
   add(words, {"--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_leave_session_attached", "1"});
   add(words, {"--mca", "plm_rsh_num_concurrent", std::to_string(std::max(128, line.nodes))});
