@@ -101,6 +101,7 @@ root=$1
 mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
+touch "$root/etc/hosts"
 mount --bind /etc/hosts "$root/etc/hosts"
 mount -t tmpfs tmpfs "$root/run"
 """
@@ -160,7 +161,8 @@ mount -t tmpfs tmpfs "$root/run"
             (root / target.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(cls.prefix / source, root / target.lstrip("/"))
         shutil.copy(os.path.realpath("/etc/resolv.conf"), root / "etc" / "resolv.conf")
-        cls.call("chroot", root, "/bin/sh", "-e", "-c", "\n".join(sections["post"]))
+        cls.call("unshare", "--mount", "sh", "-c", 'mount --rbind /dev "$0/dev"; mount --rbind /proc "$0/proc"; exec chroot "$0" /bin/sh -e -c "$1"',
+                 root, "\n".join(sections["post"]))
         for name, file in (("environment", "environment"), ("runscript", "runscript")):
             (root / file).write_text("#!/bin/sh\n. /environment\n" * (name == "runscript") + "\n".join(sections[name]) + "\n")
         (root / "runscript").chmod(0o755)
@@ -207,7 +209,7 @@ mount -t tmpfs tmpfs "$root/run"
         root = self.roots["apptainer1"]
         home = self.scratch / "home"
         home.mkdir()
-        self.call("chroot", root, "useradd", "--uid", "4711", "--home-dir", "/mnt", "--shell", "/bin/sh", "trainer")
+        self.call("chroot", root, "useradd", "--uid", "4711", "--home-dir", "/mnt", "--password", "*", "--shell", "/bin/sh", "trainer")
         make_keys(home / ".ssh")
         self.call("chown", "-R", "4711:4711", home)
         variables = {"HOME": "/mnt", "USER": "trainer", "PATH": "/usr/bin:/bin", "LOCKSTEP_SSH_PORT": PORT}
