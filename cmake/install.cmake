@@ -33,7 +33,7 @@ install(DIRECTORY data/datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep
 # What starts ranks; and the documentation, laid out as in the checkout, so that its links hold.
 install(PROGRAMS scripts/train.sh scripts/run_cluster.sh scripts/setup_ssh.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 install(FILES scripts/slurm.sbatch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
-install(DIRECTORY hostfiles containers DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
+install(DIRECTORY hostfiles containers models/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
 set(documentation ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(FILES README.md CONTRIBUTING.md DESTINATION ${documentation})
 install(FILES LICENSE DESTINATION ${documentation} OPTIONAL)

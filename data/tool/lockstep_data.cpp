@@ -89,7 +89,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
     command->add_option("NAME", arguments.dataset.name, text)->required();
   };
   const auto dir = [&](CLI::App* command, const char* text) {
-    return command->add_option("--data-dir", arguments.dir, text)->type_name("DIR");
+    return command->add_option("--data-dir", arguments.dir, text)->type_name("DIR")->envname("LOCKSTEP_DATA_DIR");
   };
   app.add_subcommand("list", "The data sets, and what can be fetched")->callback(list);
 

@@ -17,7 +17,8 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 foreach(file share/lockstep/train.sh share/lockstep/run_cluster.sh share/lockstep/setup_ssh.sh
-    share/lockstep/slurm.sbatch share/lockstep/containers/start share/lockstep/hostfiles/localhost share/doc/lockstep/README.md
+    share/lockstep/slurm.sbatch share/lockstep/containers/start share/lockstep/hostfiles/localhost share/lockstep/recipes/resnet50_cifar10.toml
+    share/doc/lockstep/README.md
     share/doc/lockstep/docs/guide.md share/doc/lockstep/examples/CMakeLists.txt share/doc/lockstep/examples/surrogate.cpp)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} is not installed")

@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/data/resize.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/registry.h"
@@ -201,9 +202,31 @@ json schedule(const json& r) {
   return rates;
 }
 
+// Each tensor of the file, of shape (samples, channels, height, width), scaled sample by sample.
+json resize(const json& request) {
+  Tensors results;
+  for (const NamedTensor& t : checkpoint::load_weights(request.at("batch").get<std::string>())) {
+    const std::vector<data::Field> image{{"image", t.tensor.shape().tail(), t.tensor.dtype()}};
+    const data::ResizeImages scale(image[0].shape, request.at("side").get<std::int64_t>());
+    const std::vector<data::Field> scaled = scale.fields(image);
+    const std::int64_t samples = t.tensor.shape()[0];
+    Tensor result(scaled[0].shape.batched(samples), scaled[0].dtype);
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const std::byte* const in[] = {t.tensor.raw() + at * image[0].bytes()};
+      std::byte* const out[] = {result.raw() + at * scaled[0].bytes()};
+      scale.apply({}, image, in, out);
+    }
+    results.push_back({t.name, std::move(result)});
+  }
+  checkpoint::save_weights(request.at("output").get<std::string>(), results);
+  return json::object();
+}
+
 json answer(const json& request) {
   const std::string task = request.at("task");
   if (task == "train") return train(request);
+  if (task == "resize") return resize(request);
   if (task == "names") return names(request);
   check(task == "schedule", "parity", "there is no task '{}'", task);
   return schedule(request);

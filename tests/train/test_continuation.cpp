@@ -179,6 +179,25 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
             std::string::npos);
 }
 
+TEST(Continuation, RefusesImagesOfAnotherSizeAlsoFromOlderFiles) {
+  Options before, now;
+  before.resize = 224;
+  EXPECT_EQ(continuation(run(before), run(before), "FILE").step, 7);
+  EXPECT_EQ(refusal(run(before), run(now)),
+            "[resume] FILE: --resize was 224, this run has 0: images of another size are other samples; pass --resize "
+            "224 as before, or omit --resume to begin a new run");
+  nlohmann::json older = run(now);
+  older["options"].erase("resize");
+  EXPECT_EQ(continuation(older, run(now), "FILE").step, 7);
+  EXPECT_NE(refusal(older, run(before)).find("--resize was 0, this run has 224"), std::string::npos);
+}
+
+TEST(Continuation, SaysNothingOfLogsThatChanged) {
+  Options now;
+  now.logging.level = LogLevel::Debug;  // not in a checkpoint: belongs to the node
+  EXPECT_TRUE(continuation(run(), run(now), "FILE").notes.empty());
+}
+
 TEST(Continuation, NamesTheModelsOptionThatChanged) {
   nlohmann::json before = run(), now = run();
   EXPECT_EQ(model_difference(before, now), "");

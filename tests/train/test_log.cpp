@@ -59,7 +59,9 @@ TEST_F(LogTest, TheCallersLoggerStaysTheirs) {
 
 TEST_F(LogTest, EveryLineOfTheFileHasTimeHostAndRank) {
   {
-    Log run(options(12));
+    LogOptions all = options(12);
+    all.level = LogLevel::Debug;
+    Log run(all);
     EXPECT_EQ(run.file(), folder_ / "logs" / "rank-0012.log");
     log()->info("one {}", 1);
     log()->warn("two\nand a second line\n");
@@ -73,6 +75,93 @@ TEST_F(LogTest, EveryLineOfTheFileHasTimeHostAndRank) {
   EXPECT_TRUE(lines[0].ends_with("info: one 1"));
   EXPECT_TRUE(lines[2].ends_with("warning: and a second line"));
   EXPECT_TRUE(lines[4].ends_with("info: four"));
+}
+
+TEST_F(LogTest, LevelsHaveNames) {
+  for (const LogLevel level :
+       {LogLevel::Trace, LogLevel::Debug, LogLevel::Info, LogLevel::Warning, LogLevel::Error, LogLevel::Off})
+    EXPECT_EQ(parse_log_level(name_of(level)), level);
+  EXPECT_EQ(name_of(LogLevel::Warning), "warning");
+  EXPECT_FALSE(parse_log_level("loud"));
+  EXPECT_FALSE(parse_log_level(""));
+}
+
+TEST_F(LogTest, TheLevelHoldsForConsoleAndFile) {
+  constexpr std::array kNames{"trace", "debug", "info", "warning", "error", "off"};
+  for (std::size_t lowest = 0; lowest < kNames.size(); ++lowest) {
+    TextStream out, err;
+    LogOptions with = options(0);
+    with.output = folder_ / kNames[lowest];
+    with.level = static_cast<LogLevel>(lowest);
+    with.out = out.file();
+    with.err = err.file();
+    {
+      Log run(with);
+      EXPECT_EQ(run.talks(), lowest <= 2) << kNames[lowest];
+      log()->trace("a trace message");
+      log()->debug("a debug message");
+      log()->info("a info message");
+      log()->warn("a warning message");
+      log()->error("a error message");
+      run.to_file("a info message for the file");
+    }
+    const std::string shown = out.text() + err.text(), file = read(with.output / "logs" / "rank-0000.log");
+    for (std::size_t level = 0; level < 5; ++level) {
+      const std::string message = fmt::format("a {} message\n", kNames[level]);
+      EXPECT_EQ(shown.find(message) != shown.npos, level >= lowest) << message << shown;
+      EXPECT_EQ(file.find(fmt::format(" {}: {}", kNames[level], message)) != file.npos, level >= lowest) << file;
+    }
+    EXPECT_EQ(file.find("for the file") != file.npos, lowest <= 2);
+  }
+}
+
+TEST_F(LogTest, OtherRanksDoNotTalkMoreAtALowerLevel) {
+  LogOptions all = options(1);
+  all.level = LogLevel::Trace;
+  Log run(all);
+  log()->trace("everything");
+  log()->info("much");
+  log()->warn("careful");
+  EXPECT_EQ(out_.text(), "");
+  EXPECT_EQ(err_.text(), "[node7 rank 1] warning: careful\n");
+  EXPECT_EQ(lines_of(read(run.file())).size(), 3u);
+}
+
+TEST_F(LogTest, AHostMayHaveAFolderOfItsOwn) {
+  LogOptions own = options(3);
+  own.folder_per_host = true;
+  Log run(own);
+  EXPECT_EQ(run.file(), folder_ / "logs" / "node7" / "rank-0003.log");
+  log()->info("one");
+  EXPECT_EQ(lines_of(read(run.file())).size(), 1u);
+  fs::rename(folder_ / "logs", folder_ / "moved");
+  EXPECT_FALSE(run.in_place());
+  run.follow(io::Folder(folder_));
+  EXPECT_TRUE(run.in_place());
+  log()->info("two");
+  EXPECT_TRUE(read(folder_ / "logs" / "node7" / "rank-0003.log").ends_with("two\n"));
+}
+
+TEST_F(LogTest, AnOddHostNameLeadsNowhereElse) {
+  for (const auto& [host, expected] : {std::pair{"../../up", "_.._.._up"}, {"a b", "a_b"}, {"", "_"}, {"..", "_.."}}) {
+    LogOptions own = options(0);
+    own.host = host;
+    own.folder_per_host = true;
+    EXPECT_EQ(Log(own).file(), folder_ / "logs" / expected / "rank-0000.log");
+  }
+}
+
+TEST_F(LogTest, ALineThatAKillHasCutIsEnded) {
+  fs::create_directories(folder_ / "logs");
+  std::ofstream(folder_ / "logs" / "rank-0000.log") << "2026-11-22 18:04:06.123 node7 rank 0 info: epo";
+  {
+    Log run(options(0));
+    log()->info("resumed");
+  }
+  const auto lines = lines_of(read(folder_ / "logs" / "rank-0000.log"));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].ends_with("epo"));
+  EXPECT_TRUE(lines[1].ends_with("info: resumed"));
 }
 
 TEST_F(LogTest, AResumedRunAppends) {

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tests/train/option_support.h"
 
@@ -463,6 +466,72 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
     EXPECT_EQ(o.result.exit_code, 2) << line[0];
     EXPECT_TRUE(has(o.err, line[0])) << o.err;
   }
+}
+
+// The variables of the environment are the test's own while it runs.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* there = std::getenv(name)) before_ = there;
+    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(Options, SomeComeFromTheEnvironmentUnlessTheyAreGiven) {
+  const Variable dir("LOCKSTEP_DATA_DIR", "/from/environment"), level("LOCKSTEP_LOG_LEVEL", "debug");
+  const Outcome alone = parse_line({});
+  ASSERT_TRUE(alone.result.proceed) << alone.err;
+  EXPECT_EQ(alone.options.dataset.dir, "/from/environment");
+  EXPECT_EQ(alone.options.logging.level, LogLevel::Debug);
+  EXPECT_EQ(alone.options.from_environment, (std::map<std::string, std::string>{{"data-dir", "LOCKSTEP_DATA_DIR"},
+                                                                                {"log-level", "LOCKSTEP_LOG_LEVEL"}}));
+  const Outcome given = parse_line({"--data-dir", "/given", "--log-level", "error"});
+  EXPECT_EQ(given.options.dataset.dir, "/given");
+  EXPECT_EQ(given.options.logging.level, LogLevel::Error);
+  EXPECT_TRUE(given.options.from_environment.empty());
+  const Outcome file = parse_line({"--config", write_config("data-dir = '/from/file'\n").c_str()});
+  EXPECT_EQ(file.options.dataset.dir, "/from/file");
+  EXPECT_EQ(file.options.from_environment.count("data-dir"), 0u);
+}
+
+TEST(Options, AnEmptyVariableIsNone) {
+  const Variable dir("LOCKSTEP_DATA_DIR", ""), level("LOCKSTEP_LOG_LEVEL", nullptr);
+  const Outcome o = parse_line({});
+  ASSERT_TRUE(o.result.proceed) << o.err;
+  EXPECT_TRUE(o.options.dataset.dir.empty());
+  EXPECT_EQ(o.options.logging.level, LogLevel::Info);
+  EXPECT_TRUE(o.options.from_environment.empty());
+}
+
+TEST(Options, AnErrorSaysThatTheValueIsFromTheEnvironment) {
+  const Variable level("LOCKSTEP_LOG_LEVEL", "debgu");
+  const Outcome o = parse_line({});
+  EXPECT_EQ(o.result.exit_code, 2);
+  EXPECT_EQ(o.result.message,
+            "[options] --log-level is 'debgu', expected one of trace, debug, info, warning, error, off; did you mean "
+            "debug?; the value is from LOCKSTEP_LOG_LEVEL");
+  EXPECT_FALSE(has(parse_line({"--log-level", "debgu"}).err, "LOCKSTEP_LOG_LEVEL")) << "the command line's own";
+  EXPECT_TRUE(parse_line({"--log-level", "info"}).result.proceed);
+}
+
+TEST(Options, OfLogsImagesAndUnusedParametersAreRead) {
+  const Outcome o = parse_line({"--resize", "224", "--unused", "ignore", "--logger", "dllogger", "--log-per-host",
+                                "--log-rank-loss", "--log-level", "trace"});
+  ASSERT_TRUE(o.result.proceed) << o.err;
+  EXPECT_EQ(o.options.resize, 224);
+  EXPECT_EQ(o.options.trainer.compile.unused, plan::Unused::Ignore);
+  EXPECT_EQ(o.options.logging.records, RecordFile::DLLogger);
+  EXPECT_TRUE(o.options.logging.per_host && o.options.logging.rank_loss);
+  EXPECT_EQ(o.options.logging.level, LogLevel::Trace);
+  EXPECT_EQ(validation_error(o.options), "");
+  EXPECT_EQ(parse_line({"--resize", "-1"}).result.exit_code, 2);
 }
 
 TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {

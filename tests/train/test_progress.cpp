@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/train/callbacks/log_rank_loss.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -196,6 +197,32 @@ TEST(Bar, OfAnEvaluationFitsAnyWidth) {
     EXPECT_LE(static_cast<int>(evaluation_bar_text(50, 128, 65, columns).size()), std::max(0, columns - 1));
   }
   EXPECT_EQ(evaluation_bar_text(50, 128, 65, 30), "evaluation  50/128  ETA 1:05");
+}
+
+TEST_F(ProgressTest, EveryUpdateMayHaveALineWithItsEpochStepAndLoss) {
+  TextStream out, err;
+  Log log({.output = folder_, .rank = 0, .host = "n", .out = out.file(), .err = err.file()});
+  Progress progress(log, {.epochs = 2, .total_steps = 6, .log_every = 1});
+  for (int step = 1; step <= 6; ++step) {
+    const ProgressState state{
+        .epoch = 1 + (step - 1) / 3, .step_in_epoch = 1 + (step - 1) % 3, .step = step, .loss = 0.5 * step};
+    progress.update(state);
+    if (step % 3 == 0) progress.finish_epoch(state);
+  }
+  const auto lines = lines_of(out.text());
+  ASSERT_EQ(lines.size(), 6u) << out.text();
+  EXPECT_TRUE(lines[0].starts_with("epoch 1/2  step 1/6  loss 0.5  ")) << lines[0];
+  EXPECT_TRUE(lines[5].starts_with("epoch 2/2  step 6/6  loss 3  ")) << lines[5];
+  EXPECT_EQ(lines_of(read(log.file())).size(), 6u);
+}
+
+TEST(Line, OfARanksOwnLossHasItsSamples) {
+  const ProgressOptions options{.epochs = 3, .total_steps = 282};
+  EXPECT_EQ(rank_loss_text(1, 50, {.loss_sum = 18.4096, .weight = 8, .samples = 8}, options),
+            "epoch 1/3  step 50/282  own loss 2.3012  8 samples");
+  EXPECT_EQ(rank_loss_text(1, 50, {.loss_sum = 2.5, .weight = 1, .samples = 1}, {}),
+            "epoch 1  step 50  own loss 2.5  1 sample");
+  EXPECT_EQ(rank_loss_text(2, 51, {}, options), "epoch 2/3  step 51/282  own loss: no samples on this rank");
 }
 
 TEST(Line, UnknownTotalsAreLeftOut) {

@@ -57,6 +57,15 @@ void add_files(const fs::path& folder, OutputFolder::Stamps& stamps) {
   }
 }
 
+// Adds the files of the folders in `folder`.
+void add_inner_files(const fs::path& folder, OutputFolder::Stamps& stamps) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (at->is_directory(gone)) add_files(at->path(), stamps);
+  }
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(fs::path folder) : path_(std::move(folder)), lock_(locked(path_)) {}
@@ -113,11 +122,8 @@ std::string OutputFolder::holder() const { return checkpoint::lock_holder(path_)
 OutputFolder::Stamps OutputFolder::stamps(const fs::path& folder) {
   Stamps stamps;
   add_files(folder, stamps);
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    if (at->is_directory(gone)) add_files(at->path(), stamps);
-  }
+  add_inner_files(folder, stamps);
+  add_inner_files(folder / "logs", stamps);  // a run may have a folder of logs for each host
   return stamps;
 }
 

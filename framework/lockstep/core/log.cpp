@@ -5,9 +5,13 @@
 #include <spdlog/sinks/null_sink.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
+#include "lockstep/core/printable.h"
 #include "lockstep/core/stream_writer.h"
 
 namespace lockstep {
@@ -31,11 +35,35 @@ class PatientStderr : public spdlog::sinks::base_sink<std::mutex> {
   std::unique_ptr<StreamWriter> writer_;
 };
 
+struct NamedLevel {
+  LogLevel level;
+  std::string_view name;
+  spdlog::level::level_enum number;
+};
+constexpr std::array kLevels{NamedLevel{LogLevel::Trace, "trace", spdlog::level::trace},
+                             NamedLevel{LogLevel::Debug, "debug", spdlog::level::debug},
+                             NamedLevel{LogLevel::Info, "info", spdlog::level::info},
+                             NamedLevel{LogLevel::Warning, "warning", spdlog::level::warn},
+                             NamedLevel{LogLevel::Error, "error", spdlog::level::err},
+                             NamedLevel{LogLevel::Off, "off", spdlog::level::off}};
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  return std::ranges::find(kLevels, level, &NamedLevel::level)->number;
+}
+
 // A watchdog may end the process, and a guard may skip an update: the user must see the reason.
 std::shared_ptr<spdlog::logger> to_stderr() {
   auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<PatientStderr>());
-  logger->set_level(spdlog::level::warn);
   logger->set_pattern("lockstep: %l: %v");
+  logger->set_level(spdlog::level::warn);
+  const char* wanted = std::getenv("LOCKSTEP_LOG_LEVEL");
+  if (wanted == nullptr || *wanted == '\0') return logger;
+  if (const auto level = parse_log_level(wanted)) {
+    logger->set_level(spdlog_level(*level));
+  } else {
+    logger->warn("LOCKSTEP_LOG_LEVEL is '{}', expected one of trace, debug, info, warning, error, off",
+                 printable(wanted));
+  }
   return logger;
 }
 
@@ -48,21 +76,14 @@ Current& current() {
   return *instance;
 }
 
-spdlog::level::level_enum spdlog_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::Debug:
-      return spdlog::level::debug;
-    case LogLevel::Info:
-      return spdlog::level::info;
-    case LogLevel::Warning:
-      return spdlog::level::warn;
-    case LogLevel::Error:
-      break;
-  }
-  return spdlog::level::err;
-}
-
 }  // namespace
+
+std::string_view name_of(LogLevel level) { return std::ranges::find(kLevels, level, &NamedLevel::level)->name; }
+
+std::optional<LogLevel> parse_log_level(std::string_view name) {
+  const auto found = std::ranges::find(kLevels, name, &NamedLevel::name);
+  return found == kLevels.end() ? std::nullopt : std::optional(found->level);
+}
 
 bool Logger::should_log(LogLevel level) const { return logger_->should_log(spdlog_level(level)); }
 

@@ -75,8 +75,11 @@ const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
 
 void check_dataset(Catalogue catalogue, std::string_view name, const std::filesystem::path& dir) {
   const DatasetEntry& entry = find_dataset(catalogue, name);
-  check(!entry.needs_dir || !dir.empty(), kSite, "--data-dir is missing, expected the folder with the files of {}",
-        name);
+  check(
+      !entry.needs_dir || !dir.empty(), kSite,
+      "--data-dir is missing, expected the folder with the files of {}, in this option or in LOCKSTEP_DATA_DIR (which "
+      "mpirun takes to other hosts with -x LOCKSTEP_DATA_DIR)",
+      name);
 }
 
 DatasetPair open_datasets(Catalogue catalogue, const DatasetOptions& options) {

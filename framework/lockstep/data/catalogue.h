@@ -40,7 +40,7 @@ using Catalogue = std::span<const DatasetEntry>;  // a table, which must outlive
 struct DatasetPair {
   std::unique_ptr<Dataset> train{}, eval{};
   std::int64_t classes = 0;
-  Shape image_shape{};                  // channels, height, width
+  Shape image_shape{};                  // channels, height, width; with --resize, after it
   std::vector<float> mean{}, stddev{};  // as in DatasetEntry, one value per channel
   bool mirrored = false;
 };

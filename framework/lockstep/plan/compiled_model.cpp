@@ -84,7 +84,9 @@ void CompiledModel::report_unused(const std::vector<ParameterGradient>& gradient
       names += (count++ > 0 ? ", " : "") + p.name;
     }
   }
-  check(count == 0, "model", "the loss does not depend on {} trainable parameter{}: {}; freeze them or take them out",
+  check(count == 0, "model",
+        "the loss does not depend on {} trainable parameter{}: {}; freeze them or take them out, or allow them to keep "
+        "their values (--unused ignore; CompileOptions::unused in a program)",
         count, count == 1 ? "" : "s", names);
 }
 

@@ -1,6 +1,7 @@
 // The callbacks of a run, in the order in which each of their functions is called:
 //
-//   1. report   Beat, EpochMeter, TraceSteps, ShowProgress, LogHashes, ProfileSteps, WriteMetrics
+//   1. report   Beat, EpochMeter, TraceSteps, LogEvents, ShowProgress, LogRankLoss, LogHashes, ProfileSteps,
+//               WriteMetrics, WriteDllogger
 //   2. program  the callbacks of Session::add(), in the order of the calls
 //   3. decide   Evaluate, EarlyStop, AnswerSignals, TimeLimit, SaveCheckpoints
 //

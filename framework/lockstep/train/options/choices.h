@@ -76,6 +76,24 @@ struct Choices<ParallelOptions::Overlap> {
 };
 
 template <>
+struct Choices<plan::Unused> {
+  static constexpr std::array kAll{NamedValue{plan::Unused::Error, "error"},
+                                   NamedValue{plan::Unused::Ignore, "ignore"}};
+};
+
+template <>
+struct Choices<LogLevel> {
+  static constexpr std::array kAll{NamedValue{LogLevel::Trace, "trace"}, NamedValue{LogLevel::Debug, "debug"},
+                                   NamedValue{LogLevel::Info, "info"},   NamedValue{LogLevel::Warning, "warning"},
+                                   NamedValue{LogLevel::Error, "error"}, NamedValue{LogLevel::Off, "off"}};
+};
+
+template <>
+struct Choices<RecordFile> {
+  static constexpr std::array kAll{NamedValue{RecordFile::None, "none"}, NamedValue{RecordFile::DLLogger, "dllogger"}};
+};
+
+template <>
 struct Choices<OnMismatch> {
   static constexpr std::array kAll{NamedValue{OnMismatch::Repair, "repair"},
                                    NamedValue{OnMismatch::RollBack, "rollback"}, NamedValue{OnMismatch::Stop, "stop"}};

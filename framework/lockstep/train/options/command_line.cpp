@@ -14,6 +14,7 @@
 #include "lockstep/optim/rule_table.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/config_file.h"
+#include "lockstep/train/options/environment.h"
 #include "lockstep/train/options/option_checks.h"
 #include "lockstep/train/options/option_hints.h"
 
@@ -31,21 +32,6 @@ struct Help : CLI::Formatter {
   }
 };
 
-struct DefaultText {
-  std::string operator()(const bool* flag) const { return *flag ? "on" : "off"; }
-  std::string operator()(const Negated& flag) const { return flag.value() ? "on" : "off"; }
-  std::string operator()(const std::string* text) const { return text->empty() ? "none" : *text; }
-  std::string operator()(const std::filesystem::path* path) const { return path->empty() ? "none" : path->string(); }
-  std::string operator()(const Choice& choice) const { return std::string(choice.name()); }
-  std::string operator()(const std::vector<double>* numbers) const {
-    return numbers->empty() ? "none" : fmt::format("{}", fmt::join(*numbers, ","));
-  }
-  template <class T>
-  std::string operator()(const T* number) const {
-    return fmt::format("{}", *number);
-  }
-};
-
 bool takes_numbers(const OptionValue& value) {
   return std::visit(
       []<class T>(const T&) {
@@ -57,8 +43,7 @@ bool takes_numbers(const OptionValue& value) {
 
 std::string description(const OptionRow& row) {
   const std::string range = takes_numbers(row.value) ? range_text(row) : "";
-  return fmt::format("{}{}{} (default {})", row.text, range.empty() ? "" : "; ", range,
-                     std::visit(DefaultText{}, row.value));
+  return fmt::format("{}{}{} (default {})", row.text, range.empty() ? "" : "; ", range, value_text(row));
 }
 
 // Adds one row to the command line.
@@ -174,6 +159,7 @@ struct CommandLine::Parser {
   Options& options;
   CLI::App app;
   std::shared_ptr<ConfigFile> file = std::make_shared<ConfigFile>(app);
+  EnvironmentValues environment{app};
   std::vector<OptionRow> rows, own;
   std::vector<std::function<void()>> checks;
   std::vector<std::string> unknown;
@@ -208,6 +194,8 @@ struct CommandLine::Parser {
     if (!refused.empty()) throw Error(fmt::format("[{}] {}", kSite, refused));
     const optim::Rule default_rule = options.optimizer.rule;
     app.parse(argc, argv);
+    environment.apply(rows);
+    options.from_environment = environment.variables();
     if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kSite, unknown.front()));
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
@@ -258,9 +246,9 @@ ParseResult CommandLine::parse(int argc, const char* const* argv, bool is_rank_z
     if (is_rank_zero) app.exit(success, out, err);
     return {.proceed = false, .exit_code = 0, .message = {}};
   } catch (const CLI::ParseError& error) {
-    result.message = parser_->file->located(explain(app, error));
+    result.message = parser_->environment.located(parser_->file->located(explain(app, error)));
   } catch (const Error& error) {
-    result.message = parser_->file->located(error.what());
+    result.message = parser_->environment.located(parser_->file->located(error.what()));
   }
   if (is_rank_zero)
     err << fmt::format("{}: {}\nRun with --help for the options.\n", app.get_name(), printable(result.message))

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
+#include "lockstep/core/log.h"
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/rule_options.h"
@@ -47,10 +49,21 @@ struct StallLimits {
   double abort = 300;  // then the watchdog ends the job
 };
 
+// A file of records beside metrics.jsonl: none, or OUTPUT/dllogger.json in the form of NVIDIA's DLLogger.
+enum class RecordFile : std::uint8_t { None, DLLogger };
+
+struct LoggingOptions {
+  LogLevel level = LogLevel::Info;  // the lowest level of messages on the console and in log files
+  bool per_host = false;            // log files in a folder for each host
+  bool rank_loss = false;           // each rank logs the loss of its own samples
+  RecordFile records = RecordFile::None;
+};
+
 // All options. Learning rates are per update (one global batch).
 struct Options {
   data::DatasetOptions dataset = {};  // a data set of the program's catalogue; its seed is `seed`
   bool augment = false;
+  std::int64_t resize = 0;  // pixels of the images' shorter side; 0: as in the data set
 
   std::int64_t epochs = 10;       // passes over the training data; 0: until max_steps
   std::int64_t max_steps = 0;     // limit of updates; 0: until all epochs are done
@@ -77,12 +90,16 @@ struct Options {
   std::int64_t patience = 0;    // evaluations without a lower loss after which the run ends; 0: no such limit
   std::int64_t log_every = 50;  // updates between lines of progress; 0: only at the end of an epoch
   bool quiet = false;
+  LoggingOptions logging = {};
   bool profile = false;
   TraceOptions trace = {};
   std::int64_t hash_every = 0;  // updates between hashes of all tensors; 0: none
   TimeOptions time = {};
   StallLimits stall = {};
   bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
+
+  // The environment variables that gave values, by the names of their options; the command line sets it.
+  std::map<std::string, std::string> from_environment = {};
 };
 
 // Throws Error for a value out of its range, and for options that contradict each other or the number of ranks.

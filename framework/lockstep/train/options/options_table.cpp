@@ -40,6 +40,21 @@ double in_f32(double value) {
   return value > kLargest ? std::numeric_limits<double>::infinity() : static_cast<double>(static_cast<float>(value));
 }
 
+struct ValueText {
+  std::string operator()(const bool* flag) const { return *flag ? "on" : "off"; }
+  std::string operator()(const Negated& flag) const { return flag.value() ? "on" : "off"; }
+  std::string operator()(const std::string* text) const { return text->empty() ? "none" : *text; }
+  std::string operator()(const std::filesystem::path* path) const { return path->empty() ? "none" : path->string(); }
+  std::string operator()(const Choice& choice) const { return std::string(choice.name()); }
+  std::string operator()(const std::vector<double>* numbers) const {
+    return numbers->empty() ? "none" : fmt::format("{}", fmt::join(*numbers, ","));
+  }
+  template <class T>
+  std::string operator()(const T* number) const {
+    return fmt::format("{}", *number);
+  }
+};
+
 struct CheckRow {
   const OptionRow& row;
   Precision precision;
@@ -93,6 +108,8 @@ std::string range_text(const OptionRow& row) {
   if (row.high < kMaxCount) return whole_range(row);
   return row.above_low || (row.low != 0 && row.low > -kMaxCount) ? low_text(row) : "";
 }
+
+std::string value_text(const OptionRow& row) { return std::visit(ValueText{}, row.value); }
 
 std::vector<std::string> names_of(const OptionRow& row) {
   const auto* choice = std::get_if<Choice>(&row.value);

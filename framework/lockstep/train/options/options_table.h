@@ -50,6 +50,7 @@ struct OptionRow {
   std::string reason = {};  // the reason for `resume`, in the message that refuses a checkpoint
   Effect effect = Effect::Results;
   bool shapes_model = false;  // another value may change the model's tensors
+  std::string variable = {};  // environment variable that gives the value if neither command line nor file does
 };
 
 struct OptionGroup {
@@ -70,6 +71,8 @@ OptionGroup communication_rows(Options& options);
 OptionGroup run_rows(Options& options);
 OptionGroup safety_rows(Options& options);
 
+// Returns the row's present value as the command line has it; "none" for an empty text.
+std::string value_text(const OptionRow& row);
 // Returns the names that a row accepts, for a text or an enumeration; empty: any value.
 std::vector<std::string> names_of(const OptionRow& row);
 // Describes the numbers that a row accepts: "at least 0 and below 1"; "": any number from 0.

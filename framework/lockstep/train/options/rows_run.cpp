@@ -1,3 +1,4 @@
+#include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::train {
@@ -58,6 +59,28 @@ OptionGroup run_rows(Options& o) {
                .value = option_value(o.quiet),
                .text = "print only warnings and errors on the console",
                .per_node = true,
+               .effect = Effect::None},
+              {.name = "log-level",
+               .value = option_value(o.logging.level),
+               .argument = "LEVEL",
+               .text = "lowest level of messages on the console and in log files: trace, debug, info, warning, error "
+                       "or off; from LOCKSTEP_LOG_LEVEL unless given",
+               .per_node = true,
+               .effect = Effect::None,
+               .variable = "LOCKSTEP_LOG_LEVEL"},
+              {.name = "log-per-host",
+               .value = option_value(o.logging.per_host),
+               .text = "log files in a folder for each host: OUTPUT/logs/HOST/rank-NNNN.log",
+               .effect = Effect::None},
+              {.name = "log-rank-loss",
+               .value = option_value(o.logging.rank_loss),
+               .text = "each rank also writes the loss of its own samples to its log file, every --log-every updates",
+               .effect = Effect::None},
+              {.name = "logger",
+               .value = option_value(o.logging.records),
+               .argument = "WHAT",
+               .text = "a file of records beside metrics.jsonl: none, or dllogger (OUTPUT/dllogger.json in the form of "
+                       "NVIDIA's DLLogger)",
                .effect = Effect::None},
               {.name = "profile",
                .value = option_value(o.profile),

@@ -70,6 +70,12 @@ OptionGroup training_rows(Options& o) {
                    "cheap), or blocks (all values within a residual block: a third more time, least memory)",
            .resume = Resume::SameWithShards,
            .reason = "other nodes are fused"},
+          {.name = "unused",
+           .value = option_value(o.trainer.compile.unused),
+           .argument = "WHAT",
+           .text = "trainable parameters on which the loss does not depend: error (which names them) or ignore (they "
+                   "keep their values)",
+           .effect = Effect::None},
           {.name = "autotune",
            .value = option_value(o.trainer.autotune),
            .text = "rank 0 measures the fastest kernel of each node, once per processor and shape; bits depend on the "

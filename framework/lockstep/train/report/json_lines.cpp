@@ -26,8 +26,15 @@ constexpr std::size_t kMostUnwritten = 8 << 20;
 
 }  // namespace
 
-JsonLines::JsonLines(const Settings& settings) : folder_(settings.folder), name_(settings.name), site_(settings.site) {
-  settings.resumed_step ? keep_until(*settings.resumed_step, settings.stays) : move_aside();
+JsonLines::JsonLines(const Settings& settings)
+    : folder_(settings.folder), name_(settings.name), site_(settings.site), prefix_(settings.prefix) {
+  settings.resumed_step ? keep_until(settings) : move_aside();
+}
+
+std::optional<std::int64_t> JsonLines::step_member(const nlohmann::json& object) {
+  const auto step = object.find("step");
+  if (step == object.end() || !step->is_number_integer()) return std::nullopt;
+  return step->get<std::int64_t>();
 }
 
 void JsonLines::check_file(const io::Folder& folder, const std::string& name, const std::string& site) {
@@ -62,17 +69,18 @@ std::string JsonLines::read() const {
   }
 }
 
-void JsonLines::keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const {
+void JsonLines::keep_until(const Settings& settings) const {
   if (!folder_->has(name_)) return;
   std::istringstream in(read());
   std::string kept, line;
   bool changed = false;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     const bool whole = !in.eof();  // ends in a newline
-    const auto json = parse_json(line);
-    const bool record = whole && json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    const bool later = record && json["step"] > step;
-    if (record && !later && stays(json)) {
+    const bool begins = line.starts_with(prefix_);
+    const auto json = parse_json(std::string_view(line).substr(begins ? prefix_.size() : 0));
+    const auto step = whole && begins && json.is_object() ? settings.step(json) : std::nullopt;
+    const bool later = step && *step > *settings.resumed_step;
+    if (step && !later && settings.stays(json)) {
       kept += line + "\n";
       continue;
     }
@@ -98,8 +106,8 @@ void JsonLines::follow(const std::shared_ptr<const io::Folder>& folder) {
   ++lost_;
 }
 
-void JsonLines::append(const nlohmann::ordered_json& json) {
-  const std::string line = json.dump() + "\n";
+void JsonLines::append_text(const std::string& object) {
+  const std::string line = prefix_ + object + "\n";
   const bool room = unwritten_.size() + line.size() <= kMostUnwritten;
   if (room) unwritten_ += line;
   if (!room) ++lost_;

@@ -1,6 +1,7 @@
-// A file of JSON objects, one per line, each with its step. A run appends lines, and a resumed run continues the file.
-// For one process, in one thread. Throws Error with `site` if the file cannot be read or created. If the disk is full
-// later, lines wait in memory with a warning, and are written, without a gap, when there is space again.
+// A file of JSON objects, one per line, each with its step, and possibly with a word before it. A run appends lines,
+// and a resumed run continues the file. For one process, in one thread. Throws Error with `site` if the file cannot be
+// read or created. If the disk is full later, lines wait in memory with a warning, and are written, without a gap, when
+// there is space again.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,16 @@ class JsonLines {
     std::shared_ptr<const io::Folder> folder;
     std::string name;                               // name of the file in `folder`
     std::string site;                               // site of errors and warnings
+    std::string prefix = {};                        // before the object of each line
     std::optional<std::int64_t> resumed_step = {};  // step from which the run resumes; none: a new run
     // Called for each line that stays, in order; returns false to omit a line that is no record of this file.
     std::function<bool(const nlohmann::json&)> stays = [](const nlohmann::json&) { return true; };
+    // Returns the step of a line; empty: the object is no record of this file.
+    std::function<std::optional<std::int64_t>(const nlohmann::json&)> step = step_member;
   };
+
+  // Returns the member "step" of an object; empty: it has none.
+  static std::optional<std::int64_t> step_member(const nlohmann::json& object);
 
   // Prepares the file. In a new run, moves an existing file aside, from NAME.jsonl to NAME.1.jsonl and so on. In a
   // resumed run, removes the lines of later steps, which are trained again, and an incomplete last line that a kill may
@@ -44,18 +51,19 @@ class JsonLines {
   void follow(const std::shared_ptr<const io::Folder>& folder);
   // Appends a line; after open(). While the file cannot be written, up to 8 MiB of lines wait in memory; further lines
   // are dropped and counted.
-  void append(const nlohmann::ordered_json& line);
+  void append(const nlohmann::ordered_json& line) { append_text(line.dump()); }
+  void append_text(const std::string& object);  // the same, of an object's text without newlines
 
   std::filesystem::path path() const { return folder_->path() / name_; }
 
  private:
   void move_aside() const;
-  void keep_until(std::int64_t step, const std::function<bool(const nlohmann::json&)>& stays) const;
+  void keep_until(const Settings& settings) const;
   std::string read() const;
   int write_out();
 
   std::shared_ptr<const io::Folder> folder_;
-  std::string name_, site_;
+  std::string name_, site_, prefix_;
   io::FileDescriptor file_;
   std::string unwritten_;
   bool failing_ = false, in_line_ = false;  // in_line_: the file ends inside a line

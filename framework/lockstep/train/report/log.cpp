@@ -3,7 +3,9 @@
 #include <fmt/chrono.h>
 #include <spdlog/sinks/base_sink.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -35,6 +37,7 @@ void each_line(spdlog::string_view_t payload, Write write) {
 const char* name_of(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::trace:
+      return "trace";
     case spdlog::level::debug:
       return "debug";
     case spdlog::level::warn:
@@ -61,6 +64,8 @@ class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
     each_line(message.payload, [&](std::string_view line) {
       if (message.level >= spdlog::level::warn) {
         console_->error_line(fmt::format("{}{}: {}", prefix_, name_of(message.level), line));
+      } else if (message.level < spdlog::level::info) {
+        console_->line(fmt::format("{}{}: {}", prefix_, name_of(message.level), line));
       } else {
         console_->line(fmt::format("{}{}", prefix_, line));
       }
@@ -73,19 +78,50 @@ class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::string prefix_;
 };
 
-fs::path log_file(const LogOptions& options) {
-  if (options.output.empty()) return {};
-  return options.output / "logs" / fmt::format("rank-{:04}.log", options.rank);
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  static_assert(static_cast<int>(LogLevel::Trace) == spdlog::level::trace &&
+                static_cast<int>(LogLevel::Error) == spdlog::level::err);
+  return level == LogLevel::Off ? spdlog::level::off : static_cast<spdlog::level::level_enum>(level);
 }
 
-io::FileDescriptor open_log(const LogOptions& options, const fs::path& file) {
+// Returns a name for a folder: a host may be called anything.
+std::string folder_name(const std::string& host) {
+  std::string name = host;
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (!plain) c = '_';
+  }
+  if (name.empty() || name.front() == '.') name.insert(0, "_");
+  return name;
+}
+
+fs::path log_file(const LogOptions& options, const std::string& host_folder) {
+  if (options.output.empty()) return {};
+  return options.output / "logs" / host_folder / fmt::format("rank-{:04}.log", options.rank);
+}
+
+// Makes the folder of a log file whose caller does not hold the output folder open.
+std::shared_ptr<const io::Folder> made_output(const fs::path& output, const fs::path& file) {
   const fs::path folder = file.parent_path();
-  const std::string name = file.filename().string();
-  if (options.folder) return options.folder->make("logs").open_file(name, io::FileUse::Append, "log");
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, "log", "cannot create {}: {}; expected a writable --output", folder.string(), error.message());
-  return io::Folder(folder).open_file(name, io::FileUse::Append, "log");
+  return std::make_shared<const io::Folder>(output);
+}
+
+io::Folder log_folder(const io::Folder& output, const std::string& host_folder) {
+  io::Folder logs = output.make("logs");
+  return host_folder.empty() ? std::move(logs) : logs.make(host_folder);
+}
+
+// Ends the last line of a file that a kill has cut.
+void end_last_line(const io::Folder& folder, const std::string& name, const io::FileDescriptor& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_size == 0) return;
+  const io::FileDescriptor reading = folder.open_file(name, io::FileUse::Read, "log");
+  char last = '\n';
+  if (::pread(reading.get(), &last, 1, status.st_size - 1) != 1 || last == '\n') return;
+  [[maybe_unused]] const ssize_t written = ::write(file.get(), "\n", 1);  // a full disk shows with the next line
 }
 
 }  // namespace
@@ -129,11 +165,15 @@ class Log::FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
-Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.rank == 0 && !options.quiet) {
+Log::Log(const LogOptions& options)
+    : host_folder_(options.folder_per_host ? folder_name(options.host) : ""),
+      file_(log_file(options, host_folder_)),
+      talks_(options.rank == 0 && !options.quiet && options.level <= LogLevel::Info) {
   if (!file_.empty()) {
-    file_sink_ =
-        std::make_shared<FileSink>(open_log(options, file_), fmt::format("{} rank {}", options.host, options.rank));
+    const auto output = options.folder ? options.folder : made_output(options.output, file_);
+    file_sink_ = std::make_shared<FileSink>(open_file(*output), fmt::format("{} rank {}", options.host, options.rank));
     file_logger_ = std::make_shared<spdlog::logger>("lockstep", file_sink_);
+    file_logger_->set_level(spdlog_level(options.level));
   }
   ConsoleOptions console{.out = options.out, .err = options.err, .columns = options.columns};
   if (!console.columns && talks_) {
@@ -149,14 +189,22 @@ Log::Log(const LogOptions& options) : file_(log_file(options)), talks_(options.r
 
   const std::string prefix = options.rank == 0 ? "" : fmt::format("[{} rank {}] ", options.host, options.rank);
   const auto console_sink = std::make_shared<ConsoleSink>(console_, prefix);
-  console_sink->set_level(talks_ ? spdlog::level::info : spdlog::level::warn);
+  console_sink->set_level(talks_ ? spdlog::level::trace : spdlog::level::warn);
   logger_ = std::make_shared<spdlog::logger>("lockstep", console_sink);
-  logger_->set_level(spdlog::level::debug);
+  logger_->set_level(spdlog_level(options.level));
   if (file_sink_ != nullptr) logger_->sinks().push_back(file_sink_);
   previous_ = install_log(logger_);
 }
 
 Log::~Log() { install_log(previous_); }
+
+io::FileDescriptor Log::open_file(const io::Folder& output) const {
+  const io::Folder folder = log_folder(output, host_folder_);
+  const std::string name = file_.filename().string();
+  io::FileDescriptor file = folder.open_file(name, io::FileUse::Append, "log");
+  end_last_line(folder, name, file);
+  return file;
+}
 
 bool Log::exists() const {
   struct stat held {};
@@ -175,9 +223,9 @@ bool Log::in_place() const {
 void Log::follow(const io::Folder& output) {
   if (file_sink_ == nullptr) return;
   const std::string name = file_.filename().string();
-  const io::Folder logs = output.make("logs");
+  const io::Folder logs = log_folder(output, host_folder_);
   if (logs.holds(name, file_sink_->descriptor())) return;
-  file_sink_->open(logs.open_file(name, io::FileUse::Append, "log"));
+  file_sink_->open(open_file(output));
   const fs::path before = std::exchange(file_, logs.path() / name);
   logger_->warn("[log] {} was removed or replaced during the run; further lines go to {}", before.string(),
                 file_.string());

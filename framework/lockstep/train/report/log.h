@@ -1,7 +1,8 @@
 // The log of a run: rank 0 writes messages to its console; other ranks write warnings and errors to theirs; each rank
-// writes all messages to its file OUTPUT/logs/rank-NNNN.log, with time, host and rank in every line. Files are appended
-// to, so a resumed run keeps its history. During its lifetime, a Log is the target of lockstep::log(). Throws Error if
-// the file cannot be written. Any thread may log.
+// writes messages to its file OUTPUT/logs/rank-NNNN.log, with time, host and rank in every line (log_lines.h reads
+// them). Files are appended to, so a resumed run keeps its history; a last line without its end, which a kill may
+// leave, is ended first. During its lifetime, a Log is the target of lockstep::log(). Throws Error if the file cannot
+// be written. Any thread may log.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/core/log.h"
 #include "lockstep/io/folder.h"
 #include "lockstep/train/report/console.h"
 
@@ -20,8 +22,10 @@ struct LogOptions {
   std::filesystem::path output;  // the run's folder; empty: no file
   int rank = 0;
   std::string host{};
-  bool quiet = false;       // true: only warnings and errors go to the console
-  std::FILE* out = stdout;  // the console's streams; not owned
+  bool quiet = false;               // true: only warnings and errors go to the console
+  LogLevel level = LogLevel::Info;  // the lowest level of messages on the console and in the file
+  bool folder_per_host = false;     // true: the file is OUTPUT/logs/HOST/rank-NNNN.log
+  std::FILE* out = stdout;          // the console's streams; not owned
   std::FILE* err = stderr;
   std::function<int()> columns{};              // width of the terminal; empty: found out from `out`
   StreamWriterOptions writer{};                // time to wait for the console's reader
@@ -42,12 +46,15 @@ class Log {
   // with a warning. Throws Error and changes nothing if that fails.
   void follow(const io::Folder& output);
   Console& console() { return *console_; }
-  bool talks() const { return talks_; }  // information goes to the console (rank 0 without --quiet)
+  bool talks() const { return talks_; }  // information goes to the console (rank 0, unless --quiet or --log-level)
   void to_file(std::string_view text);   // writes information only to the file
 
  private:
   class FileSink;
 
+  io::FileDescriptor open_file(const io::Folder& output) const;
+
+  std::string host_folder_;  // folder in OUTPUT/logs; empty: none
   std::filesystem::path file_;
   bool talks_;
   std::shared_ptr<Console> console_;  // shared with the sink: the logger may outlive the Log

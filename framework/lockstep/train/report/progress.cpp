@@ -47,11 +47,15 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", minutes, total % 60);
 }
 
+std::string position_text(std::int64_t epoch, std::int64_t step, const ProgressOptions& options) {
+  return fmt::format("epoch {}  step {}", of_total(epoch, options.epochs), of_total(step, options.total_steps));
+}
+
 std::string line_text(const ProgressState& state, const ProgressOptions& options, double samples_per_second,
                       double seconds_left) {
   std::string line =
-      fmt::format("epoch {}  step {}  loss {:.5g}  accuracy {:.2f}%  lr {:.4g}", of_total(state.epoch, options.epochs),
-                  of_total(state.step, options.total_steps), state.loss, 100 * state.accuracy, state.lr);
+      fmt::format("{}  loss {:.5g}  accuracy {:.2f}%  lr {:.4g}", position_text(state.epoch, state.step, options),
+                  state.loss, 100 * state.accuracy, state.lr);
   for (const std::string& part : {rate_text(samples_per_second), left_text(seconds_left)}) {
     if (!part.empty()) line += "  " + part;
   }

@@ -60,6 +60,9 @@ class Progress {
   std::int64_t to_evaluate_ = 0;                       // samples
 };
 
+// Returns "epoch 1/3  step 50/282"; unknown totals are left out.
+std::string position_text(std::int64_t epoch, std::int64_t step, const ProgressOptions& options);
+
 // Formats a duration: "1:05", "2:03:04", "1d 02:03".
 std::string duration_text(double seconds);
 

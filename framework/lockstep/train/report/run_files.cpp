@@ -19,6 +19,8 @@ RunFiles::RunFiles(const comm::Communicator& comm, Settings settings) : settings
                                             .rank = comm.rank(),
                                             .host = comm.host(),
                                             .quiet = settings_.quiet,
+                                            .level = settings_.log_level,
+                                            .folder_per_host = settings_.log_per_host,
                                             .folder = folder_ ? folder_->held() : nullptr});
   });
   if (folder_ && !folder_->warning().empty()) lockstep::log()->warn("{}", folder_->warning());
@@ -27,11 +29,13 @@ RunFiles::RunFiles(const comm::Communicator& comm, Settings settings) : settings
 void RunFiles::check() const {
   const auto folder = folder_->held();
   MetricsWriter::check_file(*folder);
+  DlloggerWriter::check_file(*folder);
   HashLog::check_file(*folder);
 }
 
 void RunFiles::open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step) {
   metrics_ = std::make_unique<MetricsWriter>(folder, resumed_step);
+  dllogger_ = std::make_unique<DlloggerWriter>(folder, resumed_step, settings_.dllogger);
   hashes_ = std::make_unique<HashLog>(folder, settings_.hash_every, resumed_step);
 }
 
@@ -53,6 +57,7 @@ void RunFiles::keep_or_throw(std::string& problem) {
     const auto folder = folder_->folder();
     log_->follow(*folder);
     metrics_->follow(folder);
+    dllogger_->follow(folder);
     hashes_->follow(folder);
   } else if (!log_->in_place()) {
     const auto folder = checkpoint::find_folder_of_run(settings_.output, run_);

@@ -1,5 +1,5 @@
-// The files of a run in its output folder, except checkpoints: log, metrics and hashes; and the id of the run. Rank 0
-// has the folder; other ranks have only a log. One thread.
+// The files of a run in its output folder, except checkpoints: log, metrics, records and hashes; and the id of the run.
+// Rank 0 has the folder; other ranks have only a log. One thread.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 
 #include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
+#include "lockstep/train/report/dllogger.h"
 #include "lockstep/train/report/hash_log.h"
 #include "lockstep/train/report/log.h"
 #include "lockstep/train/report/metrics.h"
@@ -22,6 +23,9 @@ class RunFiles {
     std::string output;  // the run's folder
     bool quiet = false;
     std::int64_t hash_every = 0;  // updates between lines of hashes; 0: never
+    LogLevel log_level = LogLevel::Info;
+    bool log_per_host = false;  // see LogOptions::folder_per_host
+    bool dllogger = false;      // write dllogger.json
   };
   // Creates and locks the folder, and opens the log. Collective; throws on all ranks.
   RunFiles(const comm::Communicator& comm, Settings settings);
@@ -34,10 +38,11 @@ class RunFiles {
 
   // On rank 0: throws Error if files of an earlier run cannot be continued; changes nothing.
   void check() const;
-  // On rank 0: opens metrics and hashes in `folder`, for a run that resumes after `resumed_step`, or a new run without
-  // it.
+  // On rank 0: opens metrics, records and hashes in `folder`, for a run that resumes after `resumed_step`, or a new run
+  // without it.
   void open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step);
   MetricsWriter* metrics() { return metrics_.get(); }  // null before open() and on other ranks
+  DlloggerWriter* dllogger() { return dllogger_ && dllogger_->enabled() ? dllogger_.get() : nullptr; }
   HashLog* hashes() { return hashes_.get(); }
 
   // Opens files anew that a user has removed or replaced. Not collective; a failure is a warning, once.
@@ -53,6 +58,7 @@ class RunFiles {
   std::string run_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<DlloggerWriter> dllogger_;
   std::unique_ptr<HashLog> hashes_;
   std::function<void(const std::filesystem::path&)> log_moved_;
   std::string problem_;  // the last warning of keep()

@@ -6,6 +6,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/host/process_memory.h"
 #include "lockstep/host/process_settings.h"
+#include "lockstep/train/options/options_table.h"
 #include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
@@ -48,8 +49,16 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
                run.course.steps_per_epoch());
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
-  logger->info("data: {}: {} training and {} evaluation samples, {} classes", facts.options.dataset.name,
-               facts.data.train->size(), facts.data.eval->size(), facts.data.classes);
+  const std::string resized =
+      facts.options.resize > 0 ? fmt::format(", images resized to {}", facts.data.image_shape.str()) : "";
+  logger->info("data: {}: {} training and {} evaluation samples, {} classes{}", facts.options.dataset.name,
+               facts.data.train->size(), facts.data.eval->size(), facts.data.classes, resized);
+  Options options = facts.options;
+  for (const OptionRow& row : option_rows(options)) {
+    const auto variable = options.from_environment.find(row.name);
+    if (variable != options.from_environment.end())
+      logger->info("environment: --{} {} is from {}", row.name, value_text(row), variable->second);
+  }
 }
 
 }  // namespace lockstep::train

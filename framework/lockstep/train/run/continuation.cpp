@@ -84,9 +84,22 @@ const nlohmann::json& options_of(const nlohmann::json& metadata, const std::stri
   return options;
 }
 
-// Checks options that the metadata contain by their names, beside "options".
+// Checks an option that the metadata contain in "options" alone; older files lack options that were added since.
+void check_option(const nlohmann::json& saved, const nlohmann::json& now, const OptionRow& row,
+                  const std::string& file) {
+  const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
+  const nlohmann::json before = there.contains(row.name) ? there[row.name] : to_json(Options{}).at(row.name);
+  check(before == here[row.name], kSite, "{}: --{} was {}, this run has {}: {}; {}", file, row.name, text_of(before),
+        text_of(here[row.name]), row.reason, as_before(row.name, before));
+}
+
+// Checks options by the values that the metadata contain beside "options", if they do.
 void check_equal(const nlohmann::json& saved, const nlohmann::json& now, Resume resume, const std::string& file) {
   for (const OptionRow& row : rows_with(resume)) {
+    if (!now.contains(row.name)) {
+      check_option(saved, now, row, file);
+      continue;
+    }
     const std::string advice = as_before(row.name, entry(saved, row.name, file));
     check_same(saved, now, {row.name, row.reason.empty() ? advice : row.reason + "; " + advice}, file);
   }

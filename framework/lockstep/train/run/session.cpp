@@ -35,8 +35,12 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   set_fault_rank(comm_.rank());
   facts_ = std::make_unique<RunFacts>(agree_on_run(comm_, std::move(options), std::move(name), program, catalogue));
   const Options& o = facts_->options;
-  files_ = std::make_unique<RunFiles>(
-      comm_, RunFiles::Settings{.output = o.output, .quiet = o.quiet, .hash_every = o.hash_every});
+  files_ = std::make_unique<RunFiles>(comm_, RunFiles::Settings{.output = o.output,
+                                                                .quiet = o.quiet,
+                                                                .hash_every = o.hash_every,
+                                                                .log_level = o.logging.level,
+                                                                .log_per_host = o.logging.per_host,
+                                                                .dllogger = o.logging.records == RecordFile::DLLogger});
   tell(facts_->start, comm_);
   files_->log().to_file(fmt::format("the checks before the first step took {:.1f} ms", 1000 * facts_->start.seconds));
   watchdog_ = watch_ranks(*facts_, *files_, heartbeat_);

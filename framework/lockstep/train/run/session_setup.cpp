@@ -13,6 +13,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/data/resize.h"
 #include "lockstep/host/machine.h"
 #include "lockstep/host/placement.h"
 #include "lockstep/io/read_file.h"
@@ -107,11 +108,18 @@ TrainerOptions trainer_options(const comm::Communicator& comm, const Options& op
 DType dtype_of(Precision precision) { return precision == Precision::F64 ? DType::F64 : DType::F32; }
 
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
-  const std::int64_t side = data.image_shape[1];
-  data::ImageOptions image{
-      .crop_padding = side / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
-  if (training && options.augment) return {std::make_shared<data::ImageTransform>(image)};
-  return {std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image))};
+  const std::vector<data::Field>& fields = data.train->fields();
+  const Shape& shape = fields[data::find_field("session", fields, "image")].shape;  // before --resize
+  const data::ImageOptions image{
+      .crop_padding = shape[1] / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
+  data::Transforms transforms;
+  if (training && options.augment) {
+    transforms.push_back(std::make_shared<data::ImageTransform>(image));
+  } else {
+    transforms.push_back(std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image)));
+  }
+  if (options.resize > 0) transforms.push_back(std::make_shared<data::ResizeImages>(shape, options.resize));
+  return transforms;
 }
 
 namespace {

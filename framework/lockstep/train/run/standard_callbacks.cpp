@@ -7,13 +7,17 @@
 #include "lockstep/train/callbacks/early_stop.h"
 #include "lockstep/train/callbacks/epoch_meter.h"
 #include "lockstep/train/callbacks/evaluate.h"
+#include "lockstep/train/callbacks/log_events.h"
 #include "lockstep/train/callbacks/log_hashes.h"
+#include "lockstep/train/callbacks/log_rank_loss.h"
 #include "lockstep/train/callbacks/profile_steps.h"
 #include "lockstep/train/callbacks/save_checkpoints.h"
 #include "lockstep/train/callbacks/show_progress.h"
 #include "lockstep/train/callbacks/time_limit.h"
 #include "lockstep/train/callbacks/trace_steps.h"
+#include "lockstep/train/callbacks/write_dllogger.h"
 #include "lockstep/train/callbacks/write_metrics.h"
+#include "lockstep/train/options/options_json.h"
 
 namespace lockstep::train {
 namespace {
@@ -36,6 +40,16 @@ std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_c
                       }});
 }
 
+// All options, the program's own among them, and the size of the job.
+nlohmann::ordered_json parameters(const RunFacts& facts) {
+  nlohmann::json values = to_json(facts.options);
+  values.update(nlohmann::json::parse(facts.program));
+  values["program"] = facts.name;
+  values["world_size"] = facts.comm.size();
+  values["total_batch_size"] = facts.global_batch();
+  return nlohmann::ordered_json(values);
+}
+
 void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor trace) {
   const RunFacts& facts = run.facts;
   const Options& o = facts.options;
@@ -46,13 +60,17 @@ void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor tra
     const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};
     add(std::make_unique<TraceSteps>(settings, std::move(trace)));
   }
-  add(std::make_unique<ShowProgress>(run.files.log(), ProgressOptions{.epochs = o.epochs,
-                                                                      .steps_per_epoch = run.course.steps_per_epoch(),
-                                                                      .total_steps = run.course.total_steps(),
-                                                                      .log_every = o.log_every}));
+  const ProgressOptions progress{.epochs = o.epochs,
+                                 .steps_per_epoch = run.course.steps_per_epoch(),
+                                 .total_steps = run.course.total_steps(),
+                                 .log_every = o.log_every};
+  add(std::make_unique<LogEvents>(run.trainer));
+  add(std::make_unique<ShowProgress>(run.files.log(), progress));
+  if (o.logging.rank_loss) add(std::make_unique<LogRankLoss>(run.trainer, run.files.log(), progress));
   add(std::make_unique<LogHashes>(facts.comm, run.trainer, run.files, o.hash_every));
   if (o.profile) add(std::make_unique<ProfileSteps>(run.trainer, facts.comm.is_root()));
   add(std::make_unique<WriteMetrics>(run.trainer, run.record, run.files, o.log_every));
+  add(std::make_unique<WriteDllogger>(run.trainer, run.record, run.files, o.log_every, parameters(facts)));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& m
                                       Heartbeat& heartbeat, const CallbackList& callbacks) {
   std::vector<data::Field> fields = facts.data.train->fields();
   for (data::Field& f : fields) {
-    if (f.name == "image") f.dtype = facts.dtype;
+    if (f.name == "image") f = {"image", facts.data.image_shape, facts.dtype};
   }
   return std::make_unique<Trainer>(facts.comm, module, model, std::move(fields),
                                    trainer_options(facts, heartbeat, callbacks));

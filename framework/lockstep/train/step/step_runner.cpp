@@ -65,6 +65,9 @@ class StepRunner::ShardHooks : public plan::PlanHooks {
 void StepRunner::add_forward(const plan::Plan& plan, std::int64_t samples) {
   if (samples == 0) return;  // the mean of no samples is NaN
   add_sums(plan, prepared_.nominal(), samples, engine_->shard_sums());
+  own_.loss_sum += plan.loss() * plan.weight();
+  own_.weight += plan.weight();
+  own_.samples += samples;
   std::size_t at = 0;
   const std::vector<RunningStatistics>& statistics = prepared_.nominal().statistics;
   for (std::size_t s = 0; s < statistics.size(); ++s) {
@@ -112,6 +115,7 @@ Range StepRunner::rows_of(const LocalBatch& local, std::int64_t shard) const {
 }
 
 void StepRunner::run(const LocalBatch& local, std::int64_t update) {
+  own_ = {};
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
 }

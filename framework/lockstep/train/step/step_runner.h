@@ -9,6 +9,7 @@
 #include "lockstep/train/report/step_profile.h"
 #include "lockstep/train/step/batch_feed.h"
 #include "lockstep/train/step/prepared_model.h"
+#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 
@@ -37,6 +38,8 @@ class StepRunner {
   Tensor observed(const std::string& name) const;
   void forget() { last_plan_ = nullptr; }  // another run uses the memory of plans now
 
+  const OwnTotals& own_totals() const { return own_; }  // of the last run
+
   void start_profile() { profile_ = std::make_unique<StepProfile>(kernels::measure_peaks()); }
   StepProfile* profile() const { return profile_.get(); }  // null: no profile
   void note_in(Trace* trace) { trace_ = trace; }           // null: no trace
@@ -59,6 +62,7 @@ class StepRunner {
   BatchFeed& feed_;
   std::unique_ptr<StepProfile> profile_;
   Trace* trace_ = nullptr;
+  OwnTotals own_;
   plan::Plan* last_plan_ = nullptr;  // the training plan whose values are in memory; null: none
 };
 

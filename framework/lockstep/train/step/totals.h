@@ -24,4 +24,12 @@ struct Totals {
   }
 };
 
+// This rank's part of a step: the sum of its samples' losses times their weights, the weights, and the samples.
+struct OwnTotals {
+  double loss_sum = 0, weight = 0;
+  std::int64_t samples = 0;
+
+  double loss() const { return weight > 0 ? loss_sum / weight : 0; }  // the mean
+};
+
 }  // namespace lockstep::train

@@ -50,6 +50,9 @@ class Trainer {
   // `progress` after each batch with the number of samples of the data set that all ranks have reached.
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
+  // Returns the loss and the number of this rank's samples in the last step.
+  const OwnTotals& own_totals() const { return runner_.own_totals(); }
+
   // Registers `mine`, which returns this rank's request bits; called at the start of every step and after every batch
   // of an evaluation, which this rank leaves if a bit of `ends_evaluation` is set. requests() returns the bits of all
   // ranks in the last step or evaluation, equal on all ranks, so that all ranks can answer them together. Throws Error

@@ -1,0 +1,40 @@
+"""The files of models/recipes: which program each is for, what it sets, and how a test shortens it."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+from support import SOURCE
+
+FOLDER = SOURCE / "models" / "recipes"
+FILES = sorted(FOLDER.glob("*.toml"))
+
+
+def command_of(recipe):
+    """The words of the command that the recipe shows in its first lines."""
+    return re.search(r"^#   (mpirun .*)$", recipe.read_text(), re.M)[1].split()
+
+
+def program_of(recipe):
+    words = command_of(recipe)
+    return words[words.index("--config") - 1]
+
+
+def values_of(recipe):
+    return tomllib.loads(recipe.read_text())
+
+
+def data_options(recipe):
+    """The recipe's own data if LOCKSTEP_TEST_DATA has them, else those that are built in."""
+    folder = Path(os.environ.get("LOCKSTEP_TEST_DATA", "/nonexistent"))
+    name = values_of(recipe)["dataset"]
+    if (folder / {"cifar10": "cifar-10-batches-bin", "mnist": "mnist"}[name]).exists():
+        return ["--data-dir", folder]
+    return ["--dataset", "synthetic" if name == "cifar10" else "digits"]
+
+
+def shortened(recipe, samples, steps, *options):
+    """The recipe's options, but of so many samples an update, for so many updates."""
+    return ["--config", recipe, *data_options(recipe), "--limit-train", samples * steps, "--limit-eval", 8, "--global-batch", samples, "--epochs", 1,
+            "--warmup-epochs", 0, "--threads", 1, "--loaders", 0, "--log-every", 1, "--logger", "dllogger", *options]

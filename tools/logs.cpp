@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/host/threads.h"
+#include "lockstep/train/report/log_merge.h"
+#include "tools/commands.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kHelp = R"(Examples:
+  lockstep logs runs/train_resnet                         all ranks' lines in the order of their times
+  lockstep logs runs/train_resnet --level warning         warnings and errors alone
+  lockstep logs runs/train_resnet --rank 0,8-15 --follow  goes on until it is ended, as tail -f does
+  lockstep logs runs/train_resnet --host node2,node3
+A line without a time of its own (of a stack, or cut by a kill) stands below the line before it, with a | before its
+text. Times are those of each host's clock: lockstep doctor shows how far clocks are apart.)";
+
+constexpr std::chrono::milliseconds kPause{200};  // between two looks at files that are followed
+
+struct LogsOptions {
+  std::string run, ranks, level = "trace";
+  std::vector<std::string> hosts;
+  bool follow = false;
+};
+
+train::LogFilter filter_of(const LogsOptions& o) {
+  const auto level = parse_log_level(o.level);
+  check(level.has_value(), "logs", "--level is '{}', expected one of trace, debug, info, warning, error, off", o.level);
+  train::LogFilter filter{.level = *level};
+  filter.hosts.insert(o.hosts.begin(), o.hosts.end());
+  if (o.ranks.empty()) return filter;
+  const bool plain = o.ranks.find_first_not_of("0123456789,-") == std::string::npos;
+  if (plain) {
+    for (const int rank : host::parse_cpu_list(o.ranks)) filter.ranks.insert(rank);
+  }
+  check(!filter.ranks.empty(), "logs", "--rank is '{}', expected ranks as 0,8-15", o.ranks);
+  return filter;
+}
+
+void print(const train::LogLine& line, const train::LogFilter& filter) {
+  if (filter.wants(line)) fmt::print("{}\n", printable(line.str()));
+}
+
+void show(const LogsOptions& o) {
+  const train::LogFilter filter = filter_of(o);
+  train::LogFiles files(o.run);
+  while (true) {
+    while (const auto line = files.next()) print(*line, filter);
+    if (!o.follow) break;
+    if (std::fflush(stdout) != 0) return;  // nobody reads: the caller says so
+    std::this_thread::sleep_for(kPause);
+    files.follow();
+  }
+  for (const train::LogLine& line : files.rest()) print(line, filter);
+}
+
+}  // namespace
+
+void add_logs_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("logs", "Show the logs of all ranks of a run, merged by time");
+  auto o = std::make_shared<LogsOptions>();
+  command->add_option("run", o->run, "The folder of a run (its --output), or one log file")->required();
+  command->add_option("--rank", o->ranks, "Only these ranks, as 0,8-15");
+  command->add_option("--host", o->hosts, "Only these hosts, by their names in the log; a list with commas")
+      ->delimiter(',');
+  command
+      ->add_option("--level", o->level, "Only lines of this level or a higher one: trace, debug, info, warning, error")
+      ->capture_default_str();
+  command->add_flag("-f,--follow", o->follow, "Go on with lines that are written later, and with files that appear");
+  command->footer(kHelp);
+  command->callback([o] { show(*o); });
+}
+
+}  // namespace lockstep::tools
