@@ -190,7 +190,7 @@ class Output(Table):
         precious, run = self.scratch / "precious", self.scratch / "run"
         precious.write_text("keep me")
         plant = {"a symbolic link": lambda path: path.symlink_to(precious), "a named pipe": os.mkfifo}
-        for name in (".lock", "run.json", "metrics.jsonl", "hashes.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
+        for name in (".lock", "run.json", "metrics.jsonl", "dllogger.json", "hashes.jsonl", "logs/rank-0000.log", "logs/rank-0001.log"):
             for (kind, make), resume in zip(plant.items(), ([], ["--resume", "auto"])):
                 (run / name).parent.mkdir(parents=True)
                 make(run / name)
