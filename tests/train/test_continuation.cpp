@@ -179,6 +179,38 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
             std::string::npos);
 }
 
+TEST(Continuation, NamesTheOptionByWhichTheOptimizerKeepsOtherStates) {
+  const auto rmsprop = [](bool centered, double momentum) {
+    Options options{.optimizer = {.rule = optim::Rule::Rmsprop}};
+    options.optimizer.rmsprop.centered = centered;
+    options.optimizer.sgd.momentum = momentum;
+    nlohmann::json metadata = run(options);
+    metadata["optimizer"] = "rmsprop";
+    return metadata;
+  };
+  EXPECT_EQ(refusal(rmsprop(false, 0), rmsprop(true, 0)),
+            "[resume] FILE: --centered was false, this run has true, so rmsprop kept square for each weight, and keeps "
+            "square, mean in this run; pass --centered=false as before, or omit --resume to begin a new run");
+  EXPECT_EQ(refusal(rmsprop(true, 0.5), rmsprop(false, 0)),
+            "[resume] FILE: --momentum was 0.5, this run has 0.0; --centered was true, this run has false, so rmsprop "
+            "kept square, mean, momentum for each weight, and keeps square in this run; pass --momentum 0.5 --centered "
+            "as before, or omit --resume to begin a new run");
+  EXPECT_EQ(refusal(rmsprop(true, 0.5), rmsprop(true, 0.9)), "") << "another value keeps the same states";
+  Options plain;
+  plain.optimizer.sgd.momentum = 0;
+  EXPECT_EQ(refusal(run(plain), run()),
+            "[resume] FILE: --momentum was 0.0, this run has 0.9, so sgd kept nothing for each weight, and keeps "
+            "momentum in this run; pass --momentum 0.0 as before, or omit --resume to begin a new run");
+  nlohmann::json own = run(), other = run(plain);  // the program has a rule of its own, which reads no option
+  own["optimizer"] = other["optimizer"] = "lion";
+  EXPECT_EQ(refusal(other, own), "");
+  nlohmann::json older = run(plain), damaged = run(plain);
+  older["options"].erase("momentum");
+  damaged["options"]["momentum"] = "much";
+  for (const nlohmann::json& unknown : {older, damaged})
+    EXPECT_EQ(refusal(unknown, run(plain)), "") << "the tensors of the file decide";
+}
+
 TEST(Continuation, NamesTheModelsOptionThatChanged) {
   nlohmann::json before = run(), now = run();
   EXPECT_EQ(model_difference(before, now), "");
