@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "data/datasets/catalogue.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"

@@ -1,4 +1,5 @@
 // Callbacks of a program in a session: what rides in the control block, what stops a run, and the order of calls.
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/callbacks/callback.h"
 
 #include <gtest/gtest.h>

@@ -11,16 +11,16 @@
 
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/parallel/control/step_sums.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/guard/memory_guard.h"
-#include "lockstep/parallel/node_memory.h"
 #include "lockstep/parallel/reduce/progress_driver.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
-#include "lockstep/parallel/step_channels.h"
-#include "lockstep/parallel/step_memory.h"
-#include "lockstep/parallel/step_timer.h"
-#include "lockstep/parallel/step_update.h"
+#include "lockstep/parallel/step/step_channels.h"
+#include "lockstep/parallel/step/step_memory.h"
+#include "lockstep/parallel/step/step_timer.h"
 #include "lockstep/parallel/update/owned_parts.h"
 #include "lockstep/parallel/update/replica_average.h"
+#include "lockstep/parallel/update/step_update.h"
 #include "lockstep/parallel/update/update_gate.h"
 #include "lockstep/plan/plan.h"
 
@@ -51,8 +51,6 @@ struct EngineOptions {
 
 class GradientEngine : public plan::PlanHooks {
  public:
-  using StepTimes = StepTimer::Times;
-
   // The buckets of `store` lie in `memory`. All references outlive the engine. Collective.
   GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
                  plan::ParameterStore& store, Updater& updater, const EngineOptions& options);

@@ -5,6 +5,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/log.h"
 #include "lockstep/host/process_memory.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/optim/rule_options.h"
 #include "lockstep/train/options/options_json.h"

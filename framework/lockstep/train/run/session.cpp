@@ -10,6 +10,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/host/address_space.h"
 #include "lockstep/host/process_memory.h"
+#include "lockstep/nn/module.h"
 #include "lockstep/train/callbacks/callback_list.h"
 #include "lockstep/train/monitor/requests.h"
 #include "lockstep/train/monitor/watchdog.h"

@@ -27,6 +27,13 @@
 #include "lockstep/train/options/options.h"
 #include "lockstep/train/step/trainer.h"
 
+namespace lockstep::comm {
+class Communicator;
+}
+namespace lockstep::nn {
+class Module;
+}
+
 namespace lockstep::train {
 
 class CallbackList;
