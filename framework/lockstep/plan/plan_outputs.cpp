@@ -24,8 +24,10 @@ int PlanOutputs::keep(Value value) {
 
 int PlanOutputs::count(const std::string& name) const {
   const auto found = counts_.find(name);
-  check(found != counts_.end(), "plan", "'{}' is not a count that the model function returns; it returns {}", name,
-        count_names_.empty() ? "none" : joined(count_names_, ", "));
+  if (found == counts_.end()) {  // the list of names takes memory, which a run must not allocate
+    fail("plan", "'{}' is not a count that the model function returns; it returns {}", name,
+         count_names_.empty() ? "none" : joined(count_names_, ", "));
+  }
   return found->second;
 }
 
