@@ -46,6 +46,7 @@ struct EngineOptions {
   int local_steps = 1;           // steps between two averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
   Heartbeat* heartbeat = nullptr;  // shows the progress of this rank to a watchdog; null: no watchdog
+  BetweenSteps between = {};       // how errors describe the words of agree()
   EngineGuards guards = {};
 };
 
@@ -107,6 +108,9 @@ class GradientEngine : public plan::PlanHooks {
   // Returns when all ranks of the job are here, so that an MPI collective after it waits for no rank. Collective;
   // throws as progress() does.
   void meet();
+  // Returns when all ranks are here with the same `word`, which is not 0: they then make the same calls until the next
+  // step. Throws Error on all ranks if the words differ, or if another rank is in a step already. Collective.
+  void agree(std::uint64_t word);
   void average_replicas();  // collective: see ReplicaAverage; nothing without local steps
   // Collective: slot 0 of every bucket becomes the whole sum of the last step, on every rank.
   void collect_gradients();
