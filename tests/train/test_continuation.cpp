@@ -71,6 +71,8 @@ TEST(EpochSums, OlderCheckpointsHaveNone) {
 TEST(EpochSums, OfAPartOfTheEpochSaySo) {
   EpochSums sums{.epoch = 0, .loss = 2, .weight = 4, .samples = 4, .counts = {{"correct", 3}}};
   EXPECT_EQ(sums.str(), "training loss 0.5000, accuracy 75.00%; ");
+  EXPECT_EQ(EpochSums({.epoch = 0, .loss = 2, .weight = 4, .samples = 4}).str(), "training loss 0.5000; ")
+      << "of a model that does not count";
   sums.after = 6;
   EXPECT_EQ(
       sums.str(),
@@ -104,6 +106,66 @@ TEST(RunRecord, ComesBackWithItsEvaluation) {
   EXPECT_EQ(back.evaluation->accuracy, 0.1 + 0.2);
   EXPECT_TRUE(std::isnan(back.evaluation->loss)) << "written as null";
   EXPECT_TRUE(to_json(std::optional<EvaluationRecord>()).is_null());
+}
+
+TEST(RunRecord, WithoutAccuracyComesBackWithoutIt) {
+  const auto text = nlohmann::json{{"evaluation", to_json(EvaluationRecord{.step = 7, .loss = 0.5})}}.dump();
+  const RunRecord back = run_record(nlohmann::json::parse(text), "FILE");
+  ASSERT_TRUE(back.evaluation);
+  EXPECT_EQ(back.evaluation->loss, 0.5);
+  EXPECT_FALSE(back.evaluation->accuracy);
+}
+
+TEST(RunRecord, ComesBackWithStatesOfCallbacksBitForBit) {
+  EXPECT_TRUE(run_record(run(), "FILE").callbacks.empty()) << "an older program's";
+  using Integers = std::numeric_limits<std::int64_t>;
+  using Numbers = std::numeric_limits<double>;
+  CallbackStates states;
+  states["none"];
+  for (const std::int64_t integer : {Integers::min(), Integers::max(), std::int64_t{0}, std::int64_t{-7}})
+    states["integers"].set("i" + std::to_string(integer), integer);
+  for (const double number :
+       {0.0, -0.0, 3.0, 0.1 + 0.2, Numbers::denorm_min(), Numbers::max(), Numbers::infinity(), -Numbers::infinity()})
+    states["numbers"].set(fmt::format("n{}", number), number);
+  states["texts"].set("t", "grün \"quoted\"\n\x01");
+  const auto text = nlohmann::json{{kCallbacksKey, to_json(states)}}.dump();
+  EXPECT_EQ(run_record(nlohmann::json::parse(text), "FILE").callbacks, states);
+  EXPECT_TRUE(std::signbit(
+      run_record(nlohmann::json::parse(text), "FILE").callbacks["numbers"].number(fmt::format("n{}", -0.0))));
+  states = {};
+  states["nan"].set("x", Numbers::quiet_NaN());
+  const auto nan = nlohmann::json{{kCallbacksKey, to_json(states)}}.dump();
+  EXPECT_TRUE(std::isnan(run_record(nlohmann::json::parse(nan), "FILE").callbacks["nan"].number("x")));
+}
+
+TEST(RunRecord, NamesDamagedStatesOfCallbacks) {
+  nlohmann::json many = nlohmann::json::object(), wide = nlohmann::json::object();
+  for (std::size_t i = 0; i <= kMostCallbackStates; ++i) many[fmt::format("c{}", i)] = nlohmann::json::object();
+  for (std::size_t i = 0; i <= CallbackState::kMostValues; ++i) wide[fmt::format("v{}", i)] = 1;
+  const std::vector<nlohmann::json> wrong{nullptr,
+                                          7,
+                                          nlohmann::json::array(),
+                                          many,
+                                          {{"c", nullptr}},
+                                          {{"c", 7}},
+                                          {{"c", wide}},
+                                          {{"c", {{"", 1}}}},
+                                          {{"c", {{"x", nullptr}}}},
+                                          {{"c", {{"x", true}}}},
+                                          {{"c", {{"x", nlohmann::json::array({1})}}}},
+                                          {{"c", {{"x", {{"number", "1"}}}}}},
+                                          {{"c", {{"x", std::numeric_limits<std::uint64_t>::max()}}}},
+                                          {{"c", {{"x", std::string(CallbackState::kLongestText + 1, 'x')}}}}};
+  for (const nlohmann::json& value : wrong) {
+    try {
+      run_record({{kCallbacksKey, value}}, "FILE");
+      ADD_FAILURE() << value;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("[resume] FILE: 'callbacks' in its metadata cannot be used: "),
+                std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST(RunRecord, ThatIsNoneIsNamed) {

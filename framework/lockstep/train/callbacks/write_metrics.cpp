@@ -84,7 +84,7 @@ void WriteMetrics::after_evaluation(const EvaluationEvent& event, Orders& /*orde
 
 MetricsRecord WriteMetrics::record_of(const Totals& totals, double learning_rate, double samples_per_second) const {
   return {.loss = totals.loss,
-          .accuracy = totals.fraction("correct"),
+          .accuracy = totals.accuracy(),
           .lr = learning_rate,
           .samples_per_second = samples_per_second,
           .seconds = seconds()};

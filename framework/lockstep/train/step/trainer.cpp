@@ -98,6 +98,15 @@ void Trainer::before_update(std::function<double()> inspect) {
 void Trainer::on_roll_back(std::function<bool()> roll_back) {
   parts_->guard.memory().on_roll_back(std::move(roll_back));
 }
+void Trainer::agree(std::uint64_t orders) {
+  if (world().size == 1) return;
+  parts_->require_ranks();
+  parts_->or_poison([&] { parts_->engine.agree(orders); });
+}
+
+bool Trainer::communicates_in_passes() const { return parts_->prepared.nominal().is_collective; }
+const std::vector<std::string>& Trainer::counts() const { return parts_->prepared.nominal().counts; }
+
 bool Trainer::verify() {
   return parts_->agreed_or_poison([&] { return parts_->guard.memory().verify(); });
 }

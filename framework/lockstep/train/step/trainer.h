@@ -105,6 +105,14 @@ class Trainer {
   // Registers `roll_back`, which loads an earlier, trusted state on all ranks with load(), or returns false if there is
   // none. step() and verify() call it collectively.
   void on_roll_back(std::function<bool()> roll_back);
+  // Returns when all ranks have called it with the same `orders` (step/order_word.h), between two steps. Throws Error
+  // on all ranks if orders differ, or if a rank makes the next step instead, whose passes must not communicate
+  // (communicates_in_passes()). Collective.
+  void agree(std::uint64_t orders);
+  // Returns whether ranks wait for each other in forward passes, as with synchronised batch norm.
+  bool communicates_in_passes() const;
+  // Returns the names of the model's counts, which Totals::counts contains after each step and evaluation.
+  const std::vector<std::string>& counts() const;
   // Verifies weights and states in memory. Returns true if they are as they were written or are repaired now, false
   // after a rollback to an earlier update; throws UntrustedError if both are impossible. Collective; without guards it
   // checks nothing.

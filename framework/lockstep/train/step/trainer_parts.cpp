@@ -7,6 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/parallel/reduce/self_test.h"
+#include "lockstep/train/step/order_word.h"
 #include "lockstep/train/step/running_statistics.h"
 #include "lockstep/train/step/step_sums.h"
 
@@ -35,6 +36,9 @@ parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTria
           .local_steps = o.parallel.local_steps,
           .reduction = {.wire = o.parallel.wire, .hook = o.parallel.hook.get()},
           .heartbeat = &prepared.heartbeat(),
+          .between = {.meaning = "what callbacks order",
+                      .advice = "; a callback decides by values that all ranks know: totals, sums and votes",
+                      .text = order_text},
           .guards = engine_guards(o.guards)};
 }
 
