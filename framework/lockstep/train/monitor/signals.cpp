@@ -26,7 +26,7 @@ std::int64_t now() {  // in ns; clock_gettime() is async-signal-safe
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-void on_signal(int signal) {
+void on_stop_signal(int signal) {
   if (signal == SIGUSR1) return request(kCheckpointAsked);
   request(kStopAsked);
   std::int64_t first = 0;
@@ -50,7 +50,7 @@ void handle_signals() {
   for (const int number : kHandled) {
     if (number == SIGHUP && ignored(number)) continue;
     struct sigaction action {};
-    action.sa_handler = on_signal;
+    action.sa_handler = on_stop_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     check(sigaction(number, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));

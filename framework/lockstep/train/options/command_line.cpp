@@ -21,8 +21,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "options";
-
 // Removes the "{false}" that CLI11 puts after the negative form of a flag.
 struct Help : CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
@@ -232,10 +230,10 @@ struct CommandLine::Parser {
 
   // Parses; throws CLI11's exceptions and Error.
   void parse(int argc, const char* const* argv) {
-    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kSite, refused));
+    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, refused));
     const optim::Rule default_rule = options.optimizer.rule;
     app.parse(argc, argv);
-    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kSite, unknown.front()));
+    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, unknown.front()));
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
     settle(app, options, default_rule);
