@@ -61,7 +61,7 @@ std::multimap<pid_t, pid_t> children_by_parent() {
 }  // namespace
 
 void adopt_orphans() {
-  check(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER: {}", std::strerror(errno));
+  check_call(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER");
 }
 
 std::vector<pid_t> descendants() {
@@ -88,8 +88,7 @@ std::size_t end_descendants() {
     for (const pid_t pid : left) {
       if (patient && is_daemon(pid)) continue;
       ended.insert(pid);
-      check(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended: {}", pid,
-            std::strerror(errno));
+      check_call(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended", pid);
     }
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }

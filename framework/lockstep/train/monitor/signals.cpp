@@ -38,7 +38,7 @@ void on_stop_signal(int signal) {
 
 bool ignored(int number) {
   struct sigaction now {};
-  check(sigaction(number, nullptr, &now) == 0, "signals", "sigaction: {}", std::strerror(errno));
+  check_call(sigaction(number, nullptr, &now) == 0, "signals", "sigaction");
   return now.sa_handler == SIG_IGN;
 }
 
@@ -53,7 +53,7 @@ void handle_signals() {
     action.sa_handler = on_stop_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    check(sigaction(number, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
+    check_call(sigaction(number, &action, nullptr) == 0, "signals", "sigaction");
     sigaddset(&handled, number);
   }
   const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);

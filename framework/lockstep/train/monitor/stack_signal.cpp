@@ -43,7 +43,7 @@ void answer_with_stack() {
   action.sa_handler = on_stack_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  check(sigaction(signal, &action, nullptr) == 0, "stack", "sigaction: {}", std::strerror(errno));
+  check_call(sigaction(signal, &action, nullptr) == 0, "stack", "sigaction");
   sigset_t asked;
   sigemptyset(&asked);
   sigaddset(&asked, signal);
