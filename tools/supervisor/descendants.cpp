@@ -59,9 +59,7 @@ std::multimap<pid_t, pid_t> children_by_parent() {
 
 }  // namespace
 
-void adopt_orphans() {
-  check_call(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER");
-}
+void adopt_orphans() { check_call(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER"); }
 
 std::vector<pid_t> descendants() {
   const auto children = children_by_parent();

@@ -50,7 +50,8 @@ std::optional<std::string> read_run_id(const io::Folder& output) {
   const io::FileDescriptor file = output.open_file(kIdentityName, io::FileUse::Read, kSite);
   std::array<char, 1024> text{};
   const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
-  check(n >= 0, kSite, "cannot read {}: {}", (output.path() / kIdentityName).string(), std::generic_category().message(errno));
+  check(n >= 0, kSite, "cannot read {}: {}", (output.path() / kIdentityName).string(),
+        std::generic_category().message(errno));
   const auto json = nlohmann::json::parse(text.data(), text.data() + n, nullptr, false);
   if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return std::nullopt;
   const auto& id = json["run"].get_ref<const std::string&>();

@@ -73,8 +73,7 @@ FileDescriptor open_at(int folder, const std::string& name, const fs::path& show
   }
   check_call(::fstat(file.get(), &status) == 0, site, "{}: stat", shown.string());
   if (!S_ISREG(status.st_mode)) refuse(status.st_mode);
-  if (use == FileUse::Replace)
-    check_call(::ftruncate(file.get(), 0) == 0, site, "cannot write {}", shown.string());
+  if (use == FileUse::Replace) check_call(::ftruncate(file.get(), 0) == 0, site, "cannot write {}", shown.string());
   return file;
 }
 
