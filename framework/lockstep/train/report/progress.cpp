@@ -50,8 +50,9 @@ std::string duration_text(double seconds) {
 std::string line_text(const ProgressState& state, const ProgressOptions& options, double samples_per_second,
                       double seconds_left) {
   std::string line =
-      fmt::format("epoch {}  step {}  loss {:.5g}  accuracy {:.2f}%  lr {:.4g}", of_total(state.epoch, options.epochs),
-                  of_total(state.step, options.total_steps), state.loss, 100 * state.accuracy, state.lr);
+      fmt::format("epoch {}  step {}  loss {:.5g}{}  lr {:.4g}", of_total(state.epoch, options.epochs),
+                  of_total(state.step, options.total_steps), state.loss,
+                  state.accuracy ? fmt::format("  accuracy {:.2f}%", 100 * *state.accuracy) : "", state.lr);
   for (const std::string& part : {rate_text(samples_per_second), left_text(seconds_left)}) {
     if (!part.empty()) line += "  " + part;
   }
@@ -68,7 +69,7 @@ std::string bar_text(const ProgressState& state, const ProgressOptions& options,
                           {"", 1},  // the bar
                           {of_total(state.step_in_epoch, options.steps_per_epoch), 6},
                           {fmt::format("loss {:.4f}", state.loss), 4},
-                          {fmt::format("acc {:.1f}%", 100 * state.accuracy), 2},
+                          {state.accuracy ? fmt::format("acc {:.1f}%", 100 * *state.accuracy) : "", 2},
                           {rate_text(samples_per_second), 0},
                           {left_text(seconds_left), 3}};
   constexpr std::size_t kBar = 1;
