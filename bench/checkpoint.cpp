@@ -12,6 +12,7 @@
 
 #include "bench/random_batch.h"
 #include "lockstep/checkpoint/background_writer.h"
+#include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"

@@ -17,6 +17,9 @@
 #include "lockstep/host/process_memory.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/host/threads.h"
+#include "lockstep/parallel/step/step_times.h"
+#include "lockstep/parallel/tree/world_layout.h"
+#include "lockstep/train/report/step_profile.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
@@ -80,7 +83,7 @@ void time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOp
       std::fflush(stdout);
     }
     if (i < o.warmup) continue;
-    const parallel::GradientEngine::StepTimes& times = trainer.times();
+    const parallel::StepTimes& times = trainer.times();
     result.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     result.computing.push_back(times.compute);
     result.waiting.push_back(times.waiting + times.earlier);

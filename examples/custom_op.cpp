@@ -6,7 +6,9 @@
 #include <cmath>
 #include <random>
 
+#include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/data/stream.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/pointwise.h"

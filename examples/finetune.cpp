@@ -3,8 +3,12 @@
 #include <cstdio>
 
 #include "data/datasets/digits.h"
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <random>
 
+#include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/stream.h"
 #include "lockstep/nn/layers.h"
@@ -11,6 +12,7 @@
 #include "lockstep/ops/gradient.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/optim/schedule.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"
 

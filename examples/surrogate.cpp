@@ -7,10 +7,13 @@
 
 #include "lockstep/comm/mpi_interop.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/stream.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/optim/schedule.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"
 

@@ -6,7 +6,8 @@ set -euo pipefail
 root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
 cd "$root"
 
-# A folder of framework/lockstep, and the folders beside itself that it may include.
+# A folder of framework/lockstep, and the folders beside itself that it may include. A row names rows above it alone, so folders include
+# each other in no circle.
 # Changing a row is changing the design: say why in the commit.
 table='
 core:
@@ -14,11 +15,11 @@ graph:      core
 ops:        core graph
 kernels:    core graph ops
 nn:         core graph ops
-plan:       core host graph ops kernels
 optim:      core
 host:       core
 comm:       core host
 io:         core host
+plan:       core host graph ops kernels
 parallel:   core host graph plan optim comm
 data:       core io
 checkpoint: core host graph plan optim io
@@ -29,7 +30,7 @@ train:      core host graph ops kernels nn plan optim comm io parallel data chec
 '
 
 # A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the
-# folder itself. A folder without rows has no rooms that are checked.
+# folder itself. A row names rows above it alone. A folder without rows has no rooms that are checked.
 rooms='
 train/monitor:
 train/report:     monitor
@@ -38,12 +39,13 @@ train/options:    step monitor
 train/callbacks:  options step report monitor
 train/run:        callbacks options step report monitor
 parallel/tree:
-parallel/exchange: tree .
+parallel/exchange: tree
 parallel/control: tree exchange
-parallel/reduce:  tree exchange .
-parallel/guard:   tree control reduce .
-parallel/update:  tree exchange control reduce guard .
-parallel/.:       tree exchange control reduce guard update
+parallel/reduce:  tree exchange
+parallel/guard:   tree control reduce
+parallel/step:    tree exchange control reduce
+parallel/update:  tree exchange control reduce guard step
+parallel/.:       tree exchange control reduce guard step update
 '
 
 # A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
@@ -70,7 +72,10 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
       m = split(rows[i], words, /[: ]+/)
       known[words[1]] = 1
       allowed[words[1], words[1]] = 1
-      for (j = 2; j <= m; j++) allowed[words[1], words[j]] = 1
+      for (j = 2; j <= m; j++) {
+        must_be_above(words[1], words[j], words[j] in known)
+        allowed[words[1], words[j]] = 1
+      }
     }
     n = split(ENVIRON["ROOMS"], rows, "\n")
     for (i = 1; i <= n; i++) {
@@ -80,7 +85,10 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
       split(words[1], parts, "/")
       has_rooms[parts[1]] = 1
       allowed_room[words[1], parts[2]] = 1
-      for (j = 2; j <= m; j++) allowed_room[words[1], words[j]] = 1
+      for (j = 2; j <= m; j++) {
+        must_be_above(words[1], words[j], (parts[1] "/" words[j]) in known_room)
+        allowed_room[words[1], words[j]] = 1
+      }
     }
     n = split(ENVIRON["ROOT_FOLDERS"], rows, " ")
     for (i = 1; i <= n; i++) in_root[rows[i]] = 1
@@ -91,17 +99,28 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
       place[headers] = "^(" words[2] ")"
     }
   }
+  function must_be_above(row, name, is_above) {
+    if (name == "" || is_above) return
+    printf "check_dependencies.sh: the row of %s names %s, which is not above it\n", row, name
+    breaches++
+  }
   function breach(text) {
     printf "%s:%d: %s\n", FILENAME, FNR, text
     breaches++
   }
-  # "train/step" of "train/step/trainer.h", "parallel/." of "parallel/node_memory.h"; "": its folder has no rooms.
+  function breach_of_namespace() {
+    print opened
+    opened = ""
+    breaches++
+  }
+  # "train/step" of "train/step/trainer.h", "parallel/." of "parallel/gradient_engine.h"; "": its folder has no rooms.
   function room_of(path,    parts, m) {
     m = split(path, parts, "/")
     if (!(parts[1] in has_rooms)) return ""
     return parts[1] "/" (m > 2 ? parts[2] : ".")
   }
   FNR == 1 {
+    if (opened != "") breach_of_namespace()
     folder = room = ""
     if (match(FILENAME, "^framework/lockstep/[^/]+/")) {
       split(FILENAME, parts, "/")
@@ -134,17 +153,22 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
       }
     }
   }
-  # A forward declaration, which closes its namespace in the same line, may name another folder.
+  # The namespace of another folder may be opened for forward declarations alone.
+  opened != "" && /^(class|struct) [A-Za-z]+;$/ { next }
+  opened != "" && /^}/ { opened = "" }
+  opened != "" { breach_of_namespace() }
   /^namespace lockstep/ && !/}/ {
     split($2, parts, "::")
     wanted = ""
     if (folder in known) wanted = (folder in in_root) ? "" : folder
     else if (FILENAME ~ /^models\/zoo\//) wanted = "models"
     else next
-    if (wanted != "" ? parts[2] != wanted : (parts[2] in known))
-      breach("opens namespace " $2 ", expected lockstep" (wanted != "" ? "::" wanted : ""))
+    if (wanted != "" ? parts[2] != wanted : (parts[2] in known)) {
+      opened = FILENAME ":" FNR ": opens namespace " $2 ", expected lockstep" (wanted != "" ? "::" wanted : "")
+    }
   }
   END {
+    if (opened != "") breach_of_namespace()
     if (breaches) printf "check_dependencies.sh: %d breaches of the design\n", breaches
     exit breaches > 0
   }

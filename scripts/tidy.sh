@@ -16,9 +16,9 @@ if ! command -v clang-tidy >/dev/null; then
 fi
 if [[ -z $build ]]; then
   build=build/tidy # clang cannot read the headers that gcc has precompiled
-  cmake -G Ninja -S . -B $build -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_PRECOMPILE=OFF >/dev/null
+  cmake -G Ninja -S . -B $build -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_PRECOMPILE=OFF -DLOCKSTEP_JOIN_SOURCES=OFF >/dev/null
 elif [[ ! -f $build/compile_commands.json ]]; then
-  echo "tidy.sh: no $build/compile_commands.json; configure it first, with -DLOCKSTEP_PRECOMPILE=OFF" >&2
+  echo "tidy.sh: no $build/compile_commands.json; configure it first, with -DLOCKSTEP_PRECOMPILE=OFF -DLOCKSTEP_JOIN_SOURCES=OFF" >&2
   exit 1
 fi
 pattern=$(IFS='|' && echo "${*:-.}")

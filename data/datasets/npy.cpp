@@ -1,8 +1,5 @@
 #include "data/datasets/npy.h"
 
-#include <fmt/format.h>
-#include <minizip/unzip.h>
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -138,18 +135,6 @@ std::string dtype_name(const NpyArray& array) {
                    array.kind == 'b' ? "" : formatted("{}", 8 * array.item_bytes));
 }
 
-struct ZipEnd {
-  void operator()(void* zip) const { unzClose(zip); }
-};
-
-std::string member_name(unzFile zip, const std::string& site) {
-  std::string name(1024, '\0');
-  const int code = unzGetCurrentFileInfo64(zip, nullptr, name.data(), name.size(), nullptr, 0, nullptr, 0);
-  check(code == UNZ_OK, site, "not a usable .npz (a zip archive): minizip's error {}", code);
-  name.resize(std::char_traits<char>::length(name.c_str()));
-  return name;
-}
-
 std::int64_t label_at(const NpyArray& labels, std::size_t index) {
   const auto width = static_cast<std::size_t>(labels.item_bytes);
   std::uint64_t value = 0;
@@ -193,10 +178,12 @@ Shape image_shape(const NpyArray& array) {
 }
 
 NpyArray find_array(const std::filesystem::path& dir, const std::string& split, const std::string& name) {
-  if (const auto path = dir / (split + ".npz"); std::filesystem::exists(path)) return read_npz(path, name);
-  const auto path = dir / formatted("{}_{}.npy", split, name);
-  check(std::filesystem::exists(path), "npy", "no {} and no {}.npz in {}", path.filename().string(), split,
-        dir.string());
+  const auto archive = dir / (split + ".npz"), path = dir / formatted("{}_{}.npy", split, name);
+  const bool has_archive = std::filesystem::exists(archive), has_file = std::filesystem::exists(path);
+  check(!has_archive || !has_file, "npy", "{} has both {} and {}, expected one of the two: remove or rename the other",
+        dir.string(), archive.filename().string(), path.filename().string());
+  if (has_archive) return read_npz(archive, name);
+  check(has_file, "npy", "no {} and no {}.npz in {}", path.filename().string(), split, dir.string());
   data::FileSource file(path);
   return read_npy(file);
 }
@@ -231,34 +218,6 @@ NpyArray read_npy(data::FileSource& file) {
   array.bytes = file.read(bytes, what);
   file.expect_end(what);
   return array;
-}
-
-NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
-  const std::string site = path.string();
-  const std::unique_ptr<void, ZipEnd> zip(unzOpen64(site.c_str()));
-  check(zip != nullptr, site, "cannot be opened as a .npz, expected a complete zip archive");
-  std::string members;
-  int code = unzGoToFirstFile(zip.get());
-  for (; code == UNZ_OK; code = unzGoToNextFile(zip.get())) {
-    const std::string member = member_name(zip.get(), site);
-    if (member == name + ".npy") {
-      code = unzOpenCurrentFile(zip.get());
-      check(code == UNZ_OK, site, "{} cannot be unpacked: minizip's error {}", member, code);
-      data::FileSource source(formatted("{}/{}", site, member), [&](std::span<std::uint8_t> out) {
-        const std::size_t most = std::min(out.size(), std::size_t{1} << 30);
-        const int got = unzReadCurrentFile(zip.get(), out.data(), static_cast<unsigned>(most));
-        check(got >= 0, site, "{} cannot be unpacked: minizip's error {}", member, got);
-        return static_cast<std::size_t>(got);
-      });
-      NpyArray array = read_npy(source);
-      check(unzCloseCurrentFile(zip.get()) == UNZ_OK, site, "{} cannot be unpacked: its checksum does not match",
-            member);
-      return array;
-    }
-    if (members.size() < 200) members += formatted("{}{}", members.empty() ? "" : ", ", member);
-  }
-  check(code == UNZ_END_OF_LIST_OF_FILE, site, "not a usable .npz (a zip archive): minizip's error {}", code);
-  fail(site, "no array '{}', the archive has: {}", name, members.empty() ? "none" : members);
 }
 
 std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& dir, data::Split split) {

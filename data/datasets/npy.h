@@ -27,10 +27,11 @@ struct NpyArray {
 
 // Reads one array, which must end at the end of `file`. Throws Error with file, offset and expectation.
 NpyArray read_npy(data::FileSource& file);
-// Reads the array `name` (without .npy) of a .npz file. Throws Error if the archive lacks it.
+// Reads the array `name` (without .npy) of a .npz file. Throws Error if the archive lacks it or has it twice.
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name);
 
-// Reads a split from `dir`. Throws Error if a file is missing, or if arrays are not images and labels.
+// Reads a split from `dir`. Throws Error if a file is missing, if an array is there in both forms, or if arrays are not
+// images and labels.
 std::unique_ptr<data::ImageDataset> read_npy_split(const std::filesystem::path& dir, data::Split split);
 
 data::DatasetEntry npy_entry();

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
 #include <system_error>
 #include <vector>
 
 #include "data/tool/checksum.h"
+#include "data/tool/part_file.h"
 #include "lockstep/core/error.h"
 
 extern char** environ;  // NOLINT: POSIX has it in no header
@@ -23,43 +25,57 @@ std::string reason(int code) { return std::generic_category().message(code); }
 
 bool is_url(const std::string& text) { return text.find("://") != text.npos; }
 
-// PATH.part, locked, because two processes that write to it would damage it.
+// PATH.part, locked, because two processes that write to it would damage it. The destructor removes it if it is empty.
 class Part {
  public:
   explicit Part(std::filesystem::path path) : path_(std::move(path)) {
-    descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    check(descriptor_ >= 0, path_.string(), "cannot be opened for writing: {}", reason(errno));
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      const int code = errno;
-      close(descriptor_);
-      check(code != EWOULDBLOCK, path_.string(), "another process is fetching this file");
-      fail(path_.string(), "cannot be locked: {}", reason(code));
-    }
+    do {
+      file_ = open_part(path_, O_RDWR);
+      const bool locked = flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+      check(locked || errno != EWOULDBLOCK, path_.string(), "another process is fetching this file");
+      check_system(locked, path_, "cannot be locked");
+    } while (!is_at_path());  // another process has removed it since it was opened
   }
-  ~Part() { close(descriptor_); }
+  ~Part() {
+    if (struct stat status{}; !renamed_ && fstat(file_.get(), &status) == 0 && status.st_size == 0)
+      unlink(path_.c_str());
+  }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::int64_t bytes() const {
     struct stat status {};
-    check(fstat(descriptor_, &status) == 0, path_.string(), "size unknown: {}", reason(errno));
+    const int code = fstat(file_.get(), &status);
+    check_system(code == 0, path_, "size unknown");
     return status.st_size;
   }
-  void empty() const { check(ftruncate(descriptor_, 0) == 0, path_.string(), "cannot be emptied: {}", reason(errno)); }
+  void empty() const {
+    const bool done = ftruncate(file_.get(), 0) == 0 && lseek(file_.get(), 0, SEEK_SET) == 0;
+    check_system(done, path_, "cannot be emptied");
+  }
+  void append(std::span<const std::uint8_t> bytes) const { write_all(file_, bytes, path_); }
   // Flushed, under its final name.
-  void rename_to(const std::filesystem::path& to) const {
-    check(fsync(descriptor_) == 0, path_.string(), "cannot be written to the disk: {}", reason(errno));
+  void rename_to(const std::filesystem::path& to) {
+    const int code = fsync(file_.get());
+    check_system(code == 0, path_, "cannot be written to the disk");
     std::filesystem::rename(path_, to);
-    const int folder = open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;
-    fsync(folder);  // not every file system supports this; the file itself is on the disk
-    close(folder);
+    renamed_ = true;
+    const io::FileDescriptor folder(open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.open()) fsync(folder.get());  // not every file system supports this; the file itself is on the disk
   }
 
  private:
+  bool is_at_path() const {
+    struct stat mine {
+    }, there{};
+    return fstat(file_.get(), &mine) == 0 && lstat(path_.c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+  }
+
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  io::FileDescriptor file_;
+  bool renamed_ = false;
 };
 
 // Runs curl, which writes to `part` and reports errors on stderr, and returns its exit status.
@@ -101,12 +117,45 @@ int run_curl(const std::string& url, const Part& part, bool resume) {
 // Exit codes of curl: byte ranges are not supported, a range was refused (HTTP 416 and others), a resume failed.
 bool cannot_resume(int status) { return status == 33 || status == 22 || status == 36; }
 
+// Copies a local file. The copy tells the system's own reason where it fails, such as a full disk.
+void copy(const std::string& from, const Part& part) {
+  const io::FileDescriptor file(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const std::string action = formatted("cannot be copied to {}", part.path().string());
+  check_system(file.open(), from, action);
+  struct stat status {};
+  check(fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode), from, "{}: it is not a regular file", action);
+  std::vector<std::uint8_t> buffer(1 << 20);
+  while (true) {
+    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+    check_system(got >= 0 || errno == EINTR, from, action);
+    if (got == 0) break;
+    part.append(std::span<const std::uint8_t>(buffer).first(static_cast<std::size_t>(got < 0 ? 0 : got)));
+  }
+}
+
+// Returns what follows from a failure of curl for the user.
+std::string consequence(int status, const Part& part) {
+  constexpr int kWriteError = 23;
+  std::error_code unknown;
+  const std::filesystem::space_info disk = std::filesystem::space(part.path().parent_path(), unknown);
+  std::string text;
+  if (status == kWriteError && !unknown)
+    text = formatted("; {} cannot be written, and its disk has {} bytes left: is it full?", part.path().string(),
+                     disk.available);
+  if (part.bytes() == 0) return text + "; no bytes arrived";
+  return text + formatted("; the bytes that arrived stay in {}, and the next fetch continues from there",
+                          part.path().string());
+}
+
 void fill(const std::string& from, const Part& part, bool resume) {
   if (!is_url(from)) {
     part.empty();
-    std::error_code error;
-    std::filesystem::copy_file(from, part.path(), std::filesystem::copy_options::overwrite_existing, error);
-    check(!error, from, "cannot be copied to {}: {}", part.path().string(), error.message());
+    try {
+      copy(from, part);
+    } catch (...) {
+      part.empty();  // a part of a copy is of no use, and the disk may be full
+      throw;
+    }
     return;
   }
   int status = run_curl(from, part, resume);
@@ -114,9 +163,8 @@ void fill(const std::string& from, const Part& part, bool resume) {
     part.empty();
     status = run_curl(from, part, false);
   }
-  check(status == 0, "fetch",
-        "{}: curl ended with status {}; the bytes that arrived stay in {}, and the next fetch continues from there",
-        from, status, part.path().string());
+  check(status == 0, "fetch", "{}: curl ended with status {}{}", from, status,
+        status == 0 ? "" : consequence(status, part));
 }
 
 }  // namespace
@@ -136,7 +184,7 @@ std::string difference(const std::filesystem::path& path, const RemoteFile& expe
 }
 
 void download(const std::string& from, const RemoteFile& expected, const std::filesystem::path& to) {
-  const Part part(std::filesystem::path(to) += ".part");
+  Part part(std::filesystem::path(to) += ".part");
   if (expected.bytes > 0 && part.bytes() > expected.bytes) part.empty();
   const bool whole = expected.bytes > 0 && part.bytes() == expected.bytes;  // it is complete and only lacks its name
   const bool resume = part.bytes() > 0;
@@ -149,7 +197,6 @@ void download(const std::string& from, const RemoteFile& expected, const std::fi
   }
   if (!wrong.empty()) {
     part.empty();
-    std::filesystem::remove(part.path());
     fail("fetch", "{}: not the expected file: {}", from, wrong);
   }
   part.rename_to(to);

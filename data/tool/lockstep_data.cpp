@@ -84,12 +84,20 @@ void convert(const Arguments& arguments) {
   fmt::print("{} and {} samples in {}: {}\n", pair.train->size(), pair.eval->size(), arguments.output, format.files);
 }
 
+// A check of an option: --data-dir "$DATA" with an unset DATA must not count as the present folder.
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "is empty, expected a path; omit the option for none" : "";
+}
+
 void add_commands(CLI::App& app, Arguments& arguments) {
   const auto name = [&](CLI::App* command, const char* text) {
     command->add_option("NAME", arguments.dataset.name, text)->required();
   };
   const auto dir = [&](CLI::App* command, const char* text) {
-    return command->add_option("--data-dir", arguments.dir, text)->type_name("DIR")->envname("LOCKSTEP_DATA_DIR");
+    return command->add_option("--data-dir", arguments.dir, text)
+        ->type_name("DIR")
+        ->envname("LOCKSTEP_DATA_DIR")
+        ->check(not_empty);
   };
   app.add_subcommand("list", "The data sets, and what can be fetched")->callback(list);
 
@@ -100,7 +108,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   fetched
       ->add_option("--mirror", arguments.mirror,
                    "folder or URL (http, https, file) to take the files from, in place of their authors'")
-      ->type_name("WHERE");
+      ->type_name("WHERE")
+      ->check(not_empty);
   fetched->add_flag("--keep-archive", arguments.keep_archive, "leave the archive there after unpacking");
   fetched->footer("A download that broke off goes on where it stopped. Needs the program curl for URLs.");
   fetched->callback([&] { fetch(arguments); });
@@ -121,7 +130,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   for (const datasets::Format& format : datasets::formats())
     texts += fmt::format("{}{} ({})", texts.empty() ? "" : "; ", format.name, format.files);
   converted->add_option("--to", arguments.format, texts)->type_name("FORMAT")->required();
-  converted->add_option("--output", arguments.output, "new folder for the files")->type_name("DIR")->required();
+  converted->add_option("--output", arguments.output, "new folder for the files")
+      ->type_name("DIR")
+      ->required()
+      ->check(not_empty);
   converted->add_option("--limit-train", arguments.dataset.limit_train, "the first N training samples; 0: all")
       ->type_name("N");
   converted->add_option("--limit-eval", arguments.dataset.limit_eval, "the first N evaluation samples; 0: all")

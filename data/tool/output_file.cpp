@@ -3,42 +3,30 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include "data/tool/part_file.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::datasets {
-namespace {
-
-std::string reason() { return std::generic_category().message(errno); }
-
-}  // namespace
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), part_(path_) {
   part_ += ".part";
-  descriptor_ = open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  check(descriptor_ >= 0, part_.string(), "cannot be opened for writing: {}", reason());
+  file_ = open_part(part_, O_WRONLY | O_TRUNC);
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
   if (!committed_) unlink(part_.c_str());
 }
 
-void OutputFile::write(std::span<const std::uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    check(written >= 0 || errno == EINTR, part_.string(), "cannot be written: {}", reason());
-    bytes = bytes.subspan(static_cast<std::size_t>(written < 0 ? 0 : written));
-  }
-}
+void OutputFile::write(std::span<const std::uint8_t> bytes) { write_all(file_, bytes, part_); }
 
 void OutputFile::commit() {
-  check(fsync(descriptor_) == 0, part_.string(), "cannot be written to the disk: {}", reason());
-  const int code = close(std::exchange(descriptor_, -1));
-  check(code == 0, part_.string(), "cannot be closed: {}", reason());
+  const int flushed = fsync(file_.get());
+  check_system(flushed == 0, part_, "cannot be written to the disk");
+  const int closed = file_.close();
+  check_system(closed == 0, part_, "cannot be closed");
   std::error_code error;
   std::filesystem::rename(part_, path_, error);
   check(!error, path_.string(), "its .part file cannot be renamed: {}", error.message());

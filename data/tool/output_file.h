@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "lockstep/io/file_descriptor.h"
+
 namespace lockstep::datasets {
 
 // One thread. Throws Error with the path and the system's reason.
@@ -21,7 +23,7 @@ class OutputFile {
 
  private:
   std::filesystem::path path_, part_;
-  int descriptor_ = -1;
+  io::FileDescriptor file_;
   bool committed_ = false;
 };
 

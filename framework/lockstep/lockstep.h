@@ -14,6 +14,7 @@
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/dropout.h"
+#include "lockstep/ops/gradient.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"

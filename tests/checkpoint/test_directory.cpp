@@ -127,6 +127,20 @@ TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
   EXPECT_EQ(steps(), (Steps{7}));
 }
 
+TEST_F(CheckpointDirectory, PruneKeepsTheBestLossOfAModelWithoutAccuracy) {
+  const Checkpoint contents = sample_checkpoint();
+  for (const auto& [step, loss] : {std::pair{1, 0.5}, std::pair{2, 0.25}, std::pair{3, 0.75}, std::pair{4, 0.5}}) {
+    save(path_for(dir_, step), Draft{.tensors = io::source_of(contents.tensors),
+                                     .metadata = contents.metadata,
+                                     .note = note_of("", Score{.loss = loss})});
+  }
+  EXPECT_FALSE(score_of(note_of("", Score{.loss = 1}))->accuracy);
+  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Loss});
+  EXPECT_EQ(steps(), (Steps{2, 4}));
+  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Accuracy});
+  EXPECT_EQ(steps(), (Steps{4}));
+}
+
 TEST(Retention, IsReadFromText) {
   using Best = Retention::Best;
   const auto read = [](const char* text) { return parse_retention(text, "test"); };

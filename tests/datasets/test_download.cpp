@@ -1,12 +1,15 @@
 #include "data/tool/download.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
-#include <fcntl.h>
 #include <cstdio>
 
 #include "data/tool/checksum.h"
+#include "data/tool/output_file.h"
 #include "data/tool/unpack.h"
 #include "tests/data/support.h"
 #include "tests/datasets/python.h"
@@ -177,6 +180,39 @@ TEST_F(Download, TwoProcessesDoNotWriteOneFile) {
                {"another process is fetching"});
   EXPECT_EQ(read("file.bin.part"), first(10));
   close(other);
+}
+
+TEST_F(Download, APartThatIsNoFileIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo((dir_ / "file.bin.part").c_str(), 0600), 0);
+  for (const std::string& from : {(dir_ / "served/file.bin").string(), "file://" + (dir_ / "served/file.bin").string()})
+    expect_error([&] { download(from, file_, dir_ / "file.bin"); }, {"file.bin.part", "is not a regular file"});
+  expect_error([&] { OutputFile(dir_ / "file.bin"); }, {"file.bin.part", "is not a regular file"});
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "file.bin.part")) << "it is not ours";
+}
+
+TEST_F(Download, AFailureLeavesNoEmptyPart) {
+  const std::string absent = (dir_ / "absent").string();
+  for (const std::string& from : {absent, "file://" + absent}) {
+    expect_error([&] { download(from, file_, dir_ / "file.bin"); }, {"absent"});
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "file.bin.part")) << from;
+  }
+  expect_error([&] { download("file://" + absent, file_, dir_ / "file.bin"); }, {"no bytes arrived"});
+}
+
+// A limit of the size of files stands in for a full disk.
+TEST_F(Download, ADiskThatTakesNoMoreIsNamed) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  expect_error([&] { download((dir_ / "served/file.bin").string(), file_, dir_ / "file.bin"); },
+               {"file.bin.part", "cannot be written: File too large"});
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "file.bin.part"));
+  expect_error([&] { download("file://" + (dir_ / "served/file.bin").string(), file_, dir_ / "file.bin"); },
+               {"curl ended with status 23", "file.bin.part cannot be written, and its disk has", "is it full?"});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
 }
 
 TEST(Checksum, IsSha256) {

@@ -132,6 +132,65 @@ TEST(Npy, WhatIsMissingIsNamed) {
   expect_error(open, {"no eval_images.npy and no eval.npz"});
 }
 
+TEST(Npy, AnArrayInBothFormsIsRefused) {
+  const TempDir dir;
+  write_whole(dir);
+  dir.write("eval.npz", {});
+  expect_error([&] { open_datasets(catalogue(), {.name = "npy", .dir = dir.path()}); },
+               {dir.path().string(), "has both eval.npz and eval_labels.npy, expected one of the two"});
+}
+
+// An archive with one stored member for each of `names`, with the same content (APPNOTE.TXT of PKWARE, 4.3).
+Bytes zip_of(const std::vector<std::string>& names, const Bytes& content) {
+  Bytes file, directory;
+  const auto put = [](Bytes& to, std::uint64_t value, int width) {
+    for (int i = 0; i < width; ++i) to.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  };
+  for (const std::string& name : names) {
+    const std::uint64_t crc = crc32(0, content.data(), static_cast<unsigned>(content.size())), at = file.size();
+    const auto common = [&](Bytes& to) {  // version, flags, method, time, date, checksum, sizes, lengths
+      put(to, 20, 2);
+      put(to, 0, 8);
+      put(to, crc, 4);
+      put(to, content.size(), 4);
+      put(to, content.size(), 4);
+      put(to, name.size(), 2);
+      put(to, 0, 2);
+    };
+    put(file, 0x04034b50, 4);
+    common(file);
+    file.insert(file.end(), name.begin(), name.end());
+    file.insert(file.end(), content.begin(), content.end());
+    put(directory, 0x02014b50, 4);
+    put(directory, 20, 2);
+    common(directory);
+    put(directory, 0, 4);  // comment, disk
+    put(directory, 0, 6);  // attributes
+    put(directory, at, 4);
+    directory.insert(directory.end(), name.begin(), name.end());
+  }
+  const std::size_t begin = file.size();
+  file.insert(file.end(), directory.begin(), directory.end());
+  put(file, 0x06054b50, 4);
+  put(file, 0, 4);
+  put(file, names.size(), 2);
+  put(file, names.size(), 2);
+  put(file, directory.size(), 4);
+  put(file, begin, 4);
+  put(file, 0, 2);
+  return file;
+}
+
+TEST(Npy, AnEntryThatIsTwiceInAnArchiveIsRefused) {
+  const TempDir dir;
+  const Bytes array = npy(header("|u1", "(4,)"), {0, 2, 1, 0});
+  const auto once = dir.write("once.npz", zip_of({"labels.npy", "images.npy"}, array));
+  EXPECT_EQ(read_npz(once, "images").bytes, (Bytes{0, 2, 1, 0}));
+  const auto twice = dir.write("twice.npz", zip_of({"labels.npy", "images.npy", "labels.npy"}, array));
+  expect_error([&] { read_npz(twice, "labels"); }, {"twice.npz", "2 entries labels.npy, expected one"});
+  EXPECT_EQ(read_npz(twice, "images").bytes, (Bytes{0, 2, 1, 0}));
+}
+
 TEST(Npy, HeadersThatAreWrong) {
   const Bytes pixels = counted(24);
   const auto bad = [&](const std::string& text, const std::vector<std::string>& parts) {

@@ -1,6 +1,7 @@
 // What docs/pytorch.md shows of C++: weights of torchvision's ResNet-50 are predicted with, and trained on, with the
 // same head and with another. Here resnet50.h5 has initial values.
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/train/run/guard_main.h"

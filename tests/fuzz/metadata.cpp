@@ -3,12 +3,30 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lockstep/train/callbacks/callback_list.h"
+#include "lockstep/train/callbacks/early_stop.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/run_record.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {
 namespace {
+
+// Of one that evaluates for the first time, and of a user's.
+train::CallbackStates states() {
+  train::CallbackStates states;
+  train::EarlyStop(2).save_state(states["patience"]);
+  states["own"].set("name", "a text");
+  states["own"].set("count", -7);
+  states["own"].set("best", 0.25);
+  return states;
+}
+
+void load(const train::CallbackStates& states) {
+  train::CallbackList list;
+  list.add(train::CallbackList::Stage::Decide, std::make_unique<train::EarlyStop>(2));
+  list.load_states(states);
+}
 
 nlohmann::json run(std::int64_t shards) {
   train::Options options;
@@ -32,7 +50,8 @@ nlohmann::json run(std::int64_t shards) {
           {"evaluation_due", true},
           {"evaluation", train::to_json(train::EvaluationRecord{.step = 7, .loss = 0.5, .accuracy = 0.25})},
           {train::kEpochSumsKey,
-           train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64, .counts = {{"correct", 8}}})}};
+           train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64, .counts = {{"correct", 8}}})},
+          {train::kCallbacksKey, train::to_json(states())}};
 }
 
 }  // namespace
@@ -47,7 +66,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const std::int64_t shards : {0, 4}) {
     fuzz::expect_answer([&] {
       const nlohmann::json metadata = train::parse_metadata(text, "memory");
-      train::run_record(metadata, "memory");
+      fuzz::load(train::run_record(metadata, "memory").callbacks);
       train::continuation(metadata, fuzz::run(shards), "memory");
     });
   }

@@ -1,5 +1,6 @@
 // Whole training steps allocate nothing from the third on; what oneDNN and MPI allocate for themselves is as much in
 // every step.
+#include "lockstep/parallel/exchange/allreduce.h"
 #include "tests/allocation_counter.h"
 #include "tests/mpi/training.h"
 
@@ -41,6 +42,25 @@ TEST(Allocations, AStepMakesNone) {
 TEST(Allocations, AStepWithSynchronisedBatchNormMakesNone) {
   const train::TrainerOptions options{.global_batch = 16, .compile = {.synchronisation = {.all_norms = true}}};
   expect_none(counts_of_steps({.channels = 3, .side = 8, .options = options, .network = make_resnet}));
+}
+
+TEST(Allocations, AShortReductionOfACallersBufferMakesNone) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank has no queue of reductions";
+  parallel::Allreduce engine(world(), {.path = parallel::AllreducePath::Shared});
+  std::vector<float> in(100, 1), first_sum(100), second_sum(100);
+  const auto reduce = [&] {
+    parallel::Handle first = engine.iallreduce(in, first_sum, comm::ReduceOp::Sum),
+                     second = engine.iallreduce(in, second_sum, comm::ReduceOp::Sum);
+    second.wait();
+    first.wait();
+    engine.allreduce(in, first_sum, comm::ReduceOp::Sum);
+  };
+  for (int i = 0; i < 4; ++i) reduce();
+  const counting::Counts before = counting::counts();
+  for (int i = 0; i < 40; ++i) reduce();
+  const counting::Counts made = counting::counts() - before;
+  EXPECT_EQ(made.news, 0) << "in 120 calls";
+  EXPECT_EQ(made.mallocs, 0);
 }
 
 }  // namespace

@@ -228,6 +228,23 @@ TEST(MpiPath, ReducesWithoutWaiting) {
   EXPECT_EQ(a[5], 5.0 + world().rank()) << "the input was changed";
 }
 
+TEST(MpiPath, AnEngineWaitsForReductionsThatNobodyWaitedFor) {
+  std::optional<parallel::Allreduce> engine(std::in_place, world(),
+                                            parallel::AllreduceOptions{.path = parallel::AllreducePath::Mpi});
+  const int size = world().size();
+  std::vector<double> a(100'000, world().rank()), sum(a.size()), part(a.size());
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(size));
+  counts[0] = static_cast<std::int64_t>(a.size());
+  part.resize(world().is_root() ? a.size() : 0);
+  parallel::Handle whole = engine->iallreduce(a, sum, ReduceOp::Sum),
+                   scattered = engine->ireduce_scatter(a, part, counts, ReduceOp::Sum);
+  engine.reset();
+  for (const double value : sum) ASSERT_EQ(value, size * (size - 1) / 2);
+  for (const double value : part) ASSERT_EQ(value, size * (size - 1) / 2);
+  EXPECT_TRUE(whole.test());
+  scattered.wait();
+}
+
 // --- errors
 
 std::string agreed_error_of(const std::function<void()>& call) {
@@ -340,6 +357,46 @@ TEST(Handles, ARankThatLeavesIsNamed) {
     const std::string error = error_of([&] { numbers.start(*engine).wait(); });
     EXPECT_NE(error.find(fmt::format("rank {} has left after call 2", last)), std::string::npos) << error;
     engine.reset();
+  }
+  world().barrier();
+}
+
+TEST(Handles, AnEngineThatIsDestroyedBeforeItsHandlesIsNamedToOtherRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  std::optional<parallel::Allreduce> engine(
+      std::in_place, world(),
+      parallel::AllreduceOptions{.path = parallel::AllreducePath::Shared, .chunk_bytes = kChunk});
+  Numbers<float> first(3, 1), numbers(30'000, 1);
+  first.start(*engine).wait();
+  world().barrier();
+  parallel::Handle handle = numbers.start(*engine);
+  const int last = world().size() - 1;
+  if (world().rank() == last) engine.reset();
+  const std::string error = error_of([&] { handle.wait(); });
+  if (world().rank() == last) {
+    EXPECT_NE(error.find("was destroyed before the reduction was complete; wait for every handle before"),
+              std::string::npos)
+        << error;
+  } else if (error.find("has failed") == std::string::npos) {  // another rank that has seen it first
+    EXPECT_NE(error.find(fmt::format("rank {} has left after call 1, while later calls were not complete", last)),
+              std::string::npos)
+        << error;
+    EXPECT_NE(error.find("waits for all its handles before it destroys the engine"), std::string::npos) << error;
+  }
+  engine.reset();
+  world().barrier();
+}
+
+// Destroyed at the end of the program, after MPI.
+std::vector<parallel::Handle> forgotten;
+
+TEST(Handles, AForgottenHandleMayOutliveEngineAndMpi) {
+  std::vector<parallel::AllreduceOptions> all = own_paths();
+  all.push_back({.path = parallel::AllreducePath::Mpi});
+  static std::deque<Numbers<double>> numbers;
+  for (const parallel::AllreduceOptions& options : all) {
+    parallel::Allreduce engine(world(), options);
+    forgotten.push_back(numbers.emplace_back(50'000, 1).start(engine));
   }
   world().barrier();
 }

@@ -1,5 +1,6 @@
 // --autotune: what is measured once is read again, a cache that is of no use costs a warning, a choice that is not on
 // offer the first offer, and ranks with different batches train by the same choices.
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/autotune.h"
 
 #include <spdlog/logger.h>

@@ -1,4 +1,5 @@
 // Callbacks of a program in a session: what rides in the control block, what stops a run, and the order of calls.
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/callbacks/callback.h"
 
 #include <gtest/gtest.h>
@@ -6,19 +7,13 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
-#include "data/datasets/catalogue.h"
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/exit_status.h"
-#include "lockstep/train/run/session.h"
-#include "models/zoo/classify.h"
-#include "models/zoo/registry.h"
-#include "tests/mpi/harness.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "tests/mpi/session_run.h"
 
 namespace lockstep::test {
 namespace {
@@ -26,42 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using train::Callback;
 using train::Orders;
-
-train::Options options_for(const fs::path& output, std::int64_t steps) {
-  train::Options options{
-      .dataset = {.name = "digits", .limit_train = 128, .limit_eval = 32}, .epochs = 0, .max_steps = steps};
-  options.global_batch = 32;
-  options.batch_size = 0;
-  options.threads = 1;
-  options.loaders = 0;
-  options.output = output.string();
-  options.checkpoints.every_epochs = 0;
-  options.eval_every = 0;
-  options.rate.kind = optim::ScheduleOptions::Kind::Constant;
-  options.trainer.parallel.overlap = train::ParallelOptions::Overlap::Steps;  // no thread beside each rank
-  options.quiet = true;
-  options.stall.report = 0;
-  return options;
-}
-
-struct Result {
-  std::int64_t updates = 0;
-  int status = 0;
-};
-
-// `add` adds callbacks to the session before it is built.
-template <class Add>
-Result run(const train::Options& options, const Add& add) {
-  train::Session session(world(), options, "test_callbacks", "{}", datasets::catalogue());
-  add(session);
-  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
-  train::Trainer& trainer = session.build(*network, models::classify(*network));
-  while (session.next_epoch()) {
-    for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
-    session.finish_epoch();
-  }
-  return {.updates = trainer.updates(), .status = session.status()};
-}
 
 // Large whole numbers, other ones in each step, whose sum over ranks is exact in f64; and two questions.
 class Adds : public Callback {
@@ -258,6 +217,57 @@ TEST(Callbacks, FindSettledWeightsIfTheyAskForThem) {
     ASSERT_EQ(a.bytes(), b.bytes());
     EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << "after step " << step + 1;
   }
+}
+
+// Of a model that counts no correct predictions, a run has no accuracy.
+Result run_without_counts(const train::Options& options) {
+  train::Session session(world(), options, "test_callbacks", "{}", datasets::catalogue());
+  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const plan::ModelFunction model = [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = cross_entropy((*network)(in["image"]), in["label"])};
+  };
+  return train_all(session, *network, model, [] {});
+}
+
+train::Options evaluated(const fs::path& output) {
+  train::Options options = options_for(output, 0);
+  options.epochs = 2;
+  options.log_every = 1;
+  options.eval_every = options.checkpoints.every_epochs = 1;
+  return options;
+}
+
+TEST(Accuracy, IsNotWrittenOfAModelThatDoesNotCount) {
+  const SharedDirectory shared;
+  train::Options options = evaluated(shared.path() / "run");
+  options.checkpoints.keep = "last:1,best:loss";
+  EXPECT_EQ(run_without_counts(options).updates, 8);
+  if (world().is_root()) {
+    const std::string log = log_of(shared.path() / "run");
+    expect_contains(log, "; evaluation loss ");
+    EXPECT_EQ(log.find("accuracy"), std::string::npos) << log;
+    std::ifstream in(shared.path() / "run" / "metrics.jsonl");
+    int lines = 0;
+    for (std::string line; std::getline(in, line); ++lines)
+      EXPECT_FALSE(nlohmann::json::parse(line).contains("accuracy")) << line;
+    EXPECT_EQ(lines, 8 + 2 + 2) << "steps, epochs, evaluations";
+    const auto saved = checkpoint::list(shared.path() / "run" / "checkpoints");
+    ASSERT_FALSE(saved.empty());
+    const auto score = checkpoint::score_of(checkpoint::read_note(saved.back().path));
+    ASSERT_TRUE(score) << "the loss is known";
+    EXPECT_FALSE(score->accuracy);
+  }
+  world().barrier();
+}
+
+TEST(Accuracy, CannotChooseCheckpointsOfAModelThatDoesNotCount) {
+  const SharedDirectory shared;
+  train::Options options = evaluated(shared.path() / "run");
+  options.checkpoints.keep = "last:2,best:accuracy";
+  expect_contains(error_of([&] { run_without_counts(options); }),
+                  "--keep last:2,best:accuracy needs an accuracy, and the model function has no count 'correct'");
+  EXPECT_TRUE(checkpoint::list(shared.path() / "run" / "checkpoints").empty()) << "refused before the first step";
+  EXPECT_EQ(run(options, [](train::Session&) {}).updates, 8) << "of a model that counts";
 }
 
 }  // namespace

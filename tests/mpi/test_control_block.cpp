@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "lockstep/parallel/control/message_control.h"
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "tests/mpi/reduction.h"
 
 namespace lockstep::test {

@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "lockstep/core/log.h"
+#include "lockstep/parallel/reduce/bucket_hook.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/known_product.h"
 #include "tests/mpi/training.h"
 

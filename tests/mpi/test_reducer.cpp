@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 #include "lockstep/parallel/reduce/progress_thread.h"
 #include "tests/mpi/reduction.h"

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
 #include "tests/mpi/harness.h"
 

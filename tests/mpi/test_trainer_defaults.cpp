@@ -2,8 +2,11 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/data/stream.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/step/untrusted_error.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

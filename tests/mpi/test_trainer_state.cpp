@@ -2,6 +2,9 @@
 // again, and inputs that do not fit.
 #include <cstring>
 
+#include "lockstep/checkpoint/state.h"
+#include "lockstep/checkpoint/state_snapshot.h"
+#include "lockstep/io/tensor_source.h"
 #include "lockstep/kernels/registry.h"
 #include "tests/mpi/training.h"
 
@@ -205,6 +208,30 @@ TEST(State, GoesOutAndInAndGoesOnBitForBit) {
         << rule->name();
     EXPECT_EQ(second.trainer->weights_hash(), undisturbed->trainer->weights_hash()) << rule->name();
     EXPECT_EQ(second.trainer->updates(), 7);
+  }
+}
+
+// A network with two names for one parameter.
+class TiedNet : public models::Classifier {
+ public:
+  TiedNet() { tie("again", in_.weight()); }
+  Value operator()(Value x) const override { return out_(relu(in_(flatten(x)))); }
+
+ private:
+  nn::Child<nn::Linear> in_{this, "in", {.in = 36, .out = 24}};
+  nn::Child<nn::Linear> out_{this, "out", {.in = 24, .out = 5}};
+};
+
+TEST(State, HasTheSizeThatIsForetold) {
+  for (const bool tied : {false, true}) {
+    Task task = small(0);
+    if (tied) task.network = [] { return std::make_unique<TiedNet>(); };
+    task.options.guards.gradient.spike = 100;
+    Rig rig(world(), task);
+    rig.trainer->step(rig.loader->next(), 0.1);
+    std::size_t bytes = 0;
+    for (const io::NamedTensor& each : rig.trainer->state()) bytes += each.tensor.bytes();
+    EXPECT_EQ(rig.trainer->state_bytes(), bytes) << (tied ? "tied" : "not tied");
   }
 }
 

@@ -1,5 +1,6 @@
 // Without shards, in f64 and at one global batch, any number of ranks trains what one rank trains, up to the order of
 // additions: uneven parts, ranks without samples, micro-batches, class weights, dropout, streams of uneven length.
+#include "lockstep/data/stream.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "tests/mpi/training.h"
 

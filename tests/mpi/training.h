@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/mlp.h"

@@ -160,7 +160,10 @@ TEST(CustomOp, WithoutKernelOrGradientIsAnErrorWhenCompiled) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(message(Mode::Train), "[user_bare] this op has no gradient, and the loss depends on it");
+  EXPECT_EQ(
+      message(Mode::Train),
+      "[user_bare] (model): this op has no gradient, and the loss or a gradient() depends on it; override gradient() "
+      "in its class, or use an op that has a gradient");
   EXPECT_EQ(message(Mode::Eval), "[user_bare] (model): no kernel is registered for inputs (f32(3))");
 }
 

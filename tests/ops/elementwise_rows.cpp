@@ -96,6 +96,22 @@ std::vector<Row> elementwise_rows() {
           "sign", [](Value x) { return sign(x) * x; }, [](double x) { return std::abs(x); }),
       unary(
           "cube", [](Value x) { return power(x, 3.0); }, [](double x) { return x * x * x; }),
+      unary(
+          "value_plus_number", [](Value x) { return x + 1.5; }, [](double x) { return x + 1.5; }),
+      unary(
+          "number_plus_value", [](Value x) { return 1.5 + x; }, [](double x) { return 1.5 + x; }),
+      unary(
+          "value_minus_number", [](Value x) { return x - 1.5; }, [](double x) { return x - 1.5; }),
+      unary(
+          "number_minus_value", [](Value x) { return 1 - x; }, [](double x) { return 1 - x; }),
+      unary(
+          "value_times_number", [](Value x) { return x * 3.0; }, [](double x) { return x * 3.0; }),
+      unary(
+          "number_times_value", [](Value x) { return 3 * x; }, [](double x) { return 3 * x; }),
+      unary(
+          "value_over_number", [](Value x) { return x / 3.0; }, [](double x) { return x / 3.0; }),
+      unary(
+          "number_over_value", [](Value x) { return 3 / x; }, [](double x) { return 3 / x; }, 0.5, 3),
       binary(
           "divide", [](Value a, Value b) { return a / (b + 2.5); }, [](double a, double b) { return a / (b + 2.5); }),
       binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }),

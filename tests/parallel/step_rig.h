@@ -9,8 +9,8 @@
 
 #include "lockstep/nn/init.h"
 #include "lockstep/optim/update_rule.h"
-#include "lockstep/parallel/step_timer.h"
-#include "lockstep/parallel/step_update.h"
+#include "lockstep/parallel/step/step_timer.h"
+#include "lockstep/parallel/update/step_update.h"
 #include "lockstep/parallel/update/update_gate.h"
 
 namespace lockstep::test {

@@ -115,6 +115,24 @@ TEST(SharedFlags, ARankThatLeavesByAnErrorIsAPeerThatHasFailed) {
   EXPECT_THROW(mine.all_reached(0, 1), PeerError);
 }
 
+TEST(SharedFlags, ARankThatLeavesCallsIncompleteSaysWhatToDo) {
+  const Rows rows(2);
+  parallel::SharedFlags mine = rows.of(0);
+  mine.raise(0, 1);
+  rows.of(1).leave_incomplete(1, 3);
+  rows.of(1).leave(1, 3, false);  // the first counts
+  try {
+    mine.all_reached(0, 1);
+    ADD_FAILURE() << "no error";
+  } catch (const PeerError& error) {
+    ADD_FAILURE() << "that rank reports no error: " << error.what();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("rank 1 has left after update 3, while later calls were not complete"), std::string::npos);
+    EXPECT_NE(message.find("waits for all its handles"), std::string::npos) << message;
+  }
+}
+
 TEST(SharedFlags, AFailureIsNotTakenForALeave) {
   const Rows rows(2);
   parallel::SharedFlags mine = rows.of(0), other = rows.of(1);

@@ -6,10 +6,13 @@
 #include <iostream>
 
 #include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/state.h"
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/resize.h"
 #include "lockstep/optim/schedule.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/registry.h"
 #include "tests/parity/operator_model.h"

@@ -170,7 +170,13 @@ framework/lockstep/comm/a.h lockstep::parallel
 framework/lockstep/graph/a.h lockstep::plan
 models/zoo/a.h lockstep
 EOF
-  # And what the table allows passes.
+  place=framework/lockstep/graph/a.h
+  printf 'namespace lockstep::plan {\nclass Plan;\nclass Other {};\n}\n' >"$scratch/$place"
+  run scripts/check_dependencies.sh "$scratch"
+  expect_status 1
+  expect_line "^$place:1: opens namespace lockstep::plan, expected lockstep" 1
+  # And what the table allows passes, forward declarations too.
+  printf 'namespace lockstep::plan {\nclass Plan;\nstruct Step;\n}\n' >"$scratch/$place"
   while read -r place include; do
     mkdir -p "$scratch/$(dirname "$place")"
     printf '#include %s\n' "$include" >"$scratch/$place"

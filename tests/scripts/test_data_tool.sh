@@ -21,6 +21,15 @@ case_commands() {
     run "$tool" $wrong
     expect_status 2
   done
+  mkdir "$scratch/here"
+  cd "$scratch/here"
+  for empty in "fetch mnist --data-dir" "fetch mnist --data-dir x --mirror" "check digits --data-dir" "convert digits --to npy --output"; do
+    # shellcheck disable=SC2086  # words of a command line
+    run "$tool" $empty ""
+    expect_status 2
+    expect_line '(--data-dir|--mirror|--output): is empty, expected a path' 1
+  done
+  [[ -z $(ls -A .) ]] || die "a command that was refused made files"
   run "$tool" fetch imagenet --data-dir "$scratch/data"
   expect_status 1
   expect_line "^lockstep-data: \[fetch\] 'imagenet' cannot be fetched, expected one of mnist, " 1

@@ -13,6 +13,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/mpi_interop.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/data/stream.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/trainer.h"

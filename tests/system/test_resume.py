@@ -106,6 +106,42 @@ class EpochMeans(support.SystemTest):
         self.assertNotIn("after_step", whole)
 
 
+class EndedByPatience(support.SystemTest):
+    """The rate is too small for a lower loss, so that the third evaluation ends a run."""
+
+    OPTIONS = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 100, "--global-batch", 64, "--epochs", 9, "--threads", 1, "--loaders", 0,
+               "--log-every", 1, "--lr", 1e-30, "--patience", 2, "--checkpoint-every-steps", 1, "--keep", 2]
+
+    def command(self, name, *options, size=2):
+        return ranks(size, program("train_mnist", *self.OPTIONS, *options, "--output", self.scratch / name))
+
+    def test_a_killed_run_ends_where_an_undisturbed_one_does(self):
+        self.succeed(self.command("whole"))
+        expected = metrics(self.scratch / "whole")
+        self.assertEqual(expected[-1][0], 30)
+        for step in (6, 12, 21, 28):
+            result = self.run_command(self.command(f"killed{step}"), environment=clean_environment(LOCKSTEP_FAULT=f"step.begin:kill:at={step}"))
+            self.assertNotEqual(result.status, 0, result)
+            self.expect_no_process()
+            self.succeed(self.command(f"killed{step}", "--resume", "auto"))
+            self.assertEqual(metrics(self.scratch / f"killed{step}"), expected, step)
+
+    def test_it_ends_at_once_when_it_is_started_again(self):
+        self.succeed(self.command("run"))
+        for size in (1, 2, 3):
+            again = self.succeed(self.command("run", "--resume", "auto", size=size))
+            self.assertRegex(again.output, r"2 evaluations without a loss below \S+ before this start; .*: checkpoint of step 30, ending")
+            self.assertIn("nothing to train: 30 updates", again.output)
+        self.assertEqual(metrics(self.scratch / "run")[-1][0], 30)
+
+    def test_an_older_checkpoint_counts_anew(self):
+        self.succeed(self.command("run"))
+        self.succeed(program("system_state", checkpoints(self.scratch / "run")[-1], "without", "callbacks"))
+        result = self.succeed(self.command("run", "--resume", "auto"))
+        self.assertIn("resume: the checkpoint has no state 'patience' of a callback, which begins anew", result.output)
+        self.assertEqual(metrics(self.scratch / "run")[-1][0], 60)
+
+
 class DamagedCheckpoint(support.SystemTest):
     def setUp(self):
         super().setUp()

@@ -14,6 +14,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/parallel/exchange/allreduce.h"
 #include "lockstep/train/monitor/watchdog.h"
 #include "lockstep/train/run/guard_main.h"

@@ -12,6 +12,7 @@
 #include "lockstep/core/exit_status.h"
 #include "lockstep/train/run/guard_main.h"
 #include "lockstep/train/step/guards.h"
+#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::comm {
 namespace {

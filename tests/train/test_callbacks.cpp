@@ -1,6 +1,8 @@
 // The callbacks of a session, one by one, with the events that a run would bring them.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "lockstep/core/error.h"
 #include "lockstep/train/callbacks/answer_signals.h"
 #include "lockstep/train/callbacks/beat.h"
@@ -76,6 +78,92 @@ TEST(CallbackList, RefusesWhatACallbackDidNotDeclareAndMoreVotesThanThereAreBits
   std::string calls;
   list.add(Stage::Program, std::make_unique<Named>('a', calls, CallbackNeeds{.votes = kMostVotes}));
   EXPECT_THROW(list.add(Stage::Program, std::make_unique<Named>('b', calls, CallbackNeeds{.votes = 1})), Error);
+}
+
+class Keeps : public Callback {
+ public:
+  Keeps(std::string state, std::int64_t value) : Callback({.state = std::move(state)}), value_(value) {}
+  void save_state(CallbackState& state) override { state.set("value", value_); }
+  void load_state(const CallbackState& state) override { value_ = state.integer("value", 0, 9); }
+  std::int64_t value() const { return value_; }
+
+ private:
+  std::int64_t value_;
+};
+
+Keeps& add_to(CallbackList& list, const std::string& state, std::int64_t value = 0) {
+  auto callback = std::make_unique<Keeps>(state, value);
+  Keeps& added = *callback;
+  list.add(Stage::Program, std::move(callback));
+  return added;
+}
+
+TEST(CallbackList, GivesEachCallbackItsOwnStateBack) {
+  CallbackList before, after;
+  add_to(before, "a", 1);
+  add_to(before, "gone", 2);
+  add_to(before, "", 3);
+  const CallbackStates states = before.save_states();
+  EXPECT_EQ(states.size(), 2U) << "one has no state";
+  const Keeps &fresh = add_to(after, "new", 7), &kept = add_to(after, "a");
+  EXPECT_EQ(after.load_states(states),
+            (std::vector<std::string>{"the checkpoint has no state 'new' of a callback, which begins anew",
+                                      "the checkpoint has a state 'gone' of a callback that this run does not have"}));
+  EXPECT_EQ(kept.value(), 1);
+  EXPECT_EQ(fresh.value(), 7);
+}
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CallbackList, NamesAStateThatCannotBeUsed) {
+  CallbackList list;
+  add_to(list, "a", 10);
+  const std::string error = error_of([&] { list.load_states(list.save_states()); });
+  EXPECT_NE(error.find("[resume] the state 'a' of the callback "), std::string::npos) << error;
+  EXPECT_NE(error.find("Keeps cannot be used: [callback state] 'value' is 10, expected 0 to 9"), std::string::npos)
+      << error;
+}
+
+TEST(CallbackList, RefusesTwoStatesOfOneNameAndNamesThatCannotBeWritten) {
+  CallbackList list;
+  add_to(list, "a");
+  EXPECT_NE(error_of([&] { add_to(list, "a"); }).find("have a state with the name 'a' in checkpoints"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { add_to(list, "\xff"); }).find("has the name '\\xff'"), std::string::npos);
+  EXPECT_NE(error_of([&] { add_to(list, std::string(65, 'x')); }).find("expected at most 64 bytes"), std::string::npos);
+}
+
+TEST(CallbackList, DescribesTypesAndNeeds) {
+  CallbackList list;
+  std::string calls;
+  list.add(Stage::Program, std::make_unique<Named>('a', calls, CallbackNeeds{.sums = 2, .votes = 1}));
+  add_to(list, "kept");
+  list.add(Stage::Report, std::make_unique<Named>('b', calls, CallbackNeeds{.settled_weights = true}));
+  const std::string here = "lockstep::test::(anonymous namespace)::";
+  EXPECT_EQ(list.description(), here + "Named: 0 sums, 0 votes, settled weights\n" + here + "Named: 2 sums, 1 votes\n" +
+                                    here + "Keeps: 0 sums, 0 votes, state kept\n");
+}
+
+TEST(Orders, AreAWordThatSaysWhichAndWhen) {
+  Orders none, some, all;
+  EXPECT_EQ(none.bits(), 0U);
+  some.checkpoint("the clock");
+  all.evaluate();
+  all.checkpoint();
+  all.finish("a test");
+  EXPECT_EQ(order_text(0), "no order, and trains the next step");
+  EXPECT_EQ(order_text(order_word(OrderPoint::AfterStep, none.bits())), "no order after the step");
+  EXPECT_EQ(order_text(order_word(OrderPoint::AfterEvaluation, some.bits())),
+            "a checkpoint unless there is one after the evaluation");
+  EXPECT_EQ(order_text(order_word(OrderPoint::EndOfEpoch, all.bits())),
+            "an evaluation and a checkpoint and to stop and to finish at the end of the epoch");
 }
 
 StepEvent step(const Totals& totals, std::int64_t number, bool epoch_ends = false, bool run_ends = false) {

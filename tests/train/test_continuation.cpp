@@ -71,6 +71,8 @@ TEST(EpochSums, OlderCheckpointsHaveNone) {
 TEST(EpochSums, OfAPartOfTheEpochSaySo) {
   EpochSums sums{.epoch = 0, .loss = 2, .weight = 4, .samples = 4, .counts = {{"correct", 3}}};
   EXPECT_EQ(sums.str(), "training loss 0.5000, accuracy 75.00%; ");
+  EXPECT_EQ(EpochSums({.epoch = 0, .loss = 2, .weight = 4, .samples = 4}).str(), "training loss 0.5000; ")
+      << "of a model that does not count";
   sums.after = 6;
   EXPECT_EQ(
       sums.str(),
@@ -104,6 +106,66 @@ TEST(RunRecord, ComesBackWithItsEvaluation) {
   EXPECT_EQ(back.evaluation->accuracy, 0.1 + 0.2);
   EXPECT_TRUE(std::isnan(back.evaluation->loss)) << "written as null";
   EXPECT_TRUE(to_json(std::optional<EvaluationRecord>()).is_null());
+}
+
+TEST(RunRecord, WithoutAccuracyComesBackWithoutIt) {
+  const auto text = nlohmann::json{{"evaluation", to_json(EvaluationRecord{.step = 7, .loss = 0.5})}}.dump();
+  const RunRecord back = run_record(nlohmann::json::parse(text), "FILE");
+  ASSERT_TRUE(back.evaluation);
+  EXPECT_EQ(back.evaluation->loss, 0.5);
+  EXPECT_FALSE(back.evaluation->accuracy);
+}
+
+TEST(RunRecord, ComesBackWithStatesOfCallbacksBitForBit) {
+  EXPECT_TRUE(run_record(run(), "FILE").callbacks.empty()) << "an older program's";
+  using Integers = std::numeric_limits<std::int64_t>;
+  using Numbers = std::numeric_limits<double>;
+  CallbackStates states;
+  states["none"];
+  for (const std::int64_t integer : {Integers::min(), Integers::max(), std::int64_t{0}, std::int64_t{-7}})
+    states["integers"].set("i" + std::to_string(integer), integer);
+  for (const double number :
+       {0.0, -0.0, 3.0, 0.1 + 0.2, Numbers::denorm_min(), Numbers::max(), Numbers::infinity(), -Numbers::infinity()})
+    states["numbers"].set(fmt::format("n{}", number), number);
+  states["texts"].set("t", "grün \"quoted\"\n\x01");
+  const auto text = nlohmann::json{{kCallbacksKey, to_json(states)}}.dump();
+  EXPECT_EQ(run_record(nlohmann::json::parse(text), "FILE").callbacks, states);
+  EXPECT_TRUE(std::signbit(
+      run_record(nlohmann::json::parse(text), "FILE").callbacks["numbers"].number(fmt::format("n{}", -0.0))));
+  states = {};
+  states["nan"].set("x", Numbers::quiet_NaN());
+  const auto nan = nlohmann::json{{kCallbacksKey, to_json(states)}}.dump();
+  EXPECT_TRUE(std::isnan(run_record(nlohmann::json::parse(nan), "FILE").callbacks["nan"].number("x")));
+}
+
+TEST(RunRecord, NamesDamagedStatesOfCallbacks) {
+  nlohmann::json many = nlohmann::json::object(), wide = nlohmann::json::object();
+  for (std::size_t i = 0; i <= kMostCallbackStates; ++i) many[fmt::format("c{}", i)] = nlohmann::json::object();
+  for (std::size_t i = 0; i <= CallbackState::kMostValues; ++i) wide[fmt::format("v{}", i)] = 1;
+  const std::vector<nlohmann::json> wrong{nullptr,
+                                          7,
+                                          nlohmann::json::array(),
+                                          many,
+                                          {{"c", nullptr}},
+                                          {{"c", 7}},
+                                          {{"c", wide}},
+                                          {{"c", {{"", 1}}}},
+                                          {{"c", {{"x", nullptr}}}},
+                                          {{"c", {{"x", true}}}},
+                                          {{"c", {{"x", nlohmann::json::array({1})}}}},
+                                          {{"c", {{"x", {{"number", "1"}}}}}},
+                                          {{"c", {{"x", std::numeric_limits<std::uint64_t>::max()}}}},
+                                          {{"c", {{"x", std::string(CallbackState::kLongestText + 1, 'x')}}}}};
+  for (const nlohmann::json& value : wrong) {
+    try {
+      run_record({{kCallbacksKey, value}}, "FILE");
+      ADD_FAILURE() << value;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("[resume] FILE: 'callbacks' in its metadata cannot be used: "),
+                std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST(RunRecord, ThatIsNoneIsNamed) {
@@ -196,6 +258,38 @@ TEST(Continuation, SaysNothingOfLogsThatChanged) {
   Options now;
   now.logging.level = LogLevel::Debug;  // not in a checkpoint: belongs to the node
   EXPECT_TRUE(continuation(run(), run(now), "FILE").notes.empty());
+}
+
+TEST(Continuation, NamesTheOptionByWhichTheOptimizerKeepsOtherStates) {
+  const auto rmsprop = [](bool centered, double momentum) {
+    Options options{.optimizer = {.rule = optim::Rule::Rmsprop}};
+    options.optimizer.rmsprop.centered = centered;
+    options.optimizer.sgd.momentum = momentum;
+    nlohmann::json metadata = run(options);
+    metadata["optimizer"] = "rmsprop";
+    return metadata;
+  };
+  EXPECT_EQ(refusal(rmsprop(false, 0), rmsprop(true, 0)),
+            "[resume] FILE: --centered was false, this run has true, so rmsprop kept square for each weight, and keeps "
+            "square, mean in this run; pass --centered=false as before, or omit --resume to begin a new run");
+  EXPECT_EQ(refusal(rmsprop(true, 0.5), rmsprop(false, 0)),
+            "[resume] FILE: --momentum was 0.5, this run has 0.0; --centered was true, this run has false, so rmsprop "
+            "kept square, mean, momentum for each weight, and keeps square in this run; pass --momentum 0.5 --centered "
+            "as before, or omit --resume to begin a new run");
+  EXPECT_EQ(refusal(rmsprop(true, 0.5), rmsprop(true, 0.9)), "") << "another value keeps the same states";
+  Options plain;
+  plain.optimizer.sgd.momentum = 0;
+  EXPECT_EQ(refusal(run(plain), run()),
+            "[resume] FILE: --momentum was 0.0, this run has 0.9, so sgd kept nothing for each weight, and keeps "
+            "momentum in this run; pass --momentum 0.0 as before, or omit --resume to begin a new run");
+  nlohmann::json own = run(), other = run(plain);  // the program has a rule of its own, which reads no option
+  own["optimizer"] = other["optimizer"] = "lion";
+  EXPECT_EQ(refusal(other, own), "");
+  nlohmann::json older = run(plain), damaged = run(plain);
+  older["options"].erase("momentum");
+  damaged["options"]["momentum"] = "much";
+  for (const nlohmann::json& unknown : {older, damaged})
+    EXPECT_EQ(refusal(unknown, run(plain)), "") << "the tensors of the file decide";
 }
 
 TEST(Continuation, NamesTheModelsOptionThatChanged) {

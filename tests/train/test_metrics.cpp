@@ -51,6 +51,14 @@ TEST_F(MetricsTest, ARecordHasItsFieldsInOrder) {
             "\"samples_per_second\":100.0,\"seconds\":1.5,\"top5\":0.75}\n");
 }
 
+TEST_F(MetricsTest, ARecordOfAModelThatDoesNotCountHasNoAccuracy) {
+  MetricsWriter metrics(folder_, {});
+  metrics.write({.step = 1, .epoch = 1, .split = "train", .loss = 0.25, .lr = 0.125});
+  EXPECT_EQ(read(folder_ / "metrics.jsonl"),
+            "{\"step\":1,\"epoch\":1,\"split\":\"train\",\"loss\":0.25,\"lr\":0.125,\"samples_per_second\":0.0,"
+            "\"seconds\":0.0}\n");
+}
+
 TEST_F(MetricsTest, AFileThatIsRemovedOrReplacedIsOpenedAnewWhereTheRunWrites) {
   std::ostringstream warnings;
   const auto logger =

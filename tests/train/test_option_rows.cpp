@@ -18,6 +18,17 @@
 namespace lockstep::train {
 namespace {
 
+enum class Colour : std::uint8_t { Red, DarkBlue };
+
+}  // namespace
+
+template <>
+struct Choices<Colour> {
+  static constexpr std::array kAll{NamedValue{Colour::Red, "red"}, NamedValue{Colour::DarkBlue, "dark-blue"}};
+};
+
+namespace {
+
 TEST(OptionRows, NamesAreDistinctAndWritten) {
   Options options;
   std::set<std::string> names;
@@ -85,6 +96,59 @@ TEST(OptionRows, AnUnknownNameIsRefusedWithTheNamesAndTheNearest) {
   EXPECT_EQ(parse_line({"--wire", "int8", "--help"}).result.exit_code, 0);
 }
 
+// The part of --help about one option, without line breaks.
+std::string help_of(const std::string& help, const std::string& option) {
+  const std::size_t begin = help.find("  --" + option + " "), end = help.find("(default", begin);
+  EXPECT_NE(begin, std::string::npos) << option;
+  std::istringstream words(begin == std::string::npos ? "" : help.substr(begin, end - begin));
+  std::string all, word;
+  while (words >> word) all += word + " ";
+  return all;
+}
+
+TEST(OptionRows, HelpHasTheNamesOfEveryEnumeration) {
+  const std::string help = parse_line({"--help"}).out;
+  Options options;
+  for (const OptionRow& row : option_rows(options)) {
+    const std::vector<std::string> names = names_of(row);
+    const std::string text = names.empty() ? "" : help_of(help, row.name);
+    for (const std::string& name : names) EXPECT_TRUE(has(text, name)) << name << " is not in: " << text;
+  }
+  Colour colour = Colour::Red, named = Colour::DarkBlue;
+  std::string model = "mlp";
+  CommandLine line(options, "train_test", "trains", "1");
+  line.add({.name = "colour", .value = option_value(colour), .argument = "WHAT", .text = "of the tiles"});
+  line.add({.name = "named", .value = option_value(named), .argument = "WHAT", .text = "red or dark-blue tiles"});
+  line.add({.name = "model", .value = option_value(model), .argument = "WHAT", .text = "it", .names = {"mlp", "cnn"}});
+  const char* arguments[] = {"train_test", "--help"};
+  std::ostringstream out, err;
+  EXPECT_FALSE(line.parse(2, arguments, true, out, err).proceed);
+  EXPECT_EQ(help_of(out.str(), "colour"), "--colour WHAT of the tiles; one of red, dark-blue ");
+  EXPECT_EQ(help_of(out.str(), "named"), "--named WHAT red or dark-blue tiles ") << "the names are there already";
+  EXPECT_EQ(help_of(out.str(), "model"), "--model WHAT it; one of mlp, cnn ");
+}
+
+TEST(OptionRows, ANameInOtherLettersIsRefusedWithTheRightOne) {
+  for (const auto& [option, given, meant] : {std::tuple{"--optimizer", "RMSProp", "rmsprop"},
+                                             {"--optimizer", "RMS_prop", "rmsprop"},
+                                             {"--optimizer", "rmsporp", "rmsprop"},
+                                             {"--optimizer", "SGD", "sgd"},
+                                             {"--optimizer", "AdamW", "adamw"},
+                                             {"--schedule", "One_Cycle", "one-cycle"},
+                                             {"--precision", "BF16", "bf16"}}) {
+    const std::string message = parse_line({option, given}).result.message;
+    EXPECT_TRUE(message.ends_with(std::string("; did you mean ") + meant + "?")) << message;
+  }
+  Options options;
+  Colour colour = Colour::Red;
+  CommandLine line(options, "train_test", "trains", "1");
+  line.add({.name = "colour", .value = option_value(colour), .argument = "WHAT", .text = "of the tiles"});
+  const char* arguments[] = {"train_test", "--colour", "Dark_Blue"};
+  std::ostringstream out, err;
+  EXPECT_EQ(line.parse(3, arguments, true, out, err).message,
+            "[options] --colour is 'Dark_Blue', expected one of red, dark-blue; did you mean dark-blue?");
+}
+
 TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
   Options options;
   std::string model = "mlp";
@@ -115,6 +179,7 @@ TEST(NearestName, IsAFewLettersAway) {
   const std::vector<std::string> names{"auto", "shared", "hierarchical"};
   EXPECT_EQ(nearest_name("shraed", names), "shared");
   EXPECT_EQ(nearest_name("hierachical", names), "hierarchical");
+  EXPECT_EQ(nearest_name("Shared", names), "shared");
   EXPECT_EQ(nearest_name("mpi", names), "");
   EXPECT_EQ(nearest_name("", names), "");
   EXPECT_EQ(nearest_name(std::string(1000, 'a'), names), "");

@@ -284,7 +284,19 @@ TEST(Options, AConfigFileSaysEachKeyOnceWithOneValue) {
 
 TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
   for (const auto& [text, expected] :
-       {std::pair{"# one\n\nepochs = \"x\"\n", ", line 3: key epochs is x, expected a whole number"},
+       {std::pair{"# one\n\nepochs = x\n", ", line 3: key epochs is x, expected a whole number"},
+        {"\npatience = \"3\"\n", ", line 2: key patience is the text \"3\", expected a number, without quotes"},
+        {"lr = '0.1'\n", ", line 1: key lr is the text \"0.1\", expected a number, without quotes"},
+        {"depth = \"20\"\n", ", line 1: key depth is the text \"20\", expected a number, without quotes"},
+        {"milestones = [1,\n'2']\n", ", line 1: key milestones is the text \"2\", expected a number, without quotes"},
+        {"patience = true\n", ", line 1: key patience is true, expected a whole number"},
+        {"patience = 3.5\n", ", line 1: key patience is 3.5, expected a whole number"},
+        {"lr = true\n", ", line 1: key lr is true, expected a number"},
+        {"quiet = \"true\"\n", ", line 1: key quiet is the text \"true\", expected true or false, without quotes"},
+        {"quiet = 0.5\n", ", line 1: key quiet is 0.5, expected true or false"},
+        {"output = true\n", ", line 1: key output is the switch true, expected a text"},
+        {"optimizer = false\n", ", line 1: key optimizer is the switch false, expected a text"},
+        {"optimizer = 'RMSProp'\n", "expected one of sgd, adam, adamw, rmsprop; did you mean rmsprop?"},
         {"lr = 0\n", ", line 1: key lr is 0, expected a number above 0"},
         {"epochs = 4\n\"momentum\" = 1\n", ", line 2: key momentum is 1, expected a number at least 0 and below 1"},
         {"optimizer = 'lion'\n", ", line 1: key optimizer is 'lion', expected one of sgd, adam, adamw, rmsprop"},
@@ -330,6 +342,8 @@ TEST(Options, AConfigFileSaysAChoiceOnceHoweverItIsSpelled) {
 }
 
 TEST(Options, AConfigFileIsToml) {
+  EXPECT_EQ(parse_line({"--config", write_config("keep = 3\nresume = 'true'\n").c_str()}).options.checkpoints.keep,
+            "3");
   const std::string path = write_config(
       "\xef\xbb\xbf# comments, lists over lines, texts with marks in them\r\n  output = \"a#b, \\\"c\\\" \\u00e9\"  # "
       "here\r\n"

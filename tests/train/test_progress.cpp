@@ -229,6 +229,13 @@ TEST(Line, UnknownTotalsAreLeftOut) {
   EXPECT_EQ(line_text(kState, {}, 0, -1), "epoch 3  step 900  loss 1.5  accuracy 25.00%  lr 0.1");
 }
 
+TEST(Line, AModelThatDoesNotCountHasNoAccuracy) {
+  ProgressState state = kState;
+  state.accuracy.reset();
+  EXPECT_EQ(line_text(state, {}, 0, -1), "epoch 3  step 900  loss 1.5  lr 0.1");
+  EXPECT_FALSE(has(bar_text(state, {.steps_per_epoch = 128}, 0, -1, 100), "acc"));
+}
+
 TEST(Duration, IsReadable) {
   EXPECT_EQ(duration_text(0), "0:00");
   EXPECT_EQ(duration_text(65.4), "1:05");

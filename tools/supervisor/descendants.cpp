@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -60,9 +59,7 @@ std::multimap<pid_t, pid_t> children_by_parent() {
 
 }  // namespace
 
-void adopt_orphans() {
-  check(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER: {}", std::strerror(errno));
-}
+void adopt_orphans() { check_call(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "run", "PR_SET_CHILD_SUBREAPER"); }
 
 std::vector<pid_t> descendants() {
   const auto children = children_by_parent();
@@ -88,8 +85,7 @@ std::size_t end_descendants() {
     for (const pid_t pid : left) {
       if (patient && is_daemon(pid)) continue;
       ended.insert(pid);
-      check(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended: {}", pid,
-            std::strerror(errno));
+      check_call(kill(pid, SIGKILL) == 0 || errno == ESRCH, "run", "process {} cannot be ended", pid);
     }
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }

@@ -155,7 +155,7 @@ void JobCommand::read_config() {
     std::ifstream file(path);
     check(file.is_open(), "run", "{}", std::strerror(errno));
     for (const auto& entry : train::parse_flat_toml(std::string(std::istreambuf_iterator<char>(file), {}))) {
-      if (entry.values.size() == 1) config_[entry.key] = entry.values[0];
+      if (entry.values.size() == 1) config_[entry.key] = entry.values[0].text;
     }
   } catch (const std::exception& error) {
     config_problem_ = fmt::format("--config {} cannot be read: {}", path, error.what());

@@ -67,9 +67,9 @@ struct Pipe {
 
 Pipe make_pipe(const std::string& name) {
   std::array<int, 2> ends{};
-  check(pipe2(ends.data(), O_CLOEXEC) == 0, "run", "no pipe for {}: {}", name, std::strerror(errno));
+  check_call(pipe2(ends.data(), O_CLOEXEC) == 0, "run", "no pipe for {}", name);
   Pipe pipe{io::FileDescriptor(ends[0]), io::FileDescriptor(ends[1])};
-  check(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, "run", "the pipe for {}: {}", name, std::strerror(errno));
+  check_call(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, "run", "the pipe for {}", name);
   return pipe;
 }
 
@@ -116,7 +116,7 @@ Process::~Process() {
 void Process::signal(int number) const {
   // ESRCH cannot be: it is our child and not reaped.
   if (status_) return;
-  check(kill(pid_, number) == 0, "run", "signal {} to {}: {}", number, pid_, std::strerror(errno));
+  check_call(kill(pid_, number) == 0, "run", "signal {} to {}", number, pid_);
   kill(pid_, SIGCONT);  // one that is stopped acts on no other signal before
 }
 

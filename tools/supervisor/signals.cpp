@@ -15,15 +15,15 @@ Signals::Signals() {
   sigemptyset(&wanted);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&wanted, number);
   struct sigaction hangup {};
-  check(sigaction(SIGHUP, nullptr, &hangup) == 0, "run", "SIGHUP: {}", std::strerror(errno));
+  check_call(sigaction(SIGHUP, nullptr, &hangup) == 0, "run", "SIGHUP");
   if (hangup.sa_handler == SIG_IGN) sigdelset(&wanted, SIGHUP);
-  check(sigprocmask(SIG_BLOCK, &wanted, &previous_) == 0, "run", "signals: {}", std::strerror(errno));
+  check_call(sigprocmask(SIG_BLOCK, &wanted, &previous_) == 0, "run", "signals");
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  check(sigaction(SIGPIPE, &ignore, &pipe_) == 0, "run", "SIGPIPE: {}", std::strerror(errno));
+  check_call(sigaction(SIGPIPE, &ignore, &pipe_) == 0, "run", "SIGPIPE");
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
-  check(sigaction(SIGCHLD, &plain, &child_) == 0, "run", "SIGCHLD: {}", std::strerror(errno));
+  check_call(sigaction(SIGCHLD, &plain, &child_) == 0, "run", "SIGCHLD");
   descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   check(descriptor_ >= 0, "run", "signalfd: {}", std::strerror(errno));
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <sstream>
 
 #include "lockstep/core/error.h"
 #include "tools/supervisor/descendants.h"
@@ -28,13 +27,6 @@ std::string job_id() {
   return fmt::format("{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 std::map<std::string, std::string> variables(const std::string& id) {
   auto set = keepalive_variables();
   set["OMPI_LOCKSTEP_JOB"] = id;  // OMPI_: mpirun takes it to other hosts
@@ -52,7 +44,8 @@ Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
       id_(job_id()),
       console_(output_.log()),
       log_(console_.log()),
-      policy_(options_.restart) {
+      policy_(options_.restart),
+      lost_(command_, traces_, {.job = id_, .rejoin = options_.rejoin, .limit = options_.probe_limit}) {
   if (!output_.warning().empty()) log_->warn("{}", output_.warning());
   check_batch();
   first_ = newest();
@@ -79,53 +72,27 @@ std::optional<Supervisor::Newest> Supervisor::known_newest() const {
   }
 }
 
-ProbeOptions Supervisor::probe_options() const {
-  const std::string agents = command_.mca("plm_rsh_agent").value_or("ssh");
-  ProbeOptions probe{.agent = words_of(agents.substr(0, agents.find(':'))),
-                     .job = id_,
-                     .traces = traces_.jobs(),
-                     .limit = options_.probe_limit};
-  for (const std::string& word : words_of(command_.mca("plm_rsh_args").value_or(""))) probe.agent.push_back(word);
-  return probe;
-}
-
-// Finds out which hosts are lost; returns them with the reasons.
-std::vector<std::string> Supervisor::probe() {
-  std::vector<std::string> asked, reasons;
-  for (const launch::Host& host : command_.hosts().hosts) {
-    if (command_.starts_by_ssh() && !launch::is_this_machine(host.name)) asked.push_back(host.login());
-  }
-  lost_.clear();
-  for (const ProbeResult& result : Prober(probe_options(), asked).results()) {
-    if (result.reason.empty()) continue;
-    lost_.push_back(result.host);
-    reasons.push_back(fmt::format("{} ({})", result.host, result.reason));
-  }
-  probed_ = Clock::now();
-  return reasons;
-}
-
 Supervisor::Placement Supervisor::place() {
-  const std::vector<std::string> reasons = probe();
+  const std::vector<std::string> reasons = lost_.ask_all();
   const launch::HostList& all = command_.hosts();
   launch::HostList alive;
   std::vector<std::string> names;
   for (const launch::Host& host : all.hosts) {
-    if (launch::names_host(lost_, host.name)) continue;
+    if (launch::names_host(lost_.names(), host.name)) continue;
     alive.hosts.push_back(host);
     names.push_back(host.login());
   }
   const auto ranks = ranks_for(alive, all, command_.ranks());
   const std::optional<Newest> found = known_newest();
   Placement placement{.change = {.resume_auto = found && *found != first_,
-                                 .lost = lost_,
+                                 .lost = lost_.names(),
                                  .hostfile = output_.hostfile().string(),
                                  .ranks = ranks}};
   placement.description =
       fmt::format("{}{}{}", ranks ? fmt::format("{} ranks", *ranks) : "ranks as the launcher counts",
                   names.empty() ? "" : fmt::format(" on {}", fmt::join(names, ", ")),
-                  lost_.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
-  if (!lost_.empty() && !fewer_ranks_) {
+                  reasons.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
+  if (!reasons.empty() && !fewer_ranks_) {
     placement.problem = "all hosts are needed, as the command has no --global-batch";
   } else if (!all.hosts.empty() &&
              (alive.hosts.empty() || ranks.value_or(std::max<std::int64_t>(alive.slots(), 1)) < options_.min_ranks)) {
@@ -135,20 +102,9 @@ Supervisor::Placement Supervisor::place() {
 }
 
 bool Supervisor::host_is_back() {
-  if (options_.rejoin.count() == 0 || lost_.empty()) return false;
-  if (!prober_) {
-    if (Clock::now() < probed_ + options_.rejoin) return false;
-    prober_.emplace(probe_options(), lost_);
-  }
-  if (!prober_->done()) return false;
-  const auto results = prober_->results();
-  prober_.reset();
-  probed_ = Clock::now();
-  const auto back =
-      std::find_if(results.begin(), results.end(), [](const auto& result) { return result.reason.empty(); });
-  if (back == results.end()) return false;
-  log_->info("{} answers again: stopping the job in good order, to start it with that host", back->host);
-  return true;
+  const std::optional<std::string> host = lost_.returned();
+  if (host) log_->info("{} answers again: stopping the job in good order, to start it with that host", *host);
+  return host.has_value();
 }
 
 RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t number) {
@@ -177,7 +133,7 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
                                     if (own) note_run();
                                   }},
                              signals_, console_);
-  prober_.reset();
+  lost_.stop_asking();
   end_leftovers();
   RestartPolicy::End result{.code = exit_code(end.status),
                             .newest_step = newest().step,

@@ -9,13 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tools/supervisor/console.h"
 #include "tools/supervisor/job_command.h"
+#include "tools/supervisor/lost_hosts.h"
 #include "tools/supervisor/mpi_traces.h"
 #include "tools/supervisor/output_folder.h"
-#include "tools/supervisor/prober.h"
 #include "tools/supervisor/restart_policy.h"
 #include "tools/supervisor/signals.h"
 
@@ -48,8 +47,6 @@ class Supervisor {
   void check_batch();
   std::optional<Newest> known_newest() const;  // empty: the file system does not answer
   Newest newest() const { return known_newest().value_or(Newest{}); }
-  ProbeOptions probe_options() const;
-  std::vector<std::string> probe();
   Placement place();
   bool host_is_back();
   RestartPolicy::End start(const Placement& placement, std::int64_t number);
@@ -69,9 +66,7 @@ class Supervisor {
   MpiTraces traces_;
   Newest first_;  // the newest checkpoint before the first start
   RestartPolicy policy_;
-  std::vector<std::string> lost_;
-  std::optional<Prober> prober_;
-  std::chrono::steady_clock::time_point probed_{};
+  LostHosts lost_;
 };
 
 }  // namespace lockstep::supervisor

@@ -60,7 +60,8 @@ std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const
     } catch (const Error&) {
       continue;
     }
-    if (!score || (step && !is_better(*score, best, what))) continue;
+    if (!score || (what == Retention::Best::Accuracy && !score->accuracy)) continue;
+    if (step && !is_better(*score, best, what)) continue;
     step = entry.step;
     best = *score;
   }
@@ -116,7 +117,8 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
 
 std::string note_of(const std::string& run, const std::optional<Score>& score) {
   nlohmann::json note = {{"run", run}};
-  if (score) note.update({{"accuracy", score->accuracy}, {"loss", score->loss}});
+  if (score) note["loss"] = score->loss;
+  if (score && score->accuracy) note["accuracy"] = *score->accuracy;
   return note.dump();
 }
 
@@ -130,8 +132,10 @@ std::string run_of(const std::string& note) {
 std::optional<Score> score_of(const std::string& note) {
   const nlohmann::json json = nlohmann::json::parse(note, nullptr, false);
   const auto is_number = [&](const char* key) { return json.contains(key) && json[key].is_number(); };
-  if (!json.is_object() || !is_number("accuracy") || !is_number("loss")) return std::nullopt;
-  return Score{.accuracy = json["accuracy"], .loss = json["loss"]};
+  if (!json.is_object() || !is_number("loss")) return std::nullopt;
+  Score score{.loss = json["loss"]};
+  if (is_number("accuracy")) score.accuracy = json["accuracy"].get<double>();
+  return score;
 }
 
 std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std::optional<std::int64_t> whole) {

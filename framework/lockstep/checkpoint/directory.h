@@ -52,7 +52,8 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
 
 // The result of evaluating a checkpoint's weights.
 struct Score {
-  double accuracy = 0, loss = 0;  // accuracy: 0 to 1; loss: mean over the samples
+  std::optional<double> accuracy = {};  // 0 to 1; empty: the model does not count correct predictions
+  double loss = 0;                      // mean over the samples
 };
 // Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score.
 std::string note_of(const std::string& run, const std::optional<Score>& score);

@@ -18,7 +18,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr const char* kName = "run.json";
+constexpr const char* kIdentityName = "run.json";
 constexpr const char* kSite = "output";
 constexpr std::size_t kDigits = 16;
 
@@ -46,11 +46,12 @@ std::filesystem::path path_beside(const std::filesystem::path& output, const std
 }
 
 std::optional<std::string> read_run_id(const io::Folder& output) {
-  if (!output.has(kName)) return std::nullopt;
-  const io::FileDescriptor file = output.open_file(kName, io::FileUse::Read, kSite);
+  if (!output.has(kIdentityName)) return std::nullopt;
+  const io::FileDescriptor file = output.open_file(kIdentityName, io::FileUse::Read, kSite);
   std::array<char, 1024> text{};
   const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
-  check(n >= 0, kSite, "cannot read {}: {}", (output.path() / kName).string(), std::generic_category().message(errno));
+  check(n >= 0, kSite, "cannot read {}: {}", (output.path() / kIdentityName).string(),
+        std::generic_category().message(errno));
   const auto json = nlohmann::json::parse(text.data(), text.data() + n, nullptr, false);
   if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return std::nullopt;
   const auto& id = json["run"].get_ref<const std::string&>();
@@ -60,7 +61,7 @@ std::optional<std::string> read_run_id(const io::Folder& output) {
 void write_run_id(const io::Folder& output, const std::string& id) {
   if (read_run_id(output) == id) return;
   const std::string text = fmt::format("{{\"run\":\"{}\"}}\n", id);
-  io::replace_file(output, kName, std::as_bytes(std::span(text)));
+  io::replace_file(output, kIdentityName, std::as_bytes(std::span(text)));
 }
 
 }  // namespace lockstep::checkpoint

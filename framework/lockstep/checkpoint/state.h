@@ -8,16 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/load_report.h"
 #include "lockstep/checkpoint/tensor_match.h"
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::checkpoint {
-
-struct LoadOptions {
-  bool strict = true;       // requires every name with its shape and no other name; false: loads the tensors that fit
-  std::string prefix = {};  // loads only tensors whose name begins with this, and removes it from the name: "module."
-};
 
 // Replaces the values of the store's parameters and buffers, and refreshes derived copies. Converts between f32 and
 // f64. One name is enough for tied weights. Returns the report; throws Error with it if `strict` and the report is not

@@ -4,26 +4,14 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lockstep/checkpoint/load_report.h"
 #include "lockstep/io/tensor_source.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::checkpoint {
-
-// The result of a load: full names, in the order of the model; `unexpected` in the order of the tensors. An entry of
-// `mismatched` has both shapes: "fc.weight (1000, 512) instead of (10, 512)".
-struct LoadReport {
-  std::vector<std::string> loaded, missing, unexpected, mismatched;
-
-  bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  // Returns one sentence with the first ten names of each kind.
-  std::string str() const;
-  // Throws Error with `site`, the name of the file and str(), unless the report is complete.
-  void require_complete(std::string_view site, const std::string& file = {}) const;
-};
 
 // The destination of a tensor in a ParameterStore: a parameter's value, or one of its optimizer states. Tied weights
 // have one destination per name.

@@ -2,6 +2,7 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unusable.h"
 
 namespace lockstep::comm {
 
@@ -32,8 +33,7 @@ void CommunicatorState::begin(std::string_view operation) const {
         "MPI is not running: the call came before an Environment or after MPI_Finalize");
   if (poison->set.load(std::memory_order_acquire)) [[unlikely]] {
     const std::scoped_lock lock(poison->mutex);
-    fail(operation, "rank {} on host {}: the communicator cannot be used after an earlier failure: {}", rank, host,
-         poison->reason);
+    fail(operation, "rank {} on host {}: {}", rank, host, unusable("the communicator", poison->reason));
   }
 }
 

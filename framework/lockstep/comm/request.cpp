@@ -74,6 +74,8 @@ std::string Request::describe(const Part& part) const {
 }
 
 bool Request::complete_next() {
+  if (!Environment::active()) [[unlikely]]
+    state_->begin(description_.operation);  // throws: after MPI_Finalize, even a test of a request is an error
   Part& next = part(done_);
   MPI_Request handle = unpack_request(next.handle);
   MPI_Status status;

@@ -1,7 +1,9 @@
 // Errors that name site, value and expectation: `[conv2d] layer1.0.conv1: input has 32 channels, weight expects 64`.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -58,6 +60,18 @@ void check(bool condition, std::string_view site, FormatFor<std::type_identity_t
            const Args&... args) {
   if (!condition) [[unlikely]]
     fail(site, format, args...);
+}
+
+// Throws Error("[site] message: reason of errno") if `succeeded`, which says how a system call ended, is false. Without
+// this function a caller's std::strerror(errno) may be evaluated before the call, as C++ leaves the order of arguments
+// open.
+template <class... Args>
+void check_call(bool succeeded, std::string_view site, FormatFor<std::type_identity_t<Args>...> format,
+                const Args&... args) {
+  if (succeeded) [[likely]]
+    return;
+  const int cause = errno;
+  fail_with(site, formatted("{}: {}", format_arguments(format.text(), {args...}), std::strerror(cause)));
 }
 
 }  // namespace lockstep

@@ -10,8 +10,14 @@ void Value::fail_empty() {
 
 const Type& Value::type() const { return graph().node(*this).outputs[static_cast<std::size_t>(index_)]; }
 
-std::vector<Value> Op::gradient(const Request&) const {
-  fail(name(), "this op has no gradient, and the loss depends on it");
+std::vector<Value> Op::gradient(const Request& request) const {
+  constexpr std::string_view kScope = "grad ";  // gradients are traced in the scope "grad PATH" (ops/gradient.cpp)
+  std::string_view path = request.inputs.empty() ? "" : std::string_view(request.inputs[0].graph().path());
+  while (path.starts_with(kScope)) path.remove_prefix(kScope.size());
+  fail(name(),
+       "{}: this op has no gradient, and the loss or a gradient() depends on it; override gradient() in its class, or "
+       "use an op that has a gradient",
+       path);
 }
 
 double Op::flops(std::span<const Type>, std::span<const Type> outputs) const {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <system_error>
 
@@ -72,10 +71,9 @@ FileDescriptor open_at(int folder, const std::string& name, const fs::path& show
     check(use != FileUse::Read, site, "cannot read {}: {}", shown.string(), std::generic_category().message(code));
     fail(site, "cannot write {}: {}; expected {}", shown.string(), std::generic_category().message(code), expected);
   }
-  check(::fstat(file.get(), &status) == 0, site, "{}: stat: {}", shown.string(), std::strerror(errno));
+  check_call(::fstat(file.get(), &status) == 0, site, "{}: stat", shown.string());
   if (!S_ISREG(status.st_mode)) refuse(status.st_mode);
-  if (use == FileUse::Replace)
-    check(::ftruncate(file.get(), 0) == 0, site, "cannot write {}: {}", shown.string(), std::strerror(errno));
+  if (use == FileUse::Replace) check_call(::ftruncate(file.get(), 0) == 0, site, "cannot write {}", shown.string());
   return file;
 }
 

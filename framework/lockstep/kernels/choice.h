@@ -2,16 +2,12 @@
 // with autotuning it is the offer that was fastest when measured on this processor.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 
 #include "lockstep/kernels/kernel.h"
 
 namespace lockstep::kernels {
-
-// Returns the index of the chosen offer; called where there are at least two offers.
-using KernelChooser = std::function<std::size_t(const KernelRequest&, std::span<const KernelOffer>)>;
 
 // Whether autotuning measures the request. It does not measure reorders, as their layouts are no part of the key, nor
 // batch norms, as backward must recompute a value with the set of kernels that computed it in forward.

@@ -14,6 +14,7 @@
 
 #include "lockstep/graph/layout.h"
 #include "lockstep/graph/op.h"
+#include "lockstep/kernels/options.h"
 
 namespace lockstep::kernels {
 
@@ -45,17 +46,6 @@ class Kernel {
   virtual std::size_t workspace_bytes() const { return 0; }
   // Computes the outputs, on the thread that runs the plan; may use that thread's OpenMP threads.
   virtual void run(const Arguments& arguments) = 0;
-};
-
-// Settings for all kernels of a model.
-struct KernelOptions {
-  // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
-  enum class ConvMath : std::uint8_t { Fast, Exact };
-  ConvMath conv_math = ConvMath::Fast;
-  // The set of kernels that is asked first: "generic", "native" or "onednn"; "": the usual order of sets. The text must
-  // outlive the model, as a literal does.
-  std::string_view prefer = {};
-  bool operator==(const KernelOptions&) const = default;
 };
 
 // A request for a kernel of one node. `op` must outlive the request.

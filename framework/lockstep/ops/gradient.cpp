@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/derivatives.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 
@@ -10,6 +11,38 @@ namespace lockstep {
 namespace {
 
 std::size_t at(int node) { return static_cast<std::size_t>(node); }
+
+constexpr std::string_view kOfGradient = "grad ";  // precedes the module path of a node in that of its gradient's nodes
+
+// Returns the path of the module as the model names it, also for the nodes of its gradients.
+std::string_view module_path(std::string_view path) {
+  while (path.starts_with(kOfGradient)) path.remove_prefix(kOfGradient.size());
+  return path;
+}
+
+// Describes a value by its origin: "the output of pointwise (exp) in layer1".
+std::string origin(Value v) {
+  const Node& node = v.graph().node(v);
+  switch (node.kind) {
+    case Node::Kind::Input:
+      return formatted("the field '{}'", node.path);
+    case Node::Kind::Parameter:
+      return formatted("a parameter {} of {}", v.type().str(), node.path.empty() ? "(model)" : node.path);
+    case Node::Kind::Op:
+      break;
+  }
+  const std::string attributes = node.op->attributes();
+  return formatted("the output of {}{}{}{} in {}", node.op->name(), attributes.empty() ? "" : " (", attributes,
+                   attributes.empty() ? "" : ")", module_path(node.path));
+}
+
+// Refuses an op of the library that has no gradient; an op of a user refuses by itself.
+void check_has_gradient(const Op& op, std::string_view path) {
+  const auto row = std::ranges::find(op_derivatives(), op.name(), &OpDerivatives::op);
+  if (row == op_derivatives().end() || row->derivatives != Derivatives::None) return;
+  fail(op.name(), "{}: this op has no gradient, and the loss or a gradient() depends on it{}{}", module_path(path),
+       row->remedy.empty() ? "" : ": ", row->remedy);
+}
 
 class Backward {
  public:
@@ -39,17 +72,19 @@ class Backward {
     std::vector<bool> needed;
     for (const Value& v : inputs) needed.push_back(depends_[at(v.node())]);
     if (std::ranges::find(needed, true) == needed.end()) return;  // a target itself
-    const Graph::Scope scope(graph_, "grad " + graph_.nodes()[i].path);
+    const std::string path = graph_.nodes()[i].path;
+    check_has_gradient(*op, path);
+    const Graph::Scope scope(graph_, std::string(kOfGradient) + path);
     std::vector<Value> outputs;
     for (std::size_t k = 0; k < graph_.nodes()[i].outputs.size(); ++k)
       outputs.emplace_back(&graph_, index, static_cast<int>(k));
     const auto results = op->gradient({inputs, outputs, gradients_[i], needed});
-    check(results.size() == inputs.size(), op->name(), "gradient() returned {} values for {} inputs", results.size(),
-          inputs.size());
+    check(results.size() == inputs.size(), op->name(), "{}: gradient() returned {} values for {} inputs",
+          module_path(path), results.size(), inputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (results[k]) {
-        check(results[k].type() == inputs[k].type(), op->name(), "gradient of input {} is {}, expected {}", k,
-              results[k].type().str(), inputs[k].type().str());
+        check(results[k].type() == inputs[k].type(), op->name(), "{}: gradient of input {} is {}, expected {}",
+              module_path(path), k, results[k].type().str(), inputs[k].type().str());
       }
       accumulate(inputs[k], results[k]);
     }
@@ -80,12 +115,17 @@ std::vector<Value> append_gradients(Value y, Value seed, std::span<const Value> 
 }
 
 std::vector<Value> gradients(Value y, std::span<const Value> xs) {
-  check(is_floating(y.dtype()), "gradient", "the value is {}, expected a floating type", y.type().str());
+  const std::string path = y.graph().path().empty() ? "(model)" : y.graph().path();
+  check(is_floating(y.dtype()), "gradient", "{}: the value is {}, expected a floating type", path, y.type().str());
   const DType dtype = y.dtype() == DType::F64 ? DType::F64 : DType::F32;
-  check(y.dtype() == dtype, "gradient", "the value is {}, expected f32 or f64: cast it first", y.type().str());
+  check(y.dtype() == dtype, "gradient", "{}: the value is {}, expected f32 or f64: cast it first", path,
+        y.type().str());
   const std::vector<Value> result = append_gradients(y, fill(y.graph(), y.type(), 1), xs);
   for (std::size_t k = 0; k < result.size(); ++k)
-    check(static_cast<bool>(result[k]), "gradient", "the value does not depend on input {}", k);
+    check(static_cast<bool>(result[k]), "gradient",
+          "{}: the value, {}, does not depend on input {}, {}; expected a Value from which the first one was computed "
+          "(the same op, applied again, makes another Value)",
+          path, origin(y), k, origin(xs[k]));
   return result;
 }
 

@@ -62,4 +62,16 @@ Value scale_shift(Value x, double scale, double shift) {
   return pointwise_value(expression, std::span(&x, 1));
 }
 
+Value operator/(Value x, double b) {
+  Expression expression;
+  expression.set_result(expression.input(0) / b);
+  return pointwise_value(expression, std::span(&x, 1));
+}
+
+Value operator/(double a, Value x) {
+  Expression expression;
+  expression.set_result(a / expression.input(0));
+  return pointwise_value(expression, std::span(&x, 1));
+}
+
 }  // namespace lockstep

@@ -40,10 +40,15 @@ inline Value operator+(Value a, Value b) { return add(a, b); }
 inline Value operator-(Value a, Value b) { return subtract(a, b); }
 inline Value operator*(Value a, Value b) { return multiply(a, b); }
 inline Value operator/(Value a, Value b) { return divide(a, b); }
-inline Value operator*(double a, Value x) { return scale_shift(x, a); }
-inline Value operator*(Value x, double a) { return scale_shift(x, a); }
+// A number beside a Value is a constant of the trace.
 inline Value operator+(Value x, double b) { return scale_shift(x, 1, b); }
+inline Value operator+(double a, Value x) { return scale_shift(x, 1, a); }
 inline Value operator-(Value x, double b) { return scale_shift(x, 1, -b); }
+inline Value operator-(double a, Value x) { return scale_shift(x, -1, a); }
+inline Value operator*(Value x, double b) { return scale_shift(x, b); }
+inline Value operator*(double a, Value x) { return scale_shift(x, a); }
 inline Value operator-(Value x) { return scale_shift(x, -1); }
+Value operator/(Value x, double b);
+Value operator/(double a, Value x);
 
 }  // namespace lockstep

@@ -76,7 +76,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
     : memory_(memory, store, world, memory_size(options)),
       channels_(comm, memory, {.reduction = memory_.reduction_flags(), .control = memory_.control_flags()}),
       sums_(channels_.control().transport, channels_.control().flags, memory_.control_blocks(), memory.domains(), world,
-            options.counts),
+            options.counts, options.between),
       reducer_(channels_.gradients().transport, channels_.gradients().flags, memory.domains(), world,
                options.reduction),
       owned_(store,
@@ -210,6 +210,23 @@ void GradientEngine::meet() {
     progress();
   }
   gate_.heartbeat().beat();
+}
+
+void GradientEngine::agree(std::uint64_t word) {
+  sums_.post(word);
+  driver_.wake();
+  try {
+    for (Backoff wait; !sums_.complete(); wait.pause()) {
+      gate_.heartbeat().wait();
+      progress();
+    }
+  } catch (const Error&) {
+    if (sums_.complete()) sums_.check_between();  // where words differ, each rank reports this, not a peer's failure
+    throw;
+  }
+  gate_.heartbeat().beat();
+  if (!late()) driver_.sleep();
+  sums_.check_between();
 }
 
 void GradientEngine::average_replicas() {

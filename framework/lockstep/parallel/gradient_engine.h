@@ -11,16 +11,16 @@
 
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/parallel/control/step_sums.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/guard/memory_guard.h"
-#include "lockstep/parallel/node_memory.h"
 #include "lockstep/parallel/reduce/progress_driver.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
-#include "lockstep/parallel/step_channels.h"
-#include "lockstep/parallel/step_memory.h"
-#include "lockstep/parallel/step_timer.h"
-#include "lockstep/parallel/step_update.h"
+#include "lockstep/parallel/step/step_channels.h"
+#include "lockstep/parallel/step/step_memory.h"
+#include "lockstep/parallel/step/step_timer.h"
 #include "lockstep/parallel/update/owned_parts.h"
 #include "lockstep/parallel/update/replica_average.h"
+#include "lockstep/parallel/update/step_update.h"
 #include "lockstep/parallel/update/update_gate.h"
 #include "lockstep/plan/plan.h"
 
@@ -46,13 +46,12 @@ struct EngineOptions {
   int local_steps = 1;           // steps between two averages of weights, with a hook that does not reduce
   ReducerOptions reduction = {};
   Heartbeat* heartbeat = nullptr;  // shows the progress of this rank to a watchdog; null: no watchdog
+  BetweenSteps between = {};       // how errors describe the words of agree()
   EngineGuards guards = {};
 };
 
 class GradientEngine : public plan::PlanHooks {
  public:
-  using StepTimes = StepTimer::Times;
-
   // The buckets of `store` lie in `memory`. All references outlive the engine. Collective.
   GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
                  plan::ParameterStore& store, Updater& updater, const EngineOptions& options);
@@ -109,6 +108,9 @@ class GradientEngine : public plan::PlanHooks {
   // Returns when all ranks of the job are here, so that an MPI collective after it waits for no rank. Collective;
   // throws as progress() does.
   void meet();
+  // Returns when all ranks are here with the same `word`, which is not 0: they then make the same calls until the next
+  // step. Throws Error on all ranks if the words differ, or if another rank is in a step already. Collective.
+  void agree(std::uint64_t word);
   void average_replicas();  // collective: see ReplicaAverage; nothing without local steps
   // Collective: slot 0 of every bucket becomes the whole sum of the last step, on every rank.
   void collect_gradients();

@@ -1,6 +1,6 @@
-// The source of a ParameterStore's memory: here the heap, in parallel/node_memory.h memory that the ranks of a node
-// share. Memory is zero at first, aligned, and lives as long as its source. All ranks make the same requests in the
-// same order. One thread.
+// The source of a ParameterStore's memory: here the heap, in parallel/exchange/node_memory.h memory that the ranks of a
+// node share. Memory is zero at first, aligned, and lives as long as its source. All ranks make the same requests in
+// the same order. One thread.
 #pragma once
 
 #include <cstddef>

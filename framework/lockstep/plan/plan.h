@@ -54,7 +54,7 @@ class Plan {
   void* input(const std::string& name);
   const Type* input_type(const std::string& name) const;
   // Scalars after run(), as f64: the loss, its weight (the number of samples unless the loss has a weight), and counts.
-  // Throws Error or std::out_of_range for a scalar that the model function does not return.
+  // Throws Error for a scalar that the model function does not return.
   double loss() const { return scalar(outputs_.loss()); }
   double weight() const { return outputs_.weight() >= 0 ? scalar(outputs_.weight()) : static_cast<double>(batch_); }
   double count(const std::string& name) const { return scalar(outputs_.count(name)); }

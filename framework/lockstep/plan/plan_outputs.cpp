@@ -22,6 +22,15 @@ int PlanOutputs::keep(Value value) {
   return static_cast<int>(values_.size()) - 1;
 }
 
+int PlanOutputs::count(const std::string& name) const {
+  const auto found = counts_.find(name);
+  if (found == counts_.end()) {  // the list of names takes memory, which a run must not allocate
+    fail("plan", "'{}' is not a count that the model function returns; it returns {}", name,
+         count_names_.empty() ? "none" : joined(count_names_, ", "));
+  }
+  return found->second;
+}
+
 int PlanOutputs::observed(const std::string& name) const {
   const auto found = observed_.find(name);
   check(found != observed_.end(), "plan", "'{}' is not observed by the model function", name);

@@ -21,7 +21,7 @@ class PlanOutputs {
   int weight() const { return weight_; }
   int prediction() const { return prediction_; }
   const std::vector<std::string>& count_names() const { return count_names_; }
-  int count(const std::string& name) const { return counts_.at(name); }
+  int count(const std::string& name) const;     // throws Error where the model function does not return it
   int observed(const std::string& name) const;  // throws Error where the model function does not observe it
   std::vector<std::string> observed_names() const;
   int statistic(std::size_t i) const { return statistics_[i]; }

@@ -6,8 +6,8 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
-#include "lockstep/kernels/common/math.h"
 #include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/kernels/native/math.h"
 
 namespace lockstep::kernels::generic {
 
@@ -56,7 +56,7 @@ void for_exponentials(std::int64_t rows, std::int64_t c, const T* x, const doubl
     for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) values[i - first] = static_cast<double>(x[i]) - shifts[row];
     });
-    exp_all(last - first, values, values);
+    native::exp_all(last - first, values, values);
     for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
       visit(row, begin, end, values + (begin - first));
     });

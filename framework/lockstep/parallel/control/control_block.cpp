@@ -80,11 +80,12 @@ void ControlBlock::total() {
   sums_.add_up();
 }
 
-void ControlBlock::check_same(std::size_t i, std::string_view meaning, WordText* text) const {
+void ControlBlock::check_same(std::size_t i, std::string_view meaning, WordText* text, std::string_view advice) const {
   const std::uint64_t mine = word(rank_, i);
   for (int r = 0; r < exchange_.ranks(); ++r) {
     if (word(r, i) != mine)
-      fail("ranks", "{} differs: rank {} has {}, rank {} has {}", meaning, r, text(word(r, i)), rank_, text(mine));
+      fail("ranks", "{} differs: rank {} has {}, rank {} has {}{}", meaning, r, text(word(r, i)), rank_, text(mine),
+           advice);
   }
 }
 

@@ -53,20 +53,24 @@ class ControlBlock {
   std::span<double> shard();  // the current shard's sums, zero at first
   void end_shard();           // the sums are complete; after the last shard the block is sent
   std::span<std::uint64_t> words() { return my_words_; }  // before the last end_shard()
+  // Sends the words once more, between two blocks. Until the next block, sums() are those of the last one; total() must
+  // not be called.
+  void post();
   bool complete() const { return exchange_.complete(step_); }
   void total();  // adds up; once complete, before the calls below
   std::span<const double> sums() const { return sums_.totals(); }
   std::uint64_t word(int rank, std::size_t i) const { return exchange_.block(rank, step_)[i]; }
   std::uint64_t any(std::size_t i) const;  // the bits of this word that at least one rank has set
-  // Throws Error naming `meaning`, the first rank whose word differs from this rank's, and both as `text` writes them.
-  void check_same(std::size_t word, std::string_view meaning, WordText* text = decimal) const;
+  // Throws Error naming `meaning`, the first rank whose word differs from this rank's, and both as `text` writes them;
+  // `advice` ends the message.
+  void check_same(std::size_t word, std::string_view meaning, WordText* text = decimal,
+                  std::string_view advice = "") const;
 
   // --- for the thread that drives
   bool progress() { return exchange_.progress(); }  // whether something moved
 
  private:
   std::span<double> slot(int s);
-  void post();
 
   int rank_;
   ControlSize size_;

@@ -17,8 +17,8 @@ std::string rate_text(std::uint64_t word) { return formatted("{}", std::bit_cast
 }  // namespace
 
 StepSums::StepSums(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
-                   const WorldLayout& world, std::size_t counts)
-    : ranks_(world.size), control_(transport, flags, blocks, domains, world, size(counts)) {}
+                   const WorldLayout& world, std::size_t counts, const BetweenSteps& between)
+    : ranks_(world.size), between_(between), control_(transport, flags, blocks, domains, world, size(counts)) {}
 
 void StepSums::begin(const StepStart& start) {
   const std::span<std::uint64_t> words = control_.words();
@@ -28,6 +28,7 @@ void StepSums::begin(const StepStart& start) {
   words[kRateWord] = std::bit_cast<std::uint64_t>(start.learning_rate);
   words[kDriverWord] = start.driver;
   words[kRequestWord] = start.requests;
+  words[kBetweenWord] = 0;
   control_.begin();
   local_weight_ = local_loss_ = 0;
 }
@@ -52,6 +53,7 @@ void StepSums::end_shard(double seconds) {
 
 void StepSums::add_up() {
   control_.total();
+  check_between();
   control_.check_same(kStepWord, "the number of the step");
   control_.check_same(kSamplesWord, "the number of samples in the step");
   control_.check_same(kPositionWord, "the position in the data set", position_text);
@@ -59,6 +61,15 @@ void StepSums::add_up() {
   const double samples = sums()[kSampleSum], weight = sums()[kWeightSum];
   check(samples == 0 || weight > 0, "step", "update {}: the weights of {} samples add up to {}",
         control_.word(0, kStepWord), samples, weight);
+}
+
+void StepSums::post(std::uint64_t word) {
+  control_.words()[kBetweenWord] = word;
+  control_.post();
+}
+
+void StepSums::check_between() const {
+  control_.check_same(kBetweenWord, between_.meaning, between_.text, between_.advice);
 }
 
 StepSums::Slowest StepSums::slowest() const {

@@ -23,10 +23,11 @@ enum ControlWord : std::size_t {
   kDriverWord,
   kTimeWord,
   kRequestWord,
-  kLossWord,    // this rank's sum of losses
-  kDamageWord,  // 0, or the damaged block of this rank's memory
-  kDigestWord,  // digest of the parameters that this rank writes, where copies are compared
-  kOwnWord,     // digest of the parameters of which every rank has a private copy
+  kLossWord,     // this rank's sum of losses
+  kDamageWord,   // 0, or the damaged block of this rank's memory
+  kDigestWord,   // digest of the parameters that this rank writes, where copies are compared
+  kOwnWord,      // digest of the parameters of which every rank has a private copy
+  kBetweenWord,  // what the rank does between two steps, for StepSums::post(); 0 in a step
   kControlWords
 };
 
@@ -49,13 +50,19 @@ struct MemoryWords {
   std::uint64_t damage = 0, digest = 0, own = 0;
 };
 
+// How an error describes the words of StepSums::post().
+struct BetweenSteps {
+  std::string_view meaning = "the call between two steps", advice = "";
+  WordText* text = decimal;
+};
+
 class StepSums {
  public:
   // `counts`: sums beside those of ControlSum.
   static ControlSize size(std::size_t counts) { return {kFirstCount + counts, kControlWords}; }
   // The arguments are ControlBlock's.
   StepSums(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
-           const WorldLayout& world, std::size_t counts);
+           const WorldLayout& world, std::size_t counts, const BetweenSteps& between = {});
 
   void begin(const StepStart& start);
   std::span<double> shard() { return control_.shard(); }  // the current shard's sums, zero at first
@@ -68,6 +75,10 @@ class StepSums {
   bool complete() const { return control_.complete(); }
   // Adds up, once complete. Throws Error if ranks are not in the same step, or if samples have no weight.
   void add_up();
+  // Sends `word`, which is not 0, between two steps; the results of the last step stay. Once complete, check_between()
+  // throws Error unless all ranks have sent the same word. In a rank that is in a step, add_up() throws.
+  void post(std::uint64_t word);
+  void check_between() const;
 
   // --- of the last step that was added up
   std::span<const double> sums() const { return control_.sums(); }
@@ -91,6 +102,7 @@ class StepSums {
 
  private:
   int ranks_;
+  BetweenSteps between_;
   ControlBlock control_;
   double local_weight_ = 0, local_loss_ = 0;  // of this rank's shards in the step
 };

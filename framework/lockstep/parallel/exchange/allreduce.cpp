@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/parallel/exchange/reduction_queue.h"
 
 namespace lockstep::parallel {
@@ -98,7 +100,24 @@ Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& opt
       ReductionQueue::Options{.chunk_bytes = bytes_of(choice_.domains), .threads = options.threads});
 }
 
-Allreduce::~Allreduce() = default;
+// MPI cannot give up a collective: until it is complete, MPI reads and writes its memory, and must not be finalised.
+Allreduce::~Allreduce() {
+  std::vector<std::shared_ptr<Reduction>> open;
+  for (const std::weak_ptr<Reduction>& each : by_mpi_) {
+    if (std::shared_ptr<Reduction> reduction = each.lock(); reduction && !reduction->complete())
+      open.push_back(std::move(reduction));
+  }
+  if (open.empty() || std::uncaught_exceptions() > 0 || comm_.poisoned() || !comm::Environment::active()) return;
+  log()->error(
+      "[allreduce] rank {}: the engine is destroyed while {} of its reductions {} not complete: the engine waits for "
+      "all ranks, as MPI cannot give them up; expected that every handle is waited for before",
+      comm_.rank(), open.size(), open.size() == 1 ? "is" : "are");
+  try {
+    for (const std::shared_ptr<Reduction>& reduction : open) drive(*reduction);
+  } catch (const std::exception& error) {
+    log()->error("[allreduce] rank {}: a reduction that was not waited for has failed: {}", comm_.rank(), error.what());
+  }
+}
 
 std::span<std::byte> Allreduce::allocate(std::size_t bytes) {
   if (queue_) return queue_->allocate(bytes);
@@ -133,7 +152,10 @@ Handle Allreduce::start(comm::ConstBuffer in, comm::Buffer out, std::vector<Rang
     throw Error(error);
   }
   const Range wanted = parts.empty() ? Range{0, in.count} : parts[static_cast<std::size_t>(comm_.rank())];
-  return Handle(std::make_shared<MpiReduction>(comm_, in, out, wanted, op));
+  const auto reduction = std::make_shared<MpiReduction>(comm_, in, out, wanted, op);
+  std::erase_if(by_mpi_, [](const std::weak_ptr<Reduction>& each) { return each.expired(); });
+  by_mpi_.emplace_back(reduction);
+  return Handle(reduction);
 }
 
 }  // namespace lockstep::parallel

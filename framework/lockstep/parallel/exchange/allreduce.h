@@ -74,8 +74,9 @@ class Allreduce {
 
   comm::Communicator comm_;  // of this engine alone
   PathChoice choice_;
-  std::vector<AlignedBuffer> private_;     // of allocate() where no memory is shared
-  std::unique_ptr<ReductionQueue> queue_;  // null with path Mpi or one rank
+  std::vector<AlignedBuffer> private_;            // of allocate() where no memory is shared
+  std::unique_ptr<ReductionQueue> queue_;         // null with path Mpi or one rank
+  std::vector<std::weak_ptr<Reduction>> by_mpi_;  // without a queue; those that nobody holds any more are removed
 };
 
 }  // namespace lockstep::parallel

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -93,7 +92,7 @@ class ChunkPipeline {
   std::vector<std::span<std::byte>> staging_;          // by local rank: slot after slot
   std::vector<int> slices_;                            // the slices that this rank drives
   std::vector<std::vector<InFlightChunk>> in_flight_;  // by slot, by those slices
-  std::deque<std::shared_ptr<Job>> jobs_;
+  std::vector<std::shared_ptr<Job>> jobs_;             // the oldest first
   // Numbers of chunks, of all reductions, that have reached each state.
   struct Counts {
     std::int64_t added = 0, filled = 0, begun = 0, reduced = 0, copied = 0;

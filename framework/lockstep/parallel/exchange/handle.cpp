@@ -7,6 +7,16 @@
 
 namespace lockstep::parallel {
 
+void drive(Reduction& reduction) {
+  for (Backoff pause; !reduction.complete();) {
+    if (reduction.advance()) {
+      pause = {};
+    } else {
+      pause.pause();
+    }
+  }
+}
+
 Handle& Handle::operator=(Handle&& other) noexcept {
   if (this != &other) {
     finish();
@@ -25,14 +35,7 @@ bool Handle::test() {
 }
 
 void Handle::wait() {
-  const std::shared_ptr<Reduction> reduction = std::exchange(reduction_, nullptr);
-  for (Backoff pause; reduction && !reduction->complete();) {
-    if (reduction->advance()) {
-      pause = {};
-    } else {
-      pause.pause();
-    }
-  }
+  if (const std::shared_ptr<Reduction> reduction = std::exchange(reduction_, nullptr)) drive(*reduction);
 }
 
 void Handle::finish() noexcept {

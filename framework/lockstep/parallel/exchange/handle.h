@@ -5,8 +5,11 @@
 // The destructor of a handle that is not complete waits for the reduction, as other ranks need this rank's part, and
 // logs an error. While an exception unwinds the stack it does not wait: the engine then cannot be used any more, on
 // this rank and, where ranks share memory, on the other ranks, whose calls throw. In both cases the caller may use its
-// memory again afterwards. The engine must outlive its handles; wait() and test() of a handle without an engine throw
-// Error.
+// memory again afterwards.
+//
+// The engine must outlive its handles. An engine that is destroyed before gives up its reductions: the log says so,
+// wait() and test() of their handles throw Error, and so do calls of other ranks that wait for this rank. With the path
+// `Mpi`, which cannot give up, the destructor of the engine waits for its reductions instead.
 #pragma once
 
 #include <exception>
@@ -22,6 +25,9 @@ class Reduction {
   virtual bool complete() = 0;          // throws the error of the call
   virtual void give_up() noexcept = 0;  // abandons the reduction
 };
+
+// Makes progress until the reduction is complete; throws the errors of advance() and complete().
+void drive(Reduction& reduction);
 
 // Move-only. One thread at a time, the thread of the engine.
 class Handle {

@@ -33,11 +33,6 @@ double round_trip(const comm::Communicator& comm, int other, std::size_t bytes) 
 
 }  // namespace
 
-std::string_view name_of(AllreducePath path) {
-  constexpr std::string_view names[] = {"auto", "shared", "hierarchical", "messages", "mpi"};
-  return names[static_cast<std::size_t>(path)];
-}
-
 PathChoice choose_path(const comm::Communicator& comm, const PathRequest& request) {
   using enum AllreducePath;
   const int rank = comm.rank(), size = comm.size();

@@ -7,17 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/parallel/exchange/allreduce_path.h"
 #include "lockstep/parallel/tree/domains.h"
 
 namespace lockstep::parallel {
-
-// Shared: in the memory of a node, for ranks of one node. Hierarchical: in memory within nodes, by messages between
-// nodes. Messages: between all ranks. Mpi: collectives of MPI. Auto: the first of these that is possible, never Mpi.
-enum class AllreducePath : std::uint8_t { Auto, Shared, Hierarchical, Messages, Mpi };
-std::string_view name_of(AllreducePath path);
 
 struct PathRequest {
   AllreducePath path = AllreducePath::Auto;

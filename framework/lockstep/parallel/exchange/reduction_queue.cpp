@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/unusable.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -44,10 +45,19 @@ ReductionQueue::ReductionQueue(const comm::Communicator& comm, const Domains& do
 }
 
 ReductionQueue::~ReductionQueue() {
-  const bool given_up = std::ranges::any_of(entries_, [](const auto& entry) { return !entry->reduction.done; });
-  const bool failing = std::uncaught_exceptions() > 0 || comm_.poisoned() || given_up;
-  if (comm::Environment::active()) flags_->leave(comm_.rank(), counts_.calls, failing);
-  for (const auto& entry : entries_) entry->queue = nullptr;
+  const auto open = std::ranges::count_if(calls_.open, [](const auto& entry) { return !entry->reduction.done; });
+  const bool failing = std::uncaught_exceptions() > 0 || comm_.poisoned() || transport_ == nullptr;
+  if (comm::Environment::active()) {
+    if (open > 0 && !failing) {
+      log()->error(
+          "[allreduce] rank {}: the engine is destroyed while {} of its reductions {} not complete: given up, on the "
+          "other ranks too; expected that every handle is waited for before",
+          comm_.rank(), open, open == 1 ? "is" : "are");
+      flags_->leave_incomplete(comm_.rank(), calls_.made);
+    }
+    flags_->leave(comm_.rank(), calls_.made, failing);
+  }
+  for (const auto& entry : calls_.open) entry->queue = nullptr;
 }
 
 std::span<std::byte> ReductionQueue::allocate(std::size_t bytes) {
@@ -55,9 +65,27 @@ std::span<std::byte> ReductionQueue::allocate(std::size_t bytes) {
   return allocations_.allocate(bytes);
 }
 
+void ReductionQueue::check_usable() const {
+  if (transport_ == nullptr) fail_with("allreduce", unusable("the engine", failure_));
+}
+
+// Uses an entry again that neither a handle nor the pipeline holds any more.
+std::shared_ptr<ReductionQueue::Entry> ReductionQueue::entry_for(ChunkedReduction reduction) {
+  const auto spare = std::ranges::find_if(calls_.spare, [](const auto& entry) { return entry.use_count() == 1; });
+  if (spare == calls_.spare.end()) return std::make_shared<Entry>(std::move(reduction));
+  std::shared_ptr<Entry> entry = std::move(*spare);
+  calls_.spare.erase(spare);
+  std::swap(reduction.inputs, entry->reduction.inputs);  // so that their memory stays
+  std::swap(reduction.outputs, entry->reduction.outputs);
+  entry->reduction = std::move(reduction);
+  entry->reduction.inputs.clear();
+  entry->reduction.outputs.clear();
+  return entry;
+}
+
 std::shared_ptr<Reduction> ReductionQueue::start(ChunkedReduction reduction, const std::string& error) {
-  check(transport_ != nullptr, "allreduce", "the engine cannot be used after an earlier failure");
-  auto entry = std::make_shared<Entry>(std::move(reduction));
+  check_usable();
+  std::shared_ptr<Entry> entry = entry_for(std::move(reduction));
   const ChunkedReduction& r = entry->reduction;
   entry->queue = this;
   entry->call = {.count = r.in.count, .element = r.in.element, .op = r.op, .parts = checksum(r.parts)};
@@ -66,11 +94,11 @@ std::shared_ptr<Reduction> ReductionQueue::start(ChunkedReduction reduction, con
     entry->call.in = allocations_.address_of(r.in.data, r.in.bytes());
     entry->call.out = allocations_.address_of(r.out.data, r.out.bytes());
   }
-  entries_.push_back(entry);
+  calls_.open.push_back(entry);
   try {
     post();
   } catch (...) {
-    give_up();
+    give_up(comm::current_error());
     throw;
   }
   return entry;
@@ -81,26 +109,27 @@ bool ReductionQueue::progress() {
     const bool posted = post(), met = meet();
     return pipeline_->progress() || posted || met;
   } catch (...) {
-    give_up();
+    give_up(comm::current_error());
     throw;
   }
 }
 
 bool ReductionQueue::post() {
   bool moved = false;
-  while (counts_.posted < entries_.size() &&
-         meeting_->post(entries_[counts_.posted]->call, entries_[counts_.posted]->reduction.in.data)) {
-    ++counts_.posted;
+  while (calls_.posted < calls_.open.size()) {
+    const Entry& next = *calls_.open[calls_.posted];
+    if (!meeting_->post(next.call, next.reduction.in.data)) break;
+    ++calls_.posted;
     moved = true;
   }
   return moved;
 }
 
 bool ReductionQueue::meet() {
-  if (counts_.met == counts_.posted || !meeting_->met()) return false;
-  const std::shared_ptr<Entry> entry = entries_[counts_.met];
-  ++counts_.met;
-  ++counts_.calls;
+  if (calls_.met == calls_.posted || !meeting_->met()) return false;
+  const std::shared_ptr<Entry> entry = calls_.open[calls_.met];
+  ++calls_.met;
+  ++calls_.made;
   if (const auto refusal = meeting_->refusal()) {
     entry->refusal = std::make_exception_ptr(comm::AgreedError(*refusal));
     entry->reduction.done = true;
@@ -131,39 +160,44 @@ void ReductionQueue::begin(const std::shared_ptr<Entry>& entry) {
   pipeline_->add({entry, &r});
 }
 
+void ReductionQueue::remove(const Entry& entry) {
+  const auto at = std::ranges::find(calls_.open, &entry, &std::shared_ptr<Entry>::get);
+  if (at == calls_.open.end()) return;
+  calls_.spare.push_back(std::move(*at));
+  calls_.open.erase(at);
+  --calls_.posted;
+  --calls_.met;
+}
+
 // Messages may use memory of callers, who may free it once they have the error.
-void ReductionQueue::give_up() noexcept {
+void ReductionQueue::give_up(std::string_view reason) noexcept {
   if (transport_ == nullptr) return;
+  failure_ = reason;
   flags_->fail();
   transport_.reset();  // it is not driven any more
   if (comm_.has_abandoned())
     log()->error("[allreduce] rank {}: MPI may still read and write the memory of a failed call: {}", comm_.rank(),
-                 comm::current_error());
+                 failure_);
 }
 
 bool ReductionQueue::Entry::advance() {
-  check(queue != nullptr, "allreduce", "the engine of this reduction was destroyed before the reduction was complete");
-  check(queue->transport_ != nullptr, "allreduce", "the engine cannot be used after an earlier failure");
+  check(queue != nullptr, "allreduce",
+        "the engine of this reduction was destroyed before the reduction was complete; wait for every handle before");
+  check(comm::Environment::active(), "allreduce", "MPI was finalised before this reduction was complete");
+  queue->check_usable();
   return queue->progress();
 }
 
 bool ReductionQueue::Entry::complete() {
   if (!reduction.done) return false;
-  if (queue != nullptr) {
-    std::deque<std::shared_ptr<Entry>>& entries = queue->entries_;
-    if (const auto me = std::ranges::find(entries, this, &std::shared_ptr<Entry>::get); me != entries.end()) {
-      entries.erase(me);
-      --queue->counts_.posted;
-      --queue->counts_.met;
-    }
-    queue = nullptr;
-  }
+  if (queue != nullptr) std::exchange(queue, nullptr)->remove(*this);
   if (refusal) std::rethrow_exception(std::exchange(refusal, nullptr));
   return true;
 }
 
 void ReductionQueue::Entry::give_up() noexcept {
-  if (queue != nullptr && !reduction.done) queue->give_up();
+  if (queue != nullptr && !reduction.done)
+    queue->give_up("a handle was destroyed by an exception before its reduction was complete");
 }
 
 }  // namespace lockstep::parallel

@@ -5,10 +5,12 @@
 // used.
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "lockstep/parallel/exchange/call_meeting.h"
 #include "lockstep/parallel/exchange/chunk_pipeline.h"
@@ -24,7 +26,8 @@ class ReductionQueue {
   };
   // All references outlive the queue.
   ReductionQueue(const comm::Communicator& comm, const Domains& domains, const Options& options);
-  // Abandons reductions in progress; ranks that make more calls do not wait for this rank.
+  // Gives up reductions in progress, and logs that as an error; ranks that make or complete more calls do not wait for
+  // this rank.
   ~ReductionQueue();
   ReductionQueue(const ReductionQueue&) = delete;
   ReductionQueue& operator=(const ReductionQueue&) = delete;
@@ -52,7 +55,10 @@ class ReductionQueue {
   bool post();
   bool meet();
   void begin(const std::shared_ptr<Entry>& entry);
-  void give_up() noexcept;
+  std::shared_ptr<Entry> entry_for(ChunkedReduction reduction);
+  void remove(const Entry& entry);
+  void check_usable() const;
+  void give_up(std::string_view reason) noexcept;
 
   const comm::Communicator& comm_;
   const Domains& domains_;
@@ -63,11 +69,13 @@ class ReductionQueue {
   std::unique_ptr<SharedFlags> flags_;
   std::unique_ptr<CallMeeting> meeting_;
   std::unique_ptr<ChunkPipeline> pipeline_;
-  std::deque<std::shared_ptr<Entry>> entries_;  // in order: calls that have met, calls that are posted, all other calls
-  struct Counts {
-    std::size_t posted = 0, met = 0;  // of the entries
-    std::int64_t calls = 0;           // calls that have met since the queue was made
-  } counts_;
+  std::string failure_;  // the reason of the failure
+  struct Calls {
+    std::vector<std::shared_ptr<Entry>> open;   // in order: calls that have met, calls that are posted, all other calls
+    std::size_t posted = 0, met = 0;            // of the open calls
+    std::vector<std::shared_ptr<Entry>> spare;  // of complete calls, so that a call allocates nothing
+    std::int64_t made = 0;                      // calls that have met since the queue was made
+  } calls_;
 };
 
 }  // namespace lockstep::parallel

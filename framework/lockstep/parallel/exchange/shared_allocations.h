@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 
 namespace lockstep::parallel {
 

@@ -76,16 +76,14 @@ class SharedFlags {
   // Tells the other ranks that this rank ends and that they need not wait for it. `rank` is its number in the job,
   // `count` the number of updates (or calls) that it has made; `failing` means that an error of its own ends it.
   void leave(int rank, std::int64_t count, bool failing) {
-    if (end_of(local_rank_) != End::None) return;
-    Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];
-    end.rank.store(rank, std::memory_order_relaxed);
-    end.count.store(count, std::memory_order_relaxed);
-    raise(kEnd, static_cast<std::uint32_t>(failing ? End::LeftFailing : End::Left));
+    leave_as(failing ? End::LeftFailing : End::Left, rank, count);
   }
+  // The same for a rank that gives up calls which it has made and not completed.
+  void leave_incomplete(int rank, std::int64_t count) { leave_as(End::LeftIncomplete, rank, count); }
 
  private:
   static constexpr int kEnd = -1;
-  enum class End : std::uint32_t { None, Failed, Left, LeftFailing };
+  enum class End : std::uint32_t { None, Failed, Left, LeftIncomplete, LeftFailing };
   struct alignas(64) Flag {  // one per cache line, so that readers of a flag do not slow the writer of another
     SharedNumber<std::uint32_t> value;
     SharedNumber<std::int32_t> rank;  // of kEnd
@@ -93,7 +91,14 @@ class SharedFlags {
   };
 
   End end_of(int rank) const { return static_cast<End>(value(rank, kEnd)); }
-  static bool has_left(End end) { return end == End::Left || end == End::LeftFailing; }
+  void leave_as(End how, int rank, std::int64_t count) {
+    if (end_of(local_rank_) != End::None) return;
+    Flag& end = rows_[static_cast<std::size_t>(local_rank_)][kEnd];
+    end.rank.store(rank, std::memory_order_relaxed);
+    end.count.store(count, std::memory_order_relaxed);
+    raise(kEnd, static_cast<std::uint32_t>(how));
+  }
+  static bool has_left(End end) { return end != End::None && end != End::Failed; }
   // A rank raises its flags before it ends, so the flag is read again after the end was seen.
   void check_not_left(int rank, int flag, std::uint32_t value) const {
     const End end = end_of(rank);
@@ -110,7 +115,11 @@ class SharedFlags {
     const std::string who =
         formatted("[reduction] rank {} has left after {} {}", row.rank.load(std::memory_order_relaxed), unit_,
                   row.count.load(std::memory_order_relaxed));
-    if (end == End::LeftFailing) throw PeerError(who + ", with an error of its own");
+    if (end == End::LeftFailing) throw PeerError(who + ", because of an error, which that rank reports");
+    if (end == End::LeftIncomplete)
+      throw Error(who +
+                  ", while later calls were not complete, and this rank waits for it: expected that each rank "
+                  "waits for all its handles before it destroys the engine");
     throw Error(formatted(
         "{}, and this rank waits for it: expected the same number of calls, in the same order, on all ranks{}", who,
         unit_ == "update" ? " (a rank whose stream has ended goes on with Trainer::step(std::nullopt, rate))" : ""));

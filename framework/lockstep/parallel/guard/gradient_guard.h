@@ -9,15 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/parallel/guard/gradient_guard_options.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::parallel {
-
-struct GradientGuardOptions {
-  double norm = 0;    // largest norm; 0: no limit
-  double spike = 0;   // largest multiple of the running mean; 0: no limit
-  double warn = 0.5;  // fraction of a limit from which the log gets a warning
-};
 
 struct GradientFinding {
   enum class Level : std::uint8_t { Fine, Warn, Act };

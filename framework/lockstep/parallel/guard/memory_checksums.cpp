@@ -12,9 +12,7 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr std::int64_t kBlock = BucketReducer::kBlock;
-
-std::int64_t blocks_of(std::int64_t elements) { return (elements + kBlock - 1) / kBlock; }
+std::int64_t blocks_of(std::int64_t elements) { return (elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock; }
 
 Range intersection(Range a, Range b) {
   const std::int64_t begin = std::max(a.begin, b.begin);
@@ -46,14 +44,14 @@ MemoryChecksums::Location MemoryChecksums::locate(std::int64_t block) const {
   const std::int64_t of_memory = first_.back();
   const std::int64_t at = block % of_memory;
   const auto bucket = static_cast<std::size_t>(std::ranges::upper_bound(first_, at) - first_.begin()) - 1;
-  const std::int64_t begin = (at - first_[bucket]) * kBlock;
+  const std::int64_t begin = (at - first_[bucket]) * BucketReducer::kBlock;
   return {static_cast<int>(block / of_memory),
           bucket,
-          {begin, std::min(begin + kBlock, store_.buckets()[bucket].elements)}};
+          {begin, std::min(begin + BucketReducer::kBlock, store_.buckets()[bucket].elements)}};
 }
 
 std::int64_t MemoryChecksums::block_at(int memory, std::size_t bucket, std::int64_t element) const {
-  return memory * first_.back() + first_[bucket] + element / kBlock;
+  return memory * first_.back() + first_[bucket] + element / BucketReducer::kBlock;
 }
 
 std::span<std::byte> MemoryChecksums::bytes(std::int64_t block) const {
@@ -78,7 +76,8 @@ void MemoryChecksums::collect(std::size_t bucket, Range range) {
   for (const Part& part : parts_[bucket]) {
     const Range both = intersection(part.range, range);
     for (int memory = 0; memory <= (part.states ? store_.options().optimizer_states : 0); ++memory) {
-      for (std::int64_t e = both.begin; e < both.end; e += kBlock) collected_.push_back(block_at(memory, bucket, e));
+      for (std::int64_t e = both.begin; e < both.end; e += BucketReducer::kBlock)
+        collected_.push_back(block_at(memory, bucket, e));
     }
   }
 }
@@ -89,7 +88,7 @@ void MemoryChecksums::collect_all() {
 }
 
 void MemoryChecksums::hash_collected() {
-  parallel_for(std::ssize(collected_), kBlock, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(std::ssize(collected_), BucketReducer::kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t block = collected_[static_cast<std::size_t>(i)];
       current_[static_cast<std::size_t>(block)] = hash(block);

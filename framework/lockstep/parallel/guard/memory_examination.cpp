@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lockstep/core/format.h"
-#include "lockstep/parallel/guard/memory_guard.h"
 
 namespace lockstep::parallel {
 namespace {

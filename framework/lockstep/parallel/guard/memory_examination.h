@@ -12,10 +12,9 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/control/ballot.h"
 #include "lockstep/parallel/guard/memory_checksums.h"
+#include "lockstep/parallel/guard/memory_damage.h"
 
 namespace lockstep::parallel {
-
-struct MemoryDamage;
 
 // A word of the control block: 0, or a damaged block. A late word means that this step's gradients may depend on the
 // damaged block.

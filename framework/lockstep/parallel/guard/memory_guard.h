@@ -7,21 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/parallel/control/step_sums.h"
 #include "lockstep/parallel/guard/memory_checksums.h"
+#include "lockstep/parallel/guard/memory_damage.h"
 
 namespace lockstep::parallel {
-
-// Damage in the memory of a rank.
-struct MemoryDamage {
-  int rank;
-  std::string what;
-  int source = -1;  // a rank with the right content; -1: unknown
-};
 
 struct MemoryGuardOptions {
   std::int64_t verify_every = 0;   // updates between two verifications of the checksums of this rank's parts; 0: never

@@ -81,8 +81,7 @@ class BucketReducer {
 
   std::size_t bytes() const { return domains_.count() > 1 ? kInFlight * chunk_bytes_ : 0; }  // of its own memory
 
-  using Traffic = ReductionTraffic;
-  Traffic traffic() const { return traffic_.traffic(); }
+  ReductionTraffic traffic() const { return traffic_.traffic(); }
 
  private:
   struct Bucket {

@@ -8,7 +8,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/random.h"
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 
 namespace lockstep::parallel {
 namespace {

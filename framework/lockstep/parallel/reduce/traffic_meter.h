@@ -8,16 +8,9 @@
 
 #include "lockstep/core/format.h"
 #include "lockstep/core/trace.h"
+#include "lockstep/parallel/reduce/reduction_traffic.h"
 
 namespace lockstep::parallel {
-
-// Totals of this rank since the reducer was made.
-struct ReductionTraffic {
-  std::int64_t sent = 0;        // bytes to other domains
-  std::int64_t network_ns = 0;  // time with a piece in flight between domains
-  std::int64_t summed = 0;      // bytes read and written by sums in the domain
-  std::int64_t summing_ns = 0;
-};
 
 class TrafficMeter {
  public:
@@ -35,6 +28,7 @@ class TrafficMeter {
     if (was_busy) network_ns_ += nanoseconds_since(network_since_);
     network_since_ = busy ? Trace::Clock::now() : Time{};
   }
+  // Totals of this rank since the reducer was made.
   ReductionTraffic traffic() const { return {sent_, network_ns_, summed_, summing_ns_}; }
 
   void note_in(Trace* trace) { trace_ = trace; }  // null: nowhere

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/partition.h"
+#include "lockstep/parallel/tree/wire.h"
 
 namespace lockstep::parallel {
 
@@ -54,10 +55,6 @@ TreeFold fold(const ReductionTree& tree, std::span<const TreeNode> partials);
 // The additions that join partials of all shards; the root ends in operand 0. Throws Error where they do not cover all
 // shards.
 std::vector<TreeMerge> merges_to_root(const ReductionTree& tree, std::span<const TreeNode> partials);
-
-// The format to which a value is rounded when it goes up an edge of the tree, or from the root to all ranks: a message
-// carries this format. Sums are computed in f32. For f64 only Exact is allowed.
-enum class Wire : std::uint8_t { Exact, BF16, F16 };
 
 struct TreeSumOptions {
   Wire wire = Wire::Exact;

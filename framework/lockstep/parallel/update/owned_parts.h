@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/parallel/reduce/bucket_reducer.h"
-#include "lockstep/parallel/step_memory.h"
+#include "lockstep/parallel/step/step_memory.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::parallel {

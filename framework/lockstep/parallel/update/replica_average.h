@@ -1,6 +1,6 @@
 // Local steps, for a hook that does not reduce: each rank updates its own weights, and every few updates all ranks
 // average weights and optimizer states (Yu, Jin and Yang, "On the linear speedup analysis of communication efficient
-// momentum SGD" (2019), average the momentum too). One thread.
+// momentum SGD for distributed non-convex optimization" (2019), average the momentum too). One thread.
 #pragma once
 
 #include <cstdint>

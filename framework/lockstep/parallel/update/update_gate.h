@@ -5,8 +5,8 @@
 
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/heartbeat.h"
-#include "lockstep/parallel/step_timer.h"
-#include "lockstep/parallel/step_update.h"
+#include "lockstep/parallel/step/step_timer.h"
+#include "lockstep/parallel/update/step_update.h"
 
 namespace lockstep::parallel {
 

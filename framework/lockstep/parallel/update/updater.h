@@ -8,18 +8,12 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/optim/groups.h"
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/parallel/control/step_state.h"
+#include "lockstep/parallel/update/updater_options.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::parallel {
-
-struct UpdaterOptions {
-  double weight_decay = 0;
-  bool decay_biases_and_norms = true;
-  std::vector<optim::ParameterGroup> groups = {};
-};
 
 class Updater {
  public:

@@ -1,7 +1,8 @@
 // Callbacks: objects that a run calls around its steps, evaluations, epochs and checkpoints. A session is a loop and an
 // ordered list of callbacks (train/callbacks/callback_list.h has the order); a program adds its own with
-// Session::add(). All ranks make the same callbacks. The training thread calls each function on all ranks in the same
-// order, so a callback may communicate. An Error of a callback ends the run, as an Error of a step does.
+// Session::add(). All ranks make the same callbacks, with the same needs; Session::build() compares them. The training
+// thread calls each function on all ranks in the same order, so a callback may communicate. An Error of a callback ends
+// the run, as an Error of a step does.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/train/report/callback_state.h"
+#include "lockstep/train/step/order_word.h"
 #include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
@@ -19,6 +22,7 @@ struct CallbackNeeds {
   std::size_t sums = 0;          // number of f64 values that are summed over all ranks
   int votes = 0;                 // number of questions; all ranks learn whether any rank answers yes
   bool settled_weights = false;  // true: after_step() reads weights, so late updates are finished before
+  std::string state = {};        // name of its state in checkpoints, which no other callback has; empty: no state
 };
 
 // This rank's part in the control block of the step that begins. All ranks know the result after the step, so ranks
@@ -78,7 +82,8 @@ struct RunEnd {
 };
 
 // The orders of callbacks, which the loop carries out after it has called all callbacks. All ranks must give the same
-// orders: a callback decides by values that all ranks know, such as sums, votes and totals.
+// orders: a callback decides by values that all ranks know, such as sums, votes and totals. If ranks give different
+// orders, all ranks throw an Error with the orders of two of them.
 class Orders {
  public:
   // Orders an evaluation; has an effect only in make_up() and end_epoch(). A checkpoint of the same orders follows it.
@@ -100,6 +105,11 @@ class Orders {
   bool stops() const { return stops_ > 0; }
   bool finishes() const { return finishes_; }
   const std::vector<std::string>& reasons() const { return reasons_; }  // reasons to stop, then those for a checkpoint
+  // Returns the orders without their reasons, of which rank 0 may know more: bits of OrderBit; 0: none.
+  std::uint64_t bits() const {
+    return kEvaluates * evaluates_ + kSaves * saves_ + kSavesUnlessSaved * !reasons_.empty() + kStops * stops() +
+           kFinishes * finishes_;
+  }
 
  private:
   bool evaluates_ = false, saves_ = false, finishes_ = false;
@@ -116,9 +126,16 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
   const CallbackNeeds& needs() const { return needs_; }
 
+  // Only of a callback that declares a state. save_state() sets the values for a checkpoint: that of rank 0 is written.
+  // load_state() gets them back on all ranks, before begin_run() if the run resumes from a checkpoint that has them,
+  // and before rolled_back(); it does not communicate, and throws Error for values that it cannot use. A run resumed
+  // from a checkpoint of the last step of an epoch does not call end_epoch() again for that epoch.
+  virtual void save_state(CallbackState& /*state*/) {}
+  virtual void load_state(const CallbackState& /*state*/) {}
+
   virtual void begin_run(std::int64_t /*step*/) {}  // at the end of Session::build(); `step` updates are done
   // Before each epoch, for the epoch that has ended or, after a resume, was begun: orders.evaluate() makes up an
-  // evaluation that is still due; other orders have no effect.
+  // evaluation that is still due; a callback that has finished the run before orders.finish() again.
   virtual void make_up(const EpochEvent& /*event*/, Orders& /*orders*/) {}
   virtual void begin_epoch(const EpochEvent& /*event*/) {}  // before an epoch, or the rest of one after a resume
   virtual void before_batch() {}                            // before the loader returns the next batch

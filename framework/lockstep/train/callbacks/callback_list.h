@@ -22,12 +22,14 @@ class CallbackList {
   enum class Stage : std::uint8_t { Report, Program, Decide };
 
   // Adds a callback after those of the same stage. A callback that needs sums or votes must be added before the trainer
-  // is made. Throws Error if there are more votes than bits.
+  // is made. Throws Error if there are more votes than bits, and for a state whose name another callback has.
   void add(Stage stage, std::unique_ptr<Callback> callback);
 
   std::size_t sums() const { return sums_; }  // number of f64 values per step of all callbacks together
   bool needs_settled_weights() const { return settled_weights_; }
   std::size_t size() const { return entries_.size(); }
+  // Describes type and needs of each callback, one per line: equal on ranks that have made the same callbacks.
+  std::string description() const;
 
   // Return this rank's requests, and its votes for the step that begins, as bits of the control block's request word;
   // `sums` are the sums of all callbacks, zero at first.
@@ -36,6 +38,11 @@ class CallbackList {
 
   // Calls after_step() of each callback; `bits` is the request word, and `sums` are the sums, of all ranks.
   Orders after_step(StepEvent event, std::uint64_t bits, std::span<const double> sums) const;
+  // Return the states of the callbacks that declare one, and give them back. load_states() returns a line for each
+  // callback without a state in `saved`, and for each state without a callback; it throws Error naming the callback
+  // whose state cannot be used.
+  CallbackStates save_states() const;
+  std::vector<std::string> load_states(const CallbackStates& saved) const;
   // Calls visit(callback) for each callback, in order.
   template <class Visit>
   void each(const Visit& visit) const {
@@ -49,9 +56,12 @@ class CallbackList {
     std::size_t first_sum;
     int first_bit;
   };
+  void check_state(const Callback& callback) const;
+
   std::vector<Entry> entries_;
   std::size_t sums_ = 0;
   int next_bit_ = 0;
+  std::size_t states_ = 0;
   bool settled_weights_ = false;
 };
 

@@ -1,8 +1,10 @@
 // Ends the run after `patience` evaluations in a row whose loss is not below the lowest earlier one. The totals of an
-// evaluation are equal on all ranks, so all ranks decide the same. A resumed run starts to count again.
+// evaluation are equal on all ranks, so all ranks decide the same. Checkpoints contain the count: a resumed run goes on
+// with it, and a run that this callback has ended ends again, unless `patience` is larger now.
 #pragma once
 
 #include <limits>
+#include <string>
 
 #include "lockstep/train/callbacks/callback.h"
 
@@ -10,10 +12,16 @@ namespace lockstep::train {
 
 class EarlyStop : public Callback {
  public:
-  explicit EarlyStop(std::int64_t patience) : patience_(patience) {}  // evaluations; 0: never
+  explicit EarlyStop(std::int64_t patience)  // evaluations; 0: never
+      : Callback({.state = patience > 0 ? "patience" : ""}), patience_(patience) {}
+  void save_state(CallbackState& state) override;
+  void load_state(const CallbackState& state) override;
+  void make_up(const EpochEvent& event, Orders& orders) override;
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
 
  private:
+  bool is_over() const { return patience_ > 0 && without_progress_ >= patience_; }
+  std::string reason() const;
   std::int64_t patience_, without_progress_ = 0;
   double lowest_ = std::numeric_limits<double>::infinity();
 };

@@ -1,5 +1,7 @@
 #include "lockstep/train/callbacks/evaluate.h"
 
+#include <fmt/format.h>
+
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
@@ -25,10 +27,11 @@ void Evaluate::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/
   const Totals& totals = event.totals;
   if (!event.scheduled || !totals.whole) return;
   record_.evaluation_due = false;
-  record_.evaluation = {.step = event.step, .loss = totals.loss, .accuracy = totals.fraction("correct")};
+  record_.evaluation = {.step = event.step, .loss = totals.loss, .accuracy = totals.accuracy()};
   const std::string training = record_.epoch.epoch == event.epoch - 1 ? record_.epoch.str() : "";
-  log()->info("epoch {}: {}evaluation loss {:.4f}, accuracy {:.2f}% of {} samples", event.epoch, training, totals.loss,
-              100 * totals.fraction("correct"), totals.samples);
+  const std::string accuracy = totals.accuracy() ? fmt::format(", accuracy {:.2f}%", 100 * *totals.accuracy()) : "";
+  log()->info("epoch {}: {}evaluation loss {:.4f}{} of {} samples", event.epoch, training, totals.loss, accuracy,
+              totals.samples);
 }
 
 }  // namespace lockstep::train

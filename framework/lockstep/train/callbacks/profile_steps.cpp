@@ -1,6 +1,7 @@
 #include "lockstep/train/callbacks/profile_steps.h"
 
 #include "lockstep/core/log.h"
+#include "lockstep/train/report/step_profile.h"
 
 namespace lockstep::train {
 

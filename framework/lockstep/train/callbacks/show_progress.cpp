@@ -8,7 +8,7 @@ void ShowProgress::after_step(const StepEvent& event, Orders& /*orders*/) {
             .step = event.step,
             .samples = event.totals.samples,
             .loss = event.totals.loss,
-            .accuracy = event.totals.fraction("correct"),
+            .accuracy = event.totals.accuracy(),
             .lr = event.learning_rate};
   progress_.update(state_);
 }

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "lockstep/parallel/step/step_times.h"
+
 namespace lockstep::train {
 namespace {
 
 constexpr double kShortest = 1e-9;  // seconds
 
 // Makes the timing fields of rank 0's last step. Network time that ends before this rank waits is hidden by computing.
-nlohmann::ordered_json communication(const parallel::GradientEngine::StepTimes& t) {
+nlohmann::ordered_json communication(const parallel::StepTimes& t) {
   const auto per_second = [](std::int64_t bytes, std::int64_t ns) {
     return ns > 0 ? static_cast<double>(bytes) / static_cast<double>(ns) : 0;  // bytes per ns are GB/s
   };
@@ -82,7 +84,7 @@ void WriteMetrics::after_evaluation(const EvaluationEvent& event, Orders& /*orde
 
 MetricsRecord WriteMetrics::record_of(const Totals& totals, double learning_rate, double samples_per_second) const {
   return {.loss = totals.loss,
-          .accuracy = totals.fraction("correct"),
+          .accuracy = totals.accuracy(),
           .lr = learning_rate,
           .samples_per_second = samples_per_second,
           .seconds = seconds()};

@@ -26,7 +26,7 @@ std::int64_t now() {  // in ns; clock_gettime() is async-signal-safe
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-void on_signal(int signal) {
+void on_stop_signal(int signal) {
   if (signal == SIGUSR1) return request(kCheckpointAsked);
   request(kStopAsked);
   std::int64_t first = 0;
@@ -38,7 +38,7 @@ void on_signal(int signal) {
 
 bool ignored(int number) {
   struct sigaction now {};
-  check(sigaction(number, nullptr, &now) == 0, "signals", "sigaction: {}", std::strerror(errno));
+  check_call(sigaction(number, nullptr, &now) == 0, "signals", "sigaction");
   return now.sa_handler == SIG_IGN;
 }
 
@@ -50,10 +50,10 @@ void handle_signals() {
   for (const int number : kHandled) {
     if (number == SIGHUP && ignored(number)) continue;
     struct sigaction action {};
-    action.sa_handler = on_signal;
+    action.sa_handler = on_stop_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    check(sigaction(number, &action, nullptr) == 0, "signals", "sigaction: {}", std::strerror(errno));
+    check_call(sigaction(number, &action, nullptr) == 0, "signals", "sigaction");
     sigaddset(&handled, number);
   }
   const int error = pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);

@@ -23,7 +23,7 @@ void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(output, text.data(), text.size());  // a failure cannot be reported
 }
 
-void on_signal(int) {
+void on_stack_signal(int) {
   const int error = errno;
   std::array<void*, kFrames> frames;
   const int count = backtrace(frames.data(), kFrames);
@@ -40,10 +40,10 @@ void answer_with_stack() {
   backtrace(frame.data(), 1);  // the first call loads libraries and allocates, which a handler must not
   const int signal = SIGRTMIN + 5;
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_handler = on_stack_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  check(sigaction(signal, &action, nullptr) == 0, "stack", "sigaction: {}", std::strerror(errno));
+  check_call(sigaction(signal, &action, nullptr) == 0, "stack", "sigaction");
   sigset_t asked;
   sigemptyset(&asked);
   sigaddset(&asked, signal);

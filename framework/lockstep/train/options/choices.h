@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lockstep/optim/rule_table.h"
+#include "lockstep/parallel/exchange/allreduce_path.h"
 #include "lockstep/train/options/option_value.h"
 #include "lockstep/train/options/options.h"
 
@@ -51,10 +52,12 @@ struct Choices<optim::ScheduleOptions::Kind> {
 
 template <>
 struct Choices<parallel::AllreducePath> {
-  using Path = parallel::AllreducePath;
-  static constexpr std::array kAll{NamedValue{Path::Auto, "auto"}, NamedValue{Path::Shared, "shared"},
-                                   NamedValue{Path::Hierarchical, "hierarchical"},
-                                   NamedValue{Path::Messages, "messages"}, NamedValue{Path::Mpi, "mpi"}};
+  static constexpr auto kAll = [] {
+    std::array<NamedValue<parallel::AllreducePath>, parallel::kAllreducePathNames.size()> all{};
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = {static_cast<parallel::AllreducePath>(i), parallel::kAllreducePathNames[i]};
+    return all;
+  }();
 };
 
 template <>

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
@@ -20,8 +21,6 @@
 
 namespace lockstep::train {
 namespace {
-
-constexpr const char* kSite = "options";
 
 // Removes the "{false}" that CLI11 puts after the negative form of a flag.
 struct Help : CLI::Formatter {
@@ -41,9 +40,34 @@ bool takes_numbers(const OptionValue& value) {
       value);
 }
 
+// The type of the option's values in a --config file.
+ConfigFile::Type file_type(const OptionRow& row) {
+  using Type = ConfigFile::Type;
+  if (std::holds_alternative<bool*>(row.value) || std::holds_alternative<Negated>(row.value)) return Type::Switch;
+  return takes_numbers(row.value) ? Type::Number : Type::Text;
+}
+
+// Whether `word` is in `text`, and no part of a longer word.
+bool has_word(std::string_view text, std::string_view word) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  const auto ends = [&](std::size_t at) { return at >= text.size() || kLetters.find(text[at]) == kLetters.npos; };
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size())) return true;
+  }
+  return false;
+}
+
+// The values of an option: its range or its names, unless the text of the option has these already.
+std::string values_text(const OptionRow& row) {
+  if (takes_numbers(row.value)) return range_text(row);
+  const std::vector<std::string> names = names_of(row);
+  const bool said = std::ranges::all_of(names, [&](const std::string& name) { return has_word(row.text, name); });
+  return said ? "" : fmt::format("one of {}", fmt::join(names, ", "));
+}
+
 std::string description(const OptionRow& row) {
-  const std::string range = takes_numbers(row.value) ? range_text(row) : "";
-  return fmt::format("{}{}{} (default {})", row.text, range.empty() ? "" : "; ", range, value_text(row));
+  const std::string values = values_text(row);
+  return fmt::format("{}{}{} (default {})", row.text, values.empty() ? "" : "; ", values, value_text(row));
 }
 
 // Adds one row to the command line.
@@ -168,7 +192,8 @@ struct CommandLine::Parser {
   Parser(Options& into, const std::string& name, const std::string& text) : options(into), app(text, name) {}
 
   void add(const OptionRow& row, const std::string& heading) {
-    std::visit(AddOption{app, row, unknown}, row.value)->group(heading);
+    CLI::Option* option = std::visit(AddOption{app, row, unknown}, row.value)->group(heading);
+    file->declare(option, file_type(row));
   }
   // Its name may be one of the framework's, or none that an option can have.
   void add_own(OptionRow row) {
@@ -191,12 +216,12 @@ struct CommandLine::Parser {
 
   // Parses; throws CLI11's exceptions and Error.
   void parse(int argc, const char* const* argv) {
-    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kSite, refused));
+    if (!refused.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, refused));
     const optim::Rule default_rule = options.optimizer.rule;
     app.parse(argc, argv);
     environment.apply(rows);
     options.from_environment = environment.variables();
-    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kSite, unknown.front()));
+    if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, unknown.front()));
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
     settle(app, options, default_rule);

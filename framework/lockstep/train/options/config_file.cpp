@@ -68,9 +68,24 @@ void ConfigFile::check_values(const TomlEntry& entry) const {
   if (most <= 1 && entry.values.size() > 1)
     refuse(entry,
            fmt::format("has {} values, expected one (in quotes, if it has commas or blanks)", entry.values.size()));
+  for (const TomlValue& value : entry.values) check_type(entry, value);
   constexpr std::array kSwitches{"true", "false", "on", "off", "yes", "no", "1", "0"};
-  const bool is_switch = std::ranges::find(kSwitches, entry.values.front()) != kSwitches.end();
-  if (most == 0 && !is_switch) refuse(entry, fmt::format("is {}, expected true or false", entry.values.front()));
+  const std::string& first = entry.values.front().text;
+  const bool is_switch = std::ranges::find(kSwitches, first) != kSwitches.end();
+  if (most == 0 && !is_switch) refuse(entry, fmt::format("is {}, expected true or false", first));
+}
+
+// A file with a value of another type than its option is probably wrong in more than the quotes.
+void ConfigFile::check_type(const TomlEntry& entry, const TomlValue& value) const {
+  const auto declared = types_.find(option(entry.key));
+  if (declared == types_.end()) return;
+  const Type type = declared->second;
+  if (value.is_text && type == Type::Number)
+    refuse(entry, fmt::format("is the text \"{}\", expected a number, without quotes", value.text));
+  if (value.is_text && type == Type::Switch)
+    refuse(entry, fmt::format("is the text \"{}\", expected true or false, without quotes", value.text));
+  if (type == Type::Text && value.is_boolean())
+    refuse(entry, fmt::format("is the switch {}, expected a text; a text of this word has quotes", value.text));
 }
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
@@ -94,7 +109,9 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
                                 first->second.line));
     check_values(entry);
     if (taker->count() == 0) given_.try_emplace(taker, first->second);  // else the command line's value counts
-    found.push_back({.parents = {}, .name = entry.key, .inputs = entry.values});
+    CLI::ConfigItem item{.parents = {}, .name = entry.key, .inputs = {}};
+    for (const TomlValue& value : entry.values) item.inputs.push_back(value.text);
+    found.push_back(std::move(item));
   }
   return found;
 }

@@ -12,11 +12,18 @@
 namespace lockstep::train {
 
 struct TomlEntry;
+struct TomlValue;
 
 class ConfigFile : public CLI::ConfigTOML {
  public:
+  // The type of an option's values in a file. A text may be a number without quotes (keep = 3), but not true or false.
+  enum class Type : std::uint8_t { Switch, Number, Text };
+
   // `app` must outlive this object.
   explicit ConfigFile(const CLI::App& app) : app_(app) {}
+
+  // Declares the type of an option's values; the values of other options are not checked for their type.
+  void declare(const CLI::Option* option, Type type) { types_[option] = type; }
 
   // Checks the file before it is opened. Returns the error, as a CLI11 validator does; empty: none, or no such file.
   std::string look_at(const std::string& path);
@@ -36,8 +43,10 @@ class ConfigFile : public CLI::ConfigTOML {
   const CLI::Option* option(const std::string& key) const;
   void refuse_unknown(const std::vector<TomlEntry>& entries) const;
   void check_values(const TomlEntry& entry) const;
+  void check_type(const TomlEntry& entry, const TomlValue& value) const;
 
   const CLI::App& app_;
+  std::map<const CLI::Option*, Type> types_;
   std::string path_;
   mutable std::map<const CLI::Option*, Origin> given_;  // filled by from_config()
 };

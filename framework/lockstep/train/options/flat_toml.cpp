@@ -86,7 +86,7 @@ class Reader {
     if (next() == '[') {
       found.values = list();
     } else if (is_quote()) {
-      found.values = {quoted("key " + name_)};
+      found.values = {{quoted("key " + name_), true}};
     } else {
       found.values = bare(line_left());
     }
@@ -155,14 +155,14 @@ class Reader {
   }
 
   // Reads the values up to a comment or the end of the line.
-  std::vector<std::string> bare(std::string_view line) {
+  std::vector<TomlValue> bare(std::string_view line) {
     const std::string_view text = trimmed(line.substr(0, line.find('#')));
     if (text.starts_with('{')) refuse("key {}: a table, expected one value, or a list in brackets", name_);
-    std::vector<std::string> words;
+    std::vector<TomlValue> words;
     constexpr std::string_view kBetween = " \t\r,";
     for (std::size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != text.npos;) {
       const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
-      words.emplace_back(text.substr(at, end - at));
+      words.push_back({std::string(text.substr(at, end - at))});
       at = end;
     }
     if (words.empty()) refuse("key {} has no value, expected KEY = VALUE", name_);
@@ -170,20 +170,20 @@ class Reader {
     return words;
   }
 
-  std::vector<std::string> list() {
-    std::vector<std::string> values;
+  std::vector<TomlValue> list() {
+    std::vector<TomlValue> values;
     rest_.remove_prefix(1);
     while (true) {
       if (!skip_to_text()) refuse("key {}: a list without its closing ]", name_);
       if (next() == ']') break;
       if (next() == '[' || next() == '{') refuse("key {}: a list or table in a list, expected values", name_);
       if (is_quote()) {
-        values.push_back(quoted("key " + name_));
+        values.push_back({quoted("key " + name_), true});
       } else {
         const std::string_view line = line_left();
         const std::size_t end = std::min(line.find_first_of(",]#"), line.size());
-        values.emplace_back(trimmed(line.substr(0, end)));
-        if (values.back().empty()) refuse("key {}: a list without a value before '{}'", name_, next());
+        values.push_back({std::string(trimmed(line.substr(0, end)))});
+        if (values.back().text.empty()) refuse("key {}: a list without a value before '{}'", name_, next());
         rest_.remove_prefix(end);
       }
       if (!skip_to_text()) continue;

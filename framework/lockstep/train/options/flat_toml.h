@@ -10,10 +10,17 @@
 
 namespace lockstep::train {
 
+struct TomlValue {
+  std::string text{};    // without quotes
+  bool is_text = false;  // it has quotes
+
+  bool is_boolean() const { return !is_text && (text == "true" || text == "false"); }
+};
+
 struct TomlEntry {
   std::int64_t line = 0;  // line of the key, from 1
   std::string key{};
-  std::vector<std::string> values{};  // without quotes; words separated by commas or blanks are several values
+  std::vector<TomlValue> values{};  // words separated by commas or blanks are several values
 };
 
 // Returns the entries in the order of the file; throws Error("line 3: ...") for an invalid text.

@@ -1,6 +1,7 @@
 #include "lockstep/train/options/near_names.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <vector>
 
@@ -28,12 +29,21 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string normal_form(std::string_view name) {
+  std::string form(name);
+  std::ranges::transform(form, form.begin(), [](char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return form;
+}
+
 std::string nearest_name(std::string_view given, std::span<const std::string> names) {
   if (given.empty() || given.size() > kLongestName) return {};
+  const std::string wanted = normal_form(given);
   std::string nearest;
   std::size_t least = std::max<std::size_t>(1, given.size() / 4) + 1;
   for (const std::string& candidate : names) {
-    if (const std::size_t apart = distance(given, candidate); apart < least) {
+    if (const std::size_t apart = distance(wanted, normal_form(candidate)); apart < least) {
       least = apart;
       nearest = candidate;
     }

@@ -9,7 +9,11 @@ namespace lockstep::train {
 
 inline constexpr std::size_t kLongestName = 64;  // characters; longer texts are not compared
 
-// Returns the one of `names` with the smallest distance, at most a quarter of the length of `given`; empty: none.
+// Returns "batch-size" for "Batch_Size".
+std::string normal_form(std::string_view name);
+
+// Returns the one of `names` whose normal form has the smallest distance, at most a quarter of the length of `given`;
+// empty: none.
 std::string nearest_name(std::string_view given, std::span<const std::string> names);
 
 }  // namespace lockstep::train

@@ -6,7 +6,6 @@
 #include <CLI/Config.hpp>
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <vector>
 
 #include "lockstep/train/options/near_names.h"
@@ -24,15 +23,6 @@ constexpr std::array kAliases{Alias{"learning-rate", "lr"},
                               Alias{"wd", "weight-decay"},
                               Alias{"lr-warmup-epochs", "warmup-epochs"},
                               Alias{"lr-warmup-decay", "warmup-start"}};
-
-// Returns "batch-size" for "Batch_Size".
-std::string normal_form(std::string_view name) {
-  std::string form(name);
-  std::ranges::transform(form, form.begin(), [](char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return form;
-}
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;

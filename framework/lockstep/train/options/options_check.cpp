@@ -13,7 +13,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "options";
 constexpr std::int64_t kMostSamples = 1'000'000'000'000;  // limit of samples per update, as for --global-batch
 constexpr auto kMostUpdates = static_cast<std::int64_t>(kMaxCount);
 constexpr double kMostRateSteps = 1e6;
@@ -30,53 +29,53 @@ std::int64_t batch_of_all_ranks(const Options& o, int ranks) {
 
 void check_batch(const Options& o, int world_size) {
   const std::int64_t shards = o.trainer.shards, accumulate = o.trainer.accumulate;
-  check(o.batch_size > 0 || o.global_batch > 0, kSite,
+  check(o.batch_size > 0 || o.global_batch > 0, kOptionsSite,
         "--batch-size and --global-batch are both 0, expected the samples of an update in one of them");
   const std::int64_t product = batch_of_all_ranks(o, world_size);
-  check(product <= kMostSamples, kSite,
+  check(product <= kMostSamples, kOptionsSite,
         "--batch-size {} times {} ranks times --accumulate {} is more than {} samples an update, expected fewer",
         o.batch_size, world_size, accumulate, kMostSamples);
-  check(o.batch_size == 0 || o.global_batch == 0 || product == o.global_batch, kSite,
+  check(o.batch_size == 0 || o.global_batch == 0 || product == o.global_batch, kOptionsSite,
         "--global-batch is {}, but --batch-size {} times {} ranks times --accumulate {} makes {}; give one of the two, "
         "or make them agree",
         o.global_batch, o.batch_size, world_size, accumulate, product);
-  check(shards == 0 || shards >= world_size, kSite,
+  check(shards == 0 || shards >= world_size, kOptionsSite,
         "--shards is {} with {} ranks, expected at least one shard per rank (or 0, for none)", shards, world_size);
   const bool sync = o.trainer.compile.synchronisation.all_norms;
   check(
-      !sync || shards == 0 || shards == world_size, kSite,
+      !sync || shards == 0 || shards == world_size, kOptionsSite,
       "--sync-bn with --shards {} and {} ranks, expected as many shards as ranks (or 0, for none): shards of one rank "
       "run one after the other",
       shards, world_size);
   const std::int64_t batch = global_batch(o, world_size);
-  check(shards <= batch, kSite,
+  check(shards <= batch, kOptionsSite,
         "--shards is {} with a global batch of {} samples, expected at most one shard per sample (or 0, for none)",
         shards, batch);
   const std::int64_t parts = std::max<std::int64_t>(shards, world_size);
   check(
-      accumulate == 1 || accumulate <= batch / parts, kSite,
+      accumulate == 1 || accumulate <= batch / parts, kOptionsSite,
       "--accumulate is {} with a global batch of {} samples in {} parts (ranks or shards), expected at most {}, for a "
       "sample in each micro-batch",
       accumulate, batch, parts, std::max<std::int64_t>(1, batch / parts));
-  check(o.dataset.limit_train == 0 || o.dataset.limit_train >= batch, kSite,
+  check(o.dataset.limit_train == 0 || o.dataset.limit_train >= batch, kOptionsSite,
         "--limit-train is {}, expected at least one global batch of {} samples", o.dataset.limit_train, batch);
 }
 
 void check_rates(const Options& o) {
   using Kind = optim::ScheduleOptions::Kind;
   const bool nesterov = o.optimizer.sgd.nesterov;
-  check(!nesterov || o.optimizer.rule == optim::Rule::Sgd, kSite, "--nesterov with --optimizer {}, expected sgd",
+  check(!nesterov || o.optimizer.rule == optim::Rule::Sgd, kOptionsSite, "--nesterov with --optimizer {}, expected sgd",
         choice_name(o.optimizer.rule));
-  check(!nesterov || o.optimizer.sgd.momentum > 0, kSite, "--nesterov with --momentum {}, expected a momentum above 0",
-        o.optimizer.sgd.momentum);
+  check(!nesterov || o.optimizer.sgd.momentum > 0, kOptionsSite,
+        "--nesterov with --momentum {}, expected a momentum above 0", o.optimizer.sgd.momentum);
   const optim::ScheduleOptions& rate = o.rate;
-  check(o.epochs == 0 || rate.warmup_epochs <= static_cast<double>(o.epochs), kSite,
+  check(o.epochs == 0 || rate.warmup_epochs <= static_cast<double>(o.epochs), kOptionsSite,
         "--warmup-epochs is {}, expected at most --epochs {}", rate.warmup_epochs, o.epochs);
-  check(rate.kind != Kind::OneCycle || rate.warmup_epochs == 0, kSite,
+  check(rate.kind != Kind::OneCycle || rate.warmup_epochs == 0, kOptionsSite,
         "--warmup-epochs is {} with --schedule one-cycle, expected 0: the cycle has a rise of its own (--cycle-rise)",
         rate.warmup_epochs);
-  check(rate.kind != Kind::Cosine || rate.minimum <= rate.peak, kSite, "--min-lr is {}, expected at most --lr {}",
-        rate.minimum, rate.peak);
+  check(rate.kind != Kind::Cosine || rate.minimum <= rate.peak, kOptionsSite,
+        "--min-lr is {}, expected at most --lr {}", rate.minimum, rate.peak);
 }
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
@@ -91,17 +90,18 @@ void check_trace(const Options& o) {
   if (o.trace.file.empty()) return;
   const auto full = [](const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); };
   const std::filesystem::path inside = full(o.trace.file).lexically_relative(full(o.output) / "");
-  check(inside.empty() || !is_of_a_run(inside.begin()->string()), kSite,
+  check(inside.empty() || !is_of_a_run(inside.begin()->string()), kOptionsSite,
         "--trace is {}, where the run writes a file of its own, expected another name", o.trace.file);
 }
 
 void check_run(const Options& o) {
-  check(o.epochs > 0 || o.max_steps > 0, kSite,
+  check(o.epochs > 0 || o.max_steps > 0, kOptionsSite,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
-  check(o.patience == 0 || o.eval_every > 0, kSite,
+  check(o.patience == 0 || o.eval_every > 0, kOptionsSite,
         "--patience is {} with --eval-every 0, expected evaluations to look at: --eval-every above 0", o.patience);
-  const bool best = checkpoint::parse_retention(o.checkpoints.keep, kSite).best != checkpoint::Retention::Best::None;
-  check(!best || (o.eval_every > 0 && o.checkpoints.every_epochs > 0), kSite,
+  const bool best =
+      checkpoint::parse_retention(o.checkpoints.keep, kOptionsSite).best != checkpoint::Retention::Best::None;
+  check(!best || (o.eval_every > 0 && o.checkpoints.every_epochs > 0), kOptionsSite,
         "--keep {} needs checkpoints that are written right after an evaluation, expected --eval-every and "
         "--checkpoint-every above 0",
         o.checkpoints.keep);
@@ -109,13 +109,13 @@ void check_run(const Options& o) {
   if (o.time.margin != "auto") {
     const double margin = parse_duration(o.time.margin, "time-margin");
     const bool limited = o.time.limit != "auto" && o.time.limit != "none";
-    check(!limited || margin < parse_duration(o.time.limit, "time-limit"), kSite,
+    check(!limited || margin < parse_duration(o.time.limit, "time-limit"), kOptionsSite,
           "--time-margin is {} with --time-limit {}, expected less: the run would stop before its first step",
           o.time.margin, o.time.limit);
   }
-  check(o.stall.abort == 0 || o.stall.abort >= o.stall.report, kSite,
+  check(o.stall.abort == 0 || o.stall.abort >= o.stall.report, kOptionsSite,
         "--abort-timeout is {}, expected 0 or at least --stall-timeout {}", o.stall.abort, o.stall.report);
-  check(!o.output.empty(), kSite, "--output is empty, expected a folder for checkpoints, logs and metrics");
+  check(!o.output.empty(), kOptionsSite, "--output is empty, expected a folder for checkpoints, logs and metrics");
   check_trace(o);
 }
 
@@ -124,20 +124,20 @@ void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
   const bool mpi = p.path == ParallelOptions::Path::Mpi, topk = p.topk > 0, local = p.local_steps > 1;
   const bool replaced = mpi || topk || local;
-  check(int{mpi} + int{topk} + int{local} <= 1, kSite,
+  check(int{mpi} + int{topk} + int{local} <= 1, kOptionsSite,
         "more than one of --allreduce mpi, --topk and --local-steps is set, expected at most one");
-  check(!replaced || (!p.shard_optimizer && p.wire == parallel::Wire::Exact), kSite,
+  check(!replaced || (!p.shard_optimizer && p.wire == parallel::Wire::Exact), kOptionsSite,
         "--shard-optimizer and --wire work only with Lockstep's own paths, not with --allreduce mpi, --topk or "
         "--local-steps");
-  check(!replaced || o.trainer.shards == 0, kSite,
+  check(!replaced || o.trainer.shards == 0, kOptionsSite,
         "--shards {}: the same bits at any number of ranks need the reduction tree, which --allreduce mpi, --topk and "
         "--local-steps replace",
         o.trainer.shards);
-  check(!topk || o.precision != Precision::F64, kSite, "--topk is for f32 gradients, not for --precision f64");
-  check(!local || o.trainer.clip_norm == 0, kSite,
+  check(!topk || o.precision != Precision::F64, kOptionsSite, "--topk is for f32 gradients, not for --precision f64");
+  check(!local || o.trainer.clip_norm == 0, kOptionsSite,
         "--clip-norm is {} with --local-steps, expected 0: no rank has the whole gradient then", o.trainer.clip_norm);
   const parallel::GradientGuardOptions& limits = o.trainer.guards.gradient;
-  check(!local || (limits.norm == 0 && limits.spike == 0), kSite,
+  check(!local || (limits.norm == 0 && limits.spike == 0), kOptionsSite,
         "--guard-norm is {} and --guard-spike {} with --local-steps, expected 0: no rank has the whole gradient then",
         limits.norm, limits.spike);
 }
@@ -145,7 +145,7 @@ void check_communication(const Options& o) {
 }  // namespace
 
 void validate(const Options& options, int world_size) {
-  check(world_size >= 1, kSite, "the world size is {}, expected at least 1", world_size);
+  check(world_size >= 1, kOptionsSite, "the world size is {}, expected at least 1", world_size);
   Options checked = options;
   check_ranges(option_rows(checked), options.precision);
   check_batch(options, world_size);
@@ -156,14 +156,14 @@ void validate(const Options& options, int world_size) {
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {
   const std::int64_t batch = global_batch(options, world_size);
-  check(batch <= samples, kSite, "{} is {}{}, expected at most the {} training samples of {}",
+  check(batch <= samples, kOptionsSite, "{} is {}{}, expected at most the {} training samples of {}",
         options.global_batch > 0 ? "--global-batch" : "--batch-size",
         options.global_batch > 0 ? options.global_batch : options.batch_size,
         options.global_batch > 0 ? "" : formatted(" on {} ranks (a global batch of {})", world_size, batch), samples,
         options.dataset.name);
   const std::int64_t steps =
       samples / batch + (options.remainder == data::Remainder::Keep && samples % batch > 0 ? 1 : 0);
-  check(options.epochs <= kMostUpdates / steps, kSite,
+  check(options.epochs <= kMostUpdates / steps, kOptionsSite,
         "--epochs is {} with {} updates in each, expected at most {} epochs; --epochs 0 --max-steps N trains N updates",
         options.epochs, steps, kMostUpdates / steps);
   const std::int64_t all = options.epochs > 0 ? options.epochs * steps : options.max_steps;
@@ -171,7 +171,7 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
   const double epochs = static_cast<double>(updates) / static_cast<double>(steps);
   check(options.rate.kind != optim::ScheduleOptions::Kind::Step || !options.rate.milestones.empty() ||
             epochs / options.rate.step_epochs <= kMostRateSteps,
-        kSite, "--step-epochs is {} in a run of {:.6g} epochs, expected at most {} steps of the rate",
+        kOptionsSite, "--step-epochs is {} in a run of {:.6g} epochs, expected at most {} steps of the rate",
         options.rate.step_epochs, epochs, kMostRateSteps);
 }
 

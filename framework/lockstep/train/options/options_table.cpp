@@ -16,8 +16,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "options";
-
 std::string low_text(const OptionRow& row) {
   return fmt::format("{} {}", row.above_low ? "above" : "at least", row.low);
 }
@@ -65,11 +63,11 @@ struct CheckRow {
   void operator()(const std::filesystem::path*) const {}
   void operator()(const std::string* text) const {
     if (!row.names.empty() && std::ranges::find(row.names, *text) == row.names.end())
-      throw Error(fmt::format("[{}] {}", kSite, unknown_name(row, *text)));
+      throw Error(fmt::format("[{}] {}", kOptionsSite, unknown_name(row, *text)));
   }
   void operator()(const std::vector<double>* numbers) const {
     for (double value : *numbers) check_number(value);
-    check(std::adjacent_find(numbers->begin(), numbers->end(), std::greater_equal<>{}) == numbers->end(), kSite,
+    check(std::adjacent_find(numbers->begin(), numbers->end(), std::greater_equal<>{}) == numbers->end(), kOptionsSite,
           "--{} is {}, expected rising numbers", row.name, joined(*numbers, ","));
   }
   template <class T>
@@ -80,11 +78,11 @@ struct CheckRow {
   template <class T>
   void check_number(const T& member) const {
     const double value = static_cast<double>(member);
-    check(std::isfinite(value) && is_within(row, value), kSite, "--{} is {}, expected {}", row.name, member,
+    check(std::isfinite(value) && is_within(row, value), kOptionsSite, "--{} is {}, expected {}", row.name, member,
           expectation(row, value));
     if (row.rounding != Rounding::ToWeights || precision == Precision::F64) return;
     const double rounded = in_f32(value);
-    check(std::isfinite(rounded) && (value == 0 || rounded != 0) && is_within(row, rounded), kSite,
+    check(std::isfinite(rounded) && (value == 0 || rounded != 0) && is_within(row, rounded), kOptionsSite,
           "--{} is {}, which is {} in f32, the type of weights with --precision {}; expected {} that stays so "
           "when it is rounded, or --precision f64",
           row.name, member, rounded, choice_name(precision), expectation(row, value));

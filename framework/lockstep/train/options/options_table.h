@@ -13,6 +13,7 @@
 
 namespace lockstep::train {
 
+inline constexpr const char* kOptionsSite = "options";  // the site that errors of options name
 inline constexpr double kMaxCount = 1e15;  // exact in a double; products with the number of ranks fit int64_t
 
 // The condition under which a run may resume from a checkpoint with another value of the option.

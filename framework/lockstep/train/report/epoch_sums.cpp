@@ -7,16 +7,19 @@
 
 namespace lockstep::train {
 
-double EpochSums::fraction(const std::string& count) const {
+std::optional<double> EpochSums::fraction(const std::string& count) const {
   const auto found = counts.find(count);
-  return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
+  if (found == counts.end()) return std::nullopt;
+  return samples == 0 ? 0 : found->second / static_cast<double>(samples);
 }
 
 std::string EpochSums::str() const {
   if (samples == 0) return "";
   const std::string part =
       after ? fmt::format(" (of the steps after {}: the checkpoint has no sums of earlier steps)", *after) : "";
-  return fmt::format("training loss {:.4f}, accuracy {:.2f}%{}; ", mean_loss(), 100 * fraction("correct"), part);
+  const std::optional<double> accuracy = fraction("correct");
+  return fmt::format("training loss {:.4f}{}{}; ", mean_loss(),
+                     accuracy ? fmt::format(", accuracy {:.2f}%", 100 * *accuracy) : "", part);
 }
 
 nlohmann::json to_json(const EpochSums& sums) {

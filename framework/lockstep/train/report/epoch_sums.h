@@ -19,8 +19,10 @@ struct EpochSums {
   std::optional<std::int64_t> after = {};
 
   double mean_loss() const { return weight > 0 ? loss / weight : 0; }
-  double fraction(const std::string& count) const;
-  // Returns "training loss 0.4512, accuracy 85.31%; "; empty without samples.
+  // Returns the count's share of the samples; empty: the model has no such count.
+  std::optional<double> fraction(const std::string& count) const;
+  // Returns "training loss 0.4512, accuracy 85.31%; "; empty without samples. A model that does not count correct
+  // predictions has no accuracy.
   std::string str() const;
 };
 

@@ -11,8 +11,8 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "hashes";
-constexpr const char* kName = "hashes.jsonl";
+constexpr const char* kHashesSite = "hashes";
+constexpr const char* kHashesName = "hashes.jsonl";
 constexpr std::size_t kDigits = 16;
 
 std::optional<std::uint64_t> hash_in(const nlohmann::json& value) {
@@ -40,13 +40,13 @@ std::optional<HashRecord> record_in(const std::string& line) {
 
 }  // namespace
 
-std::filesystem::path hash_log_path(const std::filesystem::path& output) { return output / kName; }
+std::filesystem::path hash_log_path(const std::filesystem::path& output) { return output / kHashesName; }
 
 HashLog::HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, std::optional<std::int64_t> resumed_step)
     : every_(every),
       lines_({.folder = std::move(output),
-              .name = kName,
-              .site = kSite,
+              .name = kHashesName,
+              .site = kHashesSite,
               .resumed_step = resumed_step,
               .stays = [this](const nlohmann::json& line) {
                 last_ = std::max(last_, line["step"].get<std::int64_t>());
@@ -55,7 +55,7 @@ HashLog::HashLog(std::shared_ptr<const io::Folder> output, std::int64_t every, s
   if (every_ > 0) lines_.open();
 }
 
-void HashLog::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kSite); }
+void HashLog::check_file(const io::Folder& output) { JsonLines::check_file(output, kHashesName, kHashesSite); }
 
 void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
@@ -69,21 +69,21 @@ void HashLog::write(std::int64_t step, std::span<const TensorHash> hashes) {
 HashLogReader::HashLogReader(const std::filesystem::path& path) : path_(path.string()) {
   std::error_code error;  // checks for a regular file first: opening a pipe would block
   if (std::filesystem::is_regular_file(path, error)) in_.open(path, std::ios::binary);
-  check(in_.is_open(), kSite, "{} cannot be read", path_);
+  check(in_.is_open(), kHashesSite, "{} cannot be read", path_);
 }
 
 std::optional<HashRecord> HashLogReader::next() {
   std::string line;
   if (!std::getline(in_, line)) {
-    check(!in_.bad(), kSite, "{} cannot be read", path_);
+    check(!in_.bad(), kHashesSite, "{} cannot be read", path_);
     return std::nullopt;
   }
   ++line_;
   if (in_.eof()) return std::nullopt;  // a line without a newline is incomplete
   auto record = record_in(line);
-  check(record.has_value(), kSite, "{} line {} is no record of hashes", path_, line_);
-  check(record->step > step_, kSite, "{} line {} is of step {}, expected one after {}", path_, line_, record->step,
-        step_);
+  check(record.has_value(), kHashesSite, "{} line {} is no record of hashes", path_, line_);
+  check(record->step > step_, kHashesSite, "{} line {} is of step {}, expected one after {}", path_, line_,
+        record->step, step_);
   step_ = record->step;
   return record;
 }

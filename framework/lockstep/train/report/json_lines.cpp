@@ -47,7 +47,7 @@ void JsonLines::move_aside() const {
   if (!folder_->has(name_)) return;
   struct stat status {};
   const io::FileDescriptor file = folder_->open_file(name_, io::FileUse::Read, site_);
-  check(::fstat(file.get(), &status) == 0, site_, "cannot read {}: {}", path().string(), std::strerror(errno));
+  check_call(::fstat(file.get(), &status) == 0, site_, "cannot read {}", path().string());
   if (status.st_size == 0) return;
   const fs::path name = name_;
   std::string aside;

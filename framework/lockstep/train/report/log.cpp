@@ -50,10 +50,6 @@ const char* name_of(spdlog::level::level_enum level) {
   }
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   ConsoleSink(std::shared_ptr<Console> console, std::string prefix)
@@ -161,6 +157,10 @@ class Log::FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override { std::fflush(file_.get()); }
 
  private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
   std::string origin_;  // host and rank
   std::unique_ptr<std::FILE, CloseFile> file_;
 };

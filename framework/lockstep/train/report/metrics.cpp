@@ -7,13 +7,13 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "metrics";
-constexpr const char* kName = "metrics.jsonl";
+constexpr const char* kMetricsSite = "metrics";
+constexpr const char* kMetricsName = "metrics.jsonl";
 
 std::shared_ptr<const io::Folder> made(const std::filesystem::path& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
-  check(!error, kSite, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
+  check(!error, kMetricsSite, "cannot create {}: {}; expected a writable --output", output.string(), error.message());
   return std::make_shared<const io::Folder>(output);
 }
 
@@ -34,22 +34,21 @@ JsonLines MetricsWriter::open(std::shared_ptr<const io::Folder> output, std::opt
     last = std::max(last, line["step"].get<std::int64_t>());
     return true;
   };
-  return JsonLines(
-      {.folder = std::move(output), .name = kName, .site = kSite, .resumed_step = resumed_step, .stays = note});
+  return JsonLines({.folder = std::move(output),
+                    .name = kMetricsName,
+                    .site = kMetricsSite,
+                    .resumed_step = resumed_step,
+                    .stays = note});
 }
 
-void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kSite); }
+void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kMetricsName, kMetricsSite); }
 
 void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
-  nlohmann::ordered_json json = {{"step", record.step},
-                                 {"epoch", record.epoch},
-                                 {"split", record.split},
-                                 {"loss", record.loss},
-                                 {"accuracy", record.accuracy},
-                                 {"lr", record.lr},
-                                 {"samples_per_second", record.samples_per_second},
-                                 {"seconds", record.seconds}};
+  nlohmann::ordered_json json = {
+      {"step", record.step}, {"epoch", record.epoch}, {"split", record.split}, {"loss", record.loss}};
+  if (record.accuracy) json["accuracy"] = *record.accuracy;
+  json.update({{"lr", record.lr}, {"samples_per_second", record.samples_per_second}, {"seconds", record.seconds}});
   for (const auto& field : record.extra.items()) json[field.key()] = field.value();
   lines_.append(json);
 }

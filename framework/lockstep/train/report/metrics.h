@@ -17,9 +17,9 @@ namespace lockstep::train {
 struct MetricsRecord {
   std::int64_t step = 0;  // updates done
   std::int64_t epoch = 0;
-  std::string split = "train";  // "train", "epoch" or "eval"
-  double loss = 0;              // mean over the samples
-  double accuracy = 0;          // 0 to 1
+  std::string split = "train";          // "train", "epoch" or "eval"
+  double loss = 0;                      // mean over the samples
+  std::optional<double> accuracy = {};  // 0 to 1; empty: the record has none
   double lr = 0;
   double samples_per_second = 0;
   double seconds = 0;                                               // time since training began

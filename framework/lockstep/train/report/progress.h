@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "lockstep/train/report/log.h"
@@ -17,7 +18,9 @@ struct ProgressState {
   std::int64_t step_in_epoch = 0;  // updates done in this epoch
   std::int64_t step = 0;           // updates done in total
   std::int64_t samples = 0;        // samples of all ranks in the updates since the last report
-  double loss = 0, accuracy = 0, lr = 0;
+  double loss = 0;
+  std::optional<double> accuracy = {};  // 0 to 1; empty: not known
+  double lr = 0;
 };
 
 struct ProgressOptions {

@@ -6,6 +6,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/host/process_memory.h"
 #include "lockstep/host/process_settings.h"
+#include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/options_table.h"
 #include "lockstep/train/run/session_setup.h"
 

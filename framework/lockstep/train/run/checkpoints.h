@@ -8,6 +8,8 @@
 #include <string>
 
 #include "lockstep/checkpoint/background_writer.h"
+#include "lockstep/checkpoint/state_snapshot.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/train/report/run_files.h"
 #include "lockstep/train/report/run_record.h"

@@ -1,12 +1,15 @@
 #include "lockstep/train/run/continuation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include <array>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/optim/rule_options.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/json_text.h"
 
@@ -72,10 +75,19 @@ void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Ru
         rule.advice);
 }
 
-// Returns the advice about an option that prevents a resume.
-std::string as_before(std::string_view option, const nlohmann::json& before) {
-  const std::string keep = before.is_null() ? "" : fmt::format("pass --{} {} as before, or ", option, text_of(before));
+// Returns the words of a command line that give an option this value.
+std::string spelled(std::string_view option, const nlohmann::json& value) {
+  if (value.is_boolean()) return fmt::format("--{}{}", option, value.get<bool>() ? "" : "=false");
+  return fmt::format("--{} {}", option, text_of(value));
+}
+
+// Returns the advice about options that prevent a resume; `words`: the options as they were, empty: unknown.
+std::string as_before(std::string_view words) {
+  const std::string keep = words.empty() ? "" : fmt::format("pass {} as before, or ", words);
   return keep + "omit --resume to begin a new run";
+}
+std::string as_before(std::string_view option, const nlohmann::json& before) {
+  return as_before(before.is_null() ? "" : spelled(option, before));
 }
 
 const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& file) {
@@ -123,6 +135,61 @@ void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const
              file);
 }
 
+// Sets an option to its value in a checkpoint; a value of another type changes nothing.
+struct TakeValue {
+  const nlohmann::json& value;
+
+  void operator()(bool* flag) const {
+    if (value.is_boolean()) *flag = value.get<bool>();
+  }
+  void operator()(double* number) const {
+    if (value.is_number()) *number = value.get<double>();
+  }
+  void operator()(const Choice& choice) const {
+    if (value.is_string()) choice.set(value.get<std::string>());
+  }
+  template <class T>
+  void operator()(const T&) const {}
+};
+
+// Returns the names of what the update rule of these options keeps for each weight.
+std::vector<std::string_view> rule_states(const nlohmann::json& values) {
+  Options options;
+  for (const OptionRow& row : optimiser_rows(options).rows) {
+    if (const auto value = values.find(row.name); value != values.end()) std::visit(TakeValue{*value}, row.value);
+  }
+  return optim::make_rule(options.optimizer)->states();
+}
+
+// Names the options by which the update rule keeps other states than in the checkpoint.
+void check_states(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  nlohmann::json before = options_of(saved, file);
+  const nlohmann::json& here = options_of(now, "this run");
+  const std::string rule = text_of(entry(now, "optimizer", "this run"));
+  if (here.value("optimizer", nlohmann::json()) != rule) return;  // a rule of the program's own
+  before["optimizer"] = rule;
+  const std::vector<std::string_view> kept = rule_states(before), wanted = rule_states(here);
+  if (kept == wanted) return;
+  std::vector<std::string> changes, words;
+  Options options;
+  for (const OptionRow& row : optimiser_rows(options).rows) {
+    const nlohmann::json was = before.value(row.name, nlohmann::json()), &is = here[row.name];
+    const bool same_type = was.type() == is.type() || (was.is_number() && is.is_number());
+    if (!same_type || was == is) continue;
+    nlohmann::json alone = here;
+    alone[row.name] = was;
+    if (rule_states(alone) == wanted) continue;
+    changes.push_back(fmt::format("--{} was {}, this run has {}", row.name, text_of(was), text_of(is)));
+    words.push_back(spelled(row.name, was));
+  }
+  const auto names = [](const std::vector<std::string_view>& states) {
+    return states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", "));
+  };
+  check(changes.empty(), kSite, "{}: {}, so {} kept {} for each weight, and keeps {} in this run; {}", file,
+        fmt::format("{}", fmt::join(changes, "; ")), rule, names(kept), names(wanted),
+        as_before(fmt::format("{}", fmt::join(words, " "))));
+}
+
 void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
   const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameWithShards)) {
@@ -150,6 +217,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
       .step = count(saved, "step", file), .epoch = count(saved, "epoch", file), .offset = count(saved, "offset", file)};
   if (saved.contains("schedule_epochs")) at.schedule_epochs = field<double>(saved, "schedule_epochs", file);
   check_equal(saved, now, Resume::Never, file);
+  check_states(saved, now, file);
   check_samples(saved, now, file);
   const auto samples = field<std::int64_t>(now, "train_samples", "this run");
   check(at.offset <= samples, kSite, "{}: 'offset' is {}, expected at most the {} samples of an epoch", file, at.offset,

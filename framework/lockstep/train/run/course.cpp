@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {

@@ -28,6 +28,7 @@
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/step/guards.h"
+#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::train {
 namespace {

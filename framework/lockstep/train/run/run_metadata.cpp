@@ -34,7 +34,8 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
           {"mpi", comm::Environment::library()},
           {"optimizer", trainer.options().rule->name()},
           {"evaluation", to_json(record.evaluation)},
-          {kEpochSumsKey, to_json(record.epoch)}};
+          {kEpochSumsKey, to_json(record.epoch)},
+          {kCallbacksKey, to_json(record.callbacks)}};
 }
 
 }  // namespace lockstep::train

@@ -10,6 +10,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/host/address_space.h"
 #include "lockstep/host/process_memory.h"
+#include "lockstep/nn/module.h"
 #include "lockstep/train/callbacks/callback_list.h"
 #include "lockstep/train/monitor/requests.h"
 #include "lockstep/train/monitor/watchdog.h"
@@ -18,6 +19,7 @@
 #include "lockstep/train/run/checkpoints.h"
 #include "lockstep/train/run/resume.h"
 #include "lockstep/train/run/run_metadata.h"
+#include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/standard_callbacks.h"
 #include "lockstep/train/run/start.h"
 
@@ -65,11 +67,15 @@ Callback& Session::add(std::unique_ptr<Callback> callback) {
 
 Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& model) {
   const std::size_t before = host::process_memory().resident;
+  comm::check_same(comm_, "the list of callbacks", callbacks_->description());
   comm::collectively(comm_, [&] { host::check_address_space("compiling the model", kKernelNeeds); });
   trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
-  check_together(comm_, [&] { course_->check_last_batch(*trainer_); });
+  check_together(comm_, [&] {
+    course_->check_last_batch(*trainer_);
+    check_model(facts_->options, trainer_->counts());
+  });
   const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
@@ -84,6 +90,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   });
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);
+  if (loop_.resumed_step) load_callbacks();
   trainer_->listen([list = callbacks_.get()] { return list->requests(); }, kStopRequests);
   trainer_->vote([list = callbacks_.get()](std::span<double> sums) { return list->vote(sums); });
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
@@ -99,26 +106,30 @@ int Session::status() const {
 
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build(), expected after it");
-  if (!loop_.stopped) {
-    // A due evaluation belongs to the epoch that has ended, or to the present one.
-    const data::SamplerPosition at = course_->position();
-    const std::int64_t ended = at.offset == 0 ? at.epoch - 1 : at.epoch;
-    Orders orders;
-    callbacks_->each([&](Callback& c) {
-      c.make_up({.step = trainer_->updates(), .epoch = ended + 1, .whole = at.offset == 0, .run_ends = done()}, orders);
-    });
-    if (orders.evaluates()) {
-      loop_.epoch = ended;
-      checkpoints_->outdate();  // the last checkpoint's record contains a due evaluation
-      run_evaluation(true, true);
-    }
-  }
+  if (!loop_.stopped) make_up();
   if (loop_.stopped || done()) return end();
   const data::SamplerPosition at = course_->position();
   loop_.epoch = at.epoch;
   loop_.first_step = trainer_->updates() - at.offset / facts_->global_batch();
   callbacks_->each([&](Callback& c) { c.begin_epoch({.step = trainer_->updates(), .epoch = at.epoch + 1}); });
   return true;
+}
+
+// Makes up a due evaluation, which belongs to the epoch that has ended, or to the present one.
+void Session::make_up() {
+  const data::SamplerPosition at = course_->position();
+  const std::int64_t ended = at.offset == 0 ? at.epoch - 1 : at.epoch;
+  Orders orders;
+  callbacks_->each([&](Callback& c) {
+    c.make_up({.step = trainer_->updates(), .epoch = ended + 1, .whole = at.offset == 0, .run_ends = done()}, orders);
+  });
+  agree(OrderPoint::BeforeEpoch, orders);
+  if (orders.evaluates()) {
+    loop_.epoch = ended;
+    checkpoints_->outdate();  // the last checkpoint's record contains a due evaluation
+    run_evaluation(true, true);
+  }
+  carry_out(orders);
 }
 
 // Ends the run. Returns false, or true if the run rolled back and continues from an earlier step.
@@ -160,14 +171,17 @@ void Session::report(const Totals& step) {
   if (step.outcome == StepOutcome::RolledBack) return;
   if (callbacks_->needs_settled_weights()) trainer_->settle();
   const std::int64_t now = trainer_->updates();
-  carry_out(callbacks_->after_step({.step = now,
-                                    .epoch = loop_.epoch + 1,
-                                    .step_in_epoch = now - loop_.first_step,
-                                    .totals = step,
-                                    .learning_rate = loop_.rate,
-                                    .epoch_ends = course_->position().epoch > loop_.epoch,
-                                    .run_ends = done()},
-                                   trainer_->requests(), trainer_->sums()));
+  const Orders orders = callbacks_->after_step({.step = now,
+                                                .epoch = loop_.epoch + 1,
+                                                .step_in_epoch = now - loop_.first_step,
+                                                .totals = step,
+                                                .learning_rate = loop_.rate,
+                                                .epoch_ends = course_->position().epoch > loop_.epoch,
+                                                .run_ends = done()},
+                                               trainer_->requests(), trainer_->sums());
+  // A rank without orders goes on: the control block of its next step tells ranks that have orders.
+  if (orders.bits() != 0 || trainer_->communicates_in_passes()) agree(OrderPoint::AfterStep, orders);
+  carry_out(orders);
 }
 
 void Session::finish_epoch() {
@@ -177,6 +191,7 @@ void Session::finish_epoch() {
                          .whole = course_->position().epoch > loop_.epoch,
                          .run_ends = done()};
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
+  agree(OrderPoint::EndOfEpoch, orders);
   if (loop_.stopped) return;
   if (orders.evaluates()) {
     if (!trainer_->verify()) return;  // rolled back: the epoch may not be the last one now
@@ -187,7 +202,10 @@ void Session::finish_epoch() {
   if (!orders.saves()) files_->keep();
 }
 
-Totals Session::evaluate() { return run_evaluation(false, false); }
+Totals Session::evaluate() {
+  agree(OrderPoint::OwnEvaluation, {});
+  return run_evaluation(false, false);
+}
 
 Totals Session::run_evaluation(bool scheduled, bool makes_up) {
   const auto began = std::chrono::steady_clock::now();
@@ -207,6 +225,7 @@ Totals Session::run_evaluation(bool scheduled, bool makes_up) {
                               .requests = trainer_->requests()};
   Orders orders;
   callbacks_->each([&](Callback& c) { c.after_evaluation(event, orders); });
+  agree(OrderPoint::AfterEvaluation, orders);
   carry_out(orders);
   return totals;
 }
@@ -215,9 +234,20 @@ void Session::save_checkpoint() {
   callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
   if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
   files_->keep();
+  record_->callbacks = callbacks_->save_states();
   const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
   const double seconds = checkpoints_->save(text, *record_);
   callbacks_->each([&](Callback& c) { c.after_checkpoint({.step = trainer_->updates(), .write_seconds = seconds}); });
+}
+
+// Ranks that carried out different orders would wait for each other.
+void Session::agree(OrderPoint point, const Orders& orders) { trainer_->agree(order_word(point, orders.bits())); }
+
+// Gives callbacks their states in the checkpoint that was loaded.
+void Session::load_callbacks() {
+  const std::vector<std::string> notes =
+      comm::collectively(comm_, [&] { return callbacks_->load_states(record_->callbacks); });
+  for (const std::string& note : notes) log()->info("resume: {}", note);
 }
 
 // Carries out the orders of callbacks. A request that arrives while the checkpoint is copied is answered by that
@@ -248,6 +278,7 @@ bool Session::roll_back() {
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) files_->open(files_->folder().folder(), step);
   });
+  load_callbacks();
   callbacks_->each([&](Callback& c) { c.rolled_back(*step); });
   return true;
 }

@@ -27,6 +27,13 @@
 #include "lockstep/train/options/options.h"
 #include "lockstep/train/step/trainer.h"
 
+namespace lockstep::comm {
+class Communicator;
+}
+namespace lockstep::nn {
+class Module;
+}
+
 namespace lockstep::train {
 
 class CallbackList;
@@ -50,7 +57,8 @@ class Session {
   const comm::Communicator& comm() const { return comm_; }
   const data::DatasetPair& data() const;
 
-  // Adds a callback of the program, which the session then owns; before build(). All ranks add the same ones.
+  // Adds a callback of the program, which the session then owns; before build(). All ranks add the same ones: build()
+  // throws AgreedError if types or needs differ.
   Callback& add(std::unique_ptr<Callback> callback);
   template <class C, class... Arguments>
   C& add(Arguments&&... arguments) {
@@ -91,8 +99,11 @@ class Session {
   bool end();
   void save_checkpoint();
   bool roll_back();
+  void make_up();
   Totals run_evaluation(bool scheduled, bool makes_up);
+  void agree(OrderPoint point, const Orders& orders);
   void carry_out(const Orders& orders);
+  void load_callbacks();
 
   const comm::Communicator& comm_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

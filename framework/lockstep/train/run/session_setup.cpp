@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -106,6 +107,15 @@ TrainerOptions trainer_options(const comm::Communicator& comm, const Options& op
 }
 
 DType dtype_of(Precision precision) { return precision == Precision::F64 ? DType::F64 : DType::F32; }
+
+void check_model(const Options& options, std::span<const std::string> counts) {
+  const checkpoint::Retention keep = checkpoint::parse_retention(options.checkpoints.keep, "options");
+  check(keep.best != checkpoint::Retention::Best::Accuracy || std::ranges::find(counts, "correct") != counts.end(),
+        "options",
+        "--keep {} needs an accuracy, and the model function has no count 'correct'; expected best:loss, or a model "
+        "function whose Traced::counts have 'correct'",
+        options.checkpoints.keep);
+}
 
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
   const std::vector<data::Field>& fields = data.train->fields();

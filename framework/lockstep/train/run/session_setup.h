@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ DType dtype_of(Precision precision);
 // Makes the options of the session's trainer: the given ones, and those that follow from other options and from ranks.
 // bf16 is used if all ranks have the instructions, or with bf16-emulated. Collective.
 TrainerOptions trainer_options(const comm::Communicator& comm, const Options& options);
+// Throws Error if the options need a count that the model function does not have; `counts` are the names that it has.
+void check_model(const Options& options, std::span<const std::string> counts);
 // Makes the transforms of images: crops and flips with --augment in training, normalisation, --resize.
 data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
 // Moves checkpoints of earlier runs to checkpoints.1 and so on: all of them in a new run; in a resumed run, those of

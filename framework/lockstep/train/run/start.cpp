@@ -4,6 +4,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/nn/module.h"
 #include "lockstep/train/monitor/stack_signal.h"
 #include "lockstep/train/report/trace_file.h"
 #include "lockstep/train/run/session_setup.h"

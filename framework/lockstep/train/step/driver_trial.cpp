@@ -3,6 +3,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/parallel/exchange/path_choice.h"
 
 namespace lockstep::train {
 

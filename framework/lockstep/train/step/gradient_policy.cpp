@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/core/log.h"
+#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::train {
 namespace {

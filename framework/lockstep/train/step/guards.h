@@ -3,26 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
-#include "lockstep/comm/agreement.h"
-#include "lockstep/parallel/gradient_engine.h"
-#include "lockstep/train/step/totals.h"
+#include "lockstep/parallel/guard/gradient_guard_options.h"
 
 namespace lockstep::train {
 
-// Thrown by all ranks together when training would continue from wrong values. Programs exit with kExitUntrusted (77).
-class UntrustedError : public comm::AgreedError {
- public:
-  using AgreedError::AgreedError;
-};
-
-enum class OnMismatch : std::uint8_t {
-  Stop,
-  Repair,
-  RollBack
-};  // if an action is impossible, the next one is taken: repair, roll back, stop
+// If an action is impossible, the next one is taken: repair, roll back, stop.
+enum class OnMismatch : std::uint8_t { Stop, Repair, RollBack };
 enum class GuardAction : std::uint8_t { Log, Skip, Stop };
 
 struct GuardOptions {
@@ -39,7 +26,6 @@ struct GuardOptions {
     off.action = GuardAction::Log;
     return off;
   }
-  parallel::EngineGuards engine() const;
 };
 
 }  // namespace lockstep::train

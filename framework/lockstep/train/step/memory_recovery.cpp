@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/core/log.h"
+#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,6 +1,7 @@
 #include "lockstep/train/step/parallel_choice.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/parallel/reduce/bucket_hook.h"
 
 namespace lockstep::train {
 namespace {

@@ -3,7 +3,8 @@
 
 #include "lockstep/nn/module.h"
 #include "lockstep/parallel/exchange/path_choice.h"
-#include "lockstep/train/step/trainer.h"
+#include "lockstep/parallel/tree/world_layout.h"
+#include "lockstep/train/step/trainer_options.h"
 
 namespace lockstep::train {
 

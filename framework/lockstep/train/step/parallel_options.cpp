@@ -1,5 +1,7 @@
 #include "lockstep/train/step/parallel_options.h"
 
+#include "lockstep/parallel/reduce/bucket_hook.h"
+
 namespace lockstep::train {
 
 std::shared_ptr<parallel::BucketHook> hook_of(const ParallelOptions& options) {

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "lockstep/parallel/exchange/path_choice.h"
-#include "lockstep/parallel/reduce/bucket_hook.h"
-#include "lockstep/parallel/tree/reduction_tree.h"
+#include "lockstep/parallel/exchange/allreduce_path.h"
+#include "lockstep/parallel/tree/wire.h"
+
+namespace lockstep::parallel {
+class BucketHook;
+}
 
 namespace lockstep::train {
 

@@ -2,15 +2,6 @@
 
 namespace lockstep::train {
 
-parallel::EngineGuards GuardOptions::engine() const {
-  const bool limits = gradient.norm > 0 || gradient.spike > 0;
-  return {.verify_every = verify_every,
-          .compare_every = compare_every,
-          .hold_loss = action != GuardAction::Log,
-          .hold_gradient = action == GuardAction::Skip || (action == GuardAction::Stop && limits),
-          .gradient = gradient};
-}
-
 bool StepGuard::run_again(const LocalBatch& local, std::int64_t update, int attempts) {
   outcome_ = StepOutcome::Applied;
   bool again = false;

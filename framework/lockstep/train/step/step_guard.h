@@ -4,6 +4,7 @@
 
 #include "lockstep/train/step/gradient_policy.h"
 #include "lockstep/train/step/memory_recovery.h"
+#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 

@@ -7,6 +7,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/train/step/guards.h"
 #include "lockstep/train/step/known_product.h"
+#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::train {
 

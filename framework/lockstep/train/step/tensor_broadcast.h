@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/io/tensor_source.h"
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 
 namespace lockstep::train {
 

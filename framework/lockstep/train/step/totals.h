@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace lockstep::train {
@@ -18,9 +19,14 @@ struct Totals {
   bool whole = true;  // false: a request ended the evaluation early, and the totals are those of a part
   StepOutcome outcome = StepOutcome::Applied;  // RolledBack: the other members are not set; an earlier batch follows
 
+  // Returns the count's share of the samples; 0: the model has no such count, or there are no samples.
   double fraction(const std::string& count) const {
     const auto found = counts.find(count);
     return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
+  }
+  // Returns the share of samples that the count "correct" contains; empty: the model has no such count.
+  std::optional<double> accuracy() const {
+    return counts.contains("correct") ? std::optional(fraction("correct")) : std::nullopt;
   }
 };
 

@@ -1,261 +1,170 @@
 #include "lockstep/train/step/trainer.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "lockstep/comm/agreement.h"
-#include "lockstep/comm/environment.h"
+#include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/fault_point.h"
-#include "lockstep/parallel/reduce/self_test.h"
-#include "lockstep/train/step/running_statistics.h"
-#include "lockstep/train/step/step_sums.h"
+#include "lockstep/train/step/trainer_parts.h"
 
 namespace lockstep::train {
-namespace {
-
-using Part = StepProfile::Part;
-
-parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver) {
-  const TrainerOptions& o = prepared.options();
-  return {.statistics = prepared.nominal().statistic_doubles(),
-          .counts = prepared.nominal().counts.size() + o.sums,
-          .clip_norm = o.clip_norm,
-          .shard_optimizer = o.parallel.shard_optimizer,
-          .thread = driver.begins_with_thread(),
-          .late_updates = o.parallel.late_updates,
-          .local_steps = o.parallel.local_steps,
-          .reduction = {.wire = o.parallel.wire, .hook = o.parallel.hook.get()},
-          .heartbeat = &prepared.heartbeat(),
-          .guards = o.guards.engine()};
-}
-
-// Makes progress in other communication, while a call waits for all ranks: they may wait for that communication.
-std::function<void()> meanwhile(PreparedModel& prepared, parallel::GradientEngine& engine) {
-  return [&prepared, &engine] {
-    prepared.heartbeat().wait();
-    engine.progress();
-  };
-}
-
-void check_sums(PreparedModel& prepared) {
-  const ParallelOptions& o = prepared.options().parallel;
-  if (prepared.world().size > 1 && !o.hook)
-    parallel::check_paths(prepared.comm(), {.domains = prepared.memory().domains(), .reduction = {.wire = o.wire}});
-}
-
-}  // namespace
 
 Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
                  std::vector<data::Field> fields, TrainerOptions options)
-    : prepared_(comm, module, model, std::move(fields), std::move(options)),
-      driver_(prepared_),
-      engine_(prepared_.comm(), prepared_.world(), prepared_.memory(), prepared_.store(), prepared_.updater(),
-              engine_options(prepared_, driver_)),
-      votes_(prepared_.options().sums),
-      feed_(prepared_),
-      runner_(prepared_, engine_, feed_),
-      evaluator_(prepared_, engine_, feed_, votes_, meanwhile(prepared_, engine_)),
-      state_(prepared_, engine_),
-      guard_(prepared_, engine_, runner_, state_) {
-  check_sums(prepared_);
-  if (prepared_.collective() != nullptr) prepared_.collective()->while_waiting(meanwhile(prepared_, engine_));
-  state_.broadcast_weights();
-}
+    : parts_(std::make_unique<TrainerParts>(comm, module, model, std::move(fields), std::move(options))) {}
 
-// Other ranks may be in a step: tells them that this rank makes no more steps before it waits for them.
-Trainer::~Trainer() { engine_.leave(); }
-
-// Called in a handler: tells the other ranks the error.
-void Trainer::poison() {
-  prepared_.comm().poison(comm::current_error());
-  engine_.fail();
-}
-
-// Runs `work` and poisons the communicator if it throws: the rank is then out of step with the other ranks.
-template <class Work>
-void Trainer::or_poison(const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    poison();
-    throw;
-  }
-}
-
-// The same of work between steps, which an AgreedError ends on all ranks alike.
-template <class Work>
-bool Trainer::agreed_or_poison(const Work& work) {
-  try {
-    return work();
-  } catch (const comm::AgreedError&) {
-    throw;
-  } catch (...) {
-    poison();
-    throw;
-  }
-}
-
-std::size_t Trainer::bytes() const { return prepared_.model().bytes() + (world().size > 1 ? engine_.bytes() : 0); }
-
-std::span<const double> Trainer::sums() const {
-  return engine_.sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size(), options().sums);
-}
-
-// After MPI_Finalize, shared memory is gone; after an earlier failure, other ranks are.
-void Trainer::require_ranks() const {
-  check(world().size == 1 || comm::Environment::active(), "trainer", "MPI was finalised before this call");
-  if (prepared_.comm().poisoned()) prepared_.comm().barrier();  // throws the reason of the poison
-}
-
-void Trainer::check_rate(double learning_rate) const {
-  check(std::isfinite(learning_rate) && learning_rate >= 0, "trainer",
-        "the learning rate of update {} is {}, expected a finite number, at least 0", updates() + 1, learning_rate);
-}
-
-const Totals& Trainer::run_step(const LocalBatch& local, parallel::StepStart start) {
-  if (StepProfile* profile = runner_.profile()) profile->begin_step();
-  driver_.begin_step(engine_);
-  start.update = updates() + 1;
-  const Trace::Scope span(runner_.trace(), Trace::Track::Step, "step", start.update);
-  prepared_.heartbeat().enter_step(start.update);
-  const auto run = [&] {
-    fault_point("step.begin", start.update);
-    start.driver = driver_.word();
-    start.requests = votes_.ask_for_step();
-    engine_.begin_step(start);
-    std::ranges::copy(votes_.sums(),
-                      engine_.shard_sums().subspan(parallel::kFirstCount + prepared_.nominal().counts.size()).begin());
-    runner_.run(local, updates());
-    const StepProfile::Timer timer(runner_.profile(), Part::Wait);
-    fault_point("step.gradients", start.update);
-    engine_.finish_step();
-  };
-  int attempts = 0;
-  do {
-    or_poison(run);
-  } while (agreed_or_poison([&] { return guard_.run_again(local, start.update, attempts++); }));
-  votes_.agreed(engine_.requests());
-  prepared_.heartbeat().enter(Heartbeat::Phase::Outside);
-  or_poison([&] { driver_.end_step(engine_); });
-  set_totals(engine_.sums(), prepared_.nominal(), totals_);
-  totals_.outcome = guard_.outcome();
-  if (totals_.outcome == StepOutcome::RolledBack) totals_.samples = 0;
-  if (totals_.samples > 0) finish_update();
-  return totals_;
-}
-
-// Finishes a step with samples, which was applied or skipped.
-void Trainer::finish_update() {
-  const std::int64_t update = updates() + 1;
-  state_.applied(update);
-  if (totals_.outcome == StepOutcome::Applied) {
-    const bool has_statistics = !prepared_.nominal().statistics.empty();
-    const StepProfile::Timer timer(runner_.profile(), Part::Update);
-    const Trace::Scope span(has_statistics ? runner_.trace() : nullptr, Trace::Track::Update,
-                            "running statistics of step", update);
-    move_running_statistics(prepared_, engine_);
-    engine_.own_values_moved();
-  }
-  last_weight_ = totals_.weight;
-  if (StepProfile* profile = runner_.profile()) profile->end_step();
-}
-
-bool Trainer::verify() {
-  return agreed_or_poison([&] { return guard_.memory().verify(); });
-}
-
-void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {
-  votes_.listen(std::move(mine), ends_evaluation);
-}
-
-void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { votes_.vote(std::move(mine)); }
-
-void Trainer::before_update(std::function<double()> inspect) {
-  check(inspect != nullptr, "trainer", "before_update() got an empty function, expected one that returns a factor");
-  engine_.before_update([this, inspect = std::move(inspect)] {
-    last_weight_ = engine_.sums()[parallel::kWeightSum];
-    const double factor = inspect();
-    check(std::isfinite(factor), "trainer", "the factor for the gradient of update {} is {}, expected a finite number",
-          updates() + 1, factor);
-    return factor;
-  });
-}
+Trainer::~Trainer() = default;
 
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
-  require_ranks();
+  parts_->require_ranks();
   const data::StepSamples& s = batch.step;
   const Range shards = world().my_shards();
   const std::int64_t begin = part_of(s.global_size, world().tree.shards(), shards.begin).begin;
   const std::int64_t end = part_of(s.global_size, world().tree.shards(), shards.end - 1).end;
   check_batch(s.global_size);
-  or_poison([&] {
+  parts_->or_poison([&] {
     check(s.local == Range{begin, end} && batch.samples() == end - begin, "trainer",
           "the batch has {} samples, [{}, {}) of {}; expected this rank's part, [{}, {})", batch.samples(),
           s.local.begin, s.local.end, s.global_size, begin, end);
-    check_rate(learning_rate);
+    parts_->check_rate(learning_rate);
     BatchFeed::check_batch(batch);
   });
-  return run_step({&batch, begin, s.global_size}, {.samples = static_cast<std::uint64_t>(s.global_size),
-                                                   .position = parallel::position_word(s.epoch, s.offset),
-                                                   .learning_rate = learning_rate});
+  return parts_->run_step({&batch, begin, s.global_size}, {.samples = static_cast<std::uint64_t>(s.global_size),
+                                                           .position = parallel::position_word(s.epoch, s.offset),
+                                                           .learning_rate = learning_rate});
 }
 
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
-  require_ranks();
+  parts_->require_ranks();
   const data::Batch none;
   const data::Batch& batch = streamed ? *streamed : none;
-  or_poison([&] {
+  parts_->or_poison([&] {
     check(options().shards == 0, "trainer",
           "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
-    check_rate(learning_rate);
+    parts_->check_rate(learning_rate);
     BatchFeed::check_batch(batch);
   });
-  return run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
+  return parts_->run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
 }
 
+void Trainer::check_batch(std::int64_t samples) const { parts_->prepared.check_batch(samples); }
+
 Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
-  require_ranks();
-  runner_.forget();  // the evaluation reuses the memory of the last step
-  prepared_.heartbeat().enter(Heartbeat::Phase::Evaluating);
+  parts_->require_ranks();
+  parts_->runner.forget();  // the evaluation reuses the memory of the last step
+  Heartbeat& heartbeat = parts_->prepared.heartbeat();
+  heartbeat.enter(Heartbeat::Phase::Evaluating);
   Totals totals;
-  or_poison([&] { totals = evaluator_.run(loader, progress); });
-  prepared_.heartbeat().enter(Heartbeat::Phase::Outside);
+  parts_->or_poison([&] { totals = parts_->evaluator.run(loader, progress); });
+  heartbeat.enter(Heartbeat::Phase::Outside);
   return totals;
 }
 
-std::vector<io::NamedTensor> Trainer::state(bool wanted) {
-  guard_.memory().require_intact();
-  return state_.state(wanted);
+void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {
+  parts_->votes.listen(std::move(mine), ends_evaluation);
 }
+std::uint64_t Trainer::requests() const { return parts_->votes.agreed(); }
+void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { parts_->votes.vote(std::move(mine)); }
 
-void Trainer::snapshot(checkpoint::StateSnapshot* into) {
-  guard_.memory().require_intact();
-  state_.snapshot(into);
-}
-
-void Trainer::load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates) {
-  state_.load(of_root, file, updates);
-}
-
-void Trainer::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
-  state_.load(tensors, updates, weights_only);
-}
-
-checkpoint::LoadReport Trainer::load_weights(const std::filesystem::path& file,
-                                             const checkpoint::LoadOptions& options) {
-  return state_.load_weights(file, options);
+std::span<const double> Trainer::sums() const {
+  return parts_->engine.sums().subspan(parallel::kFirstCount + parts_->prepared.nominal().counts.size(),
+                                       options().sums);
 }
 
 data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
   return data::DistributedSampler(
       {.size = dataset.size(),
-       .global_batch = options.global_batch > 0 ? options.global_batch : prepared_.options().global_batch,
-       .shards = prepared_.world().tree.shards(),
-       .my_shards = prepared_.world().my_shards(),
-       .seed = prepared_.options().seed,
+       .global_batch = options.global_batch > 0 ? options.global_batch : parts_->options().global_batch,
+       .shards = world().tree.shards(),
+       .my_shards = world().my_shards(),
+       .seed = parts_->options().seed,
        .shuffle = options.shuffle,
        .remainder = options.remainder});
 }
+
+void Trainer::start_profile() { parts_->runner.start_profile(); }
+const StepProfile* Trainer::profile() const { return parts_->runner.profile(); }
+
+void Trainer::before_update(std::function<double()> inspect) {
+  check(inspect != nullptr, "trainer", "before_update() got an empty function, expected one that returns a factor");
+  parts_->engine.before_update([parts = parts_.get(), inspect = std::move(inspect)] {
+    parts->last_weight = parts->engine.sums()[parallel::kWeightSum];
+    const double factor = inspect();
+    check(std::isfinite(factor), "trainer", "the factor for the gradient of update {} is {}, expected a finite number",
+          parts->state.updates() + 1, factor);
+    return factor;
+  });
+}
+
+void Trainer::on_roll_back(std::function<bool()> roll_back) {
+  parts_->guard.memory().on_roll_back(std::move(roll_back));
+}
+void Trainer::agree(std::uint64_t orders) {
+  if (world().size == 1) return;
+  parts_->require_ranks();
+  parts_->or_poison([&] { parts_->engine.agree(orders); });
+}
+
+bool Trainer::communicates_in_passes() const { return parts_->prepared.nominal().is_collective; }
+const std::vector<std::string>& Trainer::counts() const { return parts_->prepared.nominal().counts; }
+
+bool Trainer::verify() {
+  return parts_->agreed_or_poison([&] { return parts_->guard.memory().verify(); });
+}
+std::int64_t Trainer::skipped() const { return parts_->guard.gradient().skipped(); }
+
+void Trainer::note_in(Trace* trace) {
+  parts_->runner.note_in(trace);
+  parts_->engine.note_in(trace);
+}
+const parallel::StepTimes& Trainer::times() const { return parts_->engine.times(); }
+
+std::int64_t Trainer::updates() const { return parts_->state.updates(); }
+std::string Trainer::kernels() const { return parts_->prepared.kernels(); }
+std::size_t Trainer::bytes() const {
+  return parts_->prepared.model().bytes() + (world().size > 1 ? parts_->engine.bytes() : 0);
+}
+std::size_t Trainer::state_bytes() const { return parts_->state.state_bytes(); }
+const parallel::WorldLayout& Trainer::world() const { return parts_->world(); }
+std::string Trainer::describe_parallel() const {
+  return parts_->prepared.describe_parallel(parts_->driver.describe(parts_->engine));
+}
+
+void Trainer::settle() { parts_->engine.settle(); }
+plan::CompiledModel& Trainer::model() {
+  settle();
+  return parts_->prepared.model();
+}
+const TrainerOptions& Trainer::options() const { return parts_->options(); }
+
+Tensor Trainer::gradient(const std::string& parameter) {
+  return parts_->state.gradient(parameter, parts_->last_weight);
+}
+Tensor Trainer::observed(const std::string& name) const { return parts_->runner.observed(name); }
+
+checkpoint::LoadReport Trainer::load_weights(const std::filesystem::path& file,
+                                             const checkpoint::LoadOptions& options) {
+  return parts_->state.load_weights(file, options);
+}
+
+std::vector<io::NamedTensor> Trainer::state(bool wanted) {
+  parts_->guard.memory().require_intact();
+  return parts_->state.state(wanted);
+}
+
+std::unique_ptr<checkpoint::StateSnapshot> Trainer::make_snapshot() { return parts_->state.make_snapshot(); }
+void Trainer::snapshot(checkpoint::StateSnapshot* into) {
+  parts_->guard.memory().require_intact();
+  parts_->state.snapshot(into);
+}
+
+void Trainer::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
+  parts_->state.load(tensors, updates, weights_only);
+}
+void Trainer::load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates) {
+  parts_->state.load(of_root, file, updates);
+}
+
+std::uint64_t Trainer::weights_hash() { return parts_->state.weights_hash(); }
+std::vector<TensorHash> Trainer::state_hashes() { return parts_->state.state_hashes(); }
 
 }  // namespace lockstep::train

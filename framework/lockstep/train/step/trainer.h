@@ -3,30 +3,58 @@
 // program. All ranks must make the same calls; one thread. After an Error of a step or an evaluation, also of a refused
 // batch or rate, the ranks are out of step: the communicator is poisoned, and ranks of the node that wait for this one
 // throw PeerError. The caller must then end the job, as train::guard_main() does (train/run/guard_main.h). After an
-// AgreedError the trainer is unchanged and usable.
+// AgreedError the trainer is unchanged and usable. A caller that uses the objects behind model(), world(), times(),
+// profile() or make_snapshot() includes their headers too: the types are only declared here.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "lockstep/data/stream.h"
-#include "lockstep/optim/schedule.h"
-#include "lockstep/parallel/gradient_engine.h"
-#include "lockstep/train/step/driver_trial.h"
-#include "lockstep/train/step/evaluator.h"
-#include "lockstep/train/step/prepared_model.h"
-#include "lockstep/train/step/step_guard.h"
-#include "lockstep/train/step/step_runner.h"
-#include "lockstep/train/step/step_votes.h"
+#include "lockstep/checkpoint/load_report.h"
+#include "lockstep/data/batch.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/io/named_tensor.h"
+#include "lockstep/plan/trace.h"
+#include "lockstep/train/report/tensor_hash.h"
 #include "lockstep/train/step/totals.h"
 #include "lockstep/train/step/trainer_options.h"
-#include "lockstep/train/step/trainer_state.h"
+
+namespace lockstep {
+class Trace;
+}
+namespace lockstep::checkpoint {
+class StateSnapshot;
+}
+namespace lockstep::comm {
+class Communicator;
+}
+namespace lockstep::data {
+class Loader;
+}
+namespace lockstep::io {
+struct TensorSource;
+}
+namespace lockstep::nn {
+class Module;
+}
+namespace lockstep::parallel {
+struct StepTimes;
+struct WorldLayout;
+}  // namespace lockstep::parallel
+namespace lockstep::plan {
+class CompiledModel;
+}
 
 namespace lockstep::train {
+
+class StepProfile;
+struct TrainerParts;
 
 class Trainer {
  public:
@@ -42,7 +70,7 @@ class Trainer {
   const Totals& step(const data::Batch& batch, double learning_rate);
   // Throws AgreedError, as step() would, unless a batch of `samples` samples over all ranks can be trained: each part
   // must give each batch norm no value or at least two values per channel. No communication.
-  void check_batch(std::int64_t samples) const { prepared_.check_batch(samples); }
+  void check_batch(std::int64_t samples) const;
   // Trains the batches of streams: each rank's own batch, or none after the end of its stream. If no rank has a sample,
   // nothing is trained and Totals::samples is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
@@ -58,7 +86,7 @@ class Trainer {
   // ranks in the last step or evaluation, equal on all ranks, so that all ranks can answer them together. Throws Error
   // for an empty function.
   void listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation = 0);
-  std::uint64_t requests() const { return votes_.agreed(); }
+  std::uint64_t requests() const;
   // Registers `mine`, which is called at the start of every step, adds to this rank's sums (TrainerOptions::sums
   // values, zero at first), and returns further bits for requests(). sums() returns the sums over all ranks in the last
   // step; the control block of the step carries them. Throws Error for an empty function.
@@ -70,8 +98,8 @@ class Trainer {
 
   // Profiles this rank's later steps. First measures the peaks of cores and memory: all ranks of a node must call it at
   // the same time, otherwise the measured peaks are too high. profile() is null before.
-  void start_profile() { runner_.start_profile(); }
-  const StepProfile* profile() const { return runner_.profile(); }
+  void start_profile();
+  const StepProfile* profile() const;
 
   // Registers `inspect`, which is called in every step after all gradients are summed and before weights change, when
   // gradient() returns this step's gradient. It returns a factor for the gradient (1: unchanged), equal on all ranks.
@@ -79,45 +107,47 @@ class Trainer {
   void before_update(std::function<double()> inspect);
   // Registers `roll_back`, which loads an earlier, trusted state on all ranks with load(), or returns false if there is
   // none. step() and verify() call it collectively.
-  void on_roll_back(std::function<bool()> roll_back) { guard_.memory().on_roll_back(std::move(roll_back)); }
+  void on_roll_back(std::function<bool()> roll_back);
+  // Returns when all ranks have called it with the same `orders` (step/order_word.h), between two steps. Throws Error
+  // on all ranks if orders differ, or if a rank makes the next step instead, whose passes must not communicate
+  // (communicates_in_passes()). Collective.
+  void agree(std::uint64_t orders);
+  // Returns whether ranks wait for each other in forward passes, as with synchronised batch norm.
+  bool communicates_in_passes() const;
+  // Returns the names of the model's counts, which Totals::counts contains after each step and evaluation.
+  const std::vector<std::string>& counts() const;
   // Verifies weights and states in memory. Returns true if they are as they were written or are repaired now, false
   // after a rollback to an earlier update; throws UntrustedError if both are impossible. Collective; without guards it
   // checks nothing.
   bool verify();
-  std::int64_t skipped() const { return guard_.gradient().skipped(); }  // number of updates that guards skipped
+  std::int64_t skipped() const;  // number of updates that guards skipped
   // Records the spans of later steps in `trace`, which must outlive them; null: records nothing.
-  void note_in(Trace* trace) {
-    runner_.note_in(trace);
-    engine_.note_in(trace);
-  }
+  void note_in(Trace* trace);
   // Returns the times of the last step on this rank, in seconds: computing, waiting, and the slowest rank.
-  const parallel::GradientEngine::StepTimes& times() const { return engine_.times(); }
+  const parallel::StepTimes& times() const;
 
-  std::int64_t updates() const { return state_.updates(); }  // number of updates done
+  std::int64_t updates() const;  // number of updates done
   // Returns the facts, except threads and BLAS, that determine the order of sums in kernels: instruction sets, oneDNN,
   // precision, choices.
-  std::string kernels() const { return prepared_.kernels(); }
+  std::string kernels() const;
   // Returns the bytes that this rank allocates for training: the model and the buffers of received gradients, without
   // batches, libraries and MPI.
   std::size_t bytes() const;
-  std::size_t state_bytes() const { return state_.state_bytes(); }  // size of the tensors that state() returns
-  const parallel::WorldLayout& world() const { return prepared_.world(); }
+  std::size_t state_bytes() const;  // size of the tensors that state() returns
+  const parallel::WorldLayout& world() const;
   // Describes the path of gradients and the parts of updates, with reasons, for the log.
-  std::string describe_parallel() const { return prepared_.describe_parallel(driver_.describe(engine_)); }
+  std::string describe_parallel() const;
   // Finishes late updates of the last step; with late_updates, all ranks must call it together.
-  void settle() { engine_.settle(); }
+  void settle();
   // Returns the model with the last step's weights; with late_updates, all ranks must call it together.
-  plan::CompiledModel& model() {
-    engine_.settle();
-    return prepared_.model();
-  }
-  const TrainerOptions& options() const { return prepared_.options(); }
+  plan::CompiledModel& model();
+  const TrainerOptions& options() const;
 
   // Return, for the last step and in logical order, the gradient of the mean loss for a parameter's full name
   // (collective), and a value that the model function observed in this rank's last micro-batch (throws Error before the
   // first one and after an evaluation).
-  Tensor gradient(const std::string& parameter) { return state_.gradient(parameter, last_weight_); }
-  Tensor observed(const std::string& name) const { return runner_.observed(name); }
+  Tensor gradient(const std::string& parameter);
+  Tensor observed(const std::string& name) const;
 
   // Loads weights from a file of save_weights(), a checkpoint, or a file of torchvision's weights by h5py: rank 0 reads
   // and sends them to all ranks. The optimizer's state does not change. Collective; all ranks throw the Error of
@@ -129,7 +159,7 @@ class Trainer {
   std::vector<io::NamedTensor> state(bool wanted = true);
   // The same in two parts: make_snapshot() allocates memory for a copy, and snapshot() makes the copy; collective, with
   // null on ranks that want none. Training may go on while tensors() of the copy is read.
-  std::unique_ptr<checkpoint::StateSnapshot> make_snapshot() { return state_.make_snapshot(); }
+  std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();
   void snapshot(checkpoint::StateSnapshot* into);
   // Replaces the state after `updates` updates by `tensors`, which must be equal on all ranks; with `weights_only`,
   // only the weights. Strict (see checkpoint/training_state.h); there is no broadcast, but all ranks must call it.
@@ -138,33 +168,13 @@ class Trainer {
   // (tensor_broadcast.h); `file` names them in errors. If a tensor arrives damaged, all ranks throw AgreedError at the
   // end, and the state must not be used. Collective.
   void load(const io::TensorSource& of_root, const std::string& file, std::int64_t updates);
-  std::uint64_t weights_hash() { return state_.weights_hash(); }  // hash of the weights in logical order; collective
+  std::uint64_t weights_hash();  // hash of the weights in logical order; collective
   // Returns the hash of each tensor of state(), in its order. Collective: ranks divide the work, and all get the
   // result.
-  std::vector<TensorHash> state_hashes() { return state_.state_hashes(); }
+  std::vector<TensorHash> state_hashes();
 
  private:
-  void require_ranks() const;
-  void check_rate(double learning_rate) const;
-  const Totals& run_step(const LocalBatch& local, parallel::StepStart start);
-  void finish_update();
-  void poison();
-  template <class Work>
-  void or_poison(const Work& work);
-  template <class Work>
-  bool agreed_or_poison(const Work& work);
-
-  PreparedModel prepared_;
-  DriverTrial driver_;
-  parallel::GradientEngine engine_;
-  StepVotes votes_;
-  BatchFeed feed_;
-  StepRunner runner_;
-  Evaluator evaluator_;
-  TrainerState state_;
-  StepGuard guard_;
-  Totals totals_;  // totals of the last step
-  double last_weight_ = 1;
+  std::unique_ptr<TrainerParts> parts_;
 };
 
 }  // namespace lockstep::train

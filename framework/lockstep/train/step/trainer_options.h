@@ -9,8 +9,8 @@
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/update_rule.h"
-#include "lockstep/parallel/update/updater.h"
-#include "lockstep/plan/compiled_model.h"
+#include "lockstep/parallel/update/updater_options.h"
+#include "lockstep/plan/compile_options.h"
 #include "lockstep/train/step/guards.h"
 #include "lockstep/train/step/parallel_options.h"
 

@@ -25,13 +25,7 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 }  // namespace
 
 std::size_t TrainerState::state_bytes() const {
-  const plan::ParameterStore& store = model_.parameters();
-  std::size_t total = 0;
-  for (const NamedParameter& p : store.parameters()) {
-    const std::size_t copies = store.has_gradient(p.parameter) ? 1 + updater_->rule().states().size() : 1;
-    total += copies * static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(store.dtype(p.parameter));
-  }
-  return total;
+  return checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes() + guard_norms().size_bytes();
 }
 
 Tensor TrainerState::gradient(const std::string& parameter, double weight) {
@@ -45,13 +39,16 @@ Tensor TrainerState::gradient(const std::string& parameter, double weight) {
   return tensor;
 }
 
-std::vector<io::NamedTensor> TrainerState::guard_state() {
+std::span<const double> TrainerState::guard_norms() const {
+  parallel::GradientGuard* guard = engine_->gradient_guard();
+  if (guard == nullptr || options_.guards.gradient.spike <= 0) return {};
+  return guard->state();
+}
+
+std::vector<io::NamedTensor> TrainerState::guard_state() const {
   std::vector<io::NamedTensor> tensors;
-  if (parallel::GradientGuard* guard = engine_->gradient_guard();
-      guard != nullptr && options_.guards.gradient.spike > 0) {
-    const std::span<const double> means = guard->state();
-    tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(means)}, means)});
-  }
+  if (const std::span<const double> norms = guard_norms(); !norms.empty())
+    tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(norms)}, norms)});
   return tensors;
 }
 

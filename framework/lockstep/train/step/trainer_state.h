@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,8 @@ class TrainerState {
   void broadcast_weights();  // sends rank 0's weights to all ranks
 
  private:
-  std::vector<io::NamedTensor> guard_state();
+  std::span<const double> guard_norms() const;  // norms that a checkpoint has for the guard; empty: none
+  std::vector<io::NamedTensor> guard_state() const;
   void begin_load();
   void load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                  const std::function<void()>& check_received);

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/step_memory.h"
+#include "lockstep/parallel/step/step_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/step_channels.h"
+#include "lockstep/parallel/step/step_channels.h"
 
 #include "lockstep/comm/environment.h"
 

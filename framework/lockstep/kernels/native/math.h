@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace lockstep::kernels {
+namespace lockstep::kernels::native {
 
 // y[i] = exp(x[i]); y may be x. On the calling thread.
 void exp_all(std::int64_t n, const double* x, double* y);
 
-}  // namespace lockstep::kernels
+}  // namespace lockstep::kernels::native

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/step_update.h"
+#include "lockstep/parallel/update/step_update.h"
 
 #include <cmath>
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/exchange/shared_flags.h"
 #include "lockstep/parallel/exchange/transport.h"
-#include "lockstep/parallel/node_memory.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 
 namespace lockstep::parallel {

@@ -1,10 +1,10 @@
-#include "lockstep/parallel/step_timer.h"
+#include "lockstep/parallel/step/step_timer.h"
 
 #include "lockstep/core/format.h"
 
 namespace lockstep::parallel {
 
-void StepTimer::begin(const BucketReducer::Traffic& traffic) {
+void StepTimer::begin(const ReductionTraffic& traffic) {
   begun_ = Clock::now();
   times_ = {};
   traffic_before_ = traffic;
@@ -15,7 +15,7 @@ void StepTimer::add_wait_for_bucket(int bucket, Clock::time_point since) {
   if (trace_ != nullptr) trace_->add(Trace::Track::Wait, formatted("for bucket {} of the step before", bucket), since);
 }
 
-void StepTimer::end(Clock::time_point since, const BucketReducer::Traffic& now, const StepSums::Slowest& slowest) {
+void StepTimer::end(Clock::time_point since, const ReductionTraffic& now, const StepSums::Slowest& slowest) {
   times_.compute = std::chrono::duration<double>(since - begun_).count() - times_.earlier;
   times_.waiting = seconds_since(since);
   times_.traffic = {.sent = now.sent - traffic_before_.sent,

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 
 #include <algorithm>
 #include <chrono>

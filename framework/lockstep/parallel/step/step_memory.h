@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/parallel/control/control_block.h"
-#include "lockstep/parallel/node_memory.h"
+#include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 #include "lockstep/plan/parameter_store.h"
 
