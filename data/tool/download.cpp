@@ -33,7 +33,7 @@ class Part {
       file_ = open_part(path_, O_RDWR);
       const bool locked = flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
       check(locked || errno != EWOULDBLOCK, path_.string(), "another process is fetching this file");
-      check_system(locked, path_, "cannot be locked");
+      check_call(locked, path_.string(), "cannot be locked");
     } while (!is_at_path());  // another process has removed it since it was opened
   }
   ~Part() {
@@ -47,18 +47,18 @@ class Part {
   std::int64_t bytes() const {
     struct stat status {};
     const int code = fstat(file_.get(), &status);
-    check_system(code == 0, path_, "size unknown");
+    check_call(code == 0, path_.string(), "size unknown");
     return status.st_size;
   }
   void empty() const {
     const bool done = ftruncate(file_.get(), 0) == 0 && lseek(file_.get(), 0, SEEK_SET) == 0;
-    check_system(done, path_, "cannot be emptied");
+    check_call(done, path_.string(), "cannot be emptied");
   }
   void append(std::span<const std::uint8_t> bytes) const { write_all(file_, bytes, path_); }
   // Flushed, under its final name.
   void rename_to(const std::filesystem::path& to) {
     const int code = fsync(file_.get());
-    check_system(code == 0, path_, "cannot be written to the disk");
+    check_call(code == 0, path_.string(), "cannot be written to the disk");
     std::filesystem::rename(path_, to);
     renamed_ = true;
     const io::FileDescriptor folder(open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -121,13 +121,13 @@ bool cannot_resume(int status) { return status == 33 || status == 22 || status =
 void copy(const std::string& from, const Part& part) {
   const io::FileDescriptor file(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   const std::string action = formatted("cannot be copied to {}", part.path().string());
-  check_system(file.open(), from, action);
+  check_call(file.open(), from, "{}", action);
   struct stat status {};
   check(fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode), from, "{}: it is not a regular file", action);
   std::vector<std::uint8_t> buffer(1 << 20);
   while (true) {
     const ssize_t got = read(file.get(), buffer.data(), buffer.size());
-    check_system(got >= 0 || errno == EINTR, from, action);
+    check_call(got >= 0 || errno == EINTR, from, "{}", action);
     if (got == 0) break;
     part.append(std::span<const std::uint8_t>(buffer).first(static_cast<std::size_t>(got < 0 ? 0 : got)));
   }

@@ -24,9 +24,9 @@ void OutputFile::write(std::span<const std::uint8_t> bytes) { write_all(file_, b
 
 void OutputFile::commit() {
   const int flushed = fsync(file_.get());
-  check_system(flushed == 0, part_, "cannot be written to the disk");
+  check_call(flushed == 0, part_.string(), "cannot be written to the disk");
   const int closed = file_.close();
-  check_system(closed == 0, part_, "cannot be closed");
+  check_call(closed == 0, part_.string(), "cannot be closed");
   std::error_code error;
   std::filesystem::rename(part_, path_, error);
   check(!error, path_.string(), "its .part file cannot be renamed: {}", error.message());

@@ -5,14 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string_view>
 
 #include "lockstep/io/file_descriptor.h"
 
 namespace lockstep::datasets {
-
-// Throws Error("[path] ACTION: REASON") unless `done`; the reason is that of errno.
-void check_system(bool done, const std::filesystem::path& path, std::string_view action);
 
 // Opens `path` for writing, with `flags` of open(), and creates it where it does not exist. Throws Error for a link, a
 // folder, and what is no regular file: a FIFO would wait for a reader for ever.

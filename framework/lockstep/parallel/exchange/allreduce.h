@@ -76,7 +76,7 @@ class Allreduce {
   PathChoice choice_;
   std::vector<AlignedBuffer> private_;            // of allocate() where no memory is shared
   std::unique_ptr<ReductionQueue> queue_;         // null with path Mpi or one rank
-  std::vector<std::weak_ptr<Reduction>> by_mpi_;  // without a queue; those that nobody holds any more are removed
+  std::vector<std::weak_ptr<Reduction>> by_mpi_;  // of path Mpi; a call removes those whose handles are gone
 };
 
 }  // namespace lockstep::parallel
