@@ -20,12 +20,14 @@ fail() { # STATUS MESSAGE
 
 # --- in the background: the job's keeper, which outlives the terminal and hands signals on to mpirun -------------------------
 if [[ ${1-} == --keep ]]; then
-  run=$2 job=
+  run=$2 job='' asked=''
   shift 2
-  trap '[[ -z $job ]] || kill -USR1 "$job"' USR1
-  trap '[[ -z $job ]] || kill -USR2 "$job"' USR2 TERM INT
+  tell() { [[ -z $job ]] || kill -"$1" "$job" 2>/dev/null || true; } # it may have ended
+  trap 'tell USR1' USR1
+  trap 'asked=true; tell USR2' USR2 TERM INT
   "$@" &
   job=$!
+  if [[ -n $asked ]]; then tell USR2; fi # it came before there was a job
   while kill -0 "$job" 2>/dev/null; do wait "$job" || true; done # a trap ends wait too
   status=0
   wait "$job" || status=$?
@@ -125,6 +127,7 @@ for name in OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND LOCKSTEP_BIND LOCKSTEP_INTE
   if [[ -n ${!name-} ]]; then job+=(-x "$name"); fi
 done
 if [[ -n $mpi_args ]]; then
+  xargs printf '%s\0' <<<"$mpi_args" >/dev/null || fail 2 "--mpi-args cannot be split into words: $mpi_args"
   mapfile -d '' -t more < <(xargs printf '%s\0' <<<"$mpi_args")
   job+=("${more[@]}")
 fi

@@ -84,14 +84,21 @@ entry_of() { if [ "$port" = 22 ]; then echo "$1"; else echo "[$1]:$port"; fi; }
 
 verb_key() {
   for kind in ed25519 ecdsa rsa; do
-    [ -e "$folder/id_$kind.pub" ] && [ -e "$folder/id_$kind" ] || continue
+    [ -e "$folder/id_$kind" ] || continue
+    # A public part that is missing can be made again, unless the key has a passphrase.
+    public=$(cat "$folder/id_$kind.pub" 2>/dev/null || ssh-keygen -y -P '' -f "$folder/id_$kind" 2>/dev/null </dev/null) || continue
     echo "key there $folder/id_$kind"
-    echo "public $(cat "$folder/id_$kind.pub")"
+    echo "public $public"
     return
   done
+  if [ -e "$folder/id_ed25519" ]; then
+    echo "$(uname -n): $folder/id_ed25519 cannot be used without its public part; expected: ssh-keygen -y -f $folder/id_ed25519 >$folder/id_ed25519.pub" >&2
+    exit 1
+  fi
   echo "key made $folder/id_ed25519"
   $dry_run && return
-  ssh-keygen -q -t ed25519 -N '' -C "$(id -un)@$(uname -n)" -f "$folder/id_ed25519"
+  # The standard input is this script.
+  ssh-keygen -q -t ed25519 -N '' -C "$(id -un)@$(uname -n)" -f "$folder/id_ed25519" </dev/null
   echo "public $(cat "$folder/id_ed25519.pub")"
 }
 

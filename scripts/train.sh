@@ -155,9 +155,12 @@ case $bind in
     ;;
   numa)
     command -v numactl >/dev/null || fail 2 "LOCKSTEP_BIND=numa needs numactl (apt-get install numactl)"
-    domains=(/sys/devices/system/node/node[0-9]*)
-    domain=$((local_rank * ${#domains[@]} / local_ranks))
-    domain=${domains[domain]##*/node}
+    domains=()
+    for directory in /sys/devices/system/node/node[0-9]*; do # one may have memory alone
+      if [[ -r $directory/cpulist && -n $(<"$directory/cpulist") ]]; then domains+=("${directory##*/node}"); fi
+    done
+    ((${#domains[@]} > 0)) || fail 2 "LOCKSTEP_BIND=numa: no NUMA domain with cores in /sys/devices/system/node; use cores or none"
+    domain=${domains[local_rank * ${#domains[@]} / local_ranks]}
     mapfile -t own_cores < <(expand_list "$(<"/sys/devices/system/node/node$domain/cpulist")" | physical_cores)
     # Preferred and not bound memory: a rank that needs more than its domain has becomes slower, it does not die.
     launch=(numactl "--cpunodebind=$domain" "--preferred=$domain")

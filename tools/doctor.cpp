@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/error.h"
 #include "lockstep/launch/host_option.h"
-#include "lockstep/launch/hostfile.h"
+#include "lockstep/launch/job_network.h"
+#include "lockstep/launch/mpirun_words.h"
+#include "lockstep/launch/read_hosts.h"
 #include "lockstep/preflight/look.h"
 #include "tools/commands.h"
 #include "tools/doctor/options.h"
@@ -28,7 +29,7 @@ namespace {
 using nlohmann::json;
 using preflight::Finding;
 
-constexpr const char* kHelp = R"(Examples:
+constexpr const char* kDoctorHelp = R"(Examples:
   lockstep doctor -H node1:8,node2:8                     through ssh, then by an mpirun of its own
   lockstep doctor -H a:8,b:8 -p 12345 --ports 60000-60015 --data-dir DATA --program ./train_resnet
   mpirun -n 16 --hostfile hosts lockstep doctor          within a job, with that job's settings
@@ -70,9 +71,16 @@ int report(const std::vector<Finding>& findings, int ranks, const DoctorOptions&
 int look_inside(DoctorOptions& o) {
   comm::Environment mpi;
   const comm::Communicator world = comm::Communicator::world();
-  json settings = subject_settings(o);
-  settings["ports"] = "";  // this job's own processes listen there
-  preflight::Subject subject = subject_here(settings, world.local_size());
+  preflight::Subject subject = comm::collectively(world, [&] {
+    json settings = subject_settings(o);
+    settings["ports"] = "";  // this job's own processes listen there
+    if (world.local_rank() != 0) settings["data_dir"] = "";  // one rank of a node reads the data set
+    return subject_here(settings, world.local_size());
+  });
+  subject.data = world.group("node").broadcast_string(subject.data);
+  const bool names_data = !o.data_dir.empty();  // mpirun takes no variable to other hosts unless it is told to
+  if (world.allreduce(std::int32_t{names_data}, comm::ReduceOp::Max) != 0 && !names_data)
+    subject.data = "no folder is named on this rank, expected --data-dir, or mpirun -x LOCKSTEP_DATA_DIR";
   subject.rank = world.rank();
   subject.node = world.node_rank();
   subject.local_rank = world.local_rank();
@@ -95,11 +103,30 @@ int look_at_this_machine(const DoctorOptions& o) {
 launch::HostList hosts_of(const DoctorOptions& o) {
   check(o.hosts.empty() || o.hostfile.empty(), "doctor", "-H and --hostfile are both given, expected one of them");
   if (!o.hosts.empty()) return launch::parse_host_list(o.hosts);
-  std::ifstream file(o.hostfile);
-  check(file.good(), "doctor", "{}: cannot be read", o.hostfile);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return launch::parse_hostfile(text.str(), o.hostfile);
+  const std::string text = launch::read_small_file(o.hostfile);
+  launch::HostsRead read = launch::read_hosts_text(text, o.hostfile, launch::form_of_text(text));
+  check(!read.master || read.master->nodes == 1, "doctor",
+        "{} names the first of {} hosts alone, expected a list of all of them", o.hostfile,
+        read.master ? read.master->nodes : 0);
+  return std::move(read.list);
+}
+
+// The doctor's own mpirun, on the network that the setting means here: Open MPI takes no addresses.
+std::vector<Finding> start_findings(const DoctorOptions& o, const launch::HostList& hosts) {
+  DoctorOptions job = o;
+  try {
+    if (!o.interface.empty())
+      job.interface = launch::find_network(hosts, o.interface, launch::NetworkFacts::of_this_machine()).include;
+  } catch (const Error&) {  // a network of the hosts in which this machine is not: mpirun gets the words as they are
+  }
+  try {
+    return try_start(job, hosts, own_path());
+  } catch (const Error& error) {
+    return {{.level = preflight::Level::Red,
+             .what = error.what(),
+             .mend = "have mpirun of the job's Open MPI in PATH: apt-get install openmpi-bin",
+             .check = "start"}};
+  }
 }
 
 bool is_told(const std::vector<Finding>& findings, const Finding& finding) {
@@ -114,7 +141,7 @@ int look_at_hosts(const DoctorOptions& o) {
   ProbeOptions probe{.port = o.ssh_port, .program = own_path()};
   probe.ssh = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"};
   if (o.ssh_port != 0) probe.ssh.insert(probe.ssh.end(), {"-p", std::to_string(o.ssh_port)});
-  for (const std::string& word : split_words(o.ssh_args)) probe.ssh.push_back(word);
+  for (const std::string& word : launch::split_words(o.ssh_args, "--ssh-args")) probe.ssh.push_back(word);
   std::vector<ProbedHost> probed;
   int ranks = 0;
   for (const launch::Host& host : hosts.hosts) {
@@ -126,7 +153,7 @@ int look_at_hosts(const DoctorOptions& o) {
   ProbeReport looked = probe_hosts(probe, probed);
   const bool sound = looked.all_answered && preflight::worst(looked.findings) != preflight::Level::Red;
   if (sound && !o.no_start) {  // else it would hang or fail for the reasons that are told
-    for (Finding& finding : try_start(o, hosts, own_path())) {
+    for (Finding& finding : start_findings(o, hosts)) {
       if (!is_told(looked.findings, finding)) looked.findings.push_back(std::move(finding));
     }
   }
@@ -135,7 +162,8 @@ int look_at_hosts(const DoctorOptions& o) {
 
 int look(DoctorOptions& o) {
   if (o.probe) return answer_doctor();
-  parse_ports(o.ports);
+  read_environment(o);
+  parse_ports(o.ports);  // throws before anything is started
   if (!o.hosts.empty() || !o.hostfile.empty()) return look_at_hosts(o);
   return comm::launched_rank() >= 0 ? look_inside(o) : look_at_this_machine(o);
 }
@@ -145,10 +173,11 @@ int look(DoctorOptions& o) {
 void add_doctor_command(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("doctor", "Look at hosts, network, memory and libraries before a job is started");
-  command->footer(kHelp);
+  command->footer(kDoctorHelp);
   auto o = std::make_shared<DoctorOptions>();
   command->add_option("-H,--host", o->hosts, "The hosts and their ranks, as in a:8,b:8");
-  command->add_option("--hostfile", o->hostfile, "The same in mpirun's hostfile");
+  command->add_option("--hostfile", o->hostfile,
+                      "A file of them: mpirun's hostfile, a rank table, or another form that `lockstep hosts` reads");
   command->add_option("-p,--ssh-port", o->ssh_port, "Port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
   command->add_option("--ssh-args", o->ssh_args, "Further words for ssh, as plm_rsh_args");
   command->add_option("--mpi-args", o->mpi_args, "Further words for the doctor's own mpirun");
@@ -158,7 +187,8 @@ void add_doctor_command(CLI::App& app, int& status) {
   command->add_option("--threads", o->threads, "Threads of each rank; 0: as many as there are cores")
       ->check(CLI::Range(0, 4096));
   command->add_option("--program", o->program, "A program that has to be the same on all hosts");
-  command->add_option("--data-dir", o->data_dir, "A data set that has to be the same on all hosts");
+  command->add_option("--data-dir", o->data_dir,
+                      "A data set that has to be the same on all hosts; else LOCKSTEP_DATA_DIR");
   command->add_option("--output", o->output, "The job's folder, which needs room for checkpoints");
   command->add_flag("--json", o->json, "Print JSON: level, ranks, findings (check, level, what, where, mend)");
   command->add_flag("--cheap", o->cheap,

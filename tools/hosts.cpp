@@ -17,7 +17,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kHelp = R"(Examples:
+constexpr const char* kHostsHelp = R"(Examples:
   lockstep hosts --file hosts -- scripts/train.sh ./train_resnet       checks a hostfile, prints the command
   lockstep hosts -H a:8,b:8 --to hostfile > hosts
   lockstep hosts --file table.json --to hostfile > hosts               a rank table
@@ -183,7 +183,7 @@ void add_hosts_command(CLI::App& app) {
   command->add_flag("--rank-settings", o->rank_settings,
                     "Print the variables of Open MPI that LOCKSTEP_INTERFACE means for this rank");
   command->add_option("program", o->program, "The program and its arguments, behind --");
-  command->footer(kHelp);
+  command->footer(kHostsHelp);
   command->callback([o] { show(*o); });
 }
 

@@ -24,8 +24,8 @@ constexpr const char* kHelp = R"(Examples:
 
 Programs find RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR and a free MASTER_PORT in their
 environment, and are started in the folder of their node's launcher. Several nodes share a secret (--secret-file, or
-LOCKSTEP_LAUNCH_SECRET): nothing runs for who does not know it. INT, TERM and HUP on any node ask all ranks to end
-(SIGTERM), a second one ends them; USR1 and USR2 are handed on. The exit code is the job's, on every node.)";
+LOCKSTEP_LAUNCH_SECRET): nothing runs for a peer that does not know it. INT, TERM and HUP on any node ask all ranks to
+end (SIGTERM), a second one ends them; USR1 and USR2 are handed on. The exit code is the job's, on every node.)";
 
 int run(const launcher::LaunchOptions& options) {
   try {
@@ -65,28 +65,31 @@ void add_launch_command(CLI::App& app, int& status) {
   command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0")
       ->envname("NODE_RANK")
       ->check(CLI::Range(0, 99999));
-  command->add_option("--master-addr,--master_addr", o->master_address, "Name or address of node 0")
+  command->add_option("--master-addr,--master_addr", o->meeting.address, "Name or address of node 0")
       ->envname("MASTER_ADDR");
-  command->add_option("--master-port,--master_port", o->master_port, "Port at which node 0 waits for the others")
+  command
+      ->add_option("--master-port,--master_port", o->meeting.port,
+                   "Port at which node 0 waits for the others; unless given 29500, or the third of --ports")
       ->envname("MASTER_PORT")
-      ->check(CLI::Range(1, 65535))
-      ->capture_default_str();
-  command->add_option("--secret-file", o->secret_file, "File of mode 0600 with the secret that the nodes share");
-  command->add_option("--timeout", o->timeout, "Seconds in which all nodes have to join")
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--secret-file", o->meeting.secret_file, "File of mode 0600 with the nodes' secret");
+  command->add_option("--timeout", o->meeting.timeout, "Seconds in which all nodes have to join")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command->add_option("--stop-timeout", o->stop_timeout, "Seconds for ranks that were asked to end")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  command->add_option("-H,--host,--hosts", o->hosts, "Hosts with their ranks, a:8,b:8, started by ssh from this one");
-  command->add_option("--hostfile", o->hostfile, "The same as a hostfile of mpirun's");
-  command->add_option("-n,--np", o->ranks, "Ranks of all hosts; without it as many as they have slots")
+  command->add_option("-H,--host,--hosts", o->ssh.hosts, "Hosts with their ranks, a:8,b:8, started by ssh from here");
+  command->add_option("--hostfile", o->ssh.hostfile, "The same as a hostfile of mpirun's");
+  command->add_option("-n,--np", o->ssh.ranks, "Ranks of all hosts; without it as many as they have slots")
       ->check(CLI::Range(1, 1000000));
-  command->add_option("-p,--ssh-port", o->ssh_port, "The port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
-  command->add_option("--mpi-args", o->mpi_args, "More words for mpirun, as one argument");
+  command->add_option("-p,--ssh-port", o->ssh.port, "The port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
+  command->add_option("--ports", o->mpirun.ports,
+                      "Fix all ports of the job on each node to this range, as 60000-60015; the same on all nodes");
+  command->add_option("--mpi-args", o->mpirun.words, "More words for mpirun, as one argument");
   command->add_option("--wrapper", o->wrapper,
                       "A program of this node, as scripts/train.sh, that is given the program's words and becomes it");
-  command->add_flag("--tag-output", o->tag_output, "The rank in front of each line of output");
+  command->add_flag("--tag-output", o->mpirun.tag_output, "The rank in front of each line of output");
   command->add_flag("--allow-differences", o->allow_differences,
                     "Nodes may differ in program and arguments: each runs its own");
   command->callback([=, &status] {

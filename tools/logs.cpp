@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +18,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kHelp = R"(Examples:
+constexpr const char* kLogsHelp = R"(Examples:
   lockstep logs runs/train_resnet                         all ranks' lines in the order of their times
   lockstep logs runs/train_resnet --level warning         warnings and errors alone
   lockstep logs runs/train_resnet --rank 0,8-15 --follow  goes on until it is ended, as tail -f does
@@ -24,7 +26,7 @@ constexpr const char* kHelp = R"(Examples:
 A line without a time of its own (of a stack, or cut by a kill) stands below the line before it, with a | before its
 text. Times are those of each host's clock: lockstep doctor shows how far clocks are apart.)";
 
-constexpr std::chrono::milliseconds kPause{200};  // between two looks at files that are followed
+constexpr std::chrono::milliseconds kLogsPause{200};  // between two looks at files that are followed
 
 struct LogsOptions {
   std::string run, ranks, level = "trace";
@@ -32,17 +34,26 @@ struct LogsOptions {
   bool follow = false;
 };
 
+// Returns the ranks of "0,8-15"; none for an empty text.
+std::set<int> parse_ranks(const std::string& text) {
+  std::set<int> ranks;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const bool plain = part.find_first_not_of("0123456789-") == std::string::npos && !part.ends_with('-') &&
+                       part.find('-') == part.rfind('-');
+    const std::vector<int> some = plain ? host::parse_cpu_list(part) : std::vector<int>();
+    check(!some.empty(), "logs", "--rank is '{}', expected ranks as 0,8-15", text);
+    ranks.insert(some.begin(), some.end());
+  }
+  return ranks;
+}
+
 train::LogFilter filter_of(const LogsOptions& o) {
   const auto level = parse_log_level(o.level);
   check(level.has_value(), "logs", "--level is '{}', expected one of trace, debug, info, warning, error, off", o.level);
   train::LogFilter filter{.level = *level};
   filter.hosts.insert(o.hosts.begin(), o.hosts.end());
-  if (o.ranks.empty()) return filter;
-  const bool plain = o.ranks.find_first_not_of("0123456789,-") == std::string::npos;
-  if (plain) {
-    for (const int rank : host::parse_cpu_list(o.ranks)) filter.ranks.insert(rank);
-  }
-  check(!filter.ranks.empty(), "logs", "--rank is '{}', expected ranks as 0,8-15", o.ranks);
+  filter.ranks = parse_ranks(o.ranks);
   return filter;
 }
 
@@ -57,7 +68,7 @@ void show(const LogsOptions& o) {
     while (const auto line = files.next()) print(*line, filter);
     if (!o.follow) break;
     if (std::fflush(stdout) != 0) return;  // nobody reads: the caller says so
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kLogsPause);
     files.follow();
   }
   for (const train::LogLine& line : files.rest()) print(line, filter);
@@ -76,7 +87,7 @@ void add_logs_command(CLI::App& app) {
       ->add_option("--level", o->level, "Only lines of this level or a higher one: trace, debug, info, warning, error")
       ->capture_default_str();
   command->add_flag("-f,--follow", o->follow, "Go on with lines that are written later, and with files that appear");
-  command->footer(kHelp);
+  command->footer(kLogsHelp);
   command->callback([o] { show(*o); });
 }
 

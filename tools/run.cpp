@@ -19,7 +19,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kHelp = R"(Example:
+constexpr const char* kRunHelp = R"(Example:
   lockstep run --rejoin 10 -- mpirun -n 16 --hostfile hosts --bind-to none scripts/train.sh ./train_resnet \
     --output /shared/run7 --global-batch 512 --shards 16 --checkpoint-every-steps 200 ...
 
@@ -110,7 +110,7 @@ std::string finite(const std::string& text) {
 void add_run_command(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("run", "Start a training job, and start it again from its newest checkpoint whatever ends it");
-  command->footer(kHelp);
+  command->footer(kRunHelp);
   auto o = std::make_shared<RunOptions>();
   command->add_option("command", o->command, "mpirun, srun or a program, after --, with its arguments")->required();
   command->add_option("--output", o->supervisor.output,

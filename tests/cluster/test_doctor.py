@@ -1,206 +1,26 @@
-"""Set-ups that are broken in one way each: the doctor names that, and nothing else; and healthy ones, of which it says nothing red."""
+"""Set-ups that are broken in one way each: the doctor names that, and nothing else; and more than sixteen healthy ones, of which it says
+nothing red."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import unittest
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Callable
 
 import hosts
-from test_cluster import ClusterTest
+from doctor_setups import BROKEN, Setup, support
+from healthy_setups import HEALTHY
+from support import program
+from test_cluster import RANK_SETTINGS, ClusterTest
 
-sys.path.insert(1, str(Path(__file__).parents[1] / "system"))
-import support  # noqa: E402
-from support import program  # noqa: E402
-
-PORTS = "61000-61007"
-MPI = "--mca plm rsh --mca orte_tmpdir_base /run --mca mpi_yield_when_idle 1 --mca btl self,vader,tcp"
 # What these two measure depends on what else the machine does.
 MEASURED = ("links", "memory-bandwidth")
-
-
-class Setup:
-    """A cluster with nothing wrong, and the doctor's options."""
-
-    def __init__(self, test, number=2, rate=None):
-        self.cluster = test.cluster(number, slots=1, rate=rate)
-        self.scratch, self.test = test.scratch, test
-        self.lockstep, self.program = support.BIN / "lockstep", self.scratch / "program"
-        self.program.write_bytes(b"any program")
-        self.data, self.output = self.scratch / "data", self.scratch / "output"
-        for folder in (self.data, self.output):
-            folder.mkdir(exist_ok=True)
-        (self.data / "images").write_bytes(bytes(5000))
-        (self.data / "labels").write_bytes(bytes(1000))
-        self.options = ["--ports", PORTS, "--threads", 1, "--program", self.program, "--data-dir", self.data, "--output", self.output]
-
-    def on(self, host, *command):
-        done = subprocess.run(self.cluster.command(host, command, "/"), capture_output=True, text=True)
-        self.test.assertEqual(done.returncode, 0, done)
-
-    def cover(self, host, path, source):
-        """Another file or folder in the place of one, on that host alone."""
-        self.on(host, "mount", "--bind", source, path)
-
-    def doctor(self, *more):
-        named = ",".join(f"{host}:1" for host in self.cluster.names)
-        words = [self.lockstep, "doctor", "--json", "-H", named, "--ssh-args", f"-F {self.cluster.directory}/ssh_config",
-                 "--mpi-args", MPI, *self.options, *more]
-        done = self.cluster.run_limited(self.cluster.command("node1", words), support.LIMIT, subprocess.PIPE)
-        self.test.assertTrue(done.stdout.startswith("{"), done)
-        report = json.loads(done.stdout)
-        self.test.assertEqual(done.returncode, ["green", "yellow", "red"].index(report["level"]), done)
-        return report["findings"]
-
-
-def wrong_interface(setup):
-    setup.options += ["--interface", "lo"]
-
-
-def closed_port(setup):
-    rules = "table inet filter {\nchain input {\ntype filter hook input priority 0; policy accept;\ntcp dport 61000-61007 drop\n}\n}\n"
-    setup.on("node2", "sh", "-c", f"nft -f - <<'END'\n{rules}END")
-
-
-def occupied_port(setup):
-    holder = "import socket, time; s = socket.create_server(('', 61003)); print(flush=True); time.sleep(1000)"
-    setup.test.start(setup.cluster.command("node2", [sys.executable, "-c", holder], "/")).stdout.readline()
-
-
-def docker_bridge(setup):
-    for host in ("node1", "node2"):
-        setup.on(host, "ip", "link", "add", "docker0", "type", "bridge")
-        setup.on(host, "ip", "address", "add", "172.17.0.1/16", "dev", "docker0")
-        setup.on(host, "ip", "link", "set", "docker0", "up")
-
-
-def refused_key(setup):
-    keys = setup.scratch / "no_keys"
-    keys.write_text("")
-    setup.cover("node2", setup.cluster.directory / "user_key.pub", keys)
-
-
-def unknown_host_key(setup):
-    known = setup.scratch / "known_hosts"
-    lines = (setup.cluster.directory / "known_hosts").read_text().splitlines(keepends=True)
-    known.write_text("".join(line for line in lines if "node2" not in line))
-    setup.cover("node1", setup.cluster.directory / "known_hosts", known)
-
-
-def closed_ssh_port(setup):
-    setup.options += ["-p", "2222"]
-
-
-def other_binary(setup):
-    other = setup.scratch / "other_program"
-    shutil.copy(setup.program, other)
-    with open(other, "ab") as file:
-        file.write(b"x")
-    setup.cover("node2", setup.program, other)
-
-
-def other_data(setup):
-    other = setup.scratch / "other_data"
-    shutil.copytree(setup.data, other)
-    (other / "labels").write_bytes(b"\1" * 1000)
-    setup.cover("node2", setup.data, other)
-
-
-def small_shared_memory(setup):
-    setup.on("node2", "mount", "-o", "remount,size=64m", "/dev/shm")
-
-
-def more_threads_than_cores(setup):
-    setup.options[setup.options.index("--threads") + 1] = 2 * os.cpu_count()
-
-
-def equal_host_names(setup):
-    setup.on("node2", "hostname", "node1")
-
-
-def lossy_link(setup):
-    setup.cluster.loss("node2", 5)
-
-
-def full_disk(setup):
-    setup.on("node1", "mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", setup.output)
-
-
-def clock_off(setup):
-    original, wrapper = setup.scratch / "original", setup.scratch / "wrapper"
-    shutil.copy(setup.lockstep, original)
-    wrapper.write_text(f"#!/bin/sh\nexec faketime -f +60s {original} \"$@\"\n")
-    wrapper.chmod(0o755)
-    setup.cover("node2", setup.lockstep, wrapper)
-
-
-def open_mpi():
-    loaded = subprocess.run(["ldd", support.BIN / "lockstep"], capture_output=True, text=True, check=True).stdout
-    return next(Path(line.split()[2]).resolve() for line in loaded.splitlines() if "libmpi." in line)
-
-
-def other_open_mpi(setup):
-    library = open_mpi()
-    other = setup.scratch / "libmpi.so.40"
-    content = library.read_bytes()
-    at = content.index(b"\x14\0\0\0\x03\0\0\0GNU\0") + 12  # the linker's id of the build, 20 bytes
-    other.write_bytes(content[:at] + bytes(20) + content[at + 20:])
-    setup.cover("node2", library, other)
-
-
-def unresolved_name(setup):
-    lines = Path(setup.cluster.directory / "hosts").read_text().splitlines(keepends=True)
-    other = setup.scratch / "hosts"
-    other.write_text("".join(line for line in lines if "node1" not in line))
-    setup.cover("node2", "/etc/hosts", other)
-
-
-def nothing(setup):
-    pass
-
-
-@dataclass
-class Broken:
-    make: Callable
-    level: str
-    check: str  # the one that tells it, while all others are green
-    says: str
-    where: str = ""
-    rate: str | None = None
-
-
-BROKEN = [
-    Broken(wrong_interface, "red", "interfaces", "set to lo, which reaches no other host"),
-    Broken(closed_port, "red", "ports", "node2 has nftables at work", "node1 to node2"),
-    Broken(occupied_port, "red", "ports", "port 61003 of --ports is taken by python3", "node2"),
-    Broken(docker_bridge, "red", "interfaces", "docker0 has the address 172.17.0.1", "node1, node2"),
-    Broken(refused_key, "red", "login", "refuses the key", "node2"),
-    Broken(unknown_host_key, "red", "login", "host key is not known", "node2"),
-    Broken(closed_ssh_port, "red", "login", "no ssh server answers on port 2222", "node2"),
-    Broken(other_binary, "red", "build", "program: 12 bytes"),
-    Broken(other_data, "red", "data", "labels 1000 bytes"),
-    Broken(small_shared_memory, "yellow", "shared-memory", "/dev/shm has 64 MiB", "node2"),
-    Broken(more_threads_than_cores, "yellow", "cores", "take turns"),
-    Broken(equal_host_names, "red", "host-names", "2 nodes bear the host name node1"),
-    Broken(nothing, "yellow", "links", "MB/s, expected 50 or more", rate="20mbit"),
-    Broken(lossy_link, "yellow", "links", "packets are lost"),
-    Broken(full_disk, "red", "disk", "left for checkpoints", "node1"),
-    Broken(clock_off, "yellow", "clocks", "s ahead of that of node1", "node2"),
-    Broken(other_open_mpi, "red", "mpi", "the build of the MPI library"),
-    Broken(unresolved_name, "red", "names", "the name node1 does not resolve", "node2"),
-]
-HEALTHY = [[], ["--cheap"], ["--interface", "eth0"], ["--interface", "10.77.0.0/24"]]
 
 
 class Doctor(ClusterTest):
     def test_names_what_is_broken_and_nothing_else(self):
         for row in BROKEN:
-            name = row.make.__name__ if row.rate is None else f"a cable of {row.rate}"
-            with self.subTest(name):
+            with self.subTest(row.make.__name__):
                 setup = Setup(self, rate=row.rate)
                 row.make(setup)
                 findings = setup.doctor("--no-start")
@@ -213,20 +33,38 @@ class Doctor(ClusterTest):
                 self.assertTrue(any(row.says in f["what"] and row.where in f["where"] for f in told), told)
 
     def test_says_nothing_red_on_healthy_hosts(self):
-        setup = Setup(self, number=3)
-        for options in HEALTHY:
-            with self.subTest(options):
-                findings = setup.doctor(*options)
+        for row in HEALTHY:
+            with self.subTest(row.make.__name__, hosts=row.number, rate=row.rate):
+                setup = Setup(self, row.number, row.rate)
+                row.make(setup)
+                findings = setup.doctor(*([] if row.start else ["--no-start"]))
+                setup.cluster.close()
                 self.assertEqual([f for f in findings if f["level"] == "red"], [])
-                self.assertIn("start", [f["check"] for f in findings])
+                levels = {check: {f["level"] for f in findings if f["check"] == check} for check in row.green}
+                self.assertEqual(levels, {check: {"green"} for check in row.green}, findings)
+                self.assertEqual("start" in [f["check"] for f in findings], row.start, findings)
+
+    def within_a_job(self, cluster, options=(), environment=()):
+        """What rank 0 prints; its status is mpirun's."""
+        words = cluster.mpirun_words(4, [*options, *program("lockstep", "doctor", "--threads", 1, "--json")], environment=RANK_SETTINGS)
+        done = cluster.run_limited(cluster.command("node1", ["env", *environment, *words], "/"), support.LIMIT, subprocess.PIPE)
+        self.assertTrue(done.stdout.startswith("{"), done)
+        report = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(report["ranks"], 4)
+        return report["findings"]
 
     def test_within_a_job(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        (data / "images").write_bytes(bytes(5000))
         cluster = self.cluster(2, slots=2)
-        result = self.mpirun(cluster, 4, program("lockstep", "doctor", "--threads", 1, "--json"))
-        report = json.loads(result.stdout)
-        self.assertEqual(report["ranks"], 4)
-        self.assertEqual([f for f in report["findings"] if f["level"] == "red"], [])
-        self.assertLessEqual({"ports", "links", "interfaces", "mpi", "clocks"}, {f["check"] for f in report["findings"]})
+        findings = self.within_a_job(cluster, ["-x", f"LOCKSTEP_DATA_DIR={data}"])
+        self.assertEqual([f for f in findings if f["level"] == "red"], [])
+        self.assertLessEqual({"ports", "links", "interfaces", "mpi", "clocks", "data"}, {f["check"] for f in findings})
+        # mpirun takes the variable to the ranks of its own host alone.
+        red = [f for f in self.within_a_job(cluster, environment=[f"LOCKSTEP_DATA_DIR={data}"]) if f["level"] == "red"]
+        self.assertEqual([f["check"] for f in red], ["data"])
+        self.assertIn("mpirun -x LOCKSTEP_DATA_DIR", red[0]["what"])
 
 
 if __name__ == "__main__":

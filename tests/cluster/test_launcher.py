@@ -1,4 +1,4 @@
-"""`lockstep launch` on hosts that have no ssh to use: the same command on each becomes one job, for who knows the secret."""
+"""`lockstep launch` on hosts that have no ssh to use: the same command on each becomes one job of those that know the secret."""
 
 import os
 import re
@@ -41,9 +41,9 @@ class LauncherTest(ClusterTest):
                         OMPI_MCA_btl_base_warn_component_unused=0, LOCKSTEP_NODE_ENV="/dev/null")
         return self.start(self.hosts.command(host, ["env", *(f"{k}={v}" for k, v in settings.items()), *map(str, command)], self.scratch))
 
-    def words(self, rank, command, *options, nodes=2, ranks=2, secret=None):
+    def words(self, rank, command, *options, nodes=2, ranks=2, secret=None, meeting=("--master-port", PORT)):
         return program("lockstep", "launch", "--nnodes", nodes, "--node-rank", rank, "--nproc-per-node", ranks, "--master-addr", "node1",
-                       "--master-port", PORT, "--secret-file", secret or self.secret, *options, *command)
+                       *meeting, "--secret-file", secret or self.secret, *options, *command)
 
     def node(self, rank, command, *options, host=None, **settings):
         return self.on(host or f"node{rank + 1}", self.words(rank, command, *options, **settings))
@@ -154,6 +154,32 @@ class Launcher(LauncherTest):
         self.assertEqual((first.status, second.status), (0, 0), f"{first}\n{second}")
         self.assertEqual(sorted(first.stdout.split()), ["a", "a", "b", "b"])
 
+    def test_ports_are_those_of_the_range_alone(self):
+        """Two jobs, the second soon after the first, behind a firewall that takes connections at these ports alone."""
+        ports = "61000-61006"  # 2 for the daemon, 1 for launch, 2 for the ranks, 2 for those of the second job
+        self.hosts.only_ports(ports)
+        for host in self.hosts.names:
+            self.succeed(self.hosts.command(host, ["sysctl", "-qw", f"net.ipv4.ip_local_reserved_ports={ports}"]))
+        for _ in range(2):
+            first, second = self.finish_all(*(self.node(rank, program("mpi_hello"), meeting=("--ports", ports)) for rank in (0, 1)))
+            self.assertEqual((first.status, second.status), (0, 0), f"{first}\n{second}")
+            for rank in range(4):
+                expected = f"hello rank={rank} size=4 local_rank={rank % 2} local_size=2 host=node{rank // 2 + 1} "
+                self.assertEqual(first.stdout.count(expected), 1, first)
+
+    def test_a_range_of_ports_that_is_too_small_is_refused(self):
+        result = self.finish(self.node(0, ["true"], meeting=("--ports", "61000-61003")))
+        self.assertEqual(result.status, 2, result)
+        self.assertIn("61000-61003 are 4 ports, but a host with 2 ranks needs 5: 2 for the daemon, 1 for launch, 2 for the ranks", result.stderr)
+        result = self.finish(self.node(1, ["true"], "--ports", "61000-61010"))
+        self.assertEqual(result.status, 2, result)
+        self.assertIn(f"--master-port (or MASTER_PORT) is {PORT}, and in --ports 61000-61010 the port of node 0's launcher is 61002", result.stderr)
+        # Node 0's range counts for all nodes.
+        first = self.node(0, ["true"], meeting=("--ports", "61000-61004"))
+        second = self.node(1, ["true"], ranks=3, meeting=("--ports", "61000-61010"))
+        for result in self.finish_all(first, second):
+            self.assertEqual(result.status, 2, result)
+            self.assertIn("61000-61004 are 5 ports, but a host with 3 ranks needs 6", result.stderr)
 
     def test_names_of_hosts_need_not_be_known(self):
         (self.hosts.directory / "hosts").write_text("127.0.0.1 localhost\n")
@@ -175,6 +201,10 @@ class Launcher(LauncherTest):
         for rank in range(2):
             self.assertIn(f"[1,{rank}]<stdout>:rank={rank} node=0 node1 from", result.stdout)
             self.assertIn(f"[1,{rank + 2}]<stdout>:rank={rank + 2} node=1 node2 from {port}\n", result.stdout)
+        result = self.finish(self.on("node1", program("lockstep", "launch", "--hostfile", self.hosts.hostfile, "-p", port, "--ports", "61000-61007",
+                                                      "--mpi-args", ours, *program("mpi_hello"))))
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual([result.stdout.count(f"hello rank={rank} size=4 ") for rank in range(4)], [1] * 4, result)
 
 
 class LauncherThreeNodes(LauncherTest):
@@ -299,7 +329,7 @@ class NodeWrapper(LauncherTest):
         start.chmod(0o755)
         show = ["sh", "-c", "echo rank=$RANK local=$OMPI_COMM_WORLD_LOCAL_RANK host=$(uname -n) setting=$SETTING"]
         for wrapper, setting in ((start, "of_{}"), (SOURCE / "scripts" / "train.sh", "")):
-            command = self.hosts.mpirun_words(2, ["--map-by", "slot", wrapper, "--ranks-per-node", 8, *show],
+            command = self.hosts.mpirun_words(2, ["--map-by", "slot", wrapper, "--ranks-per-node", 8, "--ports", "61000-61018", *show],
                                               environment=dict(RANK_SETTINGS, LOCKSTEP_TOOL=program("lockstep")[0], **({"LOCKSTEP_NODE_ENV": "/dev/null"} if not setting else {})),
                                               hostfile=self.one_slot_each())
             result = self.finish(self.start(self.hosts.command("node1", command, self.scratch)))
@@ -312,6 +342,103 @@ class NodeWrapper(LauncherTest):
         path = self.scratch / "hosts"
         path.write_text("".join(f"{name} slots=1\n" for name in self.hosts.names))
         return path
+
+
+class Habits(LauncherTest):
+    """Rows of "Coming from torchrun, horovodrun or MindSpore" in docs/launch.md that no other test holds."""
+
+    HOSTS = 1
+
+    def launch(self, *words, before=()):
+        return self.finish(self.on("node1", [*before, *program("lockstep", "launch", *words)]))
+
+    def test_auto_is_a_rank_per_core(self):
+        core = ["taskset", "-c", min(os.sched_getaffinity(0))]
+        count = ["sh", "-c", "echo of=$WORLD_SIZE"]
+        for words, variables in ((["--nproc-per-node", "auto"], []), ([], ["NPROC_PER_NODE=auto"])):
+            result = self.launch(*words, *count, before=[*core, "env", *variables])
+            self.assertEqual((result.status, result.stdout), (0, "of=1\n"), result)
+
+    def test_numbers_of_a_rank_are_those_of_mpi(self):
+        """MindSpore's RANK_ID, DEVICE_ID and RANK_SIZE have these names."""
+        show = ["sh", "-c", "echo rank=$RANK,$OMPI_COMM_WORLD_RANK local=$LOCAL_RANK,$OMPI_COMM_WORLD_LOCAL_RANK "
+                            "of=$WORLD_SIZE,$OMPI_COMM_WORLD_SIZE"]
+        result = self.launch("--nproc-per-node", 2, *show)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(sorted(result.stdout.splitlines()), [f"rank={rank},{rank} local={rank},{rank} of=2,2" for rank in (0, 1)])
+
+    def test_failures_are_counted_as_by_max_restarts(self):
+        job = program("lockstep", "launch", "--nproc-per-node", 2, "sh", "-c", "exit 7", "sh", "--output", self.scratch / "run")
+        result = self.finish(self.on("node1", program("lockstep", "run", "--max-restarts", 1, "--backoff", 0.1, "--", *job)))
+        self.assertEqual(result.status, 7, result)
+        self.assertEqual(result.stderr.count("lockstep run: start "), 2, result)
+
+    def test_what_is_not_here_is_named(self):
+        for words, fragment in ((["--nnodes", "1:4"], "--nnodes"), (["--rdzv-endpoint", "node1:29400"], "'--rdzv-endpoint' is not an option of")):
+            result = self.launch(*words, "true")
+            self.assertEqual(result.status, 2, result)
+            self.assertIn(fragment, result.stderr)
+
+    def test_a_file_for_each_rank(self):
+        logs = self.scratch / "logs"
+        result = self.launch("--nproc-per-node", 2, "--mpi-args", f"--output-filename {logs}", "sh", "-c", "echo rank=$RANK")
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual([(logs / "1" / f"rank.{rank}" / "stdout").read_text() for rank in (0, 1)], ["rank=0\n", "rank=1\n"])
+
+
+class BatchScript(support.SystemTest):
+    """scripts/slurm.sbatch with stand-ins for Slurm's commands: requests that come before the ranks listen."""
+
+    def setUp(self):
+        super().setUp()
+        self.tools = self.scratch / "tools"
+        self.tools.mkdir()
+        self.write_tool("srun", f"touch {self.scratch}/started\nexec sleep 1000")
+        self.write_tool("squeue", "true")
+        self.write_tool("scontrol", f'echo "$@" >>{self.scratch}/scontrol')
+
+    def write_tool(self, name, text):
+        path = self.tools / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def submit(self):
+        environment = support.clean_environment(PATH=f"{self.tools}:{os.environ['PATH']}", SLURM_SUBMIT_DIR=str(self.scratch), SLURM_JOB_ID="7")
+        return self.start(["bash", SOURCE / "scripts" / "slurm.sbatch"], environment)
+
+    def expect_queued_again(self, result, reason):
+        self.assertIn(f"slurm.sbatch: {reason}; queued again to go on", result.stdout)
+        self.assertEqual((self.scratch / "scontrol").read_text(), "requeue 7\n")
+
+    def end_by(self, number):
+        script = self.submit()
+        self.wait_for(script, (self.scratch / "started").exists)
+        os.kill(script.pid, number)
+        return self.finish(script)
+
+    def test_ranks_that_a_request_ends_are_queued_again(self):
+        for number, status in ((signal.SIGUSR2, 140), (signal.SIGUSR1, 138)):
+            result = self.end_by(number)
+            self.assertEqual(result.status, status, result)
+            self.expect_queued_again(result, "ended by a request, without a checkpoint")
+            for name in ("started", "scontrol"):
+                (self.scratch / name).unlink()
+
+    def test_the_end_of_the_job_is_its_end(self):
+        result = self.end_by(signal.SIGTERM)
+        self.assertEqual(result.status, 140, result)
+        self.assertFalse((self.scratch / "scontrol").exists())
+
+    def test_a_request_before_the_start(self):
+        self.write_tool("squeue", f"touch {self.scratch}/asking\nwhile [ ! -e {self.scratch}/go ]; do sleep 0.05; done")
+        script = self.submit()
+        self.wait_for(script, (self.scratch / "asking").exists)
+        os.kill(script.pid, signal.SIGUSR2)
+        (self.scratch / "go").touch()
+        result = self.finish(script)
+        self.assertEqual(result.status, 75, result)
+        self.expect_queued_again(result, "asked to stop before its start")
+        self.assertFalse((self.scratch / "started").exists())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,11 @@ namespace lockstep::host {
 namespace {
 
 TEST(Address, IsReadAndWritten) {
-  for (const char* text : {"10.1.0.7", "0.0.0.0", "fd00::7", "::1"}) EXPECT_EQ(parse_address(text)->str(), text);
+  for (const char* text : {"10.1.0.7", "0.0.0.0", "fd00::7", "::1"}) {
+    const std::optional<Address> address = parse_address(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->str(), text);
+  }
   EXPECT_EQ(parse_address("FD00:0::7")->str(), "fd00::7");
   for (const char* text : {"", "10.1.0", "10.1.0.256", "node1", "fd00::7::", "[fd00::7]", "10.1.0.7 "})
     EXPECT_FALSE(parse_address(text)) << text;

@@ -39,6 +39,12 @@ TEST(Network, SettingsNameInterfacesByNameAddressAndNetwork) {
   EXPECT_EQ(choose("10.0.0.0/8"), (Choices{{"eth0", "10.0.0.0/8"}, {"eth1", "10.0.0.0/8"}}));
 }
 
+TEST(Network, AnAddressStandsForTheNarrowestNetworkThatHoldsIt) {
+  const std::vector<Interface> there{interface("wide", "10.0.0.1", 8), interface("eth0", "10.1.0.1", 24)};
+  EXPECT_EQ(choose_interfaces("10.1.0.7", there, "node1"), (Choices{{"eth0", "10.1.0.0/24"}}));
+  EXPECT_EQ(choose_interfaces("10.9.0.7", there, "node1"), (Choices{{"wide", "10.0.0.0/8"}}));
+}
+
 TEST(Network, WhatIsNotThereIsNamed) {
   EXPECT_EQ(error_of({.setting = "eth7", .there = kThere, .host = "node1"}),
             "[network] node1: LOCKSTEP_INTERFACE has 'eth7', which is no interface here; this host has lo 127.0.0.1/8, "
@@ -83,8 +89,11 @@ TEST(Network, OfThisMachine) {
   const auto loop = std::ranges::find(there, *parse_address("127.0.0.1"), &Interface::address);
   ASSERT_NE(loop, there.end());
   EXPECT_EQ(loop->prefix, 8);
-  EXPECT_EQ(interface_to(*parse_address("127.0.0.1"), there)->name, loop->name);
-  EXPECT_EQ(resolve("10.1.0.7"), std::vector<Address>{*parse_address("10.1.0.7")});
+  EXPECT_TRUE(loop->loopback);
+  const std::optional<Interface> route = interface_to(*parse_address("127.0.0.1"), there);
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->name, loop->name);
+  EXPECT_EQ(resolve("10.1.0.7"), std::vector<Address>(1, *parse_address("10.1.0.7")));
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/core/error.h"
+#include "lockstep/host/threads.h"
+#include "tests/launcher/helpers.h"
+#include "tools/launcher/job_ports.h"
 #include "tools/launcher/mpirun_line.h"
+#include "tools/launcher/node.h"
 #include "tools/launcher/outer_job.h"
 #include "tools/launcher/rank.h"
 #include "tools/launcher/roster.h"
@@ -113,30 +116,39 @@ std::string line(const MpirunLine& line, const std::map<std::string, std::string
 
 TEST(MpirunLine, OfOneNode) {
   EXPECT_EQ(line({.hosts = "a:8", .ranks = 8, .program = {"./train", "-x"}}),
-            "mpirun --host a:8 -n 8 --bind-to none --map-by slot lockstep launch-rank ./train -x");
+            "mpirun --host a:8 -n 8 --map-by slot --bind-to none lockstep launch-rank ./train -x");
 }
 
 TEST(MpirunLine, OfSeveralNodes) {
   const MpirunLine job{.hosts = "a:8,b:8",
                        .ranks = 16,
-                       .through_agents = true,
-                       .nodes = 2,
+                       .agents = 2,
                        .network = "10.1.0.0/16",
-                       .root = true,
-                       .tag_output = true,
+                       .extra = {"--tag-output"},
                        .program = {"./train"}};
   EXPECT_EQ(line(job),
-            "mpirun --allow-run-as-root --mca plm rsh --mca plm_rsh_agent lockstep launch-agent --mca plm_rsh_args  "
+            "mpirun --mca plm rsh --mca plm_rsh_agent lockstep launch-agent --mca plm_rsh_args  "
             "--mca plm_rsh_no_tree_spawn 1 --mca orte_leave_session_attached 1 --mca plm_rsh_num_concurrent 128 "
             "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
-            "--host a:8,b:8 -n 16 --bind-to none --map-by slot --tag-output lockstep launch-rank ./train");
+            "--host a:8,b:8 -n 16 --map-by slot --bind-to none --tag-output lockstep launch-rank ./train");
+}
+
+TEST(MpirunLine, HasItsPorts) {
+  const MpirunLine job{.hosts = "a:1",
+                       .ports = launch::plan_ports({60000, 60003}, {.ranks_per_host = 1, .launch = true}),
+                       .program = {"p"}};
+  EXPECT_EQ(line(job),
+            "mpirun --mca oob_tcp_dynamic_ipv4_ports 60000 --mca oob_tcp_dynamic_ipv6_ports 60001 "
+            "--mca btl_tcp_port_min_v4 60003 --mca btl_tcp_port_range_v4 1 --mca btl_tcp_port_min_v6 60003 "
+            "--mca btl_tcp_port_range_v6 1 --host a:1 --map-by slot --bind-to none lockstep launch-rank p");
+  EXPECT_EQ(line(job, {{"OMPI_MCA_btl_tcp_port_min_v4", "5000"}}).find("btl_tcp_port_min_v4"), std::string::npos)
+      << "what the user sets stays";
 }
 
 TEST(MpirunLine, WhatTheUserSaysStays) {
   const MpirunLine job{.hosts = "a:1,b:1",
                        .ranks = 2,
-                       .through_agents = true,
-                       .nodes = 2,
+                       .agents = 2,
                        .network = "10.1.0.0/16",
                        .extra = {"--bind-to", "core", "--mca", "btl_tcp_if_exclude", "lo"},
                        .program = {"p"}};
@@ -156,17 +168,88 @@ TEST(MpirunLine, BySsh) {
                  .variables = {{"MASTER_ADDR", "a"}},
                  .program = {"p"}};
   EXPECT_EQ(line(job),
-            "mpirun --host a:8,b:8 --bind-to none --map-by slot -x MASTER_ADDR=a --mca plm_rsh_args -p 12345 "
+            "mpirun --host a:8,b:8 --map-by slot --bind-to none -x MASTER_ADDR=a --mca plm_rsh_args -p 12345 "
             "/opt/lockstep launch-rank p");
   job.extra = {"--mca", "plm_rsh_args", "-F config"};
   EXPECT_NE(line(job).find(" --mca plm_rsh_args -F config -p 12345 /opt/"), std::string::npos) << line(job);
+  job.extra = {};
+  const std::string words = line(job, {{"OMPI_MCA_plm_rsh_args", "-F config"}});
+  EXPECT_NE(words.find(" --mca plm_rsh_args -F config -p 12345 /opt/"), std::string::npos) << words;
+}
+
+TEST(JobPorts, TheMeetingPortIsTheThird) {
+  LaunchOptions options{.ranks_per_node = "8"};
+  EXPECT_EQ(meeting_port(options), 29500);
+  options.meeting.port = 1234;
+  EXPECT_EQ(meeting_port(options), 1234);
+  options.mpirun.ports = "60000-60010";
+  const std::string message = message_of([&] { meeting_port(options); });
+  EXPECT_NE(message.find("is 1234, and in --ports 60000-60010 the port of node 0's launcher is 60002"),
+            std::string::npos)
+      << message;
+  for (const int said : {0, 60002}) {
+    options.meeting.port = said;
+    EXPECT_EQ(meeting_port(options), 60002);
+  }
+}
+
+TEST(JobPorts, ARangeThatIsTooSmallIsRefused) {
+  LaunchOptions options{.ranks_per_node = "8"};
+  EXPECT_FALSE(plan_job_ports(options, {.ranks_per_host = 8}));
+  options.mpirun.ports = "60000-60009";
+  EXPECT_EQ(plan_job_ports(options, {.ranks_per_host = 8})->ranks.str(), "60002-60009");
+  const std::string message = message_of([&] { meeting_port(options); });
+  EXPECT_NE(message.find("60000-60009 are 10 ports, but a host with 8 ranks needs 11"), std::string::npos) << message;
+  options.mpirun.ports = "60000";
+  EXPECT_NE(message_of([&] { plan_job_ports(options, {}); }).find("expected a range FIRST-LAST"), std::string::npos);
+}
+
+TEST(JobPorts, ThePortForProgramsIsNoneOfThem) {
+  const auto all = launch::plan_ports({1024, 65535}, {.ranks_per_host = 1});
+  EXPECT_NE(message_of([&] { port_for_programs(all); }).find("no free port outside of --ports"), std::string::npos);
+  EXPECT_GT(port_for_programs({}), 0);
+}
+
+TEST(JobPorts, BySshTheHostsSayTheirRanks) {
+  EXPECT_EQ(most_ranks_by_ssh({.hosts = "a:2,b:8,c:4"}), 8);
+  const std::string message = message_of([] { most_ranks_by_ssh({.hosts = "a:2,b:*"}); });
+  EXPECT_NE(message.find("--ports needs the number of ranks of each host"), std::string::npos) << message;
+}
+
+TEST(Node, AutoIsARankPerCore) {
+  const host::Cores cores = host::available_cores();
+  const int ranks = ranks_of_node("auto");
+  EXPECT_GE(ranks, 1);
+  EXPECT_LE(ranks, cores.physical);
+  if (cores.quota <= 0) {
+    EXPECT_EQ(ranks, cores.physical);
+  }
+  EXPECT_EQ(ranks_of_node("8"), 8);
+  for (const char* wrong : {"", "0", "-1", "8x", "all", "100000000"}) {
+    const std::string message = message_of([&] { ranks_of_node(wrong); });
+    EXPECT_NE(message.find(fmt::format("--nproc-per-node is '{}'", wrong)), std::string::npos) << message;
+  }
+}
+
+TEST(Node, ItsProgramIsFoundAndHashed) {
+  LaunchOptions options{.words = {"/bin/sh", "-c", "true"}};
+  EXPECT_EQ(describe_node(options, 1, 2).program.size(), 64U);
+  EXPECT_EQ(describe_node(options, 0, 1).program, "") << "there is no other node to compare with";
+  options.words = {"sh"};
+  EXPECT_EQ(describe_node(options, 0, 1).problem, "");
+  options.words = {"./no such program"};
+  EXPECT_NE(describe_node(options, 0, 1).problem.find("no program './no such program' (working directory /"),
+            std::string::npos);
+  options.words = {"no such program"};
+  EXPECT_NE(describe_node(options, 0, 1).problem.find("no program 'no such program' in PATH"), std::string::npos);
 }
 
 TEST(SplitWords, AsAShellWould) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(split_words("  --mca a 'b c'\t\"d'e\" f\\ g ''"), (Words{"--mca", "a", "b c", "d'e", "f g", ""}));
-  EXPECT_EQ(split_words(""), Words{});
-  EXPECT_THROW(split_words("a 'b"), Error);
+  const auto split = [](const std::string& text) { return launch::split_words(text, "--mpi-args"); };
+  EXPECT_EQ(split("  --mca a 'b c'\t\"d'e\" f\\ g ''"), (Words{"--mca", "a", "b c", "d'e", "f g", ""}));
+  EXPECT_EQ(split(""), Words{});
+  EXPECT_NE(message_of([&] { split("a 'b"); }).find("--mpi-args has an open quote: a 'b"), std::string::npos);
 }
 
 TEST(Rank, HasTorchrunsVariables) {

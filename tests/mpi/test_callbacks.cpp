@@ -241,6 +241,7 @@ TEST(Accuracy, IsNotWrittenOfAModelThatDoesNotCount) {
   const SharedDirectory shared;
   train::Options options = evaluated(shared.path() / "run");
   options.checkpoints.keep = "last:1,best:loss";
+  options.logging.records = train::RecordFile::DLLogger;
   EXPECT_EQ(run_without_counts(options).updates, 8);
   if (world().is_root()) {
     const std::string log = log_of(shared.path() / "run");
@@ -251,6 +252,10 @@ TEST(Accuracy, IsNotWrittenOfAModelThatDoesNotCount) {
     for (std::string line; std::getline(in, line); ++lines)
       EXPECT_FALSE(nlohmann::json::parse(line).contains("accuracy")) << line;
     EXPECT_EQ(lines, 8 + 2 + 2) << "steps, epochs, evaluations";
+    std::ifstream records(shared.path() / "run" / "dllogger.json");
+    const std::string text(std::istreambuf_iterator<char>(records), {});
+    expect_contains(text, "DLLL {");
+    EXPECT_EQ(text.find("top1"), std::string::npos) << text;
     const auto saved = checkpoint::list(shared.path() / "run" / "checkpoints");
     ASSERT_FALSE(saved.empty());
     const auto score = checkpoint::score_of(checkpoint::read_note(saved.back().path));

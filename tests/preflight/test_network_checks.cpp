@@ -33,13 +33,17 @@ std::vector<json> hosts(const char* setting, bool docker = false) {
 TEST(Interfaces, TheOneOfTheRouteIsTold) {
   expect_green(kInterfaces, hosts(""));
   expect_says(concluded(kInterfaces, hosts("")), {"node1 eth0 10.1.0.1/24, node2 eth0 10.1.0.2/24"});
-  for (const char* good : {"eth0", "10.1.0.0/16", "10.1.0.1,10.1.0.2"}) expect_green(kInterfaces, hosts(good));
+  for (const char* good : {"eth0", "10.1.0.0/16", "10.1.0.1", "10.1.0.1,10.1.0.2"})
+    expect_green(kInterfaces, hosts(good));
 }
 
 TEST(Interfaces, LoopbackAndOnesThatAreNotThereAreRed) {
   expect_says(concluded(kInterfaces, hosts("lo")),
               {"red node1", "set to lo, which reaches no other host", "eth0", "btl_tcp_if_include 10.1.0.0/24"});
   expect_says(concluded(kInterfaces, hosts("ib0")), {"red node2", "ib0, which is no interface", "the others is eth0"});
+  // One entry that is right does not mend another: programs refuse the whole setting.
+  expect_says(concluded(kInterfaces, hosts("eth0,ib0")), {"red node1", "ib0, which is no interface"});
+  expect_says(concluded(kInterfaces, hosts("eth0,lo")), {"red node2", "lo, which reaches no other host"});
 }
 
 TEST(Interfaces, AnAddressOnSeveralHostsIsRedUnlessItIsNotUsed) {
@@ -161,7 +165,8 @@ TEST(Addresses, NetworksAreMatchedByTheirBits) {
   const InterfaceAddress own{.interface = "eth0", .address = "10.1.2.3", .prefix = 16};
   for (const char* item : {"eth0", "10.1.2.3", "10.1.0.0/16", "10.0.0.0/8", "0.0.0.0/0"})
     EXPECT_TRUE(means(item, own)) << item;
-  for (const char* item : {"eth1", "10.1.2.4", "10.2.0.0/16", "10.1.0.0/x", "", "/"})
+  EXPECT_TRUE(means("10.1.7.7", own)) << "an address of another host stands for the network";
+  for (const char* item : {"eth1", "10.2.2.3", "10.2.0.0/16", "10.1.0.0/x", "fd00::1", "", "/"})
     EXPECT_FALSE(means(item, own)) << item;
   EXPECT_EQ(network_of("10.1.2.3", 16), "10.1.0.0/16");
   EXPECT_EQ(items("a,,b"), (std::vector<std::string>{"a", "b"}));

@@ -155,7 +155,8 @@ class Merged(LogsTest):
         self.fail_with(program("lockstep", "logs", self.scratch / "absent"), "is no folder, expected that of a run", status=1)
         self.fail_with(program("lockstep", "logs", self.scratch), "has no rank-NNNN.log", status=1)
         self.train(1)
-        self.fail_with(program("lockstep", "logs", self.output, "--rank", "one"), "--rank is 'one', expected ranks as 0,8-15", status=1)
+        for wrong in ("one", "0,x", "0,8-", "0,3-1", "1-2-3"):
+            self.fail_with(program("lockstep", "logs", self.output, "--rank", wrong), f"--rank is '{wrong}', expected ranks as 0,8-15", status=1)
         self.fail_with(program("lockstep", "logs", self.output, "--level", "loud"), "--level is 'loud', expected one of trace", status=1)
 
 

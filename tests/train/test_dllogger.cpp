@@ -95,6 +95,20 @@ TEST_F(DlloggerTest, ResumingTakesOutLaterUpdatesAndRepeatsNothing) {
   EXPECT_EQ(steps(), "\"PARAMETER\" [0,1] [0,2] [0,3] [0] [0] \"PARAMETER\" [1,1] [1,2] [1,3] [1] [1] [] ");
 }
 
+TEST_F(DlloggerTest, AnEvaluationThatIsMadeUpIsNotTakenForThatOfTheRunsLastLine) {
+  {
+    DlloggerWriter writer(output(), {}, true);
+    writer.log({0}, 3, {{"val.loss", 2.0}});
+    writer.log({1, 1}, 4, {{"train.loss", 2.5}});
+    writer.log({}, 4, {{"train.loss", 2.25}, {"val.loss", 2.0}});  // the run was stopped here
+  }
+  {
+    DlloggerWriter writer(output(), 4, true);
+    writer.log({1}, 4, {{"val.loss", 1.5}});
+  }
+  EXPECT_EQ(steps(), "[0] [1,1] [] [1] ");
+}
+
 TEST_F(DlloggerTest, ALineThatIsNoneIsTakenOutWithAWarning) {
   run({});
   std::ofstream(file(), std::ios::app)

@@ -1,32 +1,24 @@
 #include "tools/doctor/options.h"
 
-#include <CLI/CLI.hpp>
-#include <charconv>
+#include <cstdlib>
 
-#include "lockstep/core/error.h"
+#include "lockstep/launch/ports.h"
 
 namespace lockstep::tools {
-namespace {
 
-int number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? value : -1;
+void read_environment(DoctorOptions& options) {
+  const auto take = [](std::string& option, const char* name) {
+    const char* value = std::getenv(name);
+    if (option.empty() && value != nullptr) option = value;
+  };
+  take(options.interface, "LOCKSTEP_INTERFACE");
+  if (!options.cheap) take(options.data_dir, "LOCKSTEP_DATA_DIR");
 }
-
-}  // namespace
 
 preflight::PortRange parse_ports(const std::string& text) {
   if (text.empty()) return {};
-  const std::size_t dash = text.find('-');
-  const std::string_view whole(text);
-  const int first = number(whole.substr(0, dash));
-  const int last = dash == std::string::npos ? first : number(whole.substr(dash + 1));
-  check(first >= 1024 && last >= first && last <= 65535, "doctor",
-        "--ports is '{}', expected two numbers of 1024 to 65535 as in 60000-60015", text);
-  return {first, last};
+  const launch::PortRange range = launch::parse_port_range(text);
+  return {range.first, range.last};
 }
-
-std::vector<std::string> split_words(const std::string& text) { return CLI::detail::split_up(text); }
 
 }  // namespace lockstep::tools

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lockstep/preflight/subject.h"
 
@@ -20,9 +19,11 @@ struct DoctorOptions {
   bool probe = false;  // this is a process that a doctor started
 };
 
-// "60000-60015". Throws Error.
+// LOCKSTEP_INTERFACE and LOCKSTEP_DATA_DIR, where the command line names no network and no folder. A data set is not
+// read for --cheap.
+void read_environment(DoctorOptions& options);
+
+// "60000-60015"; empty: any port. Throws Error.
 preflight::PortRange parse_ports(const std::string& text);
-// Words between blanks; quotes join them.
-std::vector<std::string> split_words(const std::string& text);
 
 }  // namespace lockstep::tools

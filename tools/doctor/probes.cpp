@@ -44,6 +44,17 @@ std::vector<std::string> words_for(const ProbeOptions& options, const std::strin
   return words;
 }
 
+// The next line that a doctor's process has said: an object with `hello`, `all` or `findings`; null: none has come.
+// Other lines are of the shell there, whose start files may print something.
+json message_of(Remote& process) {
+  while (const auto line = process.line()) {
+    json said = json::parse(*line, nullptr, false);
+    if (!said.is_object()) continue;
+    if (said.contains("hello") || said.contains("all") || said.contains("findings")) return said;
+  }
+  return nullptr;
+}
+
 // Starts them all, and waits until each has said its first line or failed to.
 std::vector<Probe> log_in(const ProbeOptions& options, const std::vector<ProbedHost>& hosts,
                           std::vector<Finding>& findings) {
@@ -55,7 +66,7 @@ std::vector<Probe> log_in(const ProbeOptions& options, const std::vector<ProbedH
   while (steady_clock::now() < deadline && std::ranges::any_of(probes, waits)) {
     Remote::wait(processes(probes), 20);
     for (Probe& probe : probes) {
-      if (!probe.answered && probe.process->line()) probe.answered = true;
+      if (!probe.answered && !message_of(*probe.process).is_null()) probe.answered = true;
     }
   }
   for (Probe& probe : probes) {
@@ -90,8 +101,7 @@ std::optional<Finding> relay(std::vector<Probe>& probes, steady_clock::time_poin
     Remote::wait(processes(probes), 50);
     for (Probe& probe : probes) {
       if (probe.said) continue;
-      if (const auto line = probe.process->line()) {
-        const json said = json::parse(*line);
+      if (const json said = message_of(*probe.process); !said.is_null()) {
         if (!said.contains("findings")) {
           probe.said = said.at("all").get<std::string>();
           continue;
@@ -136,7 +146,9 @@ ProbeReport probe_hosts(const ProbeOptions& options, const std::vector<ProbedHos
   report.all_answered = probes.size() == hosts.size();
   if (probes.empty()) return report;
   begin(probes);
-  if (auto failed = relay(probes, steady_clock::now() + options.limit, report.findings)) {
+  // Every two hosts are measured, each with one other at a time.
+  const auto limit = options.limit + std::chrono::seconds(2) * static_cast<int>(probes.size());
+  if (auto failed = relay(probes, steady_clock::now() + limit, report.findings)) {
     report.findings.push_back(*std::move(failed));
     report.all_answered = false;
   }

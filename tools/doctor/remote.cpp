@@ -9,7 +9,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -17,18 +19,21 @@
 namespace lockstep::tools {
 namespace {
 
+// Milliseconds: until a pipe whose reader reads nothing is given up; until SIGKILL follows SIGTERM; between two looks.
+constexpr int kWriteLimit = 30000, kEndLimit = 2000, kEndLook = 10;
+
 struct Pipe {
   io::FileDescriptor reader, writer;
 };
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  check(pipe2(ends.data(), O_CLOEXEC) == 0, "doctor", "no pipe: {}", std::strerror(errno));
+  check_call(pipe2(ends.data(), O_CLOEXEC) == 0, "doctor", "no pipe");
   return {io::FileDescriptor(ends[0]), io::FileDescriptor(ends[1])};
 }
 
 void unblock(const io::FileDescriptor& file) {
-  check(fcntl(file.get(), F_SETFL, O_NONBLOCK) == 0, "doctor", "a pipe: {}", std::strerror(errno));
+  check_call(fcntl(file.get(), F_SETFL, O_NONBLOCK) == 0, "doctor", "a pipe");
 }
 
 // Appends what has come; false: the other end is closed.
@@ -51,17 +56,19 @@ Remote::Remote(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
   posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in.reader.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out.writer.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.writer.get(), STDERR_FILENO);
-  const int code = posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
+  int code = posix_spawn_file_actions_init(&actions);
+  check(code == 0, "doctor", "{} cannot be started: {}", words[0], std::strerror(code));
+  const std::array<int, 3> ends{in.reader.get(), out.writer.get(), err.writer.get()};  // become 0, 1 and 2
+  for (std::size_t i = 0; i < ends.size() && code == 0; ++i)
+    code = posix_spawn_file_actions_adddup2(&actions, ends[i], static_cast<int>(i));
+  if (code == 0) code = posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (code != 0) pid_ = -1;
   check(code == 0, "doctor", "{} cannot be started: {}", words[0], std::strerror(code));
   in_ = std::move(in.writer);
   out_ = std::move(out.reader);
   err_ = std::move(err.reader);
+  unblock(in_);
   unblock(out_);
   unblock(err_);
 }
@@ -78,6 +85,14 @@ Remote::Remote(Remote&& other) noexcept
 
 Remote::~Remote() {
   if (pid_ < 0 || status_) return;
+  out_ = io::FileDescriptor();  // it must not wait for a reader
+  err_ = io::FileDescriptor();
+  kill(pid_, SIGTERM);
+  for (int waited = 0; waited < kEndLimit; waited += kEndLook) {
+    const pid_t gone = waitpid(pid_, nullptr, WNOHANG);
+    if (gone == pid_ || (gone < 0 && errno == ECHILD)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kEndLook));
+  }
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -109,8 +124,11 @@ void Remote::write_line(const std::string& text) {
   const std::string line = text + "\n";
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t bytes = write(in_.get(), line.data() + done, line.size() - done);
-    if (bytes < 0 && errno != EINTR) return;  // it has ended, which its stdout says
     if (bytes > 0) done += static_cast<std::size_t>(bytes);
+    if (bytes >= 0 || errno == EINTR) continue;
+    pollfd file{.fd = in_.get(), .events = POLLOUT, .revents = 0};
+    // It has ended, which its stdout says, or reads nothing, and then says nothing in time.
+    if (errno != EAGAIN || poll(&file, 1, kWriteLimit) <= 0) return;
   }
 }
 

@@ -1,4 +1,5 @@
-// A command on a host, with its three streams. Ended by SIGKILL when it goes out of scope.
+// A command on a host, with its three streams. Ended when it goes out of scope, by SIGTERM, at which mpirun ends its
+// ranks, and SIGKILL some seconds later.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +24,7 @@ class Remote {
   static void wait(const std::vector<Remote*>& all, int milliseconds);
   // The next whole line of its stdout, if there is one.
   std::optional<std::string> line();
+  // What its stdin does not take within a limit of time is left out: it has ended, or will not answer in time.
   void write_line(const std::string& text);
   bool ended();  // its stdout is closed: nothing more will come
   int status();  // as a shell gives it; waits

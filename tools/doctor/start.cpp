@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/core/error.h"
+#include "lockstep/launch/job_command.h"
+#include "lockstep/launch/mpirun_words.h"
 #include "tools/doctor/remote.h"
 
 namespace lockstep::tools {
@@ -59,38 +61,41 @@ Finding failed_start(Remote& mpirun, const std::string& line) {
 }  // namespace
 
 std::vector<std::string> mpirun_words(const DoctorOptions& options, const launch::HostList& hosts) {
-  std::vector<std::string> words{"mpirun"}, list;
-  std::int64_t ranks = 0;
+  launch::MpirunWords words(launch::split_words(options.mpi_args, "--mpi-args"));
+  std::vector<std::string> list;
+  std::int64_t ranks = 0, most = 0;
   for (const launch::Host& host : hosts.hosts) {
     const std::int64_t slots = std::max<std::int64_t>(1, host.slots);
     list.push_back(formatted("{}:{}", host.name, slots));
     ranks += slots;
+    most = std::max(most, slots);
   }
-  const auto mca = [&](const char* name, const std::string& value) {
-    words.insert(words.end(), {"--mca", name, value});
-  };
-  words.insert(words.end(),
-               {"-H", joined(list, ","), "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"});
-  if (geteuid() == 0) words.push_back("--allow-run-as-root");
-  if (const std::string ssh = ssh_arguments(options); !ssh.empty()) mca("plm_rsh_args", ssh);
+  words.add({"-H", joined(list, ","), "-n", std::to_string(ranks)});
+  words.add_no_binding();
+  words.add({"--oversubscribe"});
+  if (geteuid() == 0) words.add({"--allow-run-as-root"});
+  if (const std::string ssh = ssh_arguments(options); !ssh.empty()) words.add_ssh_arguments(ssh);
   if (!options.interface.empty()) {
-    mca("oob_tcp_if_include", options.interface);
-    mca("btl_tcp_if_include", options.interface);
+    words.add_network("oob_tcp", options.interface);
+    words.add_network("btl_tcp", options.interface);
   }
-  if (const preflight::PortRange ports = parse_ports(options.ports); !ports.any()) {
-    const int daemons = std::max(1, (ports.last - ports.first + 1) / 4);
-    mca("oob_tcp_dynamic_ipv4_ports", formatted("{}-{}", ports.first, ports.first + daemons - 1));
-    mca("btl_tcp_port_min_v4", std::to_string(ports.first + daemons));
-    mca("btl_tcp_port_range_v4", std::to_string(ports.last - ports.first + 1 - daemons));
-  }
-  for (const std::string& word : split_words(options.mpi_args)) words.push_back(word);
-  return words;
+  if (const preflight::PortRange ports = parse_ports(options.ports); !ports.any())
+    words.add_ports(launch::plan_ports({ports.first, ports.last}, {.ranks_per_host = most}));
+  return words.with({});
 }
 
 std::vector<Finding> try_start(const DoctorOptions& options, const launch::HostList& hosts,
                                const std::string& program) {
-  std::vector<std::string> words = mpirun_words(options, hosts);
-  const std::string line = joined(words, " ");
+  std::vector<std::string> words;
+  try {
+    words = mpirun_words(options, hosts);
+  } catch (const Error& error) {  // a range of ports that is too small for the ranks of a host
+    return {{.level = Level::Red,
+             .what = error.what(),
+             .mend = "give --ports and --mpi-args as this line expects them",
+             .check = "start"}};
+  }
+  const std::string line = launch::shell_line(words);
   words.insert(words.end(), {program, "doctor", "--cheap", "--json"});
   if (options.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.threads)});
   const auto begin = steady_clock::now();

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uintmax_t kSampled = 1 << 20;  // bytes of a file that are read: at its begin, middle and end
+constexpr std::size_t kMostRead = 2000;       // files of which bytes are read: of more files, every n-th by name
+constexpr std::size_t kMostLines = 10000;     // that travel to the other hosts: of more files, a line for each folder
 
 std::string absolute_path(const std::string& path) { return path.empty() ? "" : fs::absolute(path).lexically_normal(); }
 
@@ -45,6 +48,33 @@ std::string hash_of(const fs::path& file, std::uintmax_t size, std::uintmax_t sa
   return formatted("{:016x}", hash);
 }
 
+struct FileLine {
+  std::string folder, text;
+};
+
+// The texts, or, of very many, the number of each folder's and a hash of them. `lines` are in the order of names, in
+// which a folder may come in several pieces.
+std::vector<std::string> texts_of(const std::vector<FileLine>& lines) {
+  std::vector<std::string> texts;
+  if (lines.size() <= kMostLines) {
+    for (const FileLine& line : lines) texts.push_back(line.text);
+    return texts;
+  }
+  struct Sum {
+    std::size_t files = 0;
+    std::uint64_t hash = 0;
+  };
+  std::map<std::string, Sum> folders;
+  for (const FileLine& line : lines) {
+    Sum& sum = folders[line.folder];
+    ++sum.files;
+    sum.hash = XXH3_64bits_withSeed(line.text.data(), line.text.size(), sum.hash);
+  }
+  for (const auto& [folder, sum] : folders)
+    texts.push_back(formatted("{}/: {} files, {:016x}", folder, sum.files, sum.hash));
+  return texts;
+}
+
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
@@ -67,17 +97,25 @@ std::string file_contents(const fs::path& file) {
 std::string folder_contents(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) return formatted("{}: no such folder", folder.string());
-  std::vector<std::string> lines;
+  std::vector<fs::path> files;
   for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::end(at); at.increment(error)) {
     std::error_code unreadable;
-    if (!at->is_regular_file(unreadable)) continue;
-    const std::uintmax_t size = at->file_size(unreadable);
-    lines.push_back(formatted("{} {} bytes {}", fs::relative(at->path(), folder, unreadable).string(), size,
-                              hash_of(at->path(), size, kSampled)));
+    if (at->is_regular_file(unreadable)) files.push_back(at->path());
   }
-  if (error) lines.push_back(error.message());
-  std::ranges::sort(lines);
-  return formatted("{} files\n{}", lines.size(), joined(lines, "\n"));
+  std::ranges::sort(files);
+  const std::size_t step = files.size() / kMostRead + 1;
+  std::vector<FileLine> lines;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::error_code unreadable;
+    const fs::path name = files[i].lexically_relative(folder);
+    const std::uintmax_t size = fs::file_size(files[i], unreadable);
+    std::string text = unreadable ? formatted("{}: {}", name.string(), unreadable.message())
+                                  : formatted("{} {} bytes", name.string(), size);
+    if (!unreadable && i % step == 0) text.append(" ").append(hash_of(files[i], size, kSampled));
+    lines.push_back({name.parent_path().string(), std::move(text)});
+  }
+  if (error) lines.push_back({"", error.message()});
+  return formatted("{} files\n{}", files.size(), joined(texts_of(lines), "\n"));
 }
 
 json subject_settings(const DoctorOptions& options) {

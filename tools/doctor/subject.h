@@ -16,8 +16,9 @@ nlohmann::json subject_settings(const DoctorOptions& options);
 // run on this host.
 preflight::Subject subject_here(const nlohmann::json& settings, int local_ranks);
 
-// Names, sizes and samples of the content of all files below a folder, one a line; a line that says so if there is
-// none.
+// Names and sizes of all files below a folder, one a line, with a hash of samples of their content, of some of them
+// where there are thousands; a line for each folder where there are very many; a line that says so if there is no such
+// folder.
 std::string folder_contents(const std::filesystem::path& folder);
 std::string file_contents(const std::filesystem::path& file);
 

@@ -101,7 +101,7 @@ void Connection::read_messages() {
 
 void wait_for(std::vector<pollfd>& files, std::chrono::milliseconds limit) {
   const int ready = ::poll(files.data(), files.size(), static_cast<int>(limit.count()));
-  check(ready >= 0 || errno == EINTR, "launch", "poll: {}", std::strerror(errno));
+  check_call(ready >= 0 || errno == EINTR, "launch", "poll");
 }
 
 }  // namespace lockstep::launcher

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "lockstep/core/error.h"
 #include "tools/supervisor/keepalive.h"
 
 namespace lockstep::launcher {
@@ -61,7 +62,11 @@ void HeadJob::wait() {
 void HeadJob::take_news() {
   for (const auto& news : rendezvous_->look()) {
     if (news.message) {
-      take_message(news.node, *news.message);
+      try {
+        take_message(news.node, *news.message);
+      } catch (const Error& error) {
+        end(fmt::format("{}: {}", rendezvous_->roster().name_of(news.node), error.what()));
+      }
     } else {
       agents_->end(rendezvous_->roster().join(news.node).host, 255);
       end(fmt::format("{} is lost: {}", rendezvous_->roster().name_of(news.node), news.lost));

@@ -2,29 +2,26 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 
-#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
-#include "lockstep/core/printable.h"
-#include "lockstep/core/stream_writer.h"
-#include "lockstep/host/threads.h"
+#include "tools/launcher/gathering.h"
 #include "tools/launcher/head_job.h"
+#include "tools/launcher/job_ports.h"
 #include "tools/launcher/member.h"
 #include "tools/launcher/mpirun_line.h"
+#include "tools/launcher/node.h"
 #include "tools/launcher/outer_job.h"
 #include "tools/launcher/rank.h"
+#include "tools/launcher/say.h"
 #include "tools/launcher/sockets.h"
 
 namespace lockstep::launcher {
@@ -32,79 +29,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 200ms, kFarewell = 2000ms;
-constexpr auto kWord = 15s;  // between two lines about missing nodes
+constexpr auto kFarewell = 2000ms;
 
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-void say(const std::string& text) {
-  write_patiently(STDERR_FILENO, fmt::format("lockstep launch: {}\n", printable_lines(text)));
-}
-
-int ranks_here(const std::string& text) {
-  if (text == "auto" || text == "cpu") {
-    const host::Cores cores = host::available_cores();
-    return cores.quota > 0 ? std::clamp(static_cast<int>(cores.quota), 1, cores.physical) : cores.physical;
-  }
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  check(error == std::errc{} && end == text.data() + text.size() && ranks > 0, "launch",
-        "--nproc-per-node is '{}', expected a number of ranks, or auto", text);
-  return ranks;
-}
-
-// As Open MPI names this host: without its domain.
-std::string host_name() {
-  char name[256] = {};
-  check(::gethostname(name, sizeof name - 1) == 0, "launch", "this host's name: {}", std::strerror(errno));
-  const std::string text(name);
-  return text.substr(0, text.find('.'));
-}
-
-std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != name.npos) return name;
-  const std::string path = variable("PATH").value_or("");
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    const auto found = std::filesystem::path(path.substr(at, end - at)) / name;
-    if (::access(found.c_str(), X_OK) == 0) return found;
-    at = end + 1;
-  }
-  return {};
-}
-
-Join describe_node(const LaunchOptions& o, int node, int nodes) {
-  Join join{.nodes = nodes,
-            .node = node,
-            .ranks = ranks_here(o.ranks_per_node),
-            .host = host_name(),
-            .version = o.version,
-            .mpi = comm::Environment::library(),
-            .words = o.words};
-  const std::filesystem::path program = find_program(o.words[0]);
-  const std::string folder = std::filesystem::current_path().string();
-  if (program.empty()) {
-    join.problem = fmt::format("no program '{0}' in PATH; ./{0} is one in the working directory", o.words[0]);
-  } else if (std::error_code error; !std::filesystem::is_regular_file(program, error)) {
-    join.problem = fmt::format("no program '{}' (working directory {})", program.string(), folder);
-  } else if (::access(program.c_str(), X_OK) != 0) {
-    join.problem = fmt::format("'{}' is not executable", program.string());
-  } else if (nodes > 1) {
-    join.program = file_digest(program);
-  }
-  return join;
-}
-
-// Open MPI's mpirun asks root to confirm; whoever starts programs by torchrun's command line is not asked there either.
 MpirunLine line_of(const LaunchOptions& o) {
-  return {.root = ::geteuid() == 0,
-          .tag_output = o.tag_output,
-          .own_name = own_name(),
-          .extra = split_words(o.mpi_args),
-          .program = o.words};
+  MpirunLine line{.own_name = own_name(), .program = o.words};
+  // Open MPI's mpirun asks root to confirm; whoever starts programs by torchrun's command line is not asked there
+  // either.
+  if (::geteuid() == 0) line.extra.push_back("--allow-run-as-root");
+  if (o.mpirun.tag_output) line.extra.push_back("--tag-output");
+  for (std::string& word : launch::split_words(o.mpirun.words, "--mpi-args")) line.extra.push_back(std::move(word));
+  return line;
 }
 
 std::map<std::string, std::string> master_variables(const std::string& address, int port) {
@@ -125,8 +64,9 @@ int launch_here(const LaunchOptions& o, supervisor::Signals& signals) {
   MpirunLine line = line_of(o);
   line.hosts = fmt::format("{}:{}", own.host, own.ranks);
   line.ranks = own.ranks;
+  line.ports = plan_job_ports(o, {.ranks_per_host = own.ranks});
   auto variables = node_variables(0, {}, o.wrapper);
-  variables.merge(master_variables("127.0.0.1", free_port()));
+  variables.merge(master_variables("127.0.0.1", port_for_programs(line.ports)));
   HeadJob job({.words = mpirun_words(line, variable), .variables = variables, .stop_limit = o.stop_timeout * 1000ms},
               nullptr, signals, say);
   return say_end(job, job.run());
@@ -137,49 +77,15 @@ int launch_by_ssh(const LaunchOptions& o, supervisor::Signals& signals) {
   check(o.nodes <= 1 && o.node < 1, "launch",
         "--host and --hostfile start all hosts from this one by ssh; expected no --nnodes and --node-rank beside them");
   MpirunLine line = line_of(o);
-  line.hosts = o.hosts;
-  line.hostfile = o.hostfile;
-  line.ranks = o.ranks;
-  line.ssh_port = o.ssh_port;
+  line.hosts = o.ssh.hosts;
+  line.hostfile = o.ssh.hostfile;
+  line.ranks = o.ssh.ranks;
+  line.ssh_port = o.ssh.port;
+  if (!o.mpirun.ports.empty()) line.ports = plan_job_ports(o, {.ranks_per_host = most_ranks_by_ssh(o.ssh)});
   line.own_name = own_folder() + "/" + own_name();  // other hosts' PATH is ssh's
-  line.variables = master_variables(host_name(), free_port());
+  line.variables = master_variables(host_name(), port_for_programs(line.ports));
   HeadJob job({.words = mpirun_words(line, variable), .stop_limit = o.stop_timeout * 1000ms}, nullptr, signals, say);
   return say_end(job, job.run());
-}
-
-// Until all nodes are there and fit together; otherwise how the launch ends.
-std::optional<Done> gather(const LaunchOptions& o, Rendezvous& rendezvous, supervisor::Signals& signals) {
-  using Clock = std::chrono::steady_clock;
-  const Roster& roster = rendezvous.roster();
-  const auto began = Clock::now(), until = began + std::chrono::seconds(o.timeout);
-  auto next_word = began + kWord;
-  while (!roster.complete()) {
-    std::vector<pollfd> files{{signals.descriptor(), POLLIN, 0}};
-    rendezvous.add_files(files);
-    wait_for(files, kPoll);
-    for (const auto& news : rendezvous.look()) {
-      if (news.message && news.message->kind == Kind::Signal)
-        return Done{128 + read_number(*news.message),
-                    fmt::format("signal {} came to {}", read_number(*news.message), roster.name_of(news.node))};
-    }
-    while (const auto number = signals.next()) {
-      if (*number != SIGUSR1) return Done{128 + *number, fmt::format("signal {} came to node 0", *number)};
-    }
-    if (Clock::now() > until)
-      return Done{1, fmt::format("{} of {} did not join within {} s; there: {}", roster.missing(), o.nodes, o.timeout,
-                                 roster.present())};
-    if (Clock::now() > next_word) {
-      say(fmt::format("waiting for {} of {} ({} s of {} s)", roster.missing(), o.nodes,
-                      std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began).count(), o.timeout));
-      next_word = Clock::now() + kWord;
-    }
-  }
-  const auto problems = roster.problems(o.allow_differences);
-  if (problems.empty()) return std::nullopt;
-  return Done{kExitCommandLine,
-              fmt::format("the nodes do not start the same job:\n  {}\nexpected the same command and programs on all; "
-                          "--allow-differences has each node run its own",
-                          fmt::join(problems, "\n  "))};
 }
 
 struct HeadPlace {
@@ -193,43 +99,64 @@ bool may_start_again(int status) {
   return std::find(kFinal.begin(), kFinal.end(), status) == kFinal.end();
 }
 
+// Of a job whose nodes are all there. Throws Error where --ports has too few for one of them.
+MpirunLine line_of_nodes(const LaunchOptions& o, const Roster& roster) {
+  std::vector<std::string> hosts;
+  int most = 0;
+  for (int i = 0; i < roster.nodes(); ++i) {
+    hosts.push_back(fmt::format("{}:{}", roster.join(i).host, roster.join(i).ranks));
+    most = std::max(most, roster.join(i).ranks);
+  }
+  MpirunLine line = line_of(o);
+  line.hosts = fmt::format("{}", fmt::join(hosts, ","));
+  line.ranks = roster.ranks();
+  line.agents = roster.nodes();
+  line.network = roster.network();
+  line.ports = plan_job_ports(o, {.ranks_per_host = most, .launch = true});
+  return line;
+}
+
+Done run_as_head(const LaunchOptions& o, const std::string& address, Rendezvous& rendezvous,
+                 supervisor::Signals& signals) {
+  const GatheringOptions gathering{.limit = std::chrono::seconds(o.meeting.timeout),
+                                   .allow_differences = o.allow_differences};
+  if (auto end = gather(gathering, rendezvous, signals)) {
+    say(end->reason);
+    return *std::move(end);
+  }
+  const MpirunLine line = line_of_nodes(o, rendezvous.roster());
+  say(fmt::format("{} ranks on {} nodes: {}", line.ranks, o.nodes, line.hosts));
+  const auto master = master_variables(address, port_for_programs(line.ports));
+  auto variables = node_variables(0, {}, o.wrapper);
+  variables.insert(master.begin(), master.end());
+  HeadJob job({.words = mpirun_words(line, variable),
+               .variables = variables,
+               .node_variables = master,
+               .stop_limit = o.stop_timeout * 1000ms},
+              &rendezvous, signals, say);
+  const int status = say_end(job, job.run());
+  return {.status = status, .reason = job.reason()};
+}
+
 int launch_as_head(const LaunchOptions& o, HeadPlace place, const Secret& secret, supervisor::Signals& signals) {
   const Join own = describe_node(o, 0, o.nodes);
   Rendezvous rendezvous(Reception(std::move(place.listener), secret, say), own, {place.supervised}, say);
-  std::optional<Done> end = gather(o, rendezvous, signals);
-  if (end) {
-    say(end->reason);
-  } else {
-    const Roster& roster = rendezvous.roster();
-    std::vector<std::string> hosts;
-    for (int i = 0; i < o.nodes; ++i) hosts.push_back(fmt::format("{}:{}", roster.join(i).host, roster.join(i).ranks));
-    MpirunLine line = line_of(o);
-    line.hosts = fmt::format("{}", fmt::join(hosts, ","));
-    line.ranks = roster.ranks();
-    line.through_agents = true;
-    line.nodes = o.nodes;
-    line.network = roster.network();
-    say(fmt::format("{} ranks on {} nodes: {}", line.ranks, o.nodes, line.hosts));
-    const auto master = master_variables(place.address, free_port());
-    auto variables = node_variables(0, {}, o.wrapper);
-    variables.insert(master.begin(), master.end());
-    HeadJob job({.words = mpirun_words(line, variable),
-                 .variables = variables,
-                 .node_variables = master,
-                 .stop_limit = o.stop_timeout * 1000ms},
-                &rendezvous, signals, say);
-    const int status = job.run();
-    end = Done{say_end(job, status), job.reason()};
+  Done end;
+  try {
+    end = run_as_head(o, place.address, rendezvous, signals);
+  } catch (const Error& error) {  // the other nodes are told, too
+    end = {.status = kExitCommandLine, .reason = error.what()};
+    say(end.reason);
   }
-  end->again = place.supervised && may_start_again(end->status);
-  rendezvous.send_all(to_message(*end));
+  end.again = place.supervised && may_start_again(end.status);
+  rendezvous.send_all(to_message(end));
   rendezvous.flush(kFarewell);
-  return end->status;
+  return end.status;
 }
 
 Secret secret_of(const LaunchOptions& o) {
   auto secret = Secret::from_environment();
-  if (!o.secret_file.empty()) secret.emplace(Secret::from_file(o.secret_file));
+  if (!o.meeting.secret_file.empty()) secret.emplace(Secret::from_file(o.meeting.secret_file));
   check(
       secret.has_value(), "launch",
       "a job of {} nodes needs a secret that they share, so that nobody else can start programs on them, and there is "
@@ -246,7 +173,7 @@ int launch_as_member(const LaunchOptions& o, std::vector<std::string> addresses,
   Member member({.addresses = std::move(addresses),
                  .port = port,
                  .join = describe_node(o, o.node, o.nodes),
-                 .limit = std::chrono::seconds(o.timeout),
+                 .limit = std::chrono::seconds(o.meeting.timeout),
                  .variables = variables,
                  .pass_signals = !outer},
                 secret, signals, say);
@@ -254,9 +181,10 @@ int launch_as_member(const LaunchOptions& o, std::vector<std::string> addresses,
 }
 
 int launch_in_outer_job(LaunchOptions o, supervisor::Signals& signals) {
+  const auto ports = plan_job_ports(o, {.ranks_per_host = ranks_of_node(o.ranks_per_node), .launch = true});
   io::FileDescriptor listener;
   const OuterJob outer = agree_in_outer_job([&] {
-    listener = listen_tcp(0);
+    listener = listen_tcp(ports ? ports->launch : 0);
     return port_of(listener);
   });
   leave_outer_job();
@@ -268,39 +196,34 @@ int launch_in_outer_job(LaunchOptions o, supervisor::Signals& signals) {
   return launch_as_head(o, {.listener = std::move(listener), .address = outer.addresses[0]}, secret, signals);
 }
 
+int launch_on_each_node(const LaunchOptions& o, supervisor::Signals& signals) {
+  check(o.node >= 0 && o.node < o.nodes, "launch", "{}, expected 0 to {}, another on each node",
+        o.node < 0 ? std::string("no --node-rank (or NODE_RANK)") : fmt::format("--node-rank is {}", o.node),
+        o.nodes - 1);
+  check(!o.meeting.address.empty(), "launch",
+        "no --master-addr (or MASTER_ADDR), expected the name or address of node 0, the same on all nodes");
+  const Secret secret = secret_of(o);
+  const int port = meeting_port(o);
+  if (o.node > 0) return launch_as_member(o, {o.meeting.address}, port, secret, false, signals);
+  return launch_as_head(o,
+                        {.listener = listen_tcp(port),
+                         .address = o.meeting.address,
+                         .supervised = variable("OMPI_LOCKSTEP_JOB").has_value()},
+                        secret, signals);
+}
+
 }  // namespace
 
 int launch(const LaunchOptions& options) {
   LaunchOptions o = options;
   check(!o.words.empty(), "launch", "no program, expected: lockstep launch [OPTIONS] PROGRAM ARGUMENTS...");
-  if (!o.hosts.empty() || !o.hostfile.empty()) {
-    supervisor::Signals signals;
-    return launch_by_ssh(o, signals);
-  }
+  supervisor::Signals signals;
+  if (!o.ssh.hosts.empty() || !o.ssh.hostfile.empty()) return launch_by_ssh(o, signals);
   const int outer = o.nodes == 0 ? outer_size(variable) : 0;
-  if (outer > 1) {
-    supervisor::Signals signals;
-    return launch_in_outer_job(o, signals);
-  }
+  if (outer > 1) return launch_in_outer_job(o, signals);
   if (outer == 1) leave_outer_job();
   o.nodes = std::max(o.nodes, 1);
-  if (o.nodes == 1) {
-    supervisor::Signals signals;
-    return launch_here(o, signals);
-  }
-  check(o.node >= 0 && o.node < o.nodes, "launch", "{}, expected 0 to {}, another on each node",
-        o.node < 0 ? std::string("no --node-rank (or NODE_RANK)") : fmt::format("--node-rank is {}", o.node),
-        o.nodes - 1);
-  check(!o.master_address.empty(), "launch",
-        "no --master-addr (or MASTER_ADDR), expected the name or address of node 0, the same on all nodes");
-  const Secret secret = secret_of(o);
-  supervisor::Signals signals;
-  if (o.node > 0) return launch_as_member(o, {o.master_address}, o.master_port, secret, false, signals);
-  return launch_as_head(o,
-                        {.listener = listen_tcp(o.master_port),
-                         .address = o.master_address,
-                         .supervised = variable("OMPI_LOCKSTEP_JOB").has_value()},
-                        secret, signals);
+  return o.nodes == 1 ? launch_here(o, signals) : launch_on_each_node(o, signals);
 }
 
 }  // namespace lockstep::launcher

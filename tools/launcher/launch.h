@@ -11,20 +11,34 @@
 
 namespace lockstep::launcher {
 
+// How nodes find each other on each of which the command is called.
+struct MeetingOptions {
+  std::string address{};  // of node 0
+  int port = 0;           // of node 0's launcher; 0: not said
+  std::filesystem::path secret_file{};
+  std::int64_t timeout = 300;  // s
+};
+
+struct SshOptions {
+  std::string hosts{}, hostfile{};  // both empty: not by ssh
+  int ranks = 0, port = 0;          // 0: not said
+};
+
+struct MpirunOptions {
+  std::string words{};  // the user's own
+  std::string ports{};  // "60000-60015"; empty: any
+  bool tag_output = false;
+};
+
 struct LaunchOptions {
   int nodes = 0;                     // 0: not said, which is 1 or, inside another job, that job's processes
   int node = -1;                     // -1: not said
   std::string ranks_per_node = "1";  // or auto: the node's cores
-  std::string master_address{};
-  int master_port = 29500;
-  std::filesystem::path secret_file{};
-  std::int64_t timeout = 300, stop_timeout = 30;  // s
-
-  std::string hosts{}, hostfile{};  // by ssh
-  int ranks = 0, ssh_port = 0;
-
-  std::string mpi_args{};
-  bool tag_output = false, allow_differences = false;
+  MeetingOptions meeting{};
+  SshOptions ssh{};
+  MpirunOptions mpirun{};
+  std::int64_t stop_timeout = 30;  // s
+  bool allow_differences = false;
   std::string wrapper{};             // a program of this node that becomes each rank's program, given its words
   std::string version{};             // of Lockstep
   std::vector<std::string> words{};  // the program

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -79,7 +77,7 @@ void leave_outer_job() {
   }
   for (const std::string& name : names) {
     if (is_of_outer_job(name))
-      check(::unsetenv(name.c_str()) == 0, "launch", "{} cannot be unset: {}", name, std::strerror(errno));
+      check_call(::unsetenv(name.c_str()) == 0, "launch", "{} cannot be unset", name);
   }
 }
 

@@ -108,7 +108,7 @@ int become_rank(std::vector<std::string> words) {
   if (const std::string wrapper = value(environment, kWrapper, ""); !wrapper.empty())
     words.insert(words.begin(), wrapper);
   for (const auto& [name, text] : rank_variables(environment, allowed_cpus()))
-    check(::setenv(name.c_str(), text.c_str(), 1) == 0, "launch", "{}: {}", name, std::strerror(errno));
+    check_call(::setenv(name.c_str(), text.c_str(), 1) == 0, "launch", "{} cannot be set", name);
   for (const char* name : {kNode, kDirectory, kBin, kWords, kAgent, kWrapper}) ::unsetenv(name);
   if (!folder.empty() && ::chdir(folder.c_str()) != 0)
     return say(126, rank, fmt::format("folder {}: {}", folder, std::strerror(errno)));

@@ -14,6 +14,7 @@ namespace lockstep::launcher {
 namespace {
 
 constexpr std::size_t kPlaces = 64;
+constexpr std::size_t kMostAtOnce = kPlaces / 2;  // so that those who have just come are heard before others need room
 constexpr std::size_t kMostSaid = 100;  // addresses; more are turned away in silence
 
 }  // namespace
@@ -32,7 +33,7 @@ void Reception::turn_away(const Connection& connection, const std::string& reaso
 }
 
 void Reception::accept_all() {
-  for (;;) {
+  for (std::size_t i = 0; i < kMostAtOnce; ++i) {
     io::FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;  // nobody, somebody who has gone already, or no descriptor left now
     const std::string peer = peer_of(socket);

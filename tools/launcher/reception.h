@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,10 +13,9 @@
 
 #include "lockstep/io/file_descriptor.h"
 #include "tools/launcher/connection.h"
+#include "tools/launcher/say.h"
 
 namespace lockstep::launcher {
-
-using Say = std::function<void(const std::string&)>;
 
 class Reception {
  public:

@@ -35,7 +35,7 @@ std::string read_up_to(int file, std::size_t most, const std::filesystem::path& 
   std::size_t used = 0;
   while (used < most) {
     const ssize_t bytes = ::read(file, text.data() + used, most - used);
-    check(bytes >= 0 || errno == EINTR, "launch", "{} cannot be read: {}", path.string(), std::strerror(errno));
+    check_call(bytes >= 0 || errno == EINTR, "launch", "{} cannot be read", path.string());
     if (bytes == 0) break;
     if (bytes > 0) used += static_cast<std::size_t>(bytes);
   }
@@ -76,7 +76,7 @@ std::string hexadecimal(std::string_view bytes) {
 
 std::string file_digest(const std::filesystem::path& path) {
   const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  check(file.open(), "launch", "{} cannot be read: {}", path.string(), std::strerror(errno));
+  check_call(file.open(), "launch", "{} cannot be read", path.string());
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   check(context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1, "launch", "libcrypto has no SHA-256");
   for (;;) {
@@ -101,9 +101,9 @@ Secret::~Secret() { OPENSSL_cleanse(text_.data(), text_.size()); }
 
 Secret Secret::from_file(const std::filesystem::path& path) {
   const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  check(file.open(), "launch", "--secret-file {} cannot be read: {}", path.string(), std::strerror(errno));
+  check_call(file.open(), "launch", "--secret-file {} cannot be read", path.string());
   struct stat found {};
-  check(::fstat(file.get(), &found) == 0, "launch", "--secret-file {}: {}", path.string(), std::strerror(errno));
+  check_call(::fstat(file.get(), &found) == 0, "launch", "--secret-file {}", path.string());
   check(S_ISREG(found.st_mode), "launch", "--secret-file {} is not a regular file", path.string());
   check(found.st_uid == ::geteuid(), "launch", "--secret-file {} belongs to user {}, expected {}, who starts the job",
         path.string(), found.st_uid, ::geteuid());
@@ -121,7 +121,7 @@ std::optional<Secret> Secret::from_environment() {
   if (value == nullptr || *value == '\0') return std::nullopt;
   std::optional<Secret> secret(std::in_place, value, kVariable);
   OPENSSL_cleanse(value, std::strlen(value));
-  check(::unsetenv(kVariable) == 0, "launch", "{} cannot be unset: {}", kVariable, std::strerror(errno));
+  check_call(::unsetenv(kVariable) == 0, "launch", "{} cannot be unset", kVariable);
   return secret;
 }
 

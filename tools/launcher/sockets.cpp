@@ -31,8 +31,7 @@ constexpr int kBacklog = 1024;
 const sockaddr* generic(const void* address) { return static_cast<const sockaddr*>(address); }
 
 void set_option(const FileDescriptor& socket, int level, int name, int value) {
-  check(setsockopt(socket.get(), level, name, &value, sizeof value) == 0, "launch", "option {} of a socket: {}", name,
-        std::strerror(errno));
+  check_call(setsockopt(socket.get(), level, name, &value, sizeof value) == 0, "launch", "option {} of a socket", name);
 }
 
 FileDescriptor listener_of_family(int family, int port, int& reason) {
@@ -93,7 +92,7 @@ FileDescriptor listen_tcp(int port) {
   int reason = 0;
   FileDescriptor listener = listener_of_family(AF_INET6, port, reason);
   if (!listener.open() && reason != EADDRINUSE) listener = listener_of_family(AF_INET, port, reason);
-  check(listener.open(), "launch", "port {} cannot be listened at: {}; --master-port names another", port,
+  check(listener.open(), "launch", "port {} cannot be listened at: {}; --master-port or --ports names another", port,
         std::strerror(reason));
   return listener;
 }
@@ -101,8 +100,8 @@ FileDescriptor listen_tcp(int port) {
 int port_of(const FileDescriptor& listener) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  check(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0, "launch", "getsockname: {}",
-        std::strerror(errno));
+  check_call(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0, "launch",
+             "the port of a socket");
   return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
@@ -130,7 +129,7 @@ std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, int
 
 std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
-  check(::getifaddrs(&list) == 0, "launch", "this machine's addresses: {}", std::strerror(errno));
+  check_call(::getifaddrs(&list) == 0, "launch", "this machine's addresses");
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(list, ::freeifaddrs);
   std::vector<std::string> four, six;
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
@@ -154,8 +153,9 @@ FileDescriptor listen_local(const std::string& name) {
   socklen_t length = 0;
   const sockaddr_un address = local_address(name, length);
   FileDescriptor socket(::socket(AF_UNIX, kType, 0));
-  check(socket.open() && ::bind(socket.get(), generic(&address), length) == 0 && ::listen(socket.get(), kBacklog) == 0,
-        "launch", "no local socket for launch agents: {}", std::strerror(errno));
+  const bool listens = socket.open() && ::bind(socket.get(), generic(&address), length) == 0 &&
+                       ::listen(socket.get(), kBacklog) == 0;
+  check_call(listens, "launch", "no local socket for launch agents");
   return socket;
 }
 
@@ -163,8 +163,8 @@ FileDescriptor connect_local(const std::string& name) {
   socklen_t length = 0;
   const sockaddr_un address = local_address(name, length);
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  check(socket.open() && ::connect(socket.get(), generic(&address), length) == 0, "launch",
-        "the launcher of this job does not answer: {}", std::strerror(errno));
+  check_call(socket.open() && ::connect(socket.get(), generic(&address), length) == 0, "launch",
+             "the launcher of this job does not answer");
   return socket;
 }
 

@@ -57,7 +57,7 @@ class Run {
     end_.status = *process_.ended();
     if (end_.failure.empty()) end_.failure = reader_.summary();
     end_.words = reader_.words();
-    end_.seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+    end_.seconds = std::chrono::duration<double>(Clock::now() - times_.began).count();
     return end_;
   }
 
@@ -69,13 +69,13 @@ class Run {
       return closed || !console_.takes(stream) ? -1 : descriptor;
     };
     std::array<pollfd, 3> files{{{signals_.descriptor(), POLLIN, 0},
-                                 {file(Stream::Output, process_.output(), output_closed_), POLLIN, 0},
-                                 {file(Stream::Errors, process_.errors(), errors_closed_), POLLIN, 0}}};
+                                 {file(Stream::Output, process_.output(), closed_.output), POLLIN, 0},
+                                 {file(Stream::Errors, process_.errors(), closed_.errors), POLLIN, 0}}};
     const int ready = poll(files.data(), files.size(), kPollFor);
-    check(ready >= 0 || errno == EINTR, "run", "poll failed");
+    check_call(ready >= 0 || errno == EINTR, "run", "poll");
     const auto closed = [](const pollfd& f) { return (f.revents & (POLLHUP | POLLIN)) == POLLHUP; };
-    output_closed_ = output_closed_ || closed(files[1]);
-    errors_closed_ = errors_closed_ || closed(files[2]);
+    closed_.output = closed_.output || closed(files[1]);
+    closed_.errors = closed_.errors || closed(files[2]);
   }
 
   void pass_text() {
@@ -97,7 +97,7 @@ class Run {
 
   void pass(Stream stream, const std::string& text) {
     if (text.empty()) return;
-    if (!printed_) printed_ = Clock::now();
+    if (!times_.printed) times_.printed = Clock::now();
     console_.pass(stream, text);
     if (stream == Stream::Errors) reader_.read(text);
   }
@@ -124,38 +124,46 @@ class Run {
   }
 
   void watch_start() {
-    if (started_ || Clock::now() < next_start_look_) return;
-    next_start_look_ = Clock::now() + 500ms;
-    const bool prints = printed_ && Clock::now() > *printed_ + kListensAfter;
+    if (started_ || Clock::now() < times_.next_start_look) return;
+    times_.next_start_look = Clock::now() + 500ms;
+    const bool prints = times_.printed && Clock::now() > *times_.printed + kListensAfter;
     started_ = prints || OutputFolder::stamps(options_.output) != before_;
     if (started_) {
       for (const int number : held_) process_.signal(number);
     }
-    const bool in_time = options_.start_limit.count() == 0 || Clock::now() < began_ + options_.start_limit;
-    if (started_ || printed_ || in_time || !end_.failure.empty()) return;
+    const bool in_time = options_.start_limit.count() == 0 || Clock::now() < times_.began + options_.start_limit;
+    if (started_ || times_.printed || in_time || !end_.failure.empty()) return;
     end_.failure = fmt::format("the job wrote nothing in {}, and printed nothing, within {} s",
                                options_.output.string(), options_.start_limit.count());
     process_.signal(SIGKILL);
   }
 
   void look() {
-    if (!options_.look || Clock::now() < next_look_) return;
+    if (!options_.look || Clock::now() < times_.next_look) return;
     options_.look();
-    next_look_ = Clock::now() + (Clock::now() < began_ + kOftenAtFirst ? 500ms : 10'000ms);
+    times_.next_look = Clock::now() + (Clock::now() < times_.began + kOftenAtFirst ? 500ms : 10'000ms);
   }
+
+  struct Times {
+    Clock::time_point began = Clock::now(), next_start_look = began, next_look = began;
+    std::optional<Clock::time_point> printed{};
+  };
+  struct Closed {
+    bool output = false, errors = false;  // the job's streams
+  };
 
   const JobOptions& options_;
   Signals& signals_;
   Console& console_;
   OutputFolder::Stamps before_;
-  Clock::time_point began_ = Clock::now(), next_start_look_ = began_, next_look_ = began_;
-  std::optional<Clock::time_point> printed_;
+  Times times_;
   Process process_;
   FailureReader reader_;
   JobEnd end_;
   int requests_ = 0;
   std::set<int> held_;  // signals for when it has started
-  bool started_ = false, output_closed_ = false, errors_closed_ = false;
+  bool started_ = false;
+  Closed closed_;
 };
 
 }  // namespace

@@ -109,22 +109,22 @@ void JobCommand::read_launcher_options() {
           "mpirun {} is not supervised, as places of ranks cannot follow the hosts; expected --hostfile or --host",
           words_[at]);
     if (values == 2) mca_.emplace_back(words_[at + 1], words_[at + 2]);
-    if (name == "n" || name == "np" || name == "c") ranks_at_ = at + 1;
-    if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") hostfile_at_ = at + 1;
+    if (name == "n" || name == "np" || name == "c") at_.ranks = at + 1;
+    if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") at_.hostfile = at + 1;
     if (name == "wd" || name == "wdir") folder_ = words_[at + 1];
     if (name == "wd" || name == "wdir" || name == "path" || name.starts_with("preload")) elsewhere_ = true;
     if (name == "H" || name == "host") {
-      check(host_list_at_ == 0, "run", "mpirun has --host twice, expected one list with commas");
-      host_list_at_ = at + 1;
+      check(at_.host_list == 0, "run", "mpirun has --host twice, expected one list with commas");
+      at_.host_list = at + 1;
     }
     at += 1 + values;
   }
-  program_ = at;
-  check(program_ < words_.size(), "run", "no program in the mpirun command");
-  check(std::find(words_.begin() + static_cast<std::ptrdiff_t>(program_), words_.end(), ":") == words_.end(), "run",
+  at_.program = at;
+  check(at_.program < words_.size(), "run", "no program in the mpirun command");
+  check(std::find(words_.begin() + static_cast<std::ptrdiff_t>(at_.program), words_.end(), ":") == words_.end(), "run",
         "several programs (':') in one mpirun command are not supervised, expected one");
-  if (ranks_at_ == 0) return;
-  const std::string& text = words_[ranks_at_];
+  if (at_.ranks == 0) return;
+  const std::string& text = words_[at_.ranks];
   std::int64_t ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   check(error == std::errc{} && end == text.data() + text.size() && ranks > 0, "run",
@@ -133,10 +133,10 @@ void JobCommand::read_launcher_options() {
 }
 
 void JobCommand::read_hosts() {
-  check(hostfile_at_ == 0 || host_list_at_ == 0, "run", "mpirun has --hostfile and --host, expected one of them");
-  if (host_list_at_ > 0) hosts_ = launch::parse_host_list(words_[host_list_at_], "--host");
-  if (hostfile_at_ == 0) return;
-  const std::string& path = words_[hostfile_at_];
+  check(at_.hostfile == 0 || at_.host_list == 0, "run", "mpirun has --hostfile and --host, expected one of them");
+  if (at_.host_list > 0) hosts_ = launch::parse_host_list(words_[at_.host_list], "--host");
+  if (at_.hostfile == 0) return;
+  const std::string& path = words_[at_.hostfile];
   std::ifstream file(path);
   std::error_code error;  // a directory can be opened, and then not be read
   check(file.is_open() && !std::filesystem::is_directory(path, error), "run", "hostfile {} cannot be read", path);
@@ -175,7 +175,7 @@ std::optional<std::string> JobCommand::program_option(std::string_view name) con
 std::optional<std::string> JobCommand::command_line_option(std::string_view name) const {
   const std::string option = "--" + std::string(name), equals = option + "=";
   std::optional<std::string> value;
-  for (std::size_t at = program_; at < words_.size(); ++at) {
+  for (std::size_t at = at_.program; at < words_.size(); ++at) {
     if (words_[at].starts_with(equals)) value = words_[at].substr(equals.size());
     if (words_[at] == option && at + 1 < words_.size()) value = words_[at + 1];
   }
@@ -197,7 +197,7 @@ bool JobCommand::starts_by_ssh() const {
 }
 
 std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
-  const std::string& program = words_[program_];
+  const std::string& program = words_[at_.program];
   const bool here = std::ranges::all_of(hosts_.hosts, [](const auto& h) { return launch::is_this_machine(h.name); });
   const bool scheduled = mpirun_ && hosts_.hosts.empty() && !starts_by_ssh();
   if (!here || scheduled || elsewhere_ || program.find('/') == program.npos) return std::nullopt;
@@ -213,17 +213,17 @@ std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
 std::vector<std::string> JobCommand::words(const Change& change) const {
   std::vector<std::string> words = words_;
   if (!change.lost.empty()) {
-    if (hostfile_at_ > 0) {
+    if (at_.hostfile > 0) {
       const std::string text = launch::hostfile_without(hostfile_text_, change.lost);
       io::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
-      words[hostfile_at_] = change.hostfile;
+      words[at_.hostfile] = change.hostfile;
     } else {
-      words[host_list_at_] = launch::host_list_without(words[host_list_at_], change.lost);
+      words[at_.host_list] = launch::host_list_without(words[at_.host_list], change.lost);
     }
-    if (ranks_at_ > 0 && change.ranks) words[ranks_at_] = std::to_string(*change.ranks);
+    if (at_.ranks > 0 && change.ranks) words[at_.ranks] = std::to_string(*change.ranks);
   }
   if (change.resume_auto && command_line_option("resume")) {
-    for (std::size_t at = program_; at < words.size(); ++at) {
+    for (std::size_t at = at_.program; at < words.size(); ++at) {
       if (words[at] == "--resume" && at + 1 < words.size()) words[at + 1] = "auto";
       if (words[at].starts_with("--resume=")) words[at] = "--resume=auto";
     }

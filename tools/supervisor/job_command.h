@@ -60,10 +60,15 @@ class JobCommand {
   void read_config();
   std::optional<std::string> command_line_option(std::string_view name) const;
 
+  // Indices of words.
+  struct Places {
+    std::size_t program = 0;                             // the first word that is not mpirun's
+    std::size_t ranks = 0, hostfile = 0, host_list = 0;  // values of options of mpirun; 0: not there
+  };
+
   std::vector<std::string> words_;
-  bool mpirun_ = false, elsewhere_ = false;                        // elsewhere: in a folder of mpirun's --wdir
-  std::size_t program_ = 0;                                        // index of the first word that is not mpirun's
-  std::size_t ranks_at_ = 0, hostfile_at_ = 0, host_list_at_ = 0;  // of the option's value; 0: not there
+  bool mpirun_ = false, elsewhere_ = false;  // elsewhere: in a folder of mpirun's --wdir
+  Places at_;
   std::optional<std::int64_t> ranks_;
   std::vector<std::pair<std::string, std::string>> mca_;
   std::string folder_;                         // of --wdir

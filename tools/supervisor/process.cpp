@@ -101,7 +101,7 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) become(arguments.data(), environment.data(), errors_file, stdout_file, parent);
-  check(pid_ > 0, "run", "{} cannot be started: {}", words[0], std::strerror(errno));
+  check_call(pid_ > 0, "run", "{} cannot be started", words[0]);
   if (errors) errors_ = std::move(errors->reader);
   if (output) output_ = std::move(output->reader);
 }
@@ -128,7 +128,7 @@ std::optional<int> Process::ended() {
   if (status_) return status_;
   int status = 0;
   const pid_t reaped = waitpid(pid_, &status, WNOHANG);
-  check(reaped >= 0 || errno == EINTR, "run", "waiting for {}: {}", pid_, std::strerror(errno));
+  check_call(reaped >= 0 || errno == EINTR, "run", "waiting for process {}", pid_);
   if (reaped == pid_) status_ = status;
   return status_;
 }

@@ -3,9 +3,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "lockstep/core/error.h"
 
 namespace lockstep::supervisor {
@@ -25,7 +22,7 @@ Signals::Signals() {
   plain.sa_handler = SIG_DFL;
   check_call(sigaction(SIGCHLD, &plain, &child_) == 0, "run", "SIGCHLD");
   descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-  check(descriptor_ >= 0, "run", "signalfd: {}", std::strerror(errno));
+  check_call(descriptor_ >= 0, "run", "signalfd");
 }
 
 Signals::~Signals() {

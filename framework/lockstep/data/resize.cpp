@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "lockstep/core/error.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr const char* kSite = "resize";
+constexpr const char* kResize = "resize";
 
 template <class T, class W>
 T stored(W value) {
@@ -23,9 +24,9 @@ T stored(W value) {
 }  // namespace
 
 Shape resized(const Shape& image, std::int64_t shorter_side) {
-  check(image.rank() == 3 && image.elements() > 0, kSite, "images are {}, expected (channels, height, width) above 0",
+  check(image.rank() == 3 && image.elements() > 0, kResize, "images are {}, expected (channels, height, width) above 0",
         image.str());
-  check(shorter_side > 0, kSite, "the shorter side is {}, expected at least 1", shorter_side);
+  check(shorter_side > 0, kResize, "the shorter side is {}, expected at least 1", shorter_side);
   const std::int64_t height = image[1], width = image[2];
   if (height <= width) return {image[0], shorter_side, shorter_side * width / height};
   return {image[0], shorter_side * height / width, shorter_side};
@@ -61,9 +62,9 @@ ResizeImages::ResizeImages(const Shape& image, std::int64_t shorter_side)
 
 std::vector<Field> ResizeImages::fields(const std::vector<Field>& in) const {
   std::vector<Field> out = in;
-  Field& image = out[find_field(kSite, in, "image")];
+  Field& image = out[find_field(kResize, in, "image")];
   const bool known = image.dtype == DType::U8 || image.dtype == DType::F32 || image.dtype == DType::F64;
-  check(known && image.shape == from_, kSite, "'image' is {} {}, expected u8, f32 or f64 {}", name_of(image.dtype),
+  check(known && image.shape == from_, kResize, "'image' is {} {}, expected u8, f32 or f64 {}", name_of(image.dtype),
         image.shape.str(), from_.str());
   image.shape = to_;
   return out;

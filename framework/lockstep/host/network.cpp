@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -53,20 +52,31 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// The interface whose network holds the address, of several the narrowest one; nullptr: there is none.
+const Interface* holder_of(const Address& address, std::span<const Interface> there) {
+  const Interface* found = nullptr;
+  for (const Interface& each : there) {
+    if (each.network().holds(address) && (found == nullptr || each.prefix > found->prefix)) found = &each;
+  }
+  return found;
+}
+
 void add_entry(std::vector<InterfaceChoice>& chosen, const std::string& entry, std::span<const Interface> there,
                const std::string& host) {
+  bool found = false;
   const auto add = [&](const std::string& name, const std::string& include) {
     const auto same = [&](const InterfaceChoice& c) { return c.name == name; };
     if (std::ranges::none_of(chosen, same)) chosen.push_back({name, include});
-    return true;
+    found = true;
   };
-  bool found = false;
-  const std::optional<Network> network = parse_network(entry);
-  const std::optional<Address> address = parse_address(entry);
-  for (const Interface& each : there) {
-    if (network ? network->holds(each.address) : !address && each.name == entry)
-      found = add(each.name, network ? network->str() : each.name);
-    if (address && !found && each.network().holds(*address)) found = add(each.name, each.network().str());
+  if (const std::optional<Address> address = parse_address(entry)) {
+    if (const Interface* holder = holder_of(*address, there)) add(holder->name, holder->network().str());
+  } else if (const std::optional<Network> network = parse_network(entry)) {
+    for (const Interface& each : there) {
+      if (network->holds(each.address)) add(each.name, network->str());
+    }
+  } else if (std::ranges::find(there, entry, &Interface::name) != there.end()) {
+    add(entry, entry);
   }
   check(found, kSite, "{}: LOCKSTEP_INTERFACE has '{}', which is no interface here; this host has {}", host,
         entry.substr(0, 80), described(there));
@@ -76,7 +86,7 @@ void add_entry(std::vector<InterfaceChoice>& chosen, const std::string& entry, s
 
 std::vector<Interface> interfaces() {
   ifaddrs* list = nullptr;
-  check(getifaddrs(&list) == 0, kSite, "the interfaces cannot be listed: {}", std::strerror(errno));
+  check_call(getifaddrs(&list) == 0, kSite, "the interfaces cannot be listed");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<Interface> found;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
@@ -85,7 +95,8 @@ std::vector<Interface> interfaces() {
     if (!address || !mask || (each->ifa_flags & IFF_UP) == 0) continue;
     int prefix = 0;
     for (const std::uint8_t byte : mask->bytes) prefix += std::popcount(byte);
-    found.push_back({each->ifa_name, *address, prefix});
+    const bool loopback = (each->ifa_flags & IFF_LOOPBACK) != 0 || address->is_loopback();
+    found.push_back({each->ifa_name, *address, prefix, loopback});
   }
   return found;
 }
@@ -174,7 +185,7 @@ std::vector<ProcessSettings::Variable> interface_settings(const InterfaceFacts& 
   const std::vector<InterfaceChoice> chosen = choose_interfaces(facts.setting, facts.there, facts.host);
   const auto loops = [&](const InterfaceChoice& choice) {
     const auto at = std::ranges::find(facts.there, choice.name, &Interface::name);
-    return at != facts.there.end() && at->address.is_loopback();
+    return at != facts.there.end() && (at->loopback || at->address.is_loopback());
   };
   const auto loop = std::ranges::find_if(chosen, loops);
   check(!facts.several_hosts || loop == chosen.end(), kSite,

@@ -18,6 +18,7 @@ struct Interface {
   std::string name;
   Address address{};
   int prefix = 0;
+  bool loopback = false;  // an interface that reaches this machine alone
 
   Network network() const { return network_of(address, prefix); }
   bool operator==(const Interface&) const = default;
@@ -40,8 +41,8 @@ struct InterfaceChoice {
 };
 
 // A list of names (eth0), networks (10.1.0.0/16) and addresses; an address stands for the network of this machine's
-// interface that holds it, so that the address of one host can be given to all. Throws Error, with what is there, for
-// an entry without an interface. `host` is the name that errors give.
+// interface that holds it, the narrowest of several, so that the address of one host can be given to all. Throws Error,
+// with what is there, for an entry without an interface. `host` is the name that errors give.
 std::vector<InterfaceChoice> choose_interfaces(std::string_view setting, std::span<const Interface> there,
                                                const std::string& host);
 
@@ -50,10 +51,10 @@ std::vector<InterfaceChoice> choose_interfaces(std::string_view setting, std::sp
 std::string include_list(const std::vector<InterfaceChoice>& chosen, std::span<const Interface> there);
 
 struct InterfaceFacts {
-  std::string setting;  // LOCKSTEP_INTERFACE; empty: Open MPI's own choice
-  std::string policy;   // LOCKSTEP_INTERFACE_POLICY: "all" (or empty) or "rank"
-  std::vector<Interface> there;
-  std::string host;
+  std::string setting{};  // LOCKSTEP_INTERFACE; empty: Open MPI's own choice
+  std::string policy{};   // LOCKSTEP_INTERFACE_POLICY: "all" (or empty) or "rank"
+  std::vector<Interface> there{};
+  std::string host{};
   int local_rank = 0;
   bool several_hosts = false;  // the job's ranks are on several
 };

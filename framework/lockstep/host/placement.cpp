@@ -1,8 +1,5 @@
 #include "lockstep/host/placement.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "lockstep/launch/host_option.h"
 
-#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -58,6 +58,7 @@ Entry split(std::string_view text) {
 
 HostList parse_host_list(std::string_view text, const std::string& option) {
   HostList list;
+  std::map<std::string, std::size_t> places;  // of hosts in the list
   std::int64_t number = 0;
   check(is_utf8(text), kSite, "{}: bytes that are no UTF-8, expected a list like a:8,b:8", option);
   for (const std::string_view word : entries_of(text)) {
@@ -70,12 +71,13 @@ HostList parse_host_list(std::string_view text, const std::string& option) {
           word.substr(0, 80), entry.count.substr(0, 80), kMostSlots);
     check_host_name(kSite, here, entry.name);
     if (!entry.user.empty()) check_host_name(kSite, here, entry.user);
-    const auto known = std::ranges::find(list.hosts, entry.name, &Host::name);
-    if (known == list.hosts.end()) {
+    const auto [known, is_new] = places.try_emplace(entry.name, list.hosts.size());
+    if (is_new) {
       list.hosts.push_back({.name = entry.name, .user = entry.user, .slots = slots, .origin = here});
     } else {
-      known->slots = known->slots == 0 || slots == 0 ? 0 : known->slots + slots;
-      check(known->slots <= kMostSlots, kSite, "{}: {} slots of {} in all, expected at most {}", here, known->slots,
+      Host& host = list.hosts[known->second];
+      host.slots = host.slots == 0 || slots == 0 ? 0 : host.slots + slots;
+      check(host.slots <= kMostSlots, kSite, "{}: {} slots of {} in all, expected at most {}", here, host.slots,
             entry.name, kMostSlots);
     }
   }

@@ -1,6 +1,7 @@
 #include "lockstep/launch/hostfile.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -118,6 +119,7 @@ void join(Line& first, const Line& second) {
 
 HostList parse_hostfile(std::string_view text, const std::string& file) {
   std::vector<Line> lines;
+  std::map<std::string, std::size_t> places;  // of hosts in `lines`
   std::int64_t number = 0;
   for (const std::string& raw : lines_of(text)) {
     const std::string here = formatted("{}:{}", file, ++number);
@@ -125,11 +127,11 @@ HostList parse_hostfile(std::string_view text, const std::string& file) {
     const std::vector<std::string> words = words_of(raw);
     if (words.empty()) continue;
     Line line = read_line(words, here);
-    const auto known = std::ranges::find_if(lines, [&](const Line& l) { return l.host.name == line.host.name; });
-    if (known == lines.end()) {
+    const auto [known, is_new] = places.try_emplace(line.host.name, lines.size());
+    if (is_new) {
       lines.push_back(std::move(line));
     } else {
-      join(*known, line);
+      join(lines[known->second], line);
     }
   }
   HostList list;

@@ -1,9 +1,10 @@
 #include "lockstep/launch/job_command.h"
 
-#include <algorithm>
+#include <string_view>
 
 #include "lockstep/core/error.h"
 #include "lockstep/launch/host_option.h"
+#include "lockstep/launch/mpirun_words.h"
 
 namespace lockstep::launch {
 namespace {
@@ -26,32 +27,27 @@ void check_names(const HostList& list, const JobCommand& command) {
 
 std::vector<std::string> mpirun_words(const HostList& list, const JobCommand& command) {
   check_names(list, command);
-  std::vector<std::string> words{"mpirun"};
-  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  MpirunWords words;
   const bool several = list.hosts.size() > 1;
-  if (command.root) add({"--allow-run-as-root"});
-  if (list.all_slots_said()) add({"-n", std::to_string(list.slots())});
-  command.hostfile.empty() ? add({"-H", to_host_list(list)}) : add({"--hostfile", command.hostfile});
-  // Neighbours in rank are neighbours on a host; programs share the cores of a host out by themselves, where Open MPI
-  // would bind each of two ranks to one core.
-  add({"--map-by", "slot", "--bind-to", "none"});
-  if (command.ssh_port > 0) add({"--mca", "plm_rsh_args", formatted("-p {}", command.ssh_port)});
+  if (command.root) words.add({"--allow-run-as-root"});
+  if (list.all_slots_said()) words.add({"-n", std::to_string(list.slots())});
+  command.hostfile.empty() ? words.add({"-H", to_host_list(list)}) : words.add({"--hostfile", command.hostfile});
+  words.add_mapping();
+  words.add_no_binding();
+  if (command.ssh_port > 0) words.add_ssh_arguments(formatted("-p {}", command.ssh_port));
   if (several && !command.network.empty()) {
-    add({"--mca", "oob_tcp_if_include", command.network, "--mca", "btl_tcp_if_include", command.network});
+    words.add_network("oob_tcp", command.network);
+    words.add_network("btl_tcp", command.network);
     if (!command.interface_per_rank.empty())
-      add({"-x", formatted("LOCKSTEP_INTERFACE={}", command.interface_per_rank), "-x",
-           "LOCKSTEP_INTERFACE_POLICY=rank"});
+      words.add({"-x", formatted("LOCKSTEP_INTERFACE={}", command.interface_per_rank), "-x",
+                 "LOCKSTEP_INTERFACE_POLICY=rank"});
   }
-  if (command.ports) {
-    for (const auto& [name, value] : port_parameters(*command.ports)) add({"--mca", name, value});
+  if (command.ports) words.add_ports(*command.ports);
+  if (several) {
+    for (const auto& [name, value] : keepalive_parameters()) words.add_parameter(name, value);
   }
-  if (several) {  // a host that falls silent ends the job after some 11 s; Open MPI's defaults never notice
-    add({"--mca", "oob_tcp_keepalive_time", "5", "--mca", "oob_tcp_keepalive_intvl", "1", "--mca",
-         "oob_tcp_keepalive_probes", "6"});
-  }
-  if (command.threads > 0) add({"-x", formatted("OMP_NUM_THREADS={}", command.threads)});
-  words.insert(words.end(), command.program.begin(), command.program.end());
-  return words;
+  if (command.threads > 0) words.add({"-x", formatted("OMP_NUM_THREADS={}", command.threads)});
+  return words.with(command.program);
 }
 
 std::string shell_line(const std::vector<std::string>& words) {

@@ -30,7 +30,8 @@ enum class Cost : std::uint8_t {
 struct Check {
   std::string_view name;
   Cost cost;
-  // On every rank. Null: this rank has nothing to say. Only a thorough one uses the exchange.
+  // On every rank. Null: this rank has nothing to say. Only a thorough one uses the exchange; it may throw between two
+  // messages.
   nlohmann::json (*gather)(const Subject&, Exchange&);
   // Pure. At least one finding, unless there are no facts.
   std::vector<Finding> (*conclude)(const Facts&);

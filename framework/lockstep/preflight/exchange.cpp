@@ -14,7 +14,7 @@ namespace {
 void write_line(int file, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t bytes = ::write(file, text.data() + done, text.size() - done);
-    check(bytes > 0 || errno == EINTR, "doctor", "the doctor that started this process reads no more");
+    check_call(bytes >= 0 || errno == EINTR, "doctor", "the doctor that started this process reads no more");
     if (bytes > 0) done += static_cast<std::size_t>(bytes);
   }
 }

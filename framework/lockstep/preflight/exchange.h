@@ -15,6 +15,10 @@ class Exchange {
   virtual int size() const = 0;
   // Every rank's text, by rank. Collective, and a barrier.
   virtual std::vector<std::string> allgather(const std::string& mine) = 0;
+  // Cheaper forms, where there are any. Every rank's text for rank 0, whatever for others; rank 0's text for all ranks.
+  virtual void barrier() { allgather(""); }
+  virtual std::vector<std::string> gather(const std::string& mine) { return allgather(mine); }
+  virtual std::string broadcast(const std::string& mine) { return allgather(rank() == 0 ? mine : "").front(); }
 };
 
 class CommunicatorExchange : public Exchange {
@@ -23,6 +27,9 @@ class CommunicatorExchange : public Exchange {
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
   std::vector<std::string> allgather(const std::string& mine) override { return comm_.allgather_strings(mine); }
+  void barrier() override { comm_.barrier(); }
+  std::vector<std::string> gather(const std::string& mine) override { return comm_.gather_strings(mine); }
+  std::string broadcast(const std::string& mine) override { return comm_.broadcast_string(mine); }
 
  private:
   const comm::Communicator& comm_;

@@ -15,8 +15,9 @@ std::span<const Check* const> all_checks();
 std::vector<const Check*> start_checks(bool advised);
 
 // Gathers, and concludes on rank 0: the same findings on all ranks, red, yellow and green ones in the order of the
-// checks. All that is cheap travels in one message. Collective over the exchange. A fact that could not be gathered is
-// a yellow finding.
+// checks. A barrier, a gather and a broadcast, whatever the checks are, and the messages of thorough ones. Collective
+// over the exchange. A fact that could not be gathered is a yellow finding; throws AgreedError on all ranks where no
+// finding can be told.
 std::vector<Finding> look(std::span<const Check* const> checks, const Subject& subject, Exchange& exchange);
 
 }  // namespace lockstep::preflight

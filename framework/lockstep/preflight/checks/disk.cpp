@@ -26,11 +26,11 @@ json gather(const Subject& subject, Exchange&) {
   if (!subject.speaks() || subject.output.empty()) return nullptr;
   const std::filesystem::path folder = existing(std::filesystem::absolute(subject.output));
   struct statvfs room {};
-  const bool known = statvfs(folder.c_str(), &room) == 0;
+  check_call(statvfs(folder.c_str(), &room) == 0, "disk", "the room in {}", folder.string());
   return {{"folder", folder.string()},
           {"writable", access(folder.c_str(), W_OK) == 0},
-          {"files", known && room.f_files > 0 ? static_cast<double>(room.f_favail) : 1e9},
-          {"free", known ? static_cast<double>(room.f_frsize) * static_cast<double>(room.f_bavail) / kMiB : 0}};
+          {"files", room.f_files > 0 ? static_cast<double>(room.f_favail) : 1e9},
+          {"free", static_cast<double>(room.f_frsize) * static_cast<double>(room.f_bavail) / kMiB}};
 }
 
 std::vector<Finding> conclude(const Facts& facts) {

@@ -58,24 +58,22 @@ std::string setting_line(const Node& node) {
                    network, network);
 }
 
+// Each entry has to mean something on each host, and none of them the host itself: the job's programs refuse both.
 std::optional<Finding> look_at_setting(const Node& node) {
-  std::vector<InterfaceAddress> meant;
-  for (const std::string& item : items(node.setting)) {
-    for (const InterfaceAddress& own : node.addresses) {
-      if (means(item, own)) meant.push_back(own);
-    }
-  }
-  const auto red = [&](const std::string& what) {
-    return Finding{.level = Level::Red, .what = what, .where = node.facts.host, .mend = setting_line(node)};
+  const auto red = [&](const std::string& item, const char* problem) {
+    return Finding{.level = Level::Red,
+                   .what = formatted("the network was set to {}, which {}; the route to the others is {} ({})", item,
+                                     problem, node.route->interface, node.route->address),
+                   .where = node.facts.host,
+                   .mend = setting_line(node)};
   };
-  if (meant.empty())
-    return red(
-        formatted("the network was set to {}, which is no interface, address or network of this host; its route to "
-                  "the others is {} ({})",
-                  node.setting, node.route->interface, node.route->address));
-  if (std::ranges::all_of(meant, &InterfaceAddress::loopback))
-    return red(formatted("the network was set to {}, which reaches no other host; the route to the others is {} ({})",
-                         node.setting, node.route->interface, node.route->address));
+  for (const std::string& item : items(node.setting)) {
+    const auto meant = [&](const InterfaceAddress& own) { return means(item, own); };
+    if (std::ranges::none_of(node.addresses, meant))
+      return red(item, "is no interface, address or network of this host");
+    if (std::ranges::any_of(node.addresses, [&](const auto& own) { return own.loopback && means(item, own); }))
+      return red(item, "reaches no other host");
+  }
   return std::nullopt;
 }
 

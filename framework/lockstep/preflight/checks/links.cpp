@@ -148,8 +148,12 @@ std::vector<Finding> conclude(const Facts& facts) {
          .what = formatted("{:.0f} us there and back at best, {:.0f} on other links", late.front()->us, latency),
          .where = where(late, links),
          .mend = "traceroute shows the hosts between; ask for nodes of one switch"});
-  return or_green(std::move(findings),
-                  formatted("{} links: {:.0f} us there and back, {:.3g} MB/s (medians)", links.size(), latency, usual));
+  std::size_t tried = 0;
+  for (const RankFacts& node : facts) tried += node.value.at("links").size();
+  const std::string silent =
+      tried == links.size() ? "" : formatted(", {} more gave no answer in time", tried - links.size());
+  return or_green(std::move(findings), formatted("{} links: {:.0f} us there and back, {:.3g} MB/s (medians){}",
+                                                 links.size(), latency, usual, silent));
 }
 
 }  // namespace

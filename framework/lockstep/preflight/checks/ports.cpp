@@ -17,10 +17,12 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::milliseconds kLimit{8000};  // three lost packets in a row fit in
-constexpr int kMostPorts = 64;                     // of a range that are tried, from its begin
+constexpr int kMostPorts = 64;                     // of a range that are looked at, from its beginning
+constexpr std::size_t kMostConnections = 256;      // of a host at a time: a usual limit is 1024 open files
 
-// Without a range MPI listens from 1024 on, and its daemons where the kernel chooses.
-std::vector<io::FileDescriptor> open_ports(const PortRange& ports, json& occupied) {
+// Without a range MPI listens from 1024 on, and its daemons where the kernel chooses. Of a range, no more ports stay
+// open than all hosts can be connected to.
+std::vector<io::FileDescriptor> open_ports(const PortRange& ports, std::size_t hosts, json& occupied) {
   std::vector<io::FileDescriptor> open;
   if (ports.any()) {
     for (int port = 1024; port < 1100 && open.empty(); ++port) {
@@ -31,11 +33,14 @@ std::vector<io::FileDescriptor> open_ports(const PortRange& ports, json& occupie
     }
     return open;
   }
+  const std::size_t most = std::max<std::size_t>(2, kMostConnections / hosts);
   for (int port = ports.first; port <= std::min(ports.last, ports.first + kMostPorts - 1); ++port) {
-    if (auto socket = listen_at(port)) {
+    auto socket = listen_at(port);
+    const int reason = errno;
+    if (!socket) {
+      occupied.push_back({{"port", port}, {"reason", std::strerror(reason)}, {"owner", listener_of(port)}});
+    } else if (open.size() < most) {
       open.push_back(*std::move(socket));
-    } else {
-      occupied.push_back({{"port", port}, {"reason", std::strerror(errno)}, {"owner", listener_of(port)}});
     }
   }
   return open;
@@ -52,7 +57,13 @@ json connections(const Subject& subject, const std::vector<Peer>& peers, const s
       names.push_back(peer.host);
     }
   }
-  const std::vector<std::string> results = try_to_connect(targets, kLimit);
+  std::vector<std::string> results;
+  for (std::size_t first = 0; first < targets.size(); first += kMostConnections) {
+    const std::size_t end = std::min(first + kMostConnections, targets.size());
+    const std::vector<Target> some(targets.begin() + static_cast<std::ptrdiff_t>(first),
+                                   targets.begin() + static_cast<std::ptrdiff_t>(end));
+    for (std::string& result : try_to_connect(some, kLimit)) results.push_back(std::move(result));
+  }
   json failed = json::array();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!results[i].empty())
@@ -66,7 +77,7 @@ json gather(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   json occupied = json::array(), numbers = json::array();
   std::vector<io::FileDescriptor> open;
-  if (subject.speaks() && peers.size() > 1) open = open_ports(subject.network.ports, occupied);
+  if (subject.speaks() && peers.size() > 1) open = open_ports(subject.network.ports, peers.size(), occupied);
   for (const io::FileDescriptor& socket : open) numbers.push_back(port_of(socket));
   const std::vector<std::string> listening = exchange.allgather(numbers.dump());
   json facts = nullptr;

@@ -1,4 +1,5 @@
-// The addresses (IPv4, as MPI's TCP transport uses them) and routes of this host. Any thread.
+// The addresses (IPv4, as MPI's TCP transport uses them) and routes of this host, in the texts that travel between
+// hosts. Any thread.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,8 @@ std::optional<Route> route_to(const std::string& address);
 
 // "10.1.0.0/16" of an address with a prefix.
 std::string network_of(std::string_view address, int prefix);
-// Whether `item` of a list as LOCKSTEP_INTERFACE takes it means this one: a name, an address or a network.
+// Whether `item` of a list as LOCKSTEP_INTERFACE takes it means this one, as for host::choose_interfaces(): a name, a
+// network, or an address, of whatever host, in the network of this one.
 bool means(std::string_view item, const InterfaceAddress& interface);
 std::vector<std::string> items(std::string_view list);  // of a list with commas
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <vector>
 
 namespace lockstep::preflight {
@@ -116,8 +117,11 @@ void LinkServer::serve(const std::stop_token& stop) {
     if (poll(&waiting, 1, kLook) != 1) continue;
     const io::FileDescriptor client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client.open()) continue;
-    limit_time(client, kLimit);
-    answer(client);
+    try {
+      limit_time(client, kLimit);
+      answer(client);
+    } catch (const std::exception&) {  // of this client; it is measured as one that gets no answer
+    }
   }
 }
 

@@ -1,7 +1,6 @@
 // What the thorough checks of the network know of the other hosts: each host's addresses, and the one to connect to.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

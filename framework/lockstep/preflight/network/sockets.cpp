@@ -61,9 +61,9 @@ std::string listening_inode(int port) {
 }
 
 bool holds(const fs::path& process, const std::string& link) {
-  std::error_code hidden;
-  for (const fs::directory_entry& file : fs::directory_iterator(process / "fd", hidden)) {
-    if (fs::read_symlink(file.path(), hidden) == link) return true;
+  std::error_code hidden, ended;  // a process may end while it is looked at
+  for (fs::directory_iterator file(process / "fd", ended); !ended && file != fs::end(file); file.increment(ended)) {
+    if (fs::read_symlink(file->path(), hidden) == link) return true;
   }
   return false;
 }
@@ -86,8 +86,7 @@ std::optional<io::FileDescriptor> listen_at(int port) {
 int port_of(const io::FileDescriptor& socket) {
   sockaddr_in at{};
   socklen_t length = sizeof(at);
-  check(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0, "network", "a socket's port: {}",
-        std::strerror(errno));
+  check_call(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0, "network", "a socket's port");
   return ntohs(at.sin_port);
 }
 
@@ -110,7 +109,10 @@ std::vector<std::string> try_to_connect(const std::vector<Target>& targets, std:
   while (!waiting.empty()) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0 || poll(waiting.data(), waiting.size(), static_cast<int>(left.count())) <= 0) break;
+    if (left.count() <= 0) break;
+    const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) break;
     for (std::size_t k = waiting.size(); k-- > 0;) {
       if (waiting[k].revents == 0) continue;
       if (const int error = error_of(waiting[k].fd); error != 0) results[of[k]] = std::strerror(error);
@@ -127,11 +129,11 @@ void limit_time(const io::FileDescriptor& socket, std::chrono::milliseconds limi
   const timeval time{.tv_sec = limit.count() / 1000, .tv_usec = limit.count() % 1000 * 1000};
   const int yes = 1;
   const int flags = fcntl(socket.get(), F_GETFL);
-  check(flags >= 0 && fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) == 0 &&
-            setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) == 0 &&
-            setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) == 0 &&
-            setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0,
-        "network", "a socket's settings: {}", std::strerror(errno));
+  check_call(flags >= 0 && fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) == 0 &&
+                 setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) == 0 &&
+                 setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) == 0 &&
+                 setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0,
+             "network", "a socket's settings");
 }
 
 io::FileDescriptor connect_to(const Target& target, std::chrono::milliseconds limit) {
@@ -154,12 +156,13 @@ std::string listener_of(int port) {
   const std::string inode = listening_inode(port);
   if (inode.empty()) return "";
   std::error_code hidden;
-  for (const fs::directory_entry& process : fs::directory_iterator("/proc", hidden)) {
-    const std::string id = process.path().filename();
-    if (id.find_first_not_of("0123456789") != id.npos || !holds(process.path(), formatted("socket:[{}]", inode)))
+  for (fs::directory_iterator process("/proc", hidden); !hidden && process != fs::end(process);
+       process.increment(hidden)) {
+    const std::string id = process->path().filename();
+    if (id.find_first_not_of("0123456789") != id.npos || !holds(process->path(), formatted("socket:[{}]", inode)))
       continue;
     std::string name;
-    std::ifstream file(process.path() / "comm");
+    std::ifstream file(process->path() / "comm");
     std::getline(file, name);
     return formatted("{} (process {})", name, id);
   }

@@ -1,6 +1,7 @@
 #include "lockstep/train/callbacks/log_events.h"
 
 #include "lockstep/core/log.h"
+#include "lockstep/parallel/step/step_times.h"
 
 namespace lockstep::train {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "lockstep/train/callbacks/callback.h"
 #include "lockstep/train/report/log.h"

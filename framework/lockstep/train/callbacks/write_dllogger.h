@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lockstep/train/callbacks/callback.h"
 #include "lockstep/train/report/run_files.h"

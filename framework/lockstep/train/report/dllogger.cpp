@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 namespace lockstep::train {
@@ -11,9 +12,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kSite = "dllogger";
-constexpr const char* kName = "dllogger.json";
-constexpr const char* kUpdate = "global_step";
+constexpr const char* kDlloggerSite = "dllogger";
+constexpr const char* kDlloggerName = "dllogger.json";
+constexpr const char* kUpdateMember = "global_step";
 
 std::string text_of(const ordered_json& value) {
   return value.dump(-1, ' ', true, ordered_json::error_handler_t::replace);  // ASCII, as Python's json.dumps()
@@ -34,8 +35,9 @@ std::string spaced(const ordered_json& value) {
 // Returns a name for lines that tell the same of another update.
 template <class Json>
 std::string kind_of(const Json& step, const Json& data) {
+  if (step.empty()) return "run";
   if (data.contains("val.loss")) return "val";
-  return step.empty() ? "run" : step.size() == 1 ? "epoch" : "update";
+  return step.size() == 1 ? "epoch" : "update";
 }
 
 // Returns the number of updates after which a line was written: 0 for parameters and metadata.
@@ -46,8 +48,9 @@ std::optional<std::int64_t> update_of(const nlohmann::json& line) {
     return std::nullopt;
   if (line["step"] == "PARAMETER") return 0;
   const nlohmann::json& data = line["data"];
-  if (!line["step"].is_array() || !data.contains(kUpdate) || !data[kUpdate].is_number_integer()) return std::nullopt;
-  return data[kUpdate].get<std::int64_t>();
+  if (!line["step"].is_array() || !data.contains(kUpdateMember) || !data[kUpdateMember].is_number_integer())
+    return std::nullopt;
+  return data[kUpdateMember].get<std::int64_t>();
 }
 
 }  // namespace
@@ -66,15 +69,17 @@ JsonLines DlloggerWriter::open(std::shared_ptr<const io::Folder> output, std::op
     return true;
   };
   return JsonLines({.folder = std::move(output),
-                    .name = kName,
-                    .site = kSite,
+                    .name = kDlloggerName,
+                    .site = kDlloggerSite,
                     .prefix = "DLLL ",
                     .resumed_step = resumed_step,
                     .stays = note,
                     .step = update_of});
 }
 
-void DlloggerWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kName, kSite); }
+void DlloggerWriter::check_file(const io::Folder& output) {
+  JsonLines::check_file(output, kDlloggerName, kDlloggerSite);
+}
 
 // Returns the members with which each line begins. Times are texts; the date is the host's local time.
 ordered_json DlloggerWriter::stamp() const {
@@ -105,7 +110,7 @@ void DlloggerWriter::log(const std::vector<std::int64_t>& step, std::int64_t upd
   const ordered_json place = step;
   const auto kept = kept_.find(kind_of(place, values));
   if (kept != kept_.end() && update <= kept->second) return;
-  values[kUpdate] = update;
+  values[kUpdateMember] = update;
   ordered_json line = stamp();
   line.update({{"type", "LOG"}, {"step", place}, {"data", std::move(values)}});
   lines_.append_text(spaced(line));

@@ -16,8 +16,8 @@ namespace lockstep::train {
 namespace {
 
 constexpr std::string_view kTime = "0000-00-00 00:00:00.000";  // 0 stands for a digit
-constexpr std::string_view kSite = "logs";
-constexpr std::size_t kBlock = 1 << 16, kLongest = 1 << 20;  // bytes
+constexpr std::string_view kLogLinesSite = "logs";
+constexpr std::size_t kBlock = 1 << 16, kLongestLine = 1 << 20;  // bytes
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -77,7 +77,7 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
 LogFileReader::LogFileReader(std::filesystem::path file, LogLine line)
     : file_(std::move(file)),
       before_(std::move(line)),
-      descriptor_(io::open_own_file(file_, io::FileUse::Read, kSite)) {}
+      descriptor_(io::open_own_file(file_, io::FileUse::Read, kLogLinesSite)) {}
 
 // Reads a further block; returns false at the end of the file.
 bool LogFileReader::fill() {
@@ -92,7 +92,7 @@ bool LogFileReader::fill() {
   } while (n < 0 && errno == EINTR);
   const int code = errno;
   buffer_.resize(before + static_cast<std::size_t>(n > 0 ? n : 0));
-  check(n >= 0, kSite, "cannot read {}: {}", file_.string(), std::strerror(code));
+  check(n >= 0, kLogLinesSite, "cannot read {}: {}", file_.string(), std::strerror(code));
   offset_ += n;
   return n > 0;
 }
@@ -115,7 +115,7 @@ std::optional<LogLine> LogFileReader::next() {
   while (true) {
     const std::size_t end = buffer_.find('\n', searched_);
     const std::size_t length = (end == buffer_.npos ? buffer_.size() : end) - begin_;
-    if (end != buffer_.npos || length >= kLongest) {
+    if (end != buffer_.npos || length >= kLongestLine) {
       LogLine line = take(length);
       begin_ += length + (end != buffer_.npos ? 1 : 0);
       searched_ = begin_;
@@ -139,7 +139,7 @@ void LogFileReader::follow() {
   if (::lstat(file_.c_str(), &found) != 0 || ::fstat(descriptor_.get(), &held) != 0) return;
   const bool same = held.st_dev == found.st_dev && held.st_ino == found.st_ino;
   if (same && found.st_size >= offset_) return;
-  if (!same) descriptor_ = io::open_own_file(file_, io::FileUse::Read, kSite);
+  if (!same) descriptor_ = io::open_own_file(file_, io::FileUse::Read, kLogLinesSite);
   buffer_.clear();
   begin_ = searched_ = 0;
   offset_ = 0;

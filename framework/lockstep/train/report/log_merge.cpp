@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSite = "logs";
+constexpr const char* kLogFilesSite = "logs";
 
 // Returns the rank of "rank-0012.log"; empty: another name.
 std::optional<int> rank_of(const std::string& name) {
@@ -39,11 +40,12 @@ LogFiles::LogFiles(const fs::path& run) {
     only_ = run;
     add(run, {.rank = rank_of(run.filename().string()).value_or(-1)});
   } else {
-    check(fs::is_directory(run, error), kSite, "{} is no folder, expected that of a run (its --output)", run.string());
+    check(fs::is_directory(run, error), kLogFilesSite, "{} is no folder, expected that of a run (its --output)",
+          run.string());
     folder_ = fs::is_directory(run / "logs", error) ? run / "logs" : run;
     find_files();
-    check(!sources_.empty(), kSite, "{} has no rank-NNNN.log and no HOST/rank-NNNN.log, expected the logs of a run",
-          folder_.string());
+    check(!sources_.empty(), kLogFilesSite,
+          "{} has no rank-NNNN.log and no HOST/rank-NNNN.log, expected the logs of a run", folder_.string());
   }
   for (const auto& source : sources_) advance(*source);
 }

@@ -59,6 +59,8 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   return totals;
 }
 
+const OwnTotals& Trainer::own_totals() const { return parts_->runner.own_totals(); }
+
 void Trainer::listen(std::function<std::uint64_t()> mine, std::uint64_t ends_evaluation) {
   parts_->votes.listen(std::move(mine), ends_evaluation);
 }

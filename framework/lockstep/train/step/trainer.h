@@ -79,7 +79,7 @@ class Trainer {
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
   // Returns the loss and the number of this rank's samples in the last step.
-  const OwnTotals& own_totals() const { return runner_.own_totals(); }
+  const OwnTotals& own_totals() const;
 
   // Registers `mine`, which returns this rank's request bits; called at the start of every step and after every batch
   // of an evaluation, which this rank leaves if a bit of `ends_evaluation` is set. requests() returns the bits of all

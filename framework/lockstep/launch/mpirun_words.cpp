@@ -1,0 +1,100 @@
+#include "lockstep/launch/mpirun_words.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr const char* kSshArguments = "plm_rsh_args";
+
+std::string variable_of(const std::string& parameter) { return "OMPI_MCA_" + parameter; }
+
+}  // namespace
+
+MpirunWords::MpirunWords(std::vector<std::string> own, ReadVariable variable)
+    : own_(std::move(own)), variable_(std::move(variable)) {}
+
+void MpirunWords::add(std::initializer_list<std::string> words) { words_.insert(words_.end(), words); }
+
+bool MpirunWords::is_set(const std::string& parameter, const std::string& option) const {
+  const auto sets = [&](const std::string& word) {
+    return word == parameter || (!option.empty() && (word == option || word == option.substr(1)));
+  };
+  return (variable_ && variable_(variable_of(parameter))) || std::ranges::any_of(own_, sets);
+}
+
+void MpirunWords::add_parameter(const std::string& name, const std::string& value) {
+  if (!is_set(name)) add({"--mca", name, value});
+}
+
+void MpirunWords::add_mapping() {
+  if (!is_set("rmaps_base_mapping_policy", "--map-by")) add({"--map-by", "slot"});
+}
+
+void MpirunWords::add_no_binding() {
+  if (!is_set("hwloc_base_binding_policy", "--bind-to")) add({"--bind-to", "none"});
+}
+
+void MpirunWords::add_network(const std::string& layer, const std::string& network) {
+  if (!is_set(layer + "_if_exclude")) add_parameter(layer + "_if_include", network);
+}
+
+void MpirunWords::add_ports(const PortPlan& plan) {
+  for (const auto& [name, value] : port_parameters(plan)) add_parameter(name, value);
+}
+
+void MpirunWords::add_ssh_arguments(const std::string& arguments) {
+  const auto found = std::find(own_.begin(), own_.end(), kSshArguments);
+  if (found != own_.end() && found + 1 != own_.end()) {
+    std::string& all = *(found + 1);
+    all += ' ';
+    all += arguments;
+    return;
+  }
+  std::string all = variable_ ? variable_(variable_of(kSshArguments)).value_or("") : "";
+  if (!all.empty()) all += ' ';
+  all += arguments;
+  add({"--mca", kSshArguments, all});
+}
+
+std::vector<std::string> MpirunWords::with(const std::vector<std::string>& program) const {
+  std::vector<std::string> command = words_;
+  command.insert(command.end(), own_.begin(), own_.end());
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+std::vector<std::pair<std::string, std::string>> keepalive_parameters() {
+  return {{"oob_tcp_keepalive_time", "5"}, {"oob_tcp_keepalive_intvl", "1"}, {"oob_tcp_keepalive_probes", "6"}};
+}
+
+std::vector<std::string> split_words(const std::string& text, const std::string& option) {
+  std::vector<std::string> words;
+  char quote = '\0';
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote == '\0' && std::string_view(" \t\r\n").find(c) != std::string_view::npos) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else {
+      words.back() += c;
+    }
+  }
+  check(quote == '\0', "launch", "{} has an open quote: {}", option, text);
+  return words;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,26 @@
+// The ports of a job whose range is fixed by --ports: those of Open MPI's daemons and ranks, and of node 0's launcher.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lockstep/launch/ports.h"
+#include "tools/launcher/launch.h"
+
+namespace lockstep::launcher {
+
+// Nothing without --ports. Throws Error for what is no range, and for one that is too small for a host with so many
+// ranks.
+std::optional<launch::PortPlan> plan_job_ports(const LaunchOptions& options, const launch::PortNeed& need);
+
+// The ranks of the host with most of them, where the job is started by ssh. Throws Error where --host or --hostfile
+// does not say them.
+std::int64_t most_ranks_by_ssh(const SshOptions& options);
+
+// The port at which node 0 waits for the others. Throws Error where --master-port and --ports disagree.
+int meeting_port(const LaunchOptions& options);
+
+// A port that is free on this node and none of the plan's, for a program's own use (MASTER_PORT).
+int port_for_programs(const std::optional<launch::PortPlan>& plan);
+
+}  // namespace lockstep::launcher

@@ -1,0 +1,83 @@
+#include "tools/launcher/node.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "lockstep/comm/environment.h"
+#include "lockstep/core/error.h"
+#include "lockstep/host/threads.h"
+#include "lockstep/launch/host_list.h"
+#include "tools/launcher/secret.h"
+
+namespace lockstep::launcher {
+namespace {
+
+bool is_file(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+// Empty: it is not in PATH.
+std::filesystem::path find_program(const std::string& name) {
+  if (name.find('/') != name.npos) return name;
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "" : variable;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const auto found = std::filesystem::path(path.substr(at, end - at)) / name;
+    if (is_file(found) && ::access(found.c_str(), X_OK) == 0) return found;
+    at = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  check_call(::gethostname(name, sizeof name - 1) == 0, "launch", "this host's name");
+  const std::string text(name);
+  return text.substr(0, text.find('.'));
+}
+
+int ranks_of_node(const std::string& text) {
+  if (text == "auto" || text == "cpu") {
+    const host::Cores cores = host::available_cores();
+    return cores.quota > 0 ? std::clamp(static_cast<int>(cores.quota), 1, cores.physical) : cores.physical;
+  }
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  check(error == std::errc{} && end == text.data() + text.size() && ranks > 0 && ranks <= launch::kMostSlots, "launch",
+        "--nproc-per-node is '{}', expected a number of ranks from 1 to {}, or auto", text, launch::kMostSlots);
+  return ranks;
+}
+
+Join describe_node(const LaunchOptions& options, int node, int nodes) {
+  Join join{.nodes = nodes,
+            .node = node,
+            .ranks = ranks_of_node(options.ranks_per_node),
+            .host = host_name(),
+            .version = options.version,
+            .mpi = comm::Environment::library(),
+            .words = options.words};
+  const std::filesystem::path program = find_program(options.words[0]);
+  const std::string folder = std::filesystem::current_path().string();
+  if (program.empty()) {
+    join.problem = fmt::format("no program '{0}' in PATH; ./{0} is one in the working directory", options.words[0]);
+  } else if (!is_file(program)) {
+    join.problem = fmt::format("no program '{}' (working directory {})", program.string(), folder);
+  } else if (::access(program.c_str(), X_OK) != 0) {
+    join.problem = fmt::format("'{}' is not executable", program.string());
+  } else if (nodes > 1) {
+    join.program = file_digest(program);
+  }
+  return join;
+}
+
+}  // namespace lockstep::launcher
