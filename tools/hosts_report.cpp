@@ -38,14 +38,11 @@ std::vector<std::string> HostsReport::start_words() const {
                                  "--nnodes",    std::to_string(master.nodes),
                                  "--node-rank", master.node_rank ? std::to_string(*master.node_rank) : "I"};
   if (master.ranks_per_node > 0) words.insert(words.end(), {"--nproc-per-node", std::to_string(master.ranks_per_node)});
-  words.insert(words.end(), {"--master-addr", master.address, "--master-port",
-                             std::to_string(command.ports ? command.ports->launch : master.port)});
-  if (command.ports) {
-    std::vector<std::string> parameters;
-    for (const auto& [name, value] : launch::port_parameters(*command.ports))
-      parameters.insert(parameters.end(), {"--mca", name, value});
-    words.insert(words.end(), {"--mpi-args", launch::shell_line(parameters)});
-  }
+  words.insert(words.end(), {"--master-addr", master.address});
+  if (command.ports)
+    words.insert(words.end(), {"--ports", command.ports->all.str()});
+  else
+    words.insert(words.end(), {"--master-port", std::to_string(master.port)});
   words.insert(words.end(), command.program.begin(), command.program.end());
   return words;
 }
