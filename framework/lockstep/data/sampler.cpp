@@ -8,18 +8,18 @@
 
 namespace lockstep::data {
 namespace {
-constexpr std::string_view kSite = "sampler";
+constexpr std::string_view kSampler = "sampler";
 }
 
 DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
-  check(options.size > 0, kSite, "the data set has {} samples, expected at least 1", options.size);
-  check(options.global_batch > 0, kSite, "global batch {}, expected at least 1", options.global_batch);
-  check(options.shards > 0, kSite, "{} shards, expected at least 1", options.shards);
+  check(options.size > 0, kSampler, "the data set has {} samples, expected at least 1", options.size);
+  check(options.global_batch > 0, kSampler, "global batch {}, expected at least 1", options.global_batch);
+  check(options.shards > 0, kSampler, "{} shards, expected at least 1", options.shards);
   const Range mine = options.my_shards;
-  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kSite,
+  check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kSampler,
         "this rank has the shards [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.shards);
   check(
-      options.remainder == Remainder::Keep || options.global_batch <= options.size, kSite,
+      options.remainder == Remainder::Keep || options.global_batch <= options.size, kSampler,
       "global batch {} is larger than the data set of {} samples, and an incomplete batch is dropped: no step is left",
       options.global_batch, options.size);
 }
@@ -41,8 +41,8 @@ void DistributedSampler::normalise() {
 }
 
 void DistributedSampler::seek(SamplerPosition position) {
-  check(position.epoch >= 0, kSite, "epoch {}, expected at least 0", position.epoch);
-  check(position.offset >= 0 && position.offset <= options_.size, kSite,
+  check(position.epoch >= 0, kSampler, "epoch {}, expected at least 0", position.epoch);
+  check(position.offset >= 0 && position.offset <= options_.size, kSampler,
         "offset {} in the epoch, expected 0 to {} (samples of the data set)", position.offset, options_.size);
   position_ = position;
   normalise();

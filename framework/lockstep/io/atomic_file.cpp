@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = ".lockstep-";
 constexpr std::string_view kSuffix = ".tmp";
-constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per write()
+constexpr std::size_t kWriteBlock = std::size_t{16} << 20;  // bytes per write()
 
 std::string host() {
   std::array<char, 256> name{};
@@ -85,7 +85,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kBlock));
+    const ssize_t n = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kWriteBlock));
     const int code = n == 0 ? EIO : errno;
     if (n < 0 && code == EINTR) continue;
     if (n <= 0) fail_system(code, "write to temporary file");

@@ -24,7 +24,7 @@
 namespace lockstep::io {
 namespace {
 
-[[noreturn]] void fail_system(std::string_view operation) {
+[[noreturn]] void fail_child(std::string_view operation) {
   fail("child process", "{}: {}", operation, std::generic_category().message(errno));
 }
 
@@ -91,13 +91,13 @@ void limit(Resource resource, rlim_t most) {
 
 ChildProcess::ChildProcess(const ChildLimits& limits, const std::function<void(int)>& work) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail_system("pipe");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail_child("pipe");
   pipe_ = FileDescriptor(ends[0]);
   FileDescriptor theirs(ends[1]);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) run(limits, work, theirs.get(), parent);
-  if (pid_ < 0) fail_system("fork");
+  if (pid_ < 0) fail_child("fork");
 }
 
 ChildProcess::~ChildProcess() {
@@ -110,7 +110,7 @@ bool ChildProcess::read(std::span<std::byte> out) {
   while (!out.empty()) {
     const ssize_t n = ::read(pipe_.get(), out.data(), out.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_system("read from a pipe");
+    if (n < 0) fail_child("read from a pipe");
     if (n == 0) return false;
     out = out.subspan(static_cast<std::size_t>(n));
   }

@@ -13,9 +13,9 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
+constexpr std::size_t kReadBlock = std::size_t{16} << 20;  // bytes per read()
 
-[[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation) {
+[[noreturn]] void fail_read(const std::string& path, int code, std::string_view operation) {
   fail("checkpoint", "{}: {}: {}", path, operation, std::generic_category().message(code));
 }
 
@@ -23,7 +23,7 @@ constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per read()
 FileDescriptor open_to_read(int folder, const std::string& name, const std::string& shown) {
   // O_NONBLOCK: does not wait for a pipe, which is refused below.
   FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open()) fail_system(shown, errno, "open");
+  if (!file.open()) fail_read(shown, errno, "open");
   return file;
 }
 
@@ -38,16 +38,16 @@ FileReader::FileReader(const Folder& folder, const std::string& name) : path_((f
 void FileReader::open_in(int folder, const std::string& name) {
   file_ = open_to_read(folder, name, path_);
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) fail_system(path_, errno, "stat");
+  if (::fstat(file_.get(), &status) != 0) fail_read(path_, errno, "stat");
   check(S_ISREG(status.st_mode), "checkpoint", "{}: expected a regular file", path_);
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 void FileReader::read(std::span<std::byte> out) {
   while (!out.empty()) {
-    const ssize_t n = ::read(file_.get(), out.data(), std::min(out.size(), kBlock));
+    const ssize_t n = ::read(file_.get(), out.data(), std::min(out.size(), kReadBlock));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_system(path_, errno, "read");
+    if (n < 0) fail_read(path_, errno, "read");
     check(n > 0, "checkpoint", "{}: became shorter than {} bytes while it was read", path_, size_);
     out = out.subspan(static_cast<std::size_t>(n));
   }
@@ -59,7 +59,7 @@ std::vector<std::byte> FileReader::peek(std::uint64_t offset, std::size_t bytes)
   while (have < bytes) {
     const ssize_t n = ::pread(file_.get(), out.data() + have, bytes - have, static_cast<off_t>(offset + have));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_system(path_, errno, "read");
+    if (n < 0) fail_read(path_, errno, "read");
     if (n == 0) break;
     have += static_cast<std::size_t>(n);
   }

@@ -6,7 +6,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{4} << 20;  // small enough to be in the cache for hashing and for writing
+constexpr std::size_t kSealBlock = std::size_t{4} << 20;  // small enough to be in the cache for hashing and for writing
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void SealedFile::write(AtomicFile& out) const {
   PayloadHash hash;
   image_.write([&](std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const auto block = bytes.first(std::min(bytes.size(), kBlock));
+      const auto block = bytes.first(std::min(bytes.size(), kSealBlock));
       hash.update(block);
       out.write(block);
       bytes = bytes.subspan(block.size());

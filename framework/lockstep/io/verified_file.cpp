@@ -6,7 +6,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{4} << 20;  // small enough to be hashed while it is in the cache
+constexpr std::size_t kHashBlock = std::size_t{4} << 20;  // small enough to be hashed while it is in the cache
 
 }  // namespace
 
@@ -17,10 +17,10 @@ Envelope read_envelope(FileReader& reader) {
 }
 
 void verify_payload(FileReader& reader, const Envelope& envelope) {
-  std::vector<std::byte> buffer(kBlock);
+  std::vector<std::byte> buffer(kHashBlock);
   PayloadHash hash;
   for (std::uint64_t left = reader.size() - kEnvelopeBytes; left > 0;) {
-    const auto block = std::span(buffer).first(std::min<std::uint64_t>(left, kBlock));
+    const auto block = std::span(buffer).first(std::min<std::uint64_t>(left, kHashBlock));
     reader.read(block);
     hash.update(block);
     left -= block.size();

@@ -4,13 +4,10 @@
 #include "lockstep/ops/cast.h"
 
 namespace lockstep {
-namespace {
 
-double per_element(std::span<const Type> inputs, double flops) {
+double flops_per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
 }
-
-}  // namespace
 
 void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs,
                                bool residual) {
@@ -52,11 +49,11 @@ std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
 }
 
 double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 5);
+  return flops_per_element(inputs, 5);
 }
 
 double BatchNorm2dNormaliseOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 2);
+  return flops_per_element(inputs, 2);
 }
 
 std::vector<Type> BatchNorm2dGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
@@ -70,7 +67,7 @@ std::string BatchNorm2dGradientOp::attributes() const {
 }
 
 double BatchNorm2dGradientOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, adds_ ? 8 : 7);
+  return flops_per_element(inputs, adds_ ? 8 : 7);
 }
 
 std::vector<Type> BatchNorm2dInferenceOp::infer(std::string_view path, std::span<const Type> inputs) const {

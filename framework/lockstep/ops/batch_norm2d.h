@@ -106,6 +106,8 @@ class FoldBatchNormOp : public Op {
 // when a gradient is written. They throw Error.
 void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs, bool residual);
 void require_no_epilogue(std::string_view op, const Epilogue& epilogue);
+// `flops` for each element of inputs[0].
+double flops_per_element(std::span<const Type> inputs, double flops);
 
 struct BatchNormInputs {
   Value x, gamma, beta;

@@ -5,10 +5,6 @@
 namespace lockstep {
 namespace {
 
-double per_element(std::span<const Type> inputs, double flops) {
-  return flops * static_cast<double>(inputs[0].shape.elements());
-}
-
 // Two sums per channel and the number of elements.
 Type sums_type(const Type& x) { return {Shape{2 * x.shape[1] + 1}, DType::F64}; }
 
@@ -20,7 +16,7 @@ std::vector<Type> BatchNorm2dMomentsOp::infer(std::string_view path, std::span<c
 }
 
 double BatchNorm2dMomentsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 3);
+  return flops_per_element(inputs, 3);
 }
 
 std::vector<Type> BatchNorm2dSyncOp::infer(std::string_view path, std::span<const Type> inputs) const {
@@ -44,7 +40,7 @@ std::vector<Value> BatchNorm2dSyncOp::gradient(const Request& r) const {
 }
 
 double BatchNorm2dSyncOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 2);
+  return flops_per_element(inputs, 2);
 }
 
 std::vector<Type> BatchNorm2dGradientSumsOp::infer(std::string_view, std::span<const Type> inputs) const {
@@ -58,11 +54,11 @@ std::string BatchNorm2dGradientSumsOp::attributes() const {
 }
 
 double BatchNorm2dGradientSumsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, adds_ ? 5 : 4);
+  return flops_per_element(inputs, adds_ ? 5 : 4);
 }
 
 double BatchNorm2dGradientApplyOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
-  return per_element(inputs, 4);
+  return flops_per_element(inputs, 4);
 }
 
 BatchNormOutputs batch_norm2d_sync(const BatchNormInputs& inputs, double epsilon,

@@ -5,6 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/window.h"
 
 namespace lockstep {
 namespace {
@@ -12,11 +13,6 @@ namespace {
 // Multiply-adds count as two; each output element needs one product per weight of its filter.
 double conv_flops(const Shape& output, const Shape& weight) {
   return 2.0 * static_cast<double>(output.elements()) * static_cast<double>(weight[1] * weight[2] * weight[3]);
-}
-
-std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                         std::int64_t dilation) {
-  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
 }  // namespace
@@ -42,8 +38,8 @@ std::vector<Type> Conv2dOp::infer(std::string_view path, std::span<const Type> i
   check(x[2] + 2 * o.padding_h >= span_h && x[3] + 2 * o.padding_w >= span_w, name(),
         "{}: padded input {}x{} is smaller than the filter's {}x{}", path, x[2] + 2 * o.padding_h,
         x[3] + 2 * o.padding_w, span_h, span_w);
-  const std::int64_t h = output_size(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
-  const std::int64_t width = output_size(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
+  const std::int64_t h = window_count(x[2], w[2], o.stride_h, o.padding_h, o.dilation_h);
+  const std::int64_t width = window_count(x[3], w[3], o.stride_w, o.padding_w, o.dilation_w);
   const Type y{Shape{x[0], w[0], h, width}, inputs[0].dtype};
   check(!epilogue_.residual || inputs.back() == y, name(), "{}: residual is {}, expected {}", path, inputs.back().str(),
         y.str());

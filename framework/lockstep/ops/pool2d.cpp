@@ -3,20 +3,9 @@
 #include <fmt/format.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/window.h"
 
 namespace lockstep {
-namespace {
-
-// As PyTorch: in ceil mode a last window that would start in the right padding is dropped.
-std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                         std::int64_t dilation, bool ceil_mode) {
-  const std::int64_t span = in + 2 * padding - dilation * (kernel - 1) - 1;
-  std::int64_t out = (span + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  if (ceil_mode && (out - 1) * stride >= in + padding) --out;
-  return out;
-}
-
-}  // namespace
 
 std::vector<Type> Pool2dOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape& x = inputs[0].shape;
@@ -32,8 +21,8 @@ std::vector<Type> Pool2dOp::infer(std::string_view path, std::span<const Type> i
   check(x[2] + 2 * o.padding_h >= o.dilation_h * (o.kernel_h - 1) + 1 &&
             x[3] + 2 * o.padding_w >= o.dilation_w * (o.kernel_w - 1) + 1,
         name(), "{}: input {}x{} is smaller than the window {}x{}", path, x[2], x[3], o.kernel_h, o.kernel_w);
-  const std::int64_t h = output_size(x[2], o.kernel_h, o.stride_h, o.padding_h, o.dilation_h, o.ceil_mode);
-  const std::int64_t w = output_size(x[3], o.kernel_w, o.stride_w, o.padding_w, o.dilation_w, o.ceil_mode);
+  const std::int64_t h = window_count(x[2], o.kernel_h, o.stride_h, o.padding_h, o.dilation_h, o.ceil_mode);
+  const std::int64_t w = window_count(x[3], o.kernel_w, o.stride_w, o.padding_w, o.dilation_w, o.ceil_mode);
   const Shape y{x[0], x[1], h, w};
   if (kind_ == Pool::Average) return {{y, inputs[0].dtype}};
   return {{y, inputs[0].dtype}, {y, o.kernel_h * o.kernel_w <= 255 ? DType::U8 : DType::I32}};
