@@ -12,6 +12,12 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// The elements of both; where there are none, an empty range.
+constexpr Range intersection(Range a, Range b) {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
 // Part `index` of [0, n) cut into `parts`: 128 into 3 gives 43, 43, 42.
 constexpr Range part_of(std::int64_t n, std::int64_t parts, std::int64_t index) {
   const std::int64_t base = n / parts, extra = n % parts;

@@ -13,11 +13,6 @@ void* at(const void* base, std::int64_t width, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * width;
 }
 
-Range intersection(Range a, Range b) {
-  const std::int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 }  // namespace
 
 ChunkPipeline::ChunkPipeline(Transport& transport, SharedFlags& flags, std::span<const std::span<std::byte>> staging,

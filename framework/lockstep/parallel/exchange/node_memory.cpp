@@ -12,7 +12,7 @@
 namespace lockstep::parallel {
 namespace {
 
-enum Flag : int { kFenced, kFlags };
+enum Flag : int { kFenced, kFenceFlags };
 // A rank that failed after it reached the fence has sent its part of the barrier by this time, or never will.
 constexpr std::chrono::seconds kLastMessage{10};
 
@@ -25,7 +25,7 @@ NodeMemory::NodeMemory(const comm::Communicator& comm, Domains domains, bool sha
       leaders_(comm.split(domains_.local_rank() == 0 ? 0 : 1, comm.rank())),
       share_(share && domains_.slices() > 1) {
   if (domains_.slices() == 1) return;
-  const auto rows = segments(own(SharedFlags::bytes(kFlags)));
+  const auto rows = segments(own(SharedFlags::bytes(kFenceFlags)));
   if (domains_.local_size() > 1) flags_ = std::make_unique<SharedFlags>(rows, domains_.local_rank());
 }
 

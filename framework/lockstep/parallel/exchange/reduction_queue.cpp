@@ -13,7 +13,7 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr int kFlags = CallMeeting::kFlags + ChunkPipeline::kFlags;
+constexpr int kQueueFlags = CallMeeting::kFlags + ChunkPipeline::kFlags;
 
 // A checksum of the parts of all ranks: 0 without parts, else not 0.
 std::uint64_t checksum(std::span<const Range> parts) {
@@ -33,7 +33,7 @@ ReductionQueue::ReductionQueue(const comm::Communicator& comm, const Domains& do
       transport_(std::make_unique<CommTransport>(comm)) {
   const std::int64_t chunk = static_cast<std::int64_t>(whole_lines(static_cast<std::size_t>(options.chunk_bytes)));
   const auto staging = memory_.segments(memory_.own(ChunkPipeline::bytes(chunk)));
-  const auto rows = memory_.segments(memory_.own(SharedFlags::bytes(kFlags)));
+  const auto rows = memory_.segments(memory_.own(SharedFlags::bytes(kQueueFlags)));
   const auto posts = memory_.segments(memory_.own(CallMeeting::bytes()));
   flags_ = std::make_unique<SharedFlags>(rows, domains_.local_rank(), "call");
   meeting_ = std::make_unique<CallMeeting>(*transport_, *flags_, posts, domains_, tree_);

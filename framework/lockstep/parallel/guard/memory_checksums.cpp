@@ -14,11 +14,6 @@ namespace {
 
 std::int64_t blocks_of(std::int64_t elements) { return (elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock; }
 
-Range intersection(Range a, Range b) {
-  const std::int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 // Two blocks that swap their contents must not cancel.
 std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
   return hash * (2 * static_cast<std::uint64_t>(block) + 1);
