@@ -95,8 +95,8 @@ bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
   return shards(a) > 0 && shards(a) == shards(b);
 }
 
-void erase(nlohmann::json& json, std::span<const char* const> keys) {
-  for (const char* key : keys) json.erase(key);
+void erase(nlohmann::json& object, std::span<const char* const> keys) {
+  for (const char* key : keys) object.erase(key);
 }
 
 // Options of both runs that can be no cause: files, logs and checks; with the same shards also how sums are computed.
