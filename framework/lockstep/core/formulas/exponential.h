@@ -51,7 +51,7 @@ LOCKSTEP_INLINE D exp(D x) {
   return exp_of_sum<P>(x, D{});
 }
 
-// x = 2^exponent (1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1, for positive finite x.
+// |x| = 2^exponent (1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1, for finite x other than 0.
 template <class D>
 struct Scaled {
   D exponent, f;
@@ -65,7 +65,7 @@ LOCKSTEP_INLINE Scaled<D> scaled(D x) {
     x = tiny ? x * 0x1p54 : x;
     extra = tiny ? I{} + 54 : extra;
   }
-  const I bits = (I)x;
+  const I bits = (I)absolute(x);
   const I exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;
   return {to_doubles<D>(exponent - extra), (D)(bits - (exponent << 52)) - 1};
 }
