@@ -73,7 +73,7 @@ int look_inside(DoctorOptions& o) {
   const comm::Communicator world = comm::Communicator::world();
   preflight::Subject subject = comm::collectively(world, [&] {
     json settings = subject_settings(o);
-    settings["ports"] = "";  // this job's own processes listen there
+    settings["ports"] = "";                                  // this job's own processes listen there
     if (world.local_rank() != 0) settings["data_dir"] = "";  // one rank of a node reads the data set
     return subject_here(settings, world.local_size());
   });

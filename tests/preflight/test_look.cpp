@@ -68,18 +68,16 @@ const Check kBreaks{"breaks", Cost::Thorough,
                     },
                     [](const Facts&) -> std::vector<Finding> { return {{.what = "whole"}}; }};
 
-const Check kTalks{"talks", Cost::Thorough,
-                   [](const Subject& subject, Exchange& exchange) -> nlohmann::json {
-                     return joined(exchange.allgather(std::to_string(subject.rank)), ",");
-                   },
-                   [](const Facts& facts) -> std::vector<Finding> {
-                     return {{.what = facts.front().value.get<std::string>()}};
-                   }};
+const Check kTalks{
+    "talks", Cost::Thorough,
+    [](const Subject& subject, Exchange& exchange) -> nlohmann::json {
+      return joined(exchange.allgather(std::to_string(subject.rank)), ",");
+    },
+    [](const Facts& facts) -> std::vector<Finding> { return {{.what = facts.front().value.get<std::string>()}}; }};
 
-const Check kSilent{"silent", Cost::Cheap, [](const Subject&, Exchange&) -> nlohmann::json { return 1; },
-                    [](const Facts& facts) -> std::vector<Finding> {
-                      return {{.what = formatted("{} ranks", facts.size())}};
-                    }};
+const Check kSilent{
+    "silent", Cost::Cheap, [](const Subject&, Exchange&) -> nlohmann::json { return 1; },
+    [](const Facts& facts) -> std::vector<Finding> { return {{.what = formatted("{} ranks", facts.size())}}; }};
 
 TEST(Look, ACheckThatFailsOnOneRankLeavesTheOthersInStep) {
   const Checks both{&kBreaks, &kTalks};

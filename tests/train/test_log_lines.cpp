@@ -138,7 +138,10 @@ TEST_F(LogFilesTest, FollowsFilesThatGrowAppearAndAreReplaced) {
 }
 
 TEST_F(LogFilesTest, AnEndlessLineComesInPieces) {
-  write("rank-0000.log", std::string(3 << 20, 'x') + "\n" + line(1, 0, "a"));
+  std::string text(3 << 20, 'x');
+  text += "\n";
+  text += line(1, 0, "a");
+  write("rank-0000.log", text);
   LogFiles files(folder_);
   std::size_t bytes = 0, pieces = 0;
   std::string last;

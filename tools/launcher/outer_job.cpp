@@ -76,8 +76,7 @@ void leave_outer_job() {
     names.emplace_back(text.substr(0, text.find('=')));
   }
   for (const std::string& name : names) {
-    if (is_of_outer_job(name))
-      check_call(::unsetenv(name.c_str()) == 0, "launch", "{} cannot be unset", name);
+    if (is_of_outer_job(name)) check_call(::unsetenv(name.c_str()) == 0, "launch", "{} cannot be unset", name);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPlaces = 64;
 constexpr std::size_t kMostAtOnce = kPlaces / 2;  // so that those who have just come are heard before others need room
-constexpr std::size_t kMostSaid = 100;  // addresses; more are turned away in silence
+constexpr std::size_t kMostSaid = 100;            // addresses; more are turned away in silence
 
 }  // namespace
 

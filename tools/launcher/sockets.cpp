@@ -153,8 +153,8 @@ FileDescriptor listen_local(const std::string& name) {
   socklen_t length = 0;
   const sockaddr_un address = local_address(name, length);
   FileDescriptor socket(::socket(AF_UNIX, kType, 0));
-  const bool listens = socket.open() && ::bind(socket.get(), generic(&address), length) == 0 &&
-                       ::listen(socket.get(), kBacklog) == 0;
+  const bool listens =
+      socket.open() && ::bind(socket.get(), generic(&address), length) == 0 && ::listen(socket.get(), kBacklog) == 0;
   check_call(listens, "launch", "no local socket for launch agents");
   return socket;
 }
