@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr double kLeast = 50;            // MB/s: half of a cable of 1 Gbit/s
-constexpr double kOutlier = 0.5;         // of the median bandwidth
-constexpr double kLatencyOutlier = 5;    // times the median
+constexpr double kOutlier = 0.5;         // of the usual bandwidth
+constexpr double kLatencyOutlier = 5;    // times the usual one
 constexpr double kLatencyMatters = 300;  // us
 constexpr std::int64_t kLost = 3;        // retransmissions of one-byte messages: one may be an accident
 
