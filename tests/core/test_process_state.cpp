@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+
 namespace lockstep {
 namespace {
 
@@ -14,6 +16,21 @@ TEST(ProcessState, OfThisProcessIsKnown) {
   EXPECT_FALSE(mine.is_gone());
   EXPECT_FALSE(mine.is_stopped());
   EXPECT_GT(mine.start, 0);
+}
+
+TEST(ProcessState, AWaitingProcessSleeps) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  while (child == 0) pause();
+  std::string state;
+  for (int look = 0; look < 6000 && !state.starts_with("sleeps (state S"); ++look) {  // it may not wait yet
+    usleep(10'000);
+    state = host::process_state(child).str();
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(state.starts_with("sleeps (state S")) << state;
 }
 
 TEST(ProcessState, AStoppedAndAnEndedProcessAreToldApart) {
