@@ -153,8 +153,9 @@ std::vector<Finding> conclude(const Facts& facts) {
   for (const RankFacts& node : facts) tried += node.value.at("links").size();
   const std::string silent =
       tried == links.size() ? "" : formatted(", {} more gave no answer in time", tried - links.size());
-  return or_green(std::move(findings), formatted("{} links: {:.0f} us there and back, {:.3g} MB/s (the better quarter){}",
-                                                 links.size(), latency, usual, silent));
+  return or_green(std::move(findings),
+                  formatted("{} links: {:.0f} us there and back, {:.3g} MB/s (the better quarter){}", links.size(),
+                            latency, usual, silent));
 }
 
 }  // namespace
