@@ -213,15 +213,14 @@ class LauncherThreeNodes(LauncherTest):
     def test_a_node_that_is_there_twice_is_named(self):
         first = self.node(0, ["true"], nodes=3)
         self.wait_until_listening(first)
-        second = self.node(1, ["true"], nodes=3)
-        again = self.finish(self.node(1, ["true"], "--timeout", 60, nodes=3, host="node3"))
-        if again.status == 0:  # it was the first of the two
-            again = self.finish(second)
-            second = self.node(2, ["true"], nodes=3, host="node2")
-        self.assertEqual(again.status, 2, again)
-        self.assertRegex(again.stderr, r"node 0 refuses this node: --node-rank 1 is there twice: node 1 \(node\d, \S+\) and node\d \(\S+\)")
-        third = self.node(2, ["true"], nodes=3)
-        for result in self.finish_all(first, second, third):
+        both = {host: self.node(1, ["true"], nodes=3, host=host) for host in ("node2", "node3")}
+        self.wait_for(first, lambda: any(process.poll() is not None for process in both.values()))  # the later one is refused
+        free = next(host for host, process in both.items() if process.poll() is not None)
+        refused = self.finish(both.pop(free))
+        self.assertEqual(refused.status, 2, refused)
+        self.assertRegex(refused.stderr, r"node 0 refuses this node: --node-rank 1 is there twice: node 1 \(node\d, \S+\) and node\d \(\S+\)")
+        third = self.node(2, ["true"], nodes=3, host=free)
+        for result in self.finish_all(first, *both.values(), third):
             self.assertEqual(result.status, 0, result)
 
 
