@@ -134,7 +134,8 @@ class Hosts(ClusterTest):
         self.addCleanup(self.run_command, [script, "down"], environment=mine)
         self.assertEqual(self.succeed([script, "exec", "node2", "uname", "-n"], environment=mine).stdout, "node2\n")
         self.assertEqual(self.run_command([script, "exec", "node1", "sh", "-c", "exit 7"], environment=mine).status, 7)
-        result = self.succeed([script, "mpirun", "--limit", support.LIMIT, 4, "--map-by", "node", *program("mpi_hello")], environment=mine)
+        result = self.succeed([script, "mpirun", "--limit", support.LIMIT, 4, "--map-by", "node",
+                               "-x", f"ASAN_OPTIONS={RANK_SETTINGS['ASAN_OPTIONS']}", *program("mpi_hello")], environment=mine)
         self.assertEqual(result.stdout.count(" local_size=2 "), 4, result)
         self.assertEqual(self.run_command([script, "mpirun", 2, "false"], environment=mine).status, 1)
         self.succeed([script, "kill", "node2"], environment=mine)
