@@ -67,7 +67,7 @@ void show(const LogsOptions& o) {
   while (true) {
     while (const auto line = files.next()) print(*line, filter);
     if (!o.follow) break;
-    if (std::fflush(stdout) != 0) return;  // nobody reads: the caller says so
+    if (std::fflush(stdout) != 0) return;  // the reader of stdout has gone; the caller reports it
     std::this_thread::sleep_for(kLogsPause);
     files.follow();
   }

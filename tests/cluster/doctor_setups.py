@@ -53,6 +53,14 @@ class Setup:
         """Another file or folder in the place of one, on that host alone."""
         self.on(host, "mount", "--bind", source, path)
 
+    def wrap(self, host, words):
+        """On that host the doctor's program is started by these words of a shell."""
+        original, wrapper = self.scratch / "original", self.scratch / "wrapper"
+        shutil.copy(self.lockstep, original)
+        wrapper.write_text(f"#!/bin/sh\n{words} {original} \"$@\"\n")
+        wrapper.chmod(0o755)
+        self.cover(host, self.lockstep, wrapper)
+
     def doctor(self, *more):
         words = [*self.before, self.lockstep, "doctor", "--json", *self.hosts, "--ssh-args", f"-F {self.cluster.directory}/ssh_config",
                  "--mpi-args", MPI, *self.options, *more]
@@ -137,11 +145,7 @@ def full_disk(setup):
 
 
 def clock_off(setup):
-    original, wrapper = setup.scratch / "original", setup.scratch / "wrapper"
-    shutil.copy(setup.lockstep, original)
-    wrapper.write_text(f"#!/bin/sh\nexec faketime -f +60s {original} \"$@\"\n")
-    wrapper.chmod(0o755)
-    setup.cover("node2", setup.lockstep, wrapper)
+    setup.wrap("node2", "exec faketime -f +60s")
 
 
 def open_mpi():

@@ -123,11 +123,7 @@ def a_gigabyte_of_shared_memory(setup):
 
 def a_shell_that_talks(setup):
     """Its start files print a line before what is asked for."""
-    original, wrapper = setup.scratch / "original", setup.scratch / "wrapper"
-    shutil.copy(setup.lockstep, original)
-    wrapper.write_text(f"#!/bin/sh\necho welcome to $(hostname)\nexec {original} \"$@\"\n")
-    wrapper.chmod(0o755)
-    setup.cover("node2", setup.lockstep, wrapper)
+    setup.wrap("node2", "echo welcome to $(hostname)\nexec")
 
 
 @dataclass

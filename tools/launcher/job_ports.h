@@ -17,7 +17,7 @@ std::optional<launch::PortPlan> plan_job_ports(const LaunchOptions& options, con
 // does not say them.
 std::int64_t most_ranks_by_ssh(const SshOptions& options);
 
-// The port at which node 0 waits for the others. Throws Error where --master-port and --ports disagree.
+// The port at which node 0 waits for the other nodes. Throws Error where --master-port and --ports disagree.
 int meeting_port(const LaunchOptions& options);
 
 // A port that is free on this node and none of the plan's, for a program's own use (MASTER_PORT).

@@ -14,7 +14,7 @@ namespace lockstep::launcher {
 namespace {
 
 constexpr std::size_t kPlaces = 64;
-constexpr std::size_t kMostAtOnce = kPlaces / 2;  // so that those who have just come are heard before others need room
+constexpr std::size_t kMostAtOnce = kPlaces / 2;  // new connections are heard before the next ones need room
 constexpr std::size_t kMostSaid = 100;            // addresses; more are turned away in silence
 
 }  // namespace

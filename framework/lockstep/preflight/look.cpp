@@ -14,7 +14,7 @@ using nlohmann::json;
 std::string text_of(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); }
 
 // The messages of one thorough check. A check may fail on some ranks between two messages: those ranks then answer the
-// messages of the others in finish(), and the others learn by that answer that the check is over.
+// messages of the other ranks in finish(), and the other ranks learn by that answer that the check is over.
 class MessagesOfCheck : public Exchange {
  public:
   explicit MessagesOfCheck(Exchange& exchange) : exchange_(exchange) {}
