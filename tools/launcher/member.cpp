@@ -121,18 +121,12 @@ std::string Member::try_address(const std::string& address) {
 // Until the job is over; empty: node 0 is lost, or this process was told to end at once.
 std::optional<Done> Member::take_part() {
   std::optional<Done> done;
-  while (!done && !head_->closed() && !status_) {
+  // What node 0 said before it closed the connection counts, be it in the same packet as its welcome.
+  for (done = read_messages(); !done && !head_->closed() && !status_; done = read_messages()) {
     std::vector<pollfd> files{head_->wanted(), {signals_.descriptor(), POLLIN, 0}};
     if (daemon_ && !daemon_->ended()) files.push_back({daemon_->errors(), POLLIN, 0});
     wait_for(files, kPoll);
     head_->pump();
-    try {
-      while (const auto message = head_->next()) {
-        if (auto end = take_message(*message)) done = std::move(end);
-      }
-    } catch (const Error& error) {
-      head_->close(error.what());
-    }
     while (const auto number = signals_.next()) take_signal(*number);
     watch_daemon();
     leftovers_.look();
@@ -143,11 +137,22 @@ std::optional<Done> Member::take_part() {
   return done;
 }
 
-std::optional<Done> Member::take_message(const Message& message) {
-  if (message.kind == Kind::Done) return read_done(message);
+// Of node 0, as far as they have come. Its job's end, once it is there.
+std::optional<Done> Member::read_messages() {
+  try {
+    while (const auto message = head_->next()) {
+      if (message->kind == Kind::Done) return read_done(*message);
+      take_message(*message);
+    }
+  } catch (const Error& error) {
+    head_->close(error.what());
+  }
+  return std::nullopt;
+}
+
+void Member::take_message(const Message& message) {
   if (message.kind == Kind::Run) start_daemon(read_run(message));
   if (message.kind == Kind::Signal) signal_ranks(read_number(message));
-  return std::nullopt;
 }
 
 // The command is written for a shell, as ssh would give it to one.

@@ -40,7 +40,8 @@ class Member {
   std::string try_address(const std::string& address);
   bool is_stopped();
   std::optional<Done> take_part();
-  std::optional<Done> take_message(const Message& message);
+  std::optional<Done> read_messages();
+  void take_message(const Message& message);
   void start_daemon(const Run& wanted);
   void watch_daemon();
   void take_signal(int number);
