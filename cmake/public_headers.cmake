@@ -15,6 +15,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   # models: values, ops, modules
   lockstep/graph/graph.h
   lockstep/graph/loss.h
+  lockstep/graph/metric.h
   lockstep/graph/op.h
   lockstep/graph/parameter.h
   lockstep/graph/type.h
@@ -41,15 +42,19 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/kernels/registry.h
   lockstep/plan/compiled_model.h
   lockstep/plan/plan.h
+  lockstep/metrics/metrics.h
   # data
   lockstep/data/array_datasets.h
   lockstep/data/batch.h
   lockstep/data/catalogue.h
   lockstep/data/dataset.h
   lockstep/data/file_source.h
+  lockstep/data/image_data.h
   lockstep/data/image_dataset.h
+  lockstep/data/join_fields.h
   lockstep/data/loader.h
   lockstep/data/pipeline.h
+  lockstep/data/run_data.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
   lockstep/data/transforms.h

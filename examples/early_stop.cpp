@@ -66,8 +66,8 @@ int main(int argc, char** argv) {
   program.option("own-patience", patience, "epochs without a better evaluation, until the run ends");
   return program.run(argc, argv, [&](train::Session& session) {
     const EarlyStop& early = session.add<EarlyStop>(patience);
-    const data::DatasetPair& data = session.data();
-    const auto network = models::build_model("mnist_mlp", data.classes, data.image_shape);
+    const data::RunData& data = session.data();
+    const auto network = models::build_model("mnist_mlp", data.classes(), data.image_shape());
     train::Trainer& trainer = session.build(*network, models::classify(*network));
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));

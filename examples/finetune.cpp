@@ -37,7 +37,7 @@ double train_and_evaluate(train::Trainer& trainer, bool even_or_odd, int epochs,
     for (const data::Batch& batch : loader.epoch()) trainer.step(batch, rate);
   }
   data::Loader evaluation(unseen, trainer.sampler(unseen, {.shuffle = false}), kNormalise);
-  return trainer.evaluate(evaluation).fraction("correct");
+  return trainer.evaluate(evaluation).metric("accuracy").value_or(0);
 }
 
 void pretrain(const comm::Communicator& comm, const char* file) {

@@ -35,7 +35,7 @@ double accuracy(const std::filesystem::path& run) {
   predict.load(newest->path);
 
   // Pixels as training saw them: normalised by the mean and deviation of the training set.
-  const data::DatasetPair digits = data::open_datasets(datasets::catalogue(), {.name = "digits", .seed = 1});
+  const data::RunData digits = data::open_data(datasets::catalogue(), {.name = "digits", .seed = 1});
   const data::ImageTransform normalise({.mean = digits.mean, .stddev = digits.stddev});
   data::Loader loader(*digits.eval,
                       data::DistributedSampler({.size = digits.eval->size(), .global_batch = 300, .shuffle = false}),

@@ -52,13 +52,13 @@ int main(int argc, char** argv) {
                          own);
   double accuracy = 0;
   const int status = program.run(argc, argv, [&](train::Session& session) {
-    const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+    const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
     train::Trainer& trainer = session.build(*network, models::classify(*network));
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
       session.finish_epoch();
     }
-    accuracy = session.evaluate().fraction("correct");
+    accuracy = session.evaluate().metric("accuracy").value_or(0);
   });
   return status != 0 ? status : accuracy > 0.9 ? 0 : 3;
 }

@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
   bool unused_layer = false;
   program.option("unused-layer", unused_layer, "add a linear layer that the network never calls, to try out --unused");
   return program.run(argc, argv, [&](train::Session& session) {
-    const data::DatasetPair& data = session.data();
-    const auto network = models::build_model("mnist_" + model, data.classes, data.image_shape);
+    const data::RunData& data = session.data();
+    const auto network = models::build_model("mnist_" + model, data.classes(), data.image_shape());
     std::optional<nn::Child<nn::Linear>> unused;
     if (unused_layer) unused.emplace(network.get(), "unused", nn::LinearConfig{.in = 128, .out = 64});
     train::Trainer& trainer = session.build(*network, models::classify(*network, session.options().label_smoothing));

@@ -26,8 +26,7 @@ struct lockstep::train::Choices<StemOption> {
 
 int main(int argc, char** argv) {
   train::Program program("train_resnet", "Trains residual networks (He et al. 2015).",
-                         {.dataset = {.name = "cifar10"},
-                          .augment = true,
+                         {.dataset = {.name = "cifar10", .augment = true},
                           .epochs = 30,
                           .batch_size = 128,
                           .rate = {.warmup_epochs = 1},
@@ -42,10 +41,10 @@ int main(int argc, char** argv) {
                  "small images have cifar's alone; auto: the depth's own, imagenet or cifar");
   program.check([&] { config_of(depth, stem); });
   return program.run(argc, argv, [&](train::Session& session) {
-    const data::DatasetPair& data = session.data();
+    const data::RunData& data = session.data();
     models::ResNetConfig config = config_of(depth, stem);
-    config.in_channels = data.image_shape[0];
-    config.classes = data.classes;
+    config.in_channels = data.image_shape()[0];
+    config.classes = data.classes();
     models::ResNet network(config);
     train::Trainer& trainer = session.build(network, models::classify(network, session.options().label_smoothing));
 

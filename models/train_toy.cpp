@@ -11,8 +11,8 @@ int main(int argc, char** argv) {
       "train_toy", "Trains a small convolutional network (conv 3-6-5, conv 6-16-5, 400-120-84-classes).",
       {.dataset = {.name = "cifar10"}, .epochs = 10, .batch_size = 16, .rate = {.peak = 0.01}}, datasets::catalogue());
   return program.run(argc, argv, [](train::Session& session) {
-    const data::DatasetPair& data = session.data();
-    models::LeNet network({.image = data.image_shape, .classes = data.classes});
+    const data::RunData& data = session.data();
+    models::LeNet network({.image = data.image_shape(), .classes = data.classes()});
     train::Trainer& trainer = session.build(network, models::classify(network, session.options().label_smoothing));
 
     while (session.next_epoch()) {

@@ -15,18 +15,19 @@ graph:      core
 ops:        core graph
 kernels:    core graph ops
 nn:         core graph ops
+metrics:    core graph ops
 optim:      core
 host:       core
 comm:       core host
 io:         core host
 plan:       core host graph ops kernels
 parallel:   core host graph plan optim comm
-data:       core io
+data:       core io comm
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
 launch:     core host io
 preflight:  core host comm io launch
-train:      core host graph ops kernels nn plan optim comm io parallel data checkpoint infer preflight
+train:      core host graph ops kernels nn metrics plan optim comm io parallel data checkpoint infer preflight
 '
 
 # A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the

@@ -6,6 +6,6 @@
 
 namespace lockstep::datasets {
 
-data::Catalogue catalogue();
+data::Catalogue catalogue();  // images with labels
 
 }  // namespace lockstep::datasets

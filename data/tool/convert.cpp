@@ -62,9 +62,9 @@ void write_npy_split(const data::Dataset& set, const Shape& image, const std::fi
   labels.commit();
 }
 
-void write_npy(const data::DatasetPair& pair, const std::filesystem::path& folder) {
-  write_npy_split(*pair.train, pair.image_shape, folder, "train");
-  write_npy_split(*pair.eval, pair.image_shape, folder, "eval");
+void write_npy(const data::RunData& pair, const std::filesystem::path& folder) {
+  write_npy_split(*pair.train, pair.image_shape(), folder, "train");
+  write_npy_split(*pair.eval, pair.image_shape(), folder, "eval");
 }
 
 void write_idx_split(const data::Dataset& set, const Shape& image, const std::filesystem::path& folder,
@@ -87,17 +87,18 @@ void write_idx_split(const data::Dataset& set, const Shape& image, const std::fi
   labels.commit();
 }
 
-void write_idx(const data::DatasetPair& pair, const std::filesystem::path& folder) {
-  check(pair.image_shape[0] == 1, "convert", "images have {} channels, idx holds 1", pair.image_shape[0]);
-  check(pair.classes <= 10, "convert", "{} classes, the reader of idx expects at most 10", pair.classes);
-  write_idx_split(*pair.train, pair.image_shape, folder, "train");
-  write_idx_split(*pair.eval, pair.image_shape, folder, "t10k");
+void write_idx(const data::RunData& pair, const std::filesystem::path& folder) {
+  check(pair.image_shape()[0] == 1, "convert", "images have {} channels, idx holds 1", pair.image_shape()[0]);
+  check(pair.classes() <= 10, "convert", "{} classes, the reader of idx expects at most 10", pair.classes());
+  write_idx_split(*pair.train, pair.image_shape(), folder, "train");
+  write_idx_split(*pair.eval, pair.image_shape(), folder, "t10k");
 }
 
-void write_cifar10(const data::DatasetPair& pair, const std::filesystem::path& folder) {
+void write_cifar10(const data::RunData& pair, const std::filesystem::path& folder) {
   constexpr std::int64_t kRecords = 10000, kBatches = 5;
-  check(pair.image_shape == Shape({3, 32, 32}) && pair.classes <= 10, "convert",
-        "images are {} of {} classes, cifar10 holds (3, 32, 32) of at most 10", pair.image_shape.str(), pair.classes);
+  check(pair.image_shape() == Shape({3, 32, 32}) && pair.classes() <= 10, "convert",
+        "images are {} of {} classes, cifar10 holds (3, 32, 32) of at most 10", pair.image_shape().str(),
+        pair.classes());
   check(pair.train->size() == kBatches * kRecords && pair.eval->size() == kRecords, "convert",
         "{} and {} samples, cifar10 has {} and {}", pair.train->size(), pair.eval->size(), kBatches * kRecords,
         kRecords);

@@ -15,7 +15,7 @@ struct Format {
   std::string_view name, files;
   // Writes a data set below `folder`; a file is written completely or not at all. Throws Error for samples that do not
   // fit the format.
-  void (*write)(const data::DatasetPair& pair, const std::filesystem::path& folder);
+  void (*write)(const data::RunData& pair, const std::filesystem::path& folder);
 };
 
 std::span<const Format> formats();

@@ -76,7 +76,7 @@ void fetch(const Arguments& arguments) {
 
 void convert(const Arguments& arguments) {
   const datasets::Format& format = datasets::find_format(arguments.format);
-  const data::DatasetPair pair = data::open_datasets(datasets::catalogue(), arguments.dataset);
+  const data::RunData pair = data::open_data(datasets::catalogue(), arguments.dataset);
   check(!std::filesystem::exists(arguments.output) || std::filesystem::is_empty(arguments.output), "convert",
         "--output {} exists and is not empty, expected a new folder", arguments.output);
   std::filesystem::create_directories(arguments.output);

@@ -31,9 +31,9 @@ void print_split(const char* name, const data::Dataset& set) {
 }  // namespace
 
 void print_report(data::Catalogue catalogue, const data::DatasetOptions& options) {
-  const data::DatasetPair pair = data::open_datasets(catalogue, options);
-  fmt::print("{}: images {} (channels, rows, columns), {} classes\n", options.name, pair.image_shape.str(),
-             pair.classes);
+  const data::RunData pair = data::open_data(catalogue, options);
+  fmt::print("{}: images {} (channels, rows, columns), {} classes\n", options.name, pair.image_shape().str(),
+             pair.classes());
   print_split("training", *pair.train);
   print_split("evaluation", *pair.eval);
   const data::PixelStatistics pixels = data::pixel_statistics(*pair.train);

@@ -1,7 +1,8 @@
 // Returns the model function of the zoo's programs: the cross entropy of a classifier on the fields "image" and "label"
-// of a batch, the count of correct answers, and the logits as prediction. `network` outlives the function.
+// of a batch, the accuracy, and the logits as prediction. `network` outlives the function.
 #pragma once
 
+#include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/trace.h"
 #include "models/zoo/classifier.h"
@@ -12,7 +13,7 @@ inline plan::ModelFunction classify(const Classifier& network, double label_smoo
   return [&network, label_smoothing](const plan::Inputs& in) {
     const Value logits = network(in["image"]), label = in["label"];
     return plan::Traced{.loss = cross_entropy(logits, label, {.label_smoothing = label_smoothing}),
-                        .counts = {{"correct", count_correct(logits, label)}},
+                        .metrics = {metrics::accuracy(logits, label)},
                         .prediction = logits};
   };
 }

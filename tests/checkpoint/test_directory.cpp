@@ -107,23 +107,25 @@ TEST_F(CheckpointDirectory, PruneKeepsMultiplesForEver) {
   EXPECT_EQ(steps(), (Steps{10, 20, 25, 30}));
 }
 
+Score scored(double loss, double accuracy) { return {.loss = loss, .metrics = {{"accuracy", accuracy}}}; }
+
 TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
   const Checkpoint contents = sample_checkpoint();
   const auto save_scored = [&](std::int64_t step, const std::string& note) {
     save(path_for(dir_, step),
          Draft{.tensors = io::source_of(contents.tensors), .metadata = contents.metadata, .note = note});
   };
-  save_scored(1, note_of("", Score{.accuracy = 0.5, .loss = 0.25}));
-  save_scored(2, note_of("", Score{.accuracy = 0.75, .loss = 0.5}));
-  save_scored(3, note_of("", Score{.accuracy = 0.75, .loss = 0.75}));
-  save_scored(4, note_of("", Score{.accuracy = std::nan(""), .loss = std::nan("")}));
+  save_scored(1, note_of("", scored(0.25, 0.5)));
+  save_scored(2, note_of("", scored(0.5, 0.75)));
+  save_scored(3, note_of("", scored(0.75, 0.75)));
+  save_scored(4, note_of("", scored(std::nan(""), std::nan(""))));
   save_scored(5, "something else");
   save_scored(6, "");
   put_temporary("step-0000000000.h5");  // which cannot be read
-  prune(io::Folder(dir_), {.last = 3, .best = Retention::Best::Accuracy});
+  prune(io::Folder(dir_), {.last = 3, .best = "accuracy", .higher_is_better = true});
   EXPECT_EQ(steps(), (Steps{2, 4, 5, 6})) << "of equals the older one stays, so that it does not change for nothing";
-  save_scored(7, note_of("", Score{.accuracy = 0.5, .loss = 0.0625}));
-  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Loss});
+  save_scored(7, note_of("", scored(0.0625, 0.5)));
+  prune(io::Folder(dir_), {.last = 1, .best = "loss"});
   EXPECT_EQ(steps(), (Steps{7}));
 }
 
@@ -134,23 +136,22 @@ TEST_F(CheckpointDirectory, PruneKeepsTheBestLossOfAModelWithoutAccuracy) {
                                      .metadata = contents.metadata,
                                      .note = note_of("", Score{.loss = loss})});
   }
-  EXPECT_FALSE(score_of(note_of("", Score{.loss = 1}))->accuracy);
-  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Loss});
+  EXPECT_TRUE(score_of(note_of("", Score{.loss = 1}))->metrics.empty());
+  prune(io::Folder(dir_), {.last = 1, .best = "loss"});
   EXPECT_EQ(steps(), (Steps{2, 4}));
-  prune(io::Folder(dir_), {.last = 1, .best = Retention::Best::Accuracy});
+  prune(io::Folder(dir_), {.last = 1, .best = "accuracy", .higher_is_better = true});
   EXPECT_EQ(steps(), (Steps{4}));
 }
 
 TEST(Retention, IsReadFromText) {
-  using Best = Retention::Best;
   const auto read = [](const char* text) { return parse_retention(text, "test"); };
   EXPECT_EQ(read("5"), (Retention{.last = 5}));
   EXPECT_EQ(read("0"), (Retention{.last = 0}));
   EXPECT_EQ(read("every:100"), (Retention{.last = 3, .every = 100}));
-  EXPECT_EQ(read("best:loss,last:1,every:7"), (Retention{.last = 1, .every = 7, .best = Best::Loss}));
-  EXPECT_EQ(read("best:accuracy"), (Retention{.best = Best::Accuracy}));
+  EXPECT_EQ(read("best:loss,last:1,every:7"), (Retention{.last = 1, .every = 7, .best = "loss"}));
+  EXPECT_EQ(read("best:accuracy"), (Retention{.best = "accuracy"}));
   for (const char* wrong : {"", ",", "3,", "-1", "last:", "last:x", "3,last:4", "every:0", "every:-2", "best",
-                            "best:", "best:f1", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
+                            "best:", "best:loss,best:accuracy", "newest:3", "1e3", " 3"}) {
     EXPECT_NE(error_of([&] { read(wrong); }).find(formatted("[test] --keep is '{}'", wrong)), std::string::npos)
         << wrong;
   }

@@ -275,7 +275,7 @@ TEST(RunIdentity, StandsInTheNoteBesideTheScore) {
   const std::string id = new_run_id();
   EXPECT_EQ(run_of(note_of(id, {})), id);
   EXPECT_FALSE(score_of(note_of(id, {})));
-  const std::string note = note_of(id, Score{.accuracy = 1.0 / 3, .loss = 2.0 / 3});
+  const std::string note = note_of(id, Score{.loss = 2.0 / 3, .metrics = {{std::string(64, 'm'), 1.0 / 3}}});
   EXPECT_LE(note.size(), io::kMaxNote);
   EXPECT_EQ(run_of(note), id);
   EXPECT_EQ(score_of(note)->loss, 2.0 / 3);

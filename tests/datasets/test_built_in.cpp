@@ -37,10 +37,10 @@ TEST(Digits, ASampleDependsOnSeedSplitAndIndexAlone) {
 }
 
 TEST(Digits, ClassesAreBalancedAndImagesHaveTheStatedStatistics) {
-  const DatasetPair pair = open_datasets(catalogue(), {.name = "digits"});
+  const RunData pair = open_data(catalogue(), {.name = "digits"});
   EXPECT_EQ(pair.train->size(), 12000);
   EXPECT_EQ(pair.eval->size(), 2000);
-  EXPECT_EQ(pair.classes, 10);
+  EXPECT_EQ(pair.classes(), 10);
   std::array<int, 10> counts{};
   double sum = 0, square = 0;
   for (std::int64_t i = 0; i < pair.train->size(); ++i) {
@@ -89,9 +89,8 @@ TEST(Synthetic, FloatsHaveMeanZeroAndVarianceOne) {
 }
 
 TEST(OpenDatasets, LimitsTakeTheFirstSamples) {
-  const DatasetPair all = open_datasets(catalogue(), {.name = "digits", .seed = 2});
-  const DatasetPair some =
-      open_datasets(catalogue(), {.name = "digits", .limit_train = 30, .limit_eval = 20, .seed = 2});
+  const RunData all = open_data(catalogue(), {.name = "digits", .seed = 2});
+  const RunData some = open_data(catalogue(), {.name = "digits", .limit_train = 30, .limit_eval = 20, .seed = 2});
   EXPECT_EQ(some.train->size(), 30);
   EXPECT_EQ(some.eval->size(), 20);
   EXPECT_EQ(sample_of(*some.train, 29), sample_of(*all.train, 29));
@@ -99,9 +98,9 @@ TEST(OpenDatasets, LimitsTakeTheFirstSamples) {
 
 TEST(OpenDatasets, SyntheticTakesItsShape) {
   const std::vector<DatasetEntry> own{synthetic_entry({.shape = {3, 16, 16}, .classes = 5, .size = 64})};
-  const DatasetPair pair = open_datasets(own, {.name = "synthetic"});
-  EXPECT_EQ(pair.image_shape, (Shape{3, 16, 16}));
-  EXPECT_EQ(pair.classes, 5);
+  const RunData pair = open_data(own, {.name = "synthetic"});
+  EXPECT_EQ(pair.image_shape(), (Shape{3, 16, 16}));
+  EXPECT_EQ(pair.classes(), 5);
   EXPECT_EQ(pair.mean.size(), 3u);
   EXPECT_NE(sample_of(*pair.train, 0), sample_of(*pair.eval, 0));
 }
@@ -109,7 +108,7 @@ TEST(OpenDatasets, SyntheticTakesItsShape) {
 TEST(OpenDatasets, SyntheticEvaluatesFewSamplesUnlessAsked) {
   const std::vector<DatasetEntry> own{synthetic_entry({.shape = {3, 4, 4}})};
   const auto evaluated = [&](std::int64_t limit) {
-    return open_datasets(own, {.name = "synthetic", .limit_eval = limit}).eval->size();
+    return open_data(own, {.name = "synthetic", .limit_eval = limit}).eval->size();
   };
   EXPECT_EQ(evaluated(0), 128);
   EXPECT_EQ(evaluated(20), 20);
@@ -118,12 +117,12 @@ TEST(OpenDatasets, SyntheticEvaluatesFewSamplesUnlessAsked) {
 }
 
 TEST(OpenDatasets, BadOptionsAreNamed) {
-  const auto open = [](const DatasetOptions& options) { open_datasets(catalogue(), options); };
+  const auto open = [](const DatasetOptions& options) { open_data(catalogue(), options); };
   expect_error([&] { open({.name = "imagenet"}); }, {"[options] --dataset is 'imagenet'", "digits", "cifar100"});
   expect_error([&] { open({.name = "mnist"}); }, {"[options] --data-dir is missing", "mnist"});
   expect_error([&] { open({.name = "digits", .limit_train = 99999}); }, {"limit-train", "99999", "12000"});
   expect_error([&] { open({.name = "digits", .limit_eval = -1}); }, {"limit-eval", "-1"});
-  expect_error([] { open_datasets({}, {.name = "digits"}); }, {"--dataset is 'digits'"});
+  expect_error([] { open_data({}, {.name = "digits"}); }, {"--dataset is 'digits'"});
 }
 
 TEST(OpenDatasets, NamesAreDistinctAndDescribed) {

@@ -15,13 +15,12 @@ void expect_same(const Dataset& left, const Dataset& right) {
 }
 
 TEST(Convert, WhatIsWrittenIsReadAgain) {
-  const DatasetPair digits =
-      open_datasets(catalogue(), {.name = "digits", .limit_train = 50, .limit_eval = 20, .seed = 4});
+  const RunData digits = open_data(catalogue(), {.name = "digits", .limit_train = 50, .limit_eval = 20, .seed = 4});
   const TempDir dir;
   find_format("npy").write(digits, dir.path());
   find_format("idx").write(digits, dir.path());
   for (const char* name : {"npy", "mnist"}) {
-    const DatasetPair read = open_datasets(catalogue(), {.name = name, .dir = dir.path()});
+    const RunData read = open_data(catalogue(), {.name = name, .dir = dir.path()});
     EXPECT_EQ(read.classes, 10) << name;
     expect_same(*read.train, *digits.train);
     expect_same(*read.eval, *digits.eval);
@@ -32,10 +31,10 @@ TEST(Convert, WhatIsWrittenIsReadAgain) {
 
 TEST(Convert, CifarsBinaryForm) {
   const std::vector<DatasetEntry> own{synthetic_entry({.shape = {3, 32, 32}, .classes = 10, .size = 50000})};
-  const DatasetPair pair = open_datasets(own, {.name = "synthetic", .limit_eval = 10000});
+  const RunData pair = open_data(own, {.name = "synthetic", .limit_eval = 10000});
   const TempDir dir;
   find_format("cifar10").write(pair, dir.path());
-  const DatasetPair read = open_datasets(catalogue(), {.name = "cifar10", .dir = dir.path()});
+  const RunData read = open_data(catalogue(), {.name = "cifar10", .dir = dir.path()});
   for (const std::int64_t i : {0, 9999, 10000, 49999}) EXPECT_EQ(sample_of(*read.train, i), sample_of(*pair.train, i));
   EXPECT_EQ(sample_of(*read.eval, 9999), sample_of(*pair.eval, 9999));
 }
@@ -43,7 +42,7 @@ TEST(Convert, CifarsBinaryForm) {
 TEST(Convert, WhatAFormatCannotHoldIsNamed) {
   const TempDir dir;
   const std::vector<DatasetEntry> own{synthetic_entry({.shape = {3, 8, 8}, .classes = 20, .size = 50})};
-  const DatasetPair pair = open_datasets(own, {.name = "synthetic"});
+  const RunData pair = open_data(own, {.name = "synthetic"});
   expect_error([&] { find_format("idx").write(pair, dir.path()); }, {"3 channels, idx holds 1"});
   expect_error([&] { find_format("cifar10").write(pair, dir.path()); }, {"(3, 8, 8)", "(3, 32, 32)"});
   expect_error([] { find_format("png"); }, {"'png'", "npy, idx, cifar10"});

@@ -44,17 +44,17 @@ void expect_bad(const std::string& file, const Bytes& bytes, const std::vector<s
   dir.write(file, bytes);
   std::vector<std::string> all = parts;
   all.push_back(file);
-  expect_error([&] { open_datasets(catalogue(), {.name = "npy", .dir = dir.path()}); }, all);
+  expect_error([&] { open_data(catalogue(), {.name = "npy", .dir = dir.path()}); }, all);
 }
 
 TEST(Npy, ReadsASetAndMeasuresItsPixels) {
   const TempDir dir;
   write_whole(dir);
-  const DatasetPair pair = open_datasets(catalogue(), {.name = "npy", .dir = dir.path()});
+  const RunData pair = open_data(catalogue(), {.name = "npy", .dir = dir.path()});
   EXPECT_EQ(pair.train->size(), 4);
   EXPECT_EQ(pair.eval->size(), 2);
-  EXPECT_EQ(pair.classes, 4);  // evaluation alone has the last one
-  EXPECT_EQ(pair.image_shape, (Shape{1, 2, 3}));
+  EXPECT_EQ(pair.classes(), 4);  // evaluation alone has the last one
+  EXPECT_EQ(pair.image_shape(), (Shape{1, 2, 3}));
   EXPECT_EQ(sample_of(*pair.train, 1)[0], (Bytes{6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(value_of<std::int32_t>(sample_of(*pair.train, 1)[1]), 2);
   ASSERT_EQ(pair.mean.size(), 1u);
@@ -98,9 +98,9 @@ np.save("structured.npy", np.zeros(2, dtype=[("a", "i4")]))
 np.save("complex.npy", np.zeros(2, dtype=complex))
 )"),
             0);
-  const DatasetPair pair = open_datasets(catalogue(), {.name = "npy", .dir = dir.path()});
-  EXPECT_EQ(pair.image_shape, (Shape{3, 4, 6}));
-  EXPECT_EQ(pair.classes, 5);
+  const RunData pair = open_data(catalogue(), {.name = "npy", .dir = dir.path()});
+  EXPECT_EQ(pair.image_shape(), (Shape{3, 4, 6}));
+  EXPECT_EQ(pair.classes(), 5);
   const Bytes all = counted(5 * 72);
   EXPECT_EQ(sample_of(*pair.train, 4)[0], Bytes(all.begin() + 4 * 72, all.end()));
   EXPECT_EQ(sample_of(*pair.eval, 2)[0], Bytes(all.begin() + 2 * 72, all.begin() + 3 * 72));
@@ -125,7 +125,7 @@ np.save("complex.npy", np.zeros(2, dtype=complex))
 
 TEST(Npy, WhatIsMissingIsNamed) {
   const TempDir dir;
-  const auto open = [&] { open_datasets(catalogue(), {.name = "npy", .dir = dir.path()}); };
+  const auto open = [&] { open_data(catalogue(), {.name = "npy", .dir = dir.path()}); };
   expect_error(open, {"no train_labels.npy and no train.npz", dir.path().string()});
   write_whole(dir);
   std::filesystem::remove(dir / "eval_images.npy");
@@ -136,7 +136,7 @@ TEST(Npy, AnArrayInBothFormsIsRefused) {
   const TempDir dir;
   write_whole(dir);
   dir.write("eval.npz", {});
-  expect_error([&] { open_datasets(catalogue(), {.name = "npy", .dir = dir.path()}); },
+  expect_error([&] { open_data(catalogue(), {.name = "npy", .dir = dir.path()}); },
                {dir.path().string(), "has both eval.npz and eval_labels.npy, expected one of the two"});
 }
 

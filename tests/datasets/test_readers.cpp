@@ -223,10 +223,10 @@ TEST(Cifar, DamagedFilesAreNamed) {
 TEST(RealData, Mnist) {
   const auto dir = real_data();
   if (!dir || !std::filesystem::exists(*dir / "mnist")) GTEST_SKIP() << "no mnist/ in LOCKSTEP_TEST_DATA";
-  const DatasetPair pair = open_datasets(catalogue(), {.name = "mnist", .dir = *dir, .limit_eval = 500});
+  const RunData pair = open_data(catalogue(), {.name = "mnist", .dir = *dir, .limit_eval = 500});
   EXPECT_EQ(pair.train->size(), 60000);
   EXPECT_EQ(pair.eval->size(), 500);
-  EXPECT_EQ(pair.image_shape, (Shape{1, 28, 28}));
+  EXPECT_EQ(pair.image_shape(), (Shape{1, 28, 28}));
   for (const auto& [index, label] : {std::pair{0, 5}, {1, 0}, {2, 4}, {59999, 8}}) {
     EXPECT_EQ(value_of<std::int32_t>(sample_of(*pair.train, index)[1]), label);
   }
@@ -238,7 +238,7 @@ TEST(RealData, Cifar10) {
   if (!dir || !std::filesystem::exists(*dir / "cifar-10-batches-bin"))
     GTEST_SKIP() << "no cifar-10-batches-bin/ in LOCKSTEP_TEST_DATA";
   for (const auto& folder : {*dir, *dir / "cifar-10-batches-bin"}) {
-    const DatasetPair pair = open_datasets(catalogue(), {.name = "cifar10", .dir = folder});
+    const RunData pair = open_data(catalogue(), {.name = "cifar10", .dir = folder});
     EXPECT_EQ(pair.train->size(), 50000);
     EXPECT_EQ(pair.eval->size(), 10000);
     std::array<int, 10> counts{};

@@ -58,7 +58,7 @@ template <class Add>
 Result run_on(const comm::Communicator& comm, const train::Options& options, const Add& add) {
   train::Session session(comm, options, "test_callbacks", "{}", datasets::catalogue());
   add(session);
-  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
   return train_all(session, *network, models::classify(*network), [] {});
 }
 

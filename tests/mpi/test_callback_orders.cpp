@@ -122,7 +122,7 @@ TEST(Orders, OfOneRankAloneWithSynchronisedBatchNorm) {
   const std::string error = error_of([&] {
     train::Session session(comm, options, "test_callbacks", "{}", datasets::catalogue());
     session.add<Gives>(std::map<std::string, Give>{{"step", is_last() ? kSave : kNothing}});
-    const auto network = models::build_model("resnet20", session.data().classes, session.data().image_shape);
+    const auto network = models::build_model("resnet20", session.data().classes(), session.data().image_shape());
     train_all(session, *network, models::classify(*network), [] {});
   });
   expect_named(error, {"a checkpoint after the step", "has no order after the step"});
@@ -141,7 +141,7 @@ TEST(Orders, AProgramThatEvaluatesOnOneRankAlone) {
   const comm::Communicator comm = fresh(false);
   const std::string error = error_of([&] {
     train::Session session(comm, options_for(shared.path() / "run", 3), "test_callbacks", "{}", datasets::catalogue());
-    const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+    const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
     train_all(session, *network, models::classify(*network), [&] {
       if (is_last()) session.evaluate();
     });

@@ -181,7 +181,7 @@ TEST(Callbacks, AreCalledInTheDocumentedOrder) {
 TEST(Callbacks, OfAProgramAreRefusedAfterBuild) {
   const SharedDirectory shared;
   train::Session session(world(), options_for(shared.path() / "run", 1), "test_callbacks", "{}", datasets::catalogue());
-  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
   session.build(*network, models::classify(*network));
   EXPECT_NE(error_of([&] { session.add(std::make_unique<Callback>()); }).find("add() after build()"),
             std::string::npos);
@@ -222,7 +222,7 @@ TEST(Callbacks, FindSettledWeightsIfTheyAskForThem) {
 // Of a model that counts no correct predictions, a run has no accuracy.
 Result run_without_counts(const train::Options& options) {
   train::Session session(world(), options, "test_callbacks", "{}", datasets::catalogue());
-  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
   const plan::ModelFunction model = [&](const plan::Inputs& in) {
     return plan::Traced{.loss = cross_entropy((*network)(in["image"]), in["label"])};
   };
@@ -260,7 +260,7 @@ TEST(Accuracy, IsNotWrittenOfAModelThatDoesNotCount) {
     ASSERT_FALSE(saved.empty());
     const auto score = checkpoint::score_of(checkpoint::read_note(saved.back().path));
     ASSERT_TRUE(score) << "the loss is known";
-    EXPECT_FALSE(score->accuracy);
+    EXPECT_TRUE(score->metrics.empty());
   }
   world().barrier();
 }
@@ -270,7 +270,8 @@ TEST(Accuracy, CannotChooseCheckpointsOfAModelThatDoesNotCount) {
   train::Options options = evaluated(shared.path() / "run");
   options.checkpoints.keep = "last:2,best:accuracy";
   expect_contains(error_of([&] { run_without_counts(options); }),
-                  "--keep last:2,best:accuracy needs an accuracy, and the model function has no count 'correct'");
+                  "--keep names the metric 'accuracy', and the model has none of this name that can be compared; "
+                  "expected one of loss");
   EXPECT_TRUE(checkpoint::list(shared.path() / "run" / "checkpoints").empty()) << "refused before the first step";
   EXPECT_EQ(run(options, [](train::Session&) {}).updates, 8) << "of a model that counts";
 }

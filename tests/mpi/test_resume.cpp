@@ -90,7 +90,7 @@ Start run(const fs::path& output, std::int64_t steps, const std::string& resume,
   options.stall.report = 0;
   options.trainer.guards.verify_every = options.trainer.guards.compare_every = 0;
   train::Session session(world(), options, "test_resume", "{}", datasets::catalogue());
-  const auto network = models::build_model("mnist_mlp", session.data().classes, session.data().image_shape);
+  const auto network = models::build_model("mnist_mlp", session.data().classes(), session.data().image_shape());
   bytes_hashed = bytes_read = tensor_bytes = 0;
   train::Trainer& trainer = session.build(*network, models::classify(*network));
   const Start result{.hashed = bytes_hashed,

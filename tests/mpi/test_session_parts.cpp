@@ -47,9 +47,10 @@ std::vector<data::Field> float_fields(const RunFacts& facts) {
 // What a session makes of its options, in its order.
 struct Parts {
   explicit Parts(const Options& options)
-      : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})", datasets::catalogue())),
+      : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})",
+                           {.catalogue = datasets::catalogue()})),
         files(world(), {.output = options.output, .quiet = true}),
-        network(models::build_model("mnist_mlp", facts.data.classes, facts.data.image_shape)),
+        network(models::build_model("mnist_mlp", facts.data.classes(), facts.data.image_shape())),
         trainer(world(), *network, models::classify(*network), float_fields(facts),
                 {.global_batch = facts.global_batch(), .seed = options.seed}),
         course(facts, trainer),
@@ -154,7 +155,8 @@ TEST(RunFacts, AreRefusedOnAllRanksTogether) {
   const SharedDirectory shared;
   Options options = options_for(shared.path() / "run");
   options.global_batch = 1000;
-  EXPECT_NE(error_of([&] { agree_on_run(world(), options, "test", "{}", datasets::catalogue()); }), "no error")
+  EXPECT_NE(error_of([&] { agree_on_run(world(), options, "test", "{}", {.catalogue = datasets::catalogue()}); }),
+            "no error")
       << "more samples in a batch than there are";
 }
 

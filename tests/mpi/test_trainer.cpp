@@ -48,7 +48,7 @@ TEST(Shards, TrainingReallyHappens) {
   });
   EXPECT_EQ(totals.samples, task.samples);
   EXPECT_EQ(reached, task.samples);
-  EXPECT_GT(totals.fraction("correct"), 0.9);
+  EXPECT_GT(totals.metric("accuracy"), 0.9);
 }
 
 TEST(Shards, AConvNetWithBatchNormHasTheSameBits) {

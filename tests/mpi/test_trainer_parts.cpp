@@ -63,7 +63,7 @@ TEST(StepVotes, AsksForRequestsAndSumsOfEachStepAnew) {
 
 TEST(PreparedModel, IsAlikeOnAllRanksAndKnowsItsNominalPlan) {
   Parts parts;
-  EXPECT_EQ(parts.prepared.nominal().counts, std::vector<std::string>{"correct"});
+  EXPECT_EQ(parts.prepared.nominal().metrics.at(0).rule.name, "accuracy");
   EXPECT_FALSE(parts.prepared.nominal().is_collective);
   EXPECT_EQ(parts.prepared.nominal().statistic_doubles(), 0U) << "a perceptron has no batch norm";
   EXPECT_EQ(parts.prepared.types_of(7).at("image").shape[0], 7);

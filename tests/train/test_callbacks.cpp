@@ -172,7 +172,7 @@ StepEvent step(const Totals& totals, std::int64_t number, bool epoch_ends = fals
 
 TEST(EpochMeter, AddsUpStepsOfOneEpochAndLeavesOutLossesOfSkippedOnes) {
   RunRecord record;
-  EpochMeter meter(record);
+  EpochMeter meter(record, {});
   Orders orders;
   meter.begin_epoch({.epoch = 2});
   const Totals applied{.loss = 2, .weight = 3, .samples = 3, .counts = {{"correct", 1}}};
@@ -208,7 +208,7 @@ TEST(Evaluate, IsDueEverySoManyEpochsAndAtTheEndOfTheRun) {
 TEST(Evaluate, OneThatEndsEarlyStaysDueAndIsMadeUp) {
   RunRecord record{.evaluation_due = true};
   Evaluate evaluate(record, 1);
-  Totals totals{.loss = 0.5, .samples = 4, .counts = {{"correct", 3}}, .whole = false};
+  Totals totals{.loss = 0.5, .samples = 4, .metrics = {{.name = "accuracy", .results = {0.75}}}, .whole = false};
   Orders orders;
   evaluate.after_evaluation({.step = 7, .totals = totals, .scheduled = true}, orders);
   EXPECT_TRUE(record.evaluation_due);
@@ -221,7 +221,7 @@ TEST(Evaluate, OneThatEndsEarlyStaysDueAndIsMadeUp) {
   EXPECT_FALSE(record.evaluation_due);
   ASSERT_TRUE(record.evaluation);
   EXPECT_EQ(record.evaluation->step, 7);
-  EXPECT_EQ(record.evaluation->accuracy, 0.75);
+  EXPECT_EQ(find_result(record.evaluation->metrics, "accuracy"), 0.75);
 }
 
 TEST(SaveCheckpoints, EveryUpdatesUnlessAnEvaluationIsDueFirst) {

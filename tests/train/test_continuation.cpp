@@ -50,8 +50,13 @@ TEST(Continuation, OfTheSameRunIsWhereItWas) {
 }
 
 TEST(EpochSums, ComeBackBitForBit) {
-  const EpochSums sums{
-      .epoch = 3, .loss = 0.1 + 0.2, .weight = 1.0 / 3, .samples = 7, .counts = {{"correct", 5}}, .after = 2};
+  const EpochSums sums{.epoch = 3,
+                       .loss = 0.1 + 0.2,
+                       .weight = 1.0 / 3,
+                       .samples = 7,
+                       .counts = {{"other", 5}},
+                       .metrics = {{.name = "mae", .sums = {0.1, 1.0 / 3}}},
+                       .after = 2};
   const auto text = nlohmann::json{{kEpochSumsKey, to_json(sums)}}.dump();
   const EpochSums back = epoch_sums(nlohmann::json::parse(text), "FILE");
   EXPECT_EQ(back.epoch, 3);
@@ -59,6 +64,9 @@ TEST(EpochSums, ComeBackBitForBit) {
   EXPECT_EQ(back.weight, sums.weight);
   EXPECT_EQ(back.samples, 7);
   EXPECT_EQ(back.counts, sums.counts);
+  ASSERT_EQ(back.metrics.size(), 1U);
+  EXPECT_EQ(back.metrics[0].name, "mae");
+  EXPECT_EQ(back.metrics[0].sums, sums.metrics[0].sums);
   EXPECT_EQ(back.after, 2);
   EXPECT_TRUE(to_json(EpochSums{}).is_null());
 }
@@ -69,7 +77,11 @@ TEST(EpochSums, OlderCheckpointsHaveNone) {
 }
 
 TEST(EpochSums, OfAPartOfTheEpochSaySo) {
-  EpochSums sums{.epoch = 0, .loss = 2, .weight = 4, .samples = 4, .counts = {{"correct", 3}}};
+  EpochSums sums{.epoch = 0,
+                 .loss = 2,
+                 .weight = 4,
+                 .samples = 4,
+                 .metrics = {{.name = "accuracy", .results = {0.75}, .form = MetricForm::Percent}}};
   EXPECT_EQ(sums.str(), "training loss 0.5000, accuracy 75.00%; ");
   EXPECT_EQ(EpochSums({.epoch = 0, .loss = 2, .weight = 4, .samples = 4}).str(), "training loss 0.5000; ")
       << "of a model that does not count";
@@ -97,23 +109,23 @@ TEST(RunRecord, ComesBackWithItsEvaluation) {
   const RunRecord none = run_record(run(), "FILE");  // an older program's
   EXPECT_FALSE(none.evaluation || none.evaluation_due);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const EvaluationRecord evaluation{.step = 7, .loss = nan, .accuracy = 0.1 + 0.2};
+  const EvaluationRecord evaluation{.step = 7, .loss = nan, .metrics = {{.name = "mae", .results = {0.1 + 0.2}}}};
   const auto text = nlohmann::json{{"evaluation_due", true}, {"evaluation", to_json(evaluation)}}.dump();
   const RunRecord back = run_record(nlohmann::json::parse(text), "FILE");
   EXPECT_TRUE(back.evaluation_due);
   ASSERT_TRUE(back.evaluation);
   EXPECT_EQ(back.evaluation->step, 7);
-  EXPECT_EQ(back.evaluation->accuracy, 0.1 + 0.2);
+  EXPECT_EQ(find_result(back.evaluation->metrics, "mae"), 0.1 + 0.2);
   EXPECT_TRUE(std::isnan(back.evaluation->loss)) << "written as null";
   EXPECT_TRUE(to_json(std::optional<EvaluationRecord>()).is_null());
 }
 
-TEST(RunRecord, WithoutAccuracyComesBackWithoutIt) {
+TEST(RunRecord, WithoutMetricsComesBackWithoutThem) {
   const auto text = nlohmann::json{{"evaluation", to_json(EvaluationRecord{.step = 7, .loss = 0.5})}}.dump();
   const RunRecord back = run_record(nlohmann::json::parse(text), "FILE");
   ASSERT_TRUE(back.evaluation);
   EXPECT_EQ(back.evaluation->loss, 0.5);
-  EXPECT_FALSE(back.evaluation->accuracy);
+  EXPECT_TRUE(back.evaluation->metrics.empty());
 }
 
 TEST(RunRecord, ComesBackWithStatesOfCallbacksBitForBit) {
@@ -243,7 +255,7 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
 
 TEST(Continuation, RefusesImagesOfAnotherSizeAlsoFromOlderFiles) {
   Options before, now;
-  before.resize = 224;
+  before.dataset.resize = 224;
   EXPECT_EQ(continuation(run(before), run(before), "FILE").step, 7);
   EXPECT_EQ(refusal(run(before), run(now)),
             "[resume] FILE: --resize was 224, this run has 0: images of another size are other samples; pass --resize "

@@ -18,7 +18,7 @@ struct Evaluated {
 
 // How many evaluations a run with that patience makes of those; all of them if it is not ended.
 std::size_t evaluations(std::int64_t patience, const std::vector<Evaluated>& losses) {
-  EarlyStop callback(patience);
+  EarlyStop callback(patience, "loss", false);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const Totals totals{.loss = losses[i].loss, .samples = 8, .whole = losses[i].whole};
     Orders orders;
@@ -52,7 +52,7 @@ TEST(EarlyStop, CountsScheduledEvaluationsThatAreWhole) {
 TEST(EarlyStop, GoesOnWithItsState) {
   const std::vector<double> losses{5, 4, 4, 3, 3.5, NAN, 1, 0};
   for (std::size_t stop = 0; stop < 6; ++stop) {
-    EarlyStop before(2), after(2);
+    EarlyStop before(2, "loss", false), after(2, "loss", false);
     CallbackState state;
     std::int64_t ended = 0;
     for (std::size_t i = 0; i < losses.size() && ended == 0; ++i) {
@@ -70,7 +70,7 @@ TEST(EarlyStop, GoesOnWithItsState) {
 
 TEST(EarlyStop, ThatIsOverFinishesTheRunAgain) {
   const auto finishes = [](std::int64_t patience, const CallbackState& state) {
-    EarlyStop callback(patience);
+    EarlyStop callback(patience, "loss", false);
     callback.load_state(state);
     Orders orders;
     callback.make_up({.epoch = 1}, orders);
@@ -82,8 +82,8 @@ TEST(EarlyStop, ThatIsOverFinishesTheRunAgain) {
   EXPECT_TRUE(finishes(2, state));
   EXPECT_TRUE(finishes(1, state));
   EXPECT_FALSE(finishes(3, state)) << "a larger limit continues the run";
-  EXPECT_EQ(EarlyStop(2).needs().state, "patience");
-  EXPECT_EQ(EarlyStop(0).needs().state, "") << "without a limit there is nothing to keep";
+  EXPECT_EQ(EarlyStop(2, "loss", false).needs().state, "patience");
+  EXPECT_EQ(EarlyStop(0, "loss", false).needs().state, "") << "without a limit there is nothing to keep";
 }
 
 TEST(EarlyStop, RefusesAStateThatIsNone) {
@@ -91,13 +91,13 @@ TEST(EarlyStop, RefusesAStateThatIsNone) {
     CallbackState state;
     state.set("lowest", lowest);
     state.set("without_progress", count);
-    EXPECT_THROW(EarlyStop(2).load_state(state), Error) << lowest;
+    EXPECT_THROW(EarlyStop(2, "loss", false).load_state(state), Error) << lowest;
   };
   refuses(0.5, std::int64_t{-1});
   refuses(0.5, std::numeric_limits<std::int64_t>::max());
   refuses(0.5, 1.0);
   refuses(NAN, std::int64_t{1});
-  EXPECT_THROW(EarlyStop(2).load_state({}), Error);
+  EXPECT_THROW(EarlyStop(2, "loss", false).load_state({}), Error);
 }
 
 }  // namespace

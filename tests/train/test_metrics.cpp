@@ -41,14 +41,15 @@ TEST_F(MetricsTest, ARecordHasItsFieldsInOrder) {
                  .epoch = 2,
                  .split = "eval",
                  .loss = 0.25,
-                 .accuracy = 0.5,
+                 .metrics = {{.name = "accuracy", .results = {0.5}}, {.name = "errors", .results = {1, 2}}},
                  .lr = 0.125,
                  .samples_per_second = 100,
                  .seconds = 1.5,
                  .extra = {{"top5", 0.75}}});
-  EXPECT_EQ(read(folder_ / "metrics.jsonl"),
-            "{\"step\":50,\"epoch\":2,\"split\":\"eval\",\"loss\":0.25,\"accuracy\":0.5,\"lr\":0.125,"
-            "\"samples_per_second\":100.0,\"seconds\":1.5,\"top5\":0.75}\n");
+  EXPECT_EQ(
+      read(folder_ / "metrics.jsonl"),
+      "{\"step\":50,\"epoch\":2,\"split\":\"eval\",\"loss\":0.25,\"accuracy\":0.5,\"errors\":[1.0,2.0],\"lr\":0.125,"
+      "\"samples_per_second\":100.0,\"seconds\":1.5,\"top5\":0.75}\n");
 }
 
 TEST_F(MetricsTest, ARecordOfAModelThatDoesNotCountHasNoAccuracy) {

@@ -159,8 +159,8 @@ TEST(Options, DefaultsAreTheProgramsAndValid) {
 }
 
 TEST(Options, AugmentCanBeTurnedOff) {
-  EXPECT_FALSE(parse_line({"--no-augment"}, {.augment = true}).options.augment);
-  EXPECT_TRUE(parse_line({"--augment"}).options.augment);
+  EXPECT_FALSE(parse_line({"--no-augment"}, {.dataset = {.augment = true}}).options.dataset.augment);
+  EXPECT_TRUE(parse_line({"--augment"}).options.dataset.augment);
 }
 
 TEST(Options, HelpListsGroupsAndDefaults) {
@@ -243,12 +243,12 @@ TEST(Options, ConfigFileIsReadAndTheCommandLineComesFirst) {
   const std::string path = write_config(
       "# as on the command line\nepochs = 4\nlr = 0.2\nnesterov = true\naugment = false\nschedule = \"step\"\n"
       "milestones = [2, 3]\ndepth = 44\n");
-  const Outcome o = parse_line({"--config", path.c_str(), "--lr", "0.3"}, {.augment = true});
+  const Outcome o = parse_line({"--config", path.c_str(), "--lr", "0.3"}, {.dataset = {.augment = true}});
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.epochs, 4);
   EXPECT_EQ(o.options.rate.peak, 0.3);
   EXPECT_TRUE(o.options.optimizer.sgd.nesterov);
-  EXPECT_FALSE(o.options.augment);
+  EXPECT_FALSE(o.options.dataset.augment);
   EXPECT_EQ(o.options.rate.milestones, (std::vector<double>{2, 3}));
   EXPECT_EQ(o.depth, 44);
 }
@@ -334,11 +334,11 @@ TEST(Options, AConfigFileSaysAChoiceOnceHoweverItIsSpelled) {
     EXPECT_TRUE(has(o.err, ", line 2: key no-augment contradicts key augment of line 1, expected one of the two"))
         << o.err;
   }
-  EXPECT_FALSE(
-      parse_line({"--config", write_config("no-augment = true\n").c_str()}, {.augment = true}).options.augment);
+  EXPECT_FALSE(parse_line({"--config", write_config("no-augment = true\n").c_str()}, {.dataset = {.augment = true}})
+                   .options.dataset.augment);
   // On a command line the last one counts, as of all options: job scripts append to what they were given.
-  EXPECT_FALSE(parse_line({"--augment", "--no-augment"}).options.augment);
-  EXPECT_TRUE(parse_line({"--no-augment", "--augment"}).options.augment);
+  EXPECT_FALSE(parse_line({"--augment", "--no-augment"}).options.dataset.augment);
+  EXPECT_TRUE(parse_line({"--no-augment", "--augment"}).options.dataset.augment);
 }
 
 TEST(Options, AConfigFileIsToml) {
@@ -539,7 +539,7 @@ TEST(Options, OfLogsImagesAndUnusedParametersAreRead) {
   const Outcome o = parse_line({"--resize", "224", "--unused", "ignore", "--logger", "dllogger", "--log-per-host",
                                 "--log-rank-loss", "--log-level", "trace"});
   ASSERT_TRUE(o.result.proceed) << o.err;
-  EXPECT_EQ(o.options.resize, 224);
+  EXPECT_EQ(o.options.dataset.resize, 224);
   EXPECT_EQ(o.options.trainer.compile.unused, plan::Unused::Ignore);
   EXPECT_EQ(o.options.logging.records, RecordFile::DLLogger);
   EXPECT_TRUE(o.options.logging.per_host && o.options.logging.rank_loss);

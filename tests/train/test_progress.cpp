@@ -8,6 +8,8 @@
 namespace lockstep::train {
 namespace {
 
+MetricResult accuracy(double value) { return {.name = "accuracy", .results = {value}, .form = MetricForm::Percent}; }
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class ProgressTest : public FolderTest {
@@ -22,7 +24,7 @@ class ProgressTest : public FolderTest {
     Progress progress(
         log,
         {.epochs = 2, .steps_per_epoch = 5, .total_steps = 10, .log_every = log_every, .now = [this] { return now_; }});
-    ProgressState state{.samples = 64, .loss = 1.25, .accuracy = 0.5, .lr = 0.1};
+    ProgressState state{.samples = 64, .loss = 1.25, .metrics = {accuracy(0.5)}, .lr = 0.1};
     for (state.epoch = 1; state.epoch <= 2; ++state.epoch) {
       for (state.step_in_epoch = 1; state.step_in_epoch <= 5; ++state.step_in_epoch) {
         now_ += 0.5;
@@ -98,7 +100,8 @@ TEST_F(ProgressTest, ATerminalGetsABarAndTheEndsOfEpochs) {
 }
 
 const ProgressOptions kKnown{.epochs = 20, .steps_per_epoch = 400, .total_steps = 8000};
-const ProgressState kState{.epoch = 3, .step_in_epoch = 100, .step = 900, .loss = 1.5, .accuracy = 0.25, .lr = 0.1};
+const ProgressState kState{
+    .epoch = 3, .step_in_epoch = 100, .step = 900, .loss = 1.5, .metrics = {accuracy(0.25)}, .lr = 0.1};
 
 TEST(Bar, FitsAnyWidth) {
   for (int columns = 0; columns <= 250; ++columns) {
@@ -108,9 +111,10 @@ TEST(Bar, FitsAnyWidth) {
 
 TEST(Bar, DropsTheLeastNeededFirst) {
   const std::string wide = bar_text(kState, kKnown, 500, 65, 120);
-  EXPECT_EQ(wide,
-            "epoch 3/20  [=========>                            ]  100/400  loss 1.5000  acc 25.0%  500 samples/s  ETA "
-            "1:05");
+  EXPECT_EQ(
+      wide,
+      "epoch 3/20  [=========>                            ]  100/400  loss 1.5000  accuracy 25.00%  500 samples/s  ETA "
+      "1:05");
   const std::string middle = bar_text(kState, kKnown, 500, 65, 60);
   EXPECT_FALSE(has(middle, "samples/s")) << middle;
   EXPECT_TRUE(has(middle, "ETA 1:05")) << middle;
@@ -129,7 +133,7 @@ TEST(Bar, IsEmptyAtTheStartAndFullAtTheEnd) {
 
 TEST(Bar, UnknownTotalsAreLeftOut) {
   const std::string text = bar_text(kState, {}, 0, -1, 80);
-  EXPECT_EQ(text, "epoch 3  100  loss 1.5000  acc 25.0%");
+  EXPECT_EQ(text, "epoch 3  100  loss 1.5000  accuracy 25.00%");
 }
 
 // 1000 samples in batches of 10, each of a second.
@@ -231,7 +235,7 @@ TEST(Line, UnknownTotalsAreLeftOut) {
 
 TEST(Line, AModelThatDoesNotCountHasNoAccuracy) {
   ProgressState state = kState;
-  state.accuracy.reset();
+  state.metrics.clear();
   EXPECT_EQ(line_text(state, {}, 0, -1), "epoch 3  step 900  loss 1.5  lr 0.1");
   EXPECT_FALSE(has(bar_text(state, {.steps_per_epoch = 128}, 0, -1, 100), "acc"));
 }

@@ -44,14 +44,18 @@ std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Ent
   return std::nullopt;
 }
 
-bool is_better(const Score& a, const Score& b, Retention::Best what) {
-  return what == Retention::Best::Accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
+// Returns the value by which checkpoints are compared; empty: this one has none.
+std::optional<double> value_of(const Score& score, const std::string& name) {
+  if (name == Retention::kLoss) return score.loss;
+  const auto found = score.metrics.find(name);
+  return found == score.metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
 // Returns the step of the best checkpoint, the oldest one if scores are equal. Skips a file whose note cannot be read.
-std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const Entry> entries, Retention::Best what) {
+std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const Entry> entries,
+                                    const Retention& keep) {
   std::optional<std::int64_t> step;
-  Score best;
+  double best = 0;
   for (const Entry& entry : entries) {
     std::optional<Score> score;
     try {
@@ -60,10 +64,10 @@ std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const
     } catch (const Error&) {
       continue;
     }
-    if (!score || (what == Retention::Best::Accuracy && !score->accuracy)) continue;
-    if (step && !is_better(*score, best, what)) continue;
+    const std::optional<double> value = score ? value_of(*score, keep.best) : std::nullopt;
+    if (!value || (step && !(keep.higher_is_better ? *value > best : *value < best))) continue;
     step = entry.step;
-    best = *score;
+    best = *value;
   }
   return step;
 }
@@ -118,7 +122,7 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
 std::string note_of(const std::string& run, const std::optional<Score>& score) {
   nlohmann::json note = {{"run", run}};
   if (score) note["loss"] = score->loss;
-  if (score && score->accuracy) note["accuracy"] = *score->accuracy;
+  if (score && !score->metrics.empty()) note["metrics"] = score->metrics;
   return note.dump();
 }
 
@@ -134,7 +138,11 @@ std::optional<Score> score_of(const std::string& note) {
   const auto is_number = [&](const char* key) { return json.contains(key) && json[key].is_number(); };
   if (!json.is_object() || !is_number("loss")) return std::nullopt;
   Score score{.loss = json["loss"]};
-  if (is_number("accuracy")) score.accuracy = json["accuracy"].get<double>();
+  if (is_number("accuracy")) score.metrics["accuracy"] = json["accuracy"].get<double>();  // files before metrics
+  const nlohmann::json metrics = json.value("metrics", nlohmann::json::object());
+  for (const auto& metric : metrics.items()) {
+    if (metric.value().is_number()) score.metrics[metric.key()] = metric.value().get<double>();
+  }
   return score;
 }
 
@@ -149,7 +157,7 @@ std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std
   const auto keep_step = [&](std::optional<std::int64_t> step) {
     std::erase_if(old, [&](const Entry& entry) { return entry.step == step; });
   };
-  if (!old.empty() && keep.best != Retention::Best::None) keep_step(best_of(directory, entries, keep.best));
+  if (!old.empty() && !keep.best.empty()) keep_step(best_of(directory, entries, keep));
   const bool one_is = std::ranges::any_of(newest, [&](const Entry& entry) { return entry.step == whole; });
   if (!old.empty() && !one_is && !last_whole(directory, newest)) {
     if (const auto older = last_whole(directory, old)) keep_step(older->step);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,8 +53,8 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
 
 // The result of evaluating a checkpoint's weights.
 struct Score {
-  std::optional<double> accuracy = {};  // 0 to 1; empty: the model does not count correct predictions
-  double loss = 0;                      // mean over the samples
+  double loss = 0;                             // mean over the samples
+  std::map<std::string, double> metrics = {};  // those with one result, by name
 };
 // Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score.
 std::string note_of(const std::string& run, const std::optional<Score>& score);

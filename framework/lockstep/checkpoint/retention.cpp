@@ -27,8 +27,8 @@ bool take(std::string_view rule, Retention& retention, std::string& seen) {
   if (seen.find(mark) != seen.npos) return false;
   seen += mark;
   if (key == "best") {
-    retention.best = value == "accuracy" ? Retention::Best::Accuracy : Retention::Best::Loss;
-    return value == "accuracy" || value == "loss";
+    retention.best = value;
+    return !value.empty();
   }
   const auto number = whole_number(value);
   if (key == "last") retention.last = number.value_or(0);
@@ -44,8 +44,8 @@ Retention parse_retention(std::string_view text, std::string_view site) {
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     check(take(text.substr(begin, end - begin), retention, seen), site,
-          "--keep is '{}', expected a number of newest checkpoints (0: all), or some of last:K, every:N, best:accuracy "
-          "and best:loss, each kind once, with commas between",
+          "--keep is '{}', expected a number of newest checkpoints (0: all), or some of last:K, every:N and "
+          "best:NAME (loss, or a metric), each kind once, with commas between",
           text);
     begin = end + 1;
   }

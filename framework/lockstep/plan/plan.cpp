@@ -163,6 +163,12 @@ const double* Plan::statistic_sums(std::size_t i) const {
   return static_cast<const double*>(address(assembly_.outputs[static_cast<std::size_t>(outputs_.statistic(i))]));
 }
 
+std::span<const double> Plan::values(const PlanMetric::Sum& sum) const {
+  check(sum.output >= 0, "plan", "the sums of a metric of evaluations alone are read after a training step");
+  const int buffer = assembly_.outputs[static_cast<std::size_t>(sum.output)];
+  return {static_cast<const double*>(address(buffer)), sum.elements};
+}
+
 bool Plan::is_collective() const {
   return std::ranges::any_of(assembly_.steps, [](const PlanStep& step) { return step.op->is_collective(); });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Plan {
   double weight() const { return outputs_.weight() >= 0 ? scalar(outputs_.weight()) : static_cast<double>(batch_); }
   double count(const std::string& name) const { return scalar(outputs_.count(name)); }
   const std::vector<std::string>& counts() const { return outputs_.count_names(); }
+  // The metrics of the model, and the values of one of their sums after run().
+  const std::vector<PlanMetric>& metrics() const { return outputs_.metrics(); }
+  std::span<const double> values(const PlanMetric::Sum& sum) const;
   // Returns a copy of the prediction, or of an observed value, after run(): in logical order, bf16 converted to f32.
   // Throws Error if the model has no such value.
   Tensor prediction() const;

@@ -1,8 +1,15 @@
 #include "lockstep/plan/plan_outputs.h"
 
+#include <algorithm>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep::plan {
+namespace {
+
+constexpr std::size_t kLongestName = 64;  // of a metric: a checkpoint's header has room for it
+
+}  // namespace
 
 PlanOutputs::PlanOutputs(const Graph& graph, const Traced& traced)
     : loss_(keep(traced.loss.mean)), weight_(keep(traced.loss.weight)), prediction_(keep(traced.prediction)) {
@@ -12,14 +19,45 @@ PlanOutputs::PlanOutputs(const Graph& graph, const Traced& traced)
     counts_[name] = keep(value);
     count_names_.push_back(name);
   }
+  for (const Metric& metric : traced.metrics) keep(metric, graph.mode());
   for (const auto& [name, value] : graph.observed()) observed_[name] = keep(value);
   for (const RunningStatistics& s : graph.statistics()) statistics_.push_back(keep(s.sums));
+}
+
+std::size_t PlanMetric::elements(Mode mode) const {
+  std::size_t all = 0;
+  for (const Sum& sum : sums) all += mode == Mode::Eval || rule.in_training ? sum.elements : 0;
+  return all;
 }
 
 int PlanOutputs::keep(Value value) {
   if (!value) return -1;
   values_.push_back(value);
   return static_cast<int>(values_.size()) - 1;
+}
+
+void PlanOutputs::keep(const Metric& metric, Mode mode) {
+  const MetricRule& rule = metric.rule;
+  const bool is_name =
+      !rule.name.empty() && rule.name.size() <= kLongestName &&
+      std::ranges::all_of(rule.name, [](char c) { return c > ' ' && c <= '~' && c != ',' && c != ':'; });
+  check(is_name, "model",
+        "a metric is named '{}', expected 1 to {} visible ASCII characters without , and :", rule.name, kLongestName);
+  check(rule.finish && rule.results > 0 && !metric.sums.empty(), "model",
+        "metric '{}' has {} results, {} sums and {} function, expected at least one of each", rule.name, rule.results,
+        metric.sums.size(), rule.finish ? "a" : "no");
+  for (const PlanMetric& other : metrics_) {
+    check(other.rule.name != rule.name, "model", "two metrics are named '{}', expected different names", rule.name);
+  }
+  PlanMetric kept{.rule = rule};
+  const bool computed = mode == Mode::Eval || rule.in_training;
+  for (const Value& sum : metric.sums) {
+    check(sum && sum.dtype() == DType::F64, "model", "metric '{}' sums {}, expected f64", rule.name,
+          sum ? sum.type().str() : "nothing");
+    kept.sums.push_back(
+        {.output = computed ? keep(sum) : -1, .elements = static_cast<std::size_t>(sum.shape().elements())});
+  }
+  metrics_.push_back(std::move(kept));
 }
 
 int PlanOutputs::count(const std::string& name) const {

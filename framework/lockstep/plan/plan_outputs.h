@@ -10,9 +10,23 @@
 
 namespace lockstep::plan {
 
+// A metric of the model function, and where its sums are.
+struct PlanMetric {
+  struct Sum {
+    int output = -1;  // -1: not computed, as the metric is of evaluations alone
+    std::size_t elements = 0;
+  };
+  MetricRule rule{};
+  std::vector<Sum> sums{};
+
+  // Returns the number of f64 values that a step or an evaluation sums for this metric.
+  std::size_t elements(Mode mode) const;
+};
+
 class PlanOutputs {
  public:
-  // Collects the outputs of a traced graph. Throws Error for a count that is not an f64 scalar.
+  // Collects the outputs of a traced graph. Throws Error for a count that is not an f64 scalar, and for a metric whose
+  // sums are not f64 or whose rule is not complete.
   PlanOutputs(const Graph& graph, const Traced& traced);
 
   const std::vector<Value>& values() const { return values_; }  // by index
@@ -21,19 +35,22 @@ class PlanOutputs {
   int weight() const { return weight_; }
   int prediction() const { return prediction_; }
   const std::vector<std::string>& count_names() const { return count_names_; }
-  int count(const std::string& name) const;     // throws Error where the model function does not return it
+  int count(const std::string& name) const;  // throws Error where the model function does not return it
+  const std::vector<PlanMetric>& metrics() const { return metrics_; }
   int observed(const std::string& name) const;  // throws Error where the model function does not observe it
   std::vector<std::string> observed_names() const;
   int statistic(std::size_t i) const { return statistics_[i]; }
 
  private:
   int keep(Value value);
+  void keep(const Metric& metric, Mode mode);
 
   std::vector<Value> values_;
   int loss_, weight_, prediction_;
   std::vector<std::string> count_names_;
   std::map<std::string, int> counts_, observed_;
   std::vector<int> statistics_;
+  std::vector<PlanMetric> metrics_;
 };
 
 }  // namespace lockstep::plan

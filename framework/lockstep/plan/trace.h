@@ -5,9 +5,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lockstep/graph/graph.h"
 #include "lockstep/graph/loss.h"
+#include "lockstep/graph/metric.h"
 
 namespace lockstep::plan {
 
@@ -25,10 +27,12 @@ class Inputs {
 };
 
 // The outputs of the model function: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
-// summed over all samples), and a prediction for inference. Only a training step needs a loss; all else is optional.
+// summed over all samples), metrics (metrics/metrics.h), and a prediction for inference. Only a training step needs a
+// loss; all else is optional. A run shows and logs metrics; counts are for its program alone.
 struct Traced {
   Loss loss = {};
   std::map<std::string, Value> counts = {};
+  std::vector<Metric> metrics = {};
   Value prediction = {};
 };
 
@@ -40,6 +44,9 @@ void for_each_value(T& traced, const F& f) {
   f(traced.loss.weight);
   f(traced.prediction);
   for (auto& [name, value] : traced.counts) f(value);
+  for (auto& metric : traced.metrics) {
+    for (auto& value : metric.sums) f(value);
+  }
 }
 
 using ModelFunction = std::function<Traced(const Inputs& inputs)>;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,14 +59,18 @@ struct EpochEvent {
   bool run_ends = false;  // all requested epochs or steps are done
 };
 
+inline const std::map<std::string, Totals> kNoTotals;
+
 struct EvaluationStart {
-  std::int64_t samples = 0;
-  bool makes_up = false;  // true: it was due when the run stopped, and runs before the next training step
+  std::int64_t samples = 0;  // of all evaluation sets
+  bool makes_up = false;     // true: it was due when the run stopped, and runs before the next training step
 };
 
 struct EvaluationEvent {
   std::int64_t step = 0, epoch = 1;
-  const Totals& totals;
+  const Totals& totals;  // of the evaluation set
+  // Of further evaluation sets (data::RunData::more_eval), by name.
+  const std::map<std::string, Totals>& more = kNoTotals;
   double learning_rate = 0, seconds = 0;  // seconds: duration of the evaluation
   bool scheduled = false;                 // options or a callback ordered it; false: the program called evaluate()
   std::uint64_t requests = 0;             // requests of all ranks since the evaluation began

@@ -3,20 +3,23 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 
 namespace lockstep::train {
 namespace {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kMostEvaluations = std::int64_t{1} << 62;
 
 }  // namespace
 
 void EarlyStop::after_evaluation(const EvaluationEvent& event, Orders& orders) {
   if (patience_ == 0 || !event.scheduled || !event.totals.whole) return;
-  if (event.totals.loss < lowest_) {  // false for a NaN
-    lowest_ = event.totals.loss;
+  const double value = metric_ == "loss" ? event.totals.loss : event.totals.metric(metric_).value_or(kNan);
+  if (higher_ ? value > best_ : value < best_) {  // false for a NaN
+    best_ = value;
     without_progress_ = 0;
     return;
   }
@@ -30,18 +33,20 @@ void EarlyStop::make_up(const EpochEvent& /*event*/, Orders& orders) {
 }
 
 std::string EarlyStop::reason() const {
-  return fmt::format("{} evaluations without a loss below {:.4g}", without_progress_, lowest_);
+  return fmt::format("{} evaluations without {} {} {} {:.4g}", without_progress_,
+                     metric_ == "loss" || metric_.find_first_of("aeiou") != 0 ? "a" : "an", metric_,
+                     higher_ ? "above" : "below", best_);
 }
 
 void EarlyStop::save_state(CallbackState& state) {
-  state.set("lowest", lowest_);
+  state.set("lowest", higher_ ? -best_ : best_);
   state.set("without_progress", without_progress_);
 }
 
 void EarlyStop::load_state(const CallbackState& state) {
-  lowest_ = state.number("lowest");
+  best_ = higher_ ? -state.number("lowest") : state.number("lowest");
   without_progress_ = state.integer("without_progress", 0, kMostEvaluations);
-  check(!std::isnan(lowest_), "patience", "the lowest loss is not a number, expected a loss");
+  check(!std::isnan(best_), "patience", "the best {} is not a number, expected one", metric_);
 }
 
 }  // namespace lockstep::train

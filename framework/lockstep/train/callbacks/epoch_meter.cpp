@@ -19,6 +19,7 @@ void EpochMeter::after_step(const StepEvent& event, Orders& /*orders*/) {
   sums.weight += applied ? step.weight : 0;
   sums.samples += step.samples;
   for (const auto& [name, count] : step.counts) sums.counts[name] += count;
+  sums.add_metrics(rules_, step.metrics);
 }
 
 }  // namespace lockstep::train

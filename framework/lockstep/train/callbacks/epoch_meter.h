@@ -8,13 +8,16 @@ namespace lockstep::train {
 
 class EpochMeter : public Callback {
  public:
-  explicit EpochMeter(RunRecord& record) : record_(record) {}  // it must outlive this object
+  // `record` must outlive this object.
+  EpochMeter(RunRecord& record, std::vector<MetricRule> rules) : record_(record), rules_(std::move(rules)) {}
+  void begin_run(std::int64_t /*step*/) override { record_.epoch.add_metrics(rules_, {}); }
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
 
  private:
   void enter(std::int64_t epoch);  // from 0
   RunRecord& record_;
+  std::vector<MetricRule> rules_;
 };
 
 }  // namespace lockstep::train

@@ -5,6 +5,16 @@
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
+namespace {
+
+// "loss 0.0334, accuracy 98.80% of 2000 samples".
+std::string text_of(const Totals& totals) {
+  const std::string metrics = metrics_text(totals.metrics);
+  return fmt::format("loss {:.4f}{}{} of {} samples", totals.loss, metrics.empty() ? "" : ", ", metrics,
+                     totals.samples);
+}
+
+}  // namespace
 
 bool Evaluate::is_due(std::int64_t epoch, bool whole, bool run_ends) const {
   return every_ > 0 && ((whole && epoch % every_ == 0) || run_ends);
@@ -27,11 +37,11 @@ void Evaluate::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/
   const Totals& totals = event.totals;
   if (!event.scheduled || !totals.whole) return;
   record_.evaluation_due = false;
-  record_.evaluation = {.step = event.step, .loss = totals.loss, .accuracy = totals.accuracy()};
+  record_.evaluation = {.step = event.step, .loss = totals.loss, .metrics = totals.metrics};
   const std::string training = record_.epoch.epoch == event.epoch - 1 ? record_.epoch.str() : "";
-  const std::string accuracy = totals.accuracy() ? fmt::format(", accuracy {:.2f}%", 100 * *totals.accuracy()) : "";
-  log()->info("epoch {}: {}evaluation loss {:.4f}{} of {} samples", event.epoch, training, totals.loss, accuracy,
-              totals.samples);
+  log()->info("epoch {}: {}evaluation {}", event.epoch, training, text_of(totals));
+  for (const auto& [name, more] : event.more)
+    log()->info("epoch {}: evaluation of {}: {}", event.epoch, name, text_of(more));
 }
 
 }  // namespace lockstep::train

@@ -8,7 +8,7 @@ void ShowProgress::after_step(const StepEvent& event, Orders& /*orders*/) {
             .step = event.step,
             .samples = event.totals.samples,
             .loss = event.totals.loss,
-            .accuracy = event.totals.accuracy(),
+            .metrics = event.totals.metrics,
             .lr = event.learning_rate};
   progress_.update(state_);
 }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "lockstep/parallel/step/step_times.h"
@@ -18,22 +17,36 @@ struct MetricText {
 // Formats are those of Python's str.format(), as DLLogger's readers expect them.
 constexpr std::array kMetrics{
     MetricText{"train.loss", "", ":.5f"},
-    MetricText{"train.top1", "%", ":.2f"},
     MetricText{"train.total_ips", "img/s", ":.2f"},
     MetricText{"train.compute_time", "s", ":.5f"},
     MetricText{"train.waiting_time", "s", ":.5f"},
     MetricText{"lr", "", ":.6g"},
     MetricText{"val.loss", "", ":.5f"},
-    MetricText{"val.top1", "%", ":.2f"},
     MetricText{"val.total_ips", "img/s", ":.2f"},
 };
 
 constexpr double kShortestTime = 1e-9;  // seconds
 
-// Returns the first values of a line, of "train" or "val". A model that does not count correct predictions has no top1.
-nlohmann::ordered_json results(const std::string& split, double loss, std::optional<double> accuracy) {
+// The name of a metric in DLLogger's files, where the accuracy has one of its own.
+std::string name_of(const std::string& split, const std::string& metric) {
+  return split + "." + (metric == "accuracy" ? "top1" : metric);
+}
+
+// Returns the first values of a line, of "train" or "val": the loss and the metrics with one result.
+nlohmann::ordered_json results(const std::string& split, double loss, std::span<const MetricResult> metrics) {
   nlohmann::ordered_json values = {{split + ".loss", loss}};
-  if (accuracy) values[split + ".top1"] = 100 * *accuracy;
+  for (const MetricResult& metric : metrics) {
+    if (metric.results.size() != 1) continue;
+    const double scale = metric.form == MetricForm::Percent ? 100 : 1;
+    values[name_of(split, metric.name)] = scale * metric.results[0];
+  }
+  return values;
+}
+
+nlohmann::ordered_json description(const char* unit, const char* format) {
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  if (*unit != '\0') values["unit"] = unit;
+  values["format"] = format;
   return values;
 }
 
@@ -48,13 +61,13 @@ void WriteDllogger::begin_run(std::int64_t /*step*/) {
   DlloggerWriter* file = files_.dllogger();
   if (file == nullptr) return;
   file->parameters(parameters_);
-  const bool has_accuracy = std::ranges::count(trainer_.counts(), std::string("correct")) > 0;
-  for (const MetricText& metric : kMetrics) {
-    if (!has_accuracy && std::string_view(metric.name).ends_with(".top1")) continue;
-    nlohmann::ordered_json values = nlohmann::ordered_json::object();
-    if (*metric.unit != '\0') values["unit"] = metric.unit;
-    values["format"] = metric.format;
-    file->metadata(metric.name, values);
+  for (const MetricText& metric : kMetrics) file->metadata(metric.name, description(metric.unit, metric.format));
+  for (const MetricRule& rule : trainer_.metrics()) {
+    if (rule.results != 1) continue;
+    const bool percent = rule.form == MetricForm::Percent;
+    const nlohmann::ordered_json values = description(percent ? "%" : "", percent ? ":.2f" : ":.5g");
+    if (rule.in_training) file->metadata(name_of("train", rule.name), values);
+    file->metadata(name_of("val", rule.name), values);
   }
 }
 
@@ -71,7 +84,7 @@ void WriteDllogger::after_step(const StepEvent& event, Orders& /*orders*/) {
 
 void WriteDllogger::write_step(const StepEvent& event) {
   const auto& times = trainer_.times();
-  nlohmann::ordered_json values = results("train", event.totals.loss, event.totals.accuracy());
+  nlohmann::ordered_json values = results("train", event.totals.loss, event.totals.metrics);
   values["train.total_ips"] = update_.per_second();
   values["train.compute_time"] = times.compute;
   values["train.waiting_time"] = times.waiting + times.earlier;
@@ -82,7 +95,7 @@ void WriteDllogger::write_step(const StepEvent& event) {
 
 void WriteDllogger::write_epoch(const StepEvent& event) {
   const EpochSums& sums = record_.epoch;
-  nlohmann::ordered_json values = results("train", sums.mean_loss(), sums.fraction("correct"));
+  nlohmann::ordered_json values = results("train", sums.mean_loss(), sums.metrics);
   values["train.total_ips"] = epoch_.per_second();
   summary_.update(values);
   files_.dllogger()->log({event.epoch - 1}, event.step, values);
@@ -92,8 +105,9 @@ void WriteDllogger::after_evaluation(const EvaluationEvent& event, Orders& /*ord
   DlloggerWriter* file = files_.dllogger();
   if (file == nullptr || !event.scheduled || !event.totals.whole) return;
   const double rate = static_cast<double>(event.totals.samples) / std::max(kShortestTime, event.seconds);
-  nlohmann::ordered_json values = results("val", event.totals.loss, event.totals.accuracy());
+  nlohmann::ordered_json values = results("val", event.totals.loss, event.totals.metrics);
   values["val.total_ips"] = rate;
+  for (const auto& [name, totals] : event.more) values.update(results("val." + name, totals.loss, totals.metrics));
   summary_.update(values);
   file->log({event.epoch - 1}, event.step, values);
   update_ = {};

@@ -61,7 +61,11 @@ void WriteMetrics::write_epoch(const StepEvent& event) {
   if (metrics == nullptr) return;
   const EpochSums& sums = record_.epoch;
   const double took = std::max(kShortest, seconds() - epoch_began_);
-  const Totals totals{.loss = sums.mean_loss(), .weight = sums.weight, .samples = sums.samples, .counts = sums.counts};
+  const Totals totals{.loss = sums.mean_loss(),
+                      .weight = sums.weight,
+                      .samples = sums.samples,
+                      .counts = sums.counts,
+                      .metrics = sums.metrics};
   MetricsRecord record = record_of(totals, event.learning_rate, static_cast<double>(epoch_samples_) / took);
   record.step = event.step;
   record.epoch = event.epoch;
@@ -80,11 +84,17 @@ void WriteMetrics::after_evaluation(const EvaluationEvent& event, Orders& /*orde
   record.epoch = event.epoch;
   record.split = "eval";
   metrics->write(record);
+  for (const auto& [name, totals] : event.more) {
+    record.loss = totals.loss;
+    record.metrics = totals.metrics;
+    record.split = "eval:" + name;
+    metrics->write(record);
+  }
 }
 
 MetricsRecord WriteMetrics::record_of(const Totals& totals, double learning_rate, double samples_per_second) const {
   return {.loss = totals.loss,
-          .accuracy = totals.accuracy(),
+          .metrics = totals.metrics,
           .lr = learning_rate,
           .samples_per_second = samples_per_second,
           .seconds = seconds()};

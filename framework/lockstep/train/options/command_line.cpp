@@ -159,6 +159,13 @@ void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& 
   }
 }
 
+bool is_for(ForData data, data::Catalogue datasets) {
+  return data == ForData::Any || datasets.empty() ||
+         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
+           return entry.takes_fields == (data == ForData::Fields);
+         });
+}
+
 void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   using Kind = optim::ScheduleOptions::Kind;
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
@@ -238,6 +245,7 @@ CommandLine::CommandLine(Options& options, const std::string& name, const std::s
   app.get_formatter()->column_width(36);
   for (OptionGroup& group : option_groups(options)) {
     for (OptionRow& row : group.rows) {
+      if (!is_for(row.data, datasets)) continue;
       if (row.name == "dataset" && !datasets.empty()) offer(datasets, row);
       parser_->add(row, group.heading);
       parser_->rows.push_back(std::move(row));

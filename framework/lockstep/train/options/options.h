@@ -61,9 +61,8 @@ struct LoggingOptions {
 
 // All options. Learning rates are per update (one global batch).
 struct Options {
-  data::DatasetOptions dataset = {};  // a data set of the program's catalogue; its seed is `seed`
-  bool augment = false;
-  std::int64_t resize = 0;  // pixels of the images' shorter side; 0: as in the data set
+  data::DatasetOptions dataset =
+      {};  // a data set of the program's catalogue; its seed and type are set from those below
 
   std::int64_t epochs = 10;       // passes over the training data; 0: until max_steps
   std::int64_t max_steps = 0;     // limit of updates; 0: until all epochs are done
@@ -86,9 +85,10 @@ struct Options {
 
   std::string output = "runs";  // folder of checkpoints, logs and metrics
   CheckpointOptions checkpoints = {};
-  std::int64_t eval_every = 1;  // epochs between evaluations; 0: never
-  std::int64_t patience = 0;    // evaluations without a lower loss after which the run ends; 0: no such limit
-  std::int64_t log_every = 50;  // updates between lines of progress; 0: only at the end of an epoch
+  std::int64_t eval_every = 1;           // epochs between evaluations; 0: never
+  std::int64_t patience = 0;             // evaluations without progress after which the run ends; 0: no such limit
+  std::string patience_metric = "loss";  // the metric whose progress that is, or the loss
+  std::int64_t log_every = 50;           // updates between lines of progress; 0: only at the end of an epoch
   bool quiet = false;
   LoggingOptions logging = {};
   bool profile = false;

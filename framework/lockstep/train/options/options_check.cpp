@@ -99,8 +99,7 @@ void check_run(const Options& o) {
         "--epochs and --max-steps are both 0, expected one of them to end the run");
   check(o.patience == 0 || o.eval_every > 0, kOptionsSite,
         "--patience is {} with --eval-every 0, expected evaluations to look at: --eval-every above 0", o.patience);
-  const bool best =
-      checkpoint::parse_retention(o.checkpoints.keep, kOptionsSite).best != checkpoint::Retention::Best::None;
+  const bool best = !checkpoint::parse_retention(o.checkpoints.keep, kOptionsSite).best.empty();
   check(!best || (o.eval_every > 0 && o.checkpoints.every_epochs > 0), kOptionsSite,
         "--keep {} needs checkpoints that are written right after an evaluation, expected --eval-every and "
         "--checkpoint-every above 0",

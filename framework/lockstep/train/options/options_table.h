@@ -35,6 +35,9 @@ enum class Effect : std::uint8_t {
 
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
+// The data sets that read an option. A program whose catalogue has none of them does not offer the option.
+enum class ForData : std::uint8_t { Any, Images, Fields };
+
 struct OptionRow {
   std::string name;                     // without dashes
   OptionValue value;                    // the variable; its value before parsing is the default
@@ -51,6 +54,7 @@ struct OptionRow {
   std::string reason = {};  // the reason for `resume`, in the message that refuses a checkpoint
   Effect effect = Effect::Results;
   bool shapes_model = false;  // another value may change the model's tensors
+  ForData data = ForData::Any;
   std::string variable = {};  // environment variable that gives the value if neither command line nor file does
 };
 

@@ -37,7 +37,7 @@ OptionGroup run_rows(Options& o) {
                .value = option_value(o.checkpoints.keep),
                .argument = "WHICH",
                .text = "checkpoints that stay: last:K (the newest; 0: all), every:N (steps that are multiples of N, "
-                       "for ever), best:accuracy or best:loss (of those written right after an evaluation), with "
+                       "for ever), best:NAME (loss or a metric, of those written right after an evaluation), with "
                        "commas between; a number K is last:K",
                .effect = Effect::None},
               {.name = "eval-every",
@@ -48,7 +48,12 @@ OptionGroup run_rows(Options& o) {
               {.name = "patience",
                .value = option_value(o.patience),
                .argument = "N",
-               .text = "end the run after N evaluations in a row without a lower loss; 0: never",
+               .text = "end the run after N evaluations in a row without progress of --patience-metric; 0: never",
+               .effect = Effect::Order},
+              {.name = "patience-metric",
+               .value = option_value(o.patience_metric),
+               .argument = "NAME",
+               .text = "the evaluations' metric that --patience looks at, or loss",
                .effect = Effect::Order},
               {.name = "log-every",
                .value = option_value(o.log_every),

@@ -2,24 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "lockstep/core/error.h"
 #include "lockstep/train/report/json_text.h"
 
 namespace lockstep::train {
 
-std::optional<double> EpochSums::fraction(const std::string& count) const {
-  const auto found = counts.find(count);
-  if (found == counts.end()) return std::nullopt;
-  return samples == 0 ? 0 : found->second / static_cast<double>(samples);
+void EpochSums::add_metrics(std::span<const MetricRule> rules, std::span<const MetricResult> step) {
+  std::vector<MetricResult> sum(rules.size());
+  for (std::size_t m = 0; m < rules.size(); ++m) {
+    std::vector<double> all = m < step.size() ? step[m].sums : std::vector<double>();
+    const auto before = std::ranges::find(metrics, rules[m].name, &MetricResult::name);
+    if (before != metrics.end() && all.empty())
+      all = before->sums;
+    else if (before != metrics.end() && before->sums.size() == all.size())
+      std::ranges::transform(all, before->sums, all.begin(), std::plus<>());
+    set(sum[m], rules[m], all, samples);
+  }
+  metrics = std::move(sum);
 }
 
 std::string EpochSums::str() const {
   if (samples == 0) return "";
   const std::string part =
       after ? fmt::format(" (of the steps after {}: the checkpoint has no sums of earlier steps)", *after) : "";
-  const std::optional<double> accuracy = fraction("correct");
-  return fmt::format("training loss {:.4f}{}{}; ", mean_loss(),
-                     accuracy ? fmt::format(", accuracy {:.2f}%", 100 * *accuracy) : "", part);
+  const std::string of_metrics = metrics_text(metrics);
+  return fmt::format("training loss {:.4f}{}{}{}; ", mean_loss(), of_metrics.empty() ? "" : ", ", of_metrics, part);
 }
 
 nlohmann::json to_json(const EpochSums& sums) {
@@ -29,6 +40,7 @@ nlohmann::json to_json(const EpochSums& sums) {
                          {"weight", sums.weight},
                          {"samples", sums.samples},
                          {"counts", sums.counts}};
+  for (const MetricResult& metric : sums.metrics) json["metrics"][metric.name] = metric.sums;
   if (sums.after) json["after"] = *sums.after;
   return json;
 }
@@ -43,6 +55,14 @@ EpochSums epoch_sums(const nlohmann::json& metadata, const std::string& file) {
     sums.weight = number(found->at("weight"));
     sums.samples = found->at("samples").get<std::int64_t>();
     for (const auto& count : found->at("counts").items()) sums.counts[count.key()] = number(count.value());
+    const nlohmann::json metrics = found->value("metrics", nlohmann::json::object());
+    for (const auto& metric : metrics.items()) {
+      sums.metrics.push_back({.name = metric.key()});
+      for (const auto& sum : metric.value()) sums.metrics.back().sums.push_back(number(sum));
+    }
+    // Files of the time before metrics counted correct predictions alone.
+    if (metrics.empty() && sums.counts.contains("correct"))
+      sums.metrics.push_back({.name = "accuracy", .sums = {sums.counts.at("correct")}});
     if (found->contains("after")) sums.after = found->at("after").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
     fail("resume", "{}: '{}' in its metadata cannot be used: {}", file, kEpochSumsKey, error.what());

@@ -6,7 +6,11 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 
@@ -15,14 +19,14 @@ struct EpochSums {
   double loss = 0, weight = 0;
   std::int64_t samples = 0;
   std::map<std::string, double> counts = {};
+  std::vector<MetricResult> metrics = {};  // checkpoints contain the sums; the results follow from the metrics' rules
   // If set, the sums contain only the updates after this one, because a checkpoint had no sums of the earlier ones.
   std::optional<std::int64_t> after = {};
 
   double mean_loss() const { return weight > 0 ? loss / weight : 0; }
-  // Returns the count's share of the samples; empty: the model has no such count.
-  std::optional<double> fraction(const std::string& count) const;
-  // Returns "training loss 0.4512, accuracy 85.31%; "; empty without samples. A model that does not count correct
-  // predictions has no accuracy.
+  // Adds the sums of a step or, after a resume, nothing, and computes the results by these rules.
+  void add_metrics(std::span<const MetricRule> rules, std::span<const MetricResult> step);
+  // Returns "training loss 0.4512, accuracy 85.31%; "; empty without samples.
   std::string str() const;
 };
 

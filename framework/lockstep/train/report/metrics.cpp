@@ -47,7 +47,10 @@ void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
   nlohmann::ordered_json json = {
       {"step", record.step}, {"epoch", record.epoch}, {"split", record.split}, {"loss", record.loss}};
-  if (record.accuracy) json["accuracy"] = *record.accuracy;
+  for (const MetricResult& metric : record.metrics) {
+    if (metric.results.size() == 1) json[metric.name] = metric.results[0];
+    if (metric.results.size() > 1) json[metric.name] = metric.results;
+  }
   json.update({{"lr", record.lr}, {"samples_per_second", record.samples_per_second}, {"seconds", record.seconds}});
   for (const auto& field : record.extra.items()) json[field.key()] = field.value();
   lines_.append(json);

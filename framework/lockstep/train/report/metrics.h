@@ -9,17 +9,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/report/json_lines.h"
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 
 struct MetricsRecord {
   std::int64_t step = 0;  // updates done
   std::int64_t epoch = 0;
-  std::string split = "train";          // "train", "epoch" or "eval"
-  double loss = 0;                      // mean over the samples
-  std::optional<double> accuracy = {};  // 0 to 1; empty: the record has none
+  std::string split = "train";             // "train", "epoch" or "eval"
+  double loss = 0;                         // mean over the samples
+  std::vector<MetricResult> metrics = {};  // a metric with several results is written as an array
   double lr = 0;
   double samples_per_second = 0;
   double seconds = 0;                                               // time since training began

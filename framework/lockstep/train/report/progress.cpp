@@ -53,9 +53,9 @@ std::string position_text(std::int64_t epoch, std::int64_t step, const ProgressO
 
 std::string line_text(const ProgressState& state, const ProgressOptions& options, double samples_per_second,
                       double seconds_left) {
-  std::string line =
-      fmt::format("{}  loss {:.5g}{}  lr {:.4g}", position_text(state.epoch, state.step, options), state.loss,
-                  state.accuracy ? fmt::format("  accuracy {:.2f}%", 100 * *state.accuracy) : "", state.lr);
+  const std::string metrics = metrics_text(state.metrics, "  ");
+  std::string line = fmt::format("{}  loss {:.5g}{}{}  lr {:.4g}", position_text(state.epoch, state.step, options),
+                                 state.loss, metrics.empty() ? "" : "  ", metrics, state.lr);
   for (const std::string& part : {rate_text(samples_per_second), left_text(seconds_left)}) {
     if (!part.empty()) line += "  " + part;
   }
@@ -72,7 +72,7 @@ std::string bar_text(const ProgressState& state, const ProgressOptions& options,
                           {"", 1},  // the bar
                           {of_total(state.step_in_epoch, options.steps_per_epoch), 6},
                           {fmt::format("loss {:.4f}", state.loss), 4},
-                          {state.accuracy ? fmt::format("acc {:.1f}%", 100 * *state.accuracy) : "", 2},
+                          {metrics_text(state.metrics, "  "), 2},
                           {rate_text(samples_per_second), 0},
                           {left_text(seconds_left), 3}};
   constexpr std::size_t kBar = 1;

@@ -5,10 +5,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/report/log.h"
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 
@@ -19,7 +20,7 @@ struct ProgressState {
   std::int64_t step = 0;           // updates done in total
   std::int64_t samples = 0;        // samples of all ranks in the updates since the last report
   double loss = 0;
-  std::optional<double> accuracy = {};  // 0 to 1; empty: not known
+  std::vector<MetricResult> metrics = {};
   double lr = 0;
 };
 

@@ -64,8 +64,8 @@ CallbackStates callback_states(const nlohmann::json& metadata, const std::string
 
 nlohmann::json to_json(const std::optional<EvaluationRecord>& evaluation) {
   if (!evaluation) return nullptr;
-  nlohmann::json json = {{"step", evaluation->step}, {"loss", evaluation->loss}, {"accuracy", nullptr}};
-  if (evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;
+  nlohmann::json json = {{"step", evaluation->step}, {"loss", evaluation->loss}};
+  for (const MetricResult& metric : evaluation->metrics) json["metrics"][metric.name] = metric.results;
   return json;
 }
 
@@ -87,8 +87,11 @@ RunRecord run_record(const nlohmann::json& metadata, const std::string& file) {
     const nlohmann::json evaluation = metadata.value(key, nlohmann::json());
     if (evaluation.is_null()) return record;
     record.evaluation = {.step = evaluation.at("step").get<std::int64_t>(), .loss = number(evaluation.at("loss"))};
-    if (const nlohmann::json& accuracy = evaluation.at("accuracy"); !accuracy.is_null())
-      record.evaluation->accuracy = accuracy.get<double>();
+    const nlohmann::json metrics = evaluation.value("metrics", nlohmann::json::object());
+    for (const auto& metric : metrics.items()) {
+      record.evaluation->metrics.push_back({.name = metric.key()});
+      for (const auto& result : metric.value()) record.evaluation->metrics.back().results.push_back(number(result));
+    }
   } catch (const nlohmann::json::exception& error) {
     fail("resume", "{}: '{}' in its metadata cannot be used: {}", file, key, error.what());
   }

@@ -5,16 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/report/callback_state.h"
 #include "lockstep/train/report/epoch_sums.h"
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 
 struct EvaluationRecord {
   std::int64_t step = 0;
   double loss = 0;
-  std::optional<double> accuracy = {};  // 0 to 1; empty: the model does not count correct predictions
+  std::vector<MetricResult> metrics = {};
 };
 
 struct RunRecord {

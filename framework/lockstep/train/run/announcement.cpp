@@ -11,6 +11,22 @@
 #include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
+namespace {
+
+// "digits: 12000 training and 2000 evaluation samples, 10 classes".
+std::string data_line(const RunFacts& facts) {
+  const data::RunData& data = facts.data;
+  std::string text = fmt::format("{}: {} training", facts.options.dataset.name, data.train->size());
+  text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
+  for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
+  if (data.classes() > 0) text += fmt::format(", {} classes", data.classes());
+  if (facts.options.dataset.resize > 0) text += fmt::format(", images resized to {}", data.image_shape().str());
+  if (data.classes() > 0) return text;
+  for (const data::Field& field : data.fields()) text += fmt::format(", {} {}", field.name, field.shape.str());
+  return text;
+}
+
+}  // namespace
 
 MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   Trainer& trainer = run.trainer;
@@ -50,10 +66,7 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
                run.course.steps_per_epoch());
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
-  const std::string resized =
-      facts.options.resize > 0 ? fmt::format(", images resized to {}", facts.data.image_shape.str()) : "";
-  logger->info("data: {}: {} training and {} evaluation samples, {} classes{}", facts.options.dataset.name,
-               facts.data.train->size(), facts.data.eval->size(), facts.data.classes, resized);
+  logger->info("data: {}", data_line(facts));
   Options options = facts.options;
   for (const OptionRow& row : option_rows(options)) {
     const auto variable = options.from_environment.find(row.name);

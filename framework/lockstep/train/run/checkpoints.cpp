@@ -10,16 +10,26 @@
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
+namespace {
+
+// The loss and the metric by which checkpoints are kept: a file's header has no room for many.
+checkpoint::Score score_of(const EvaluationRecord& evaluation, const std::string& best) {
+  checkpoint::Score score{.loss = evaluation.loss};
+  if (const auto value = find_result(evaluation.metrics, best)) score.metrics[best] = *value;
+  return score;
+}
+
+}  // namespace
 
 Checkpoints::Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
-                         std::string keep)
+                         checkpoint::Retention keep)
     : comm_(comm), heartbeat_(heartbeat), trainer_(trainer), files_(files), keep_(std::move(keep)) {}
 
 void Checkpoints::start_writer() {
   snapshot_ = trainer_.make_snapshot();
   writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
       .folder = [this] { return files_.folder().folder()->make("checkpoints"); },
-      .keep = checkpoint::parse_retention(keep_, "options"),
+      .keep = keep_,
       .report =
           [this](const checkpoint::Written& w) {
             files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
@@ -48,7 +58,7 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   if (writer_) {
     const std::optional<EvaluationRecord>& evaluation = record.evaluation;
     std::optional<checkpoint::Score> score;
-    if (evaluation && evaluation->step == step) score = {evaluation->accuracy, evaluation->loss};
+    if (evaluation && evaluation->step == step) score = score_of(*evaluation, keep_.best);
     writer_->write({.tensors = snapshot_->tensors(),
                     .metadata = metadata,
                     .note = checkpoint::note_of(files_.run(), score),

@@ -19,9 +19,9 @@ namespace lockstep::train {
 
 class Checkpoints {
  public:
-  // All references must outlive this object. `keep` is the value of --keep.
+  // All references must outlive this object.
   Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
-              std::string keep);
+              checkpoint::Retention keep);
 
   // On rank 0, allocates memory for a copy and starts the writer; the first save() does it otherwise.
   void start_writer();
@@ -45,7 +45,7 @@ class Checkpoints {
   Heartbeat& heartbeat_;
   Trainer& trainer_;
   RunFiles& files_;
-  std::string keep_;
+  checkpoint::Retention keep_;
   std::int64_t saved_step_ = -1;
   bool outdated_ = false;
   // On rank 0. The writer reads the snapshot and is therefore destroyed first.

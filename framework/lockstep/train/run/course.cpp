@@ -11,17 +11,17 @@ namespace {
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
   return {*facts.data.train,
           trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder}),
-          image_transforms(facts.options, facts.data, facts.dtype, true),
+          facts.data.train_transforms,
           {.threads = facts.threads.loaders}};
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.
-data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
+data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer, const data::Dataset& set) {
   const std::int64_t batch =
       std::max(trainer.world().tree.shards(), trainer.options().global_batch / trainer.options().accumulate);
-  return {*facts.data.eval,
-          trainer.sampler(*facts.data.eval, {.shuffle = false, .global_batch = batch}),
-          image_transforms(facts.options, facts.data, facts.dtype, false),
+  return {set,
+          trainer.sampler(set, {.shuffle = false, .global_batch = batch}),
+          facts.data.eval_transforms,
           {.threads = facts.threads.loaders}};
 }
 
@@ -30,8 +30,24 @@ data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer) {
 Course::Course(const RunFacts& facts, const Trainer& trainer)
     : facts_(facts),
       training_(training_loader(facts, trainer)),
-      evaluation_(evaluation_loader(facts, trainer)),
-      schedule_(optim::make_schedule(facts.options.rate, schedule_epochs(), facts.global_batch())) {}
+      schedule_(optim::make_schedule(facts.options.rate, schedule_epochs(), facts.global_batch())) {
+  if (facts.data.eval) evaluation_.emplace(evaluation_loader(facts, trainer, *facts.data.eval));
+  for (const auto& [name, set] : facts.data.more_eval) {
+    more_evaluations_.emplace(name, evaluation_loader(facts, trainer, *set));
+  }
+}
+
+std::int64_t Course::evaluation_samples() const {
+  std::int64_t samples = facts_.data.eval ? facts_.data.eval->size() : 0;
+  for (const auto& [name, set] : facts_.data.more_eval) samples += set->size();
+  return samples;
+}
+
+std::size_t Course::bytes() const {
+  std::size_t bytes = training_.bytes() + (evaluation_ ? evaluation_->bytes() : 0);
+  for (const auto& [name, loader] : more_evaluations_) bytes += loader.bytes();
+  return bytes;
+}
 
 double Course::epochs_done() const {
   const data::SamplerPosition at = position();

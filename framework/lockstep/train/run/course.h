@@ -2,7 +2,9 @@
 // of this rank. One thread.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "lockstep/data/loader.h"
 #include "lockstep/optim/schedule.h"
@@ -17,8 +19,13 @@ class Course {
   Course(const RunFacts& facts, const Trainer& trainer);
 
   data::Loader& training() { return training_; }
-  data::Loader& evaluation() { return evaluation_; }
-  std::size_t bytes() const { return training_.bytes() + evaluation_.bytes(); }
+  // Returns whether the run has evaluation data, and how many samples of all evaluation sets.
+  bool has_evaluation() const { return evaluation_.has_value(); }
+  std::int64_t evaluation_samples() const;
+  // Returns the loader of the evaluation set; it must be there. And those of further sets, by name.
+  data::Loader& evaluation() { return *evaluation_; }
+  std::map<std::string, data::Loader>& more_evaluations() { return more_evaluations_; }
+  std::size_t bytes() const;
 
   data::SamplerPosition position() const { return training_.position(); }
   std::int64_t steps_per_epoch() const { return training_.sampler().steps_per_epoch(); }
@@ -32,7 +39,9 @@ class Course {
 
  private:
   const RunFacts& facts_;
-  data::Loader training_, evaluation_;
+  data::Loader training_;
+  std::optional<data::Loader> evaluation_;
+  std::map<std::string, data::Loader> more_evaluations_;
   optim::Schedule schedule_;
 };
 

@@ -3,7 +3,6 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/format.h"
-#include "lockstep/data/resize.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/session_setup.h"
 
@@ -11,10 +10,10 @@ namespace lockstep::train {
 namespace {
 
 // Opens the data set; an error also tells if its folder is that of an environment variable.
-data::DatasetPair open_data(data::Catalogue catalogue, const data::DatasetOptions& dataset, const Options& options) {
+data::RunData open_data(data::Catalogue catalogue, const data::DatasetOptions& dataset, const Options& options) {
   const auto variable = options.from_environment.find("data-dir");
   try {
-    return data::open_datasets(catalogue, dataset);
+    return data::open_data(catalogue, dataset);
   } catch (const Error& error) {
     if (variable == options.from_environment.end() || !data::find_dataset(catalogue, dataset.name).needs_dir) throw;
     throw Error(formatted("{}; --data-dir {} is from {}", error.what(), dataset.dir.string(), variable->second));
@@ -24,7 +23,7 @@ data::DatasetPair open_data(data::Catalogue catalogue, const data::DatasetOption
 }  // namespace
 
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
-                      data::Catalogue catalogue) {
+                      DataSource source) {
   RunFacts facts{.comm = comm,
                  .options = std::move(options),
                  .name = std::move(name),
@@ -34,17 +33,24 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   facts.dtype = dtype_of(o.precision);
   check_together(comm, [&] {
     validate(o, comm.size());
-    data::check_dataset(catalogue, o.dataset.name, o.dataset.dir);
+    if (!source.own) data::check_dataset(source.catalogue, o.dataset);
   });
   facts.threads = share_threads(comm, o);
   facts.start = check_start(facts);
   apply(facts.threads);
-  comm::collectively(comm, [&] {
-    data::DatasetOptions dataset = o.dataset;
-    dataset.seed = o.seed;
-    facts.data = open_data(catalogue, dataset, o);
-    if (o.resize > 0) facts.data.image_shape = data::resized(facts.data.image_shape, o.resize);
-  });
+  data::DatasetOptions dataset = o.dataset;
+  dataset.seed = o.seed;
+  dataset.floats = facts.dtype;
+  if (source.own) {
+    facts.data = *std::move(source.own);
+    comm::collectively(comm, [&] {
+      facts.data.check();
+      data::convert_floats(facts.data, facts.dtype);
+    });
+  } else {
+    comm::collectively(comm, [&] { facts.data = open_data(source.catalogue, dataset, o); });
+    data::prepare_data(source.catalogue, dataset, facts.data, &comm);
+  }
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
   check_data(facts);
   return facts;

@@ -1,6 +1,7 @@
 // The facts of a run before its model is known: options, threads and data, which all ranks have checked together.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lockstep/comm/communicator.h"
@@ -18,16 +19,22 @@ struct RunFacts {
   std::string program;  // the program's own options, the text of a JSON object
   DType dtype;
   host::ThreadBudget threads = {};
-  data::DatasetPair data = {};
+  data::RunData data = {};
   StartReport start = {};
 
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
   bool saves_by_itself() const { return options.checkpoints.any(); }  // writes checkpoints without a request
 };
 
-// Checks options, name and data on all ranks together, divides the cores, and opens the data set of `catalogue`.
-// Collective; throws CommandLineError or AgreedError on all ranks.
+// Where a run's data comes from: the entry of a catalogue that options name, or the caller.
+struct DataSource {
+  data::Catalogue catalogue{};
+  std::optional<data::RunData> own{};
+};
+
+// Checks options, name and data on all ranks together, divides the cores, and opens the data. Collective; throws
+// CommandLineError or AgreedError on all ranks.
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
-                      data::Catalogue catalogue);
+                      DataSource source);
 
 }  // namespace lockstep::train

@@ -12,6 +12,8 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
                         const std::string& run) {
   const data::SamplerPosition at = course.position();
   const host::CpuInfo cpu = host::cpu_info();
+  nlohmann::json data;
+  if (!facts.data.record.empty()) data = nlohmann::json::parse(facts.data.record);
   return {{"version", kMetadataVersion},
           {"program", facts.name},
           {"run", run},
@@ -21,6 +23,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
           {"evaluation_due", record.evaluation_due},  // for the epoch that ended at this step
           {"seed", facts.options.seed},
           {"train_samples", facts.data.train->size()},
+          {"data", data},
           {"global_batch", facts.global_batch()},
           {"schedule_epochs", course.schedule_epochs()},
           {"options", nlohmann::json::parse(canonical(facts.options, facts.program))},

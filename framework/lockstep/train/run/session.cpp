@@ -33,9 +33,18 @@ constexpr std::size_t kKernelNeeds = std::size_t{32} << 20;
 
 Session::Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
                  data::Catalogue catalogue)
+    : Session(comm, std::move(options), std::move(name), program, DataSource{.catalogue = catalogue}) {}
+
+Session::Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
+                 data::RunData data)
+    : Session(comm, std::move(options), std::move(name), program, DataSource{.own = std::move(data)}) {}
+
+Session::Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
+                 DataSource source)
     : comm_(comm), record_(std::make_unique<RunRecord>()), callbacks_(std::make_unique<CallbackList>()) {
   set_fault_rank(comm_.rank());
-  facts_ = std::make_unique<RunFacts>(agree_on_run(comm_, std::move(options), std::move(name), program, catalogue));
+  facts_ =
+      std::make_unique<RunFacts>(agree_on_run(comm_, std::move(options), std::move(name), program, std::move(source)));
   const Options& o = facts_->options;
   files_ = std::make_unique<RunFiles>(comm_, RunFiles::Settings{.output = o.output,
                                                                 .quiet = o.quiet,
@@ -51,7 +60,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
 Session::~Session() = default;
 
 const Options& Session::options() const { return facts_->options; }
-const data::DatasetPair& Session::data() const { return facts_->data; }
+const data::RunData& Session::data() const { return facts_->data; }
 
 void Session::wait_for_others() {
   heartbeat_.wait();
@@ -72,14 +81,16 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
+  checkpoint::Retention keep;
   check_together(comm_, [&] {
     course_->check_last_batch(*trainer_);
-    check_model(facts_->options, trainer_->counts());
+    keep = retention(facts_->options, trainer_->metrics());
+    is_higher_better("patience-metric", facts_->options.patience_metric, trainer_->metrics());
   });
   const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
-  checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, facts_->options.checkpoints.keep);
+  checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, std::move(keep));
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
@@ -208,17 +219,28 @@ Totals Session::evaluate() {
 }
 
 Totals Session::run_evaluation(bool scheduled, bool makes_up) {
+  check(course_->has_evaluation(), "session", "there is no evaluation data, expected a set in data::RunData::eval");
   const auto began = std::chrono::steady_clock::now();
-  course_->evaluation().seek({});
-  callbacks_->each(
-      [&](Callback& c) { c.before_evaluation({.samples = facts_->data.eval->size(), .makes_up = makes_up}); });
-  const Totals totals = trainer_->evaluate(course_->evaluation(), [this](std::int64_t samples) {
-    callbacks_->each([&](Callback& c) { c.evaluated(samples); });
-  });
+  const EvaluationStart start{.samples = course_->evaluation_samples(), .makes_up = makes_up};
+  callbacks_->each([&](Callback& c) { c.before_evaluation(start); });
+  std::int64_t done = 0;  // samples of the sets before
+  const auto evaluate_set = [&](data::Loader& loader) {
+    loader.seek({});
+    const Totals totals = trainer_->evaluate(
+        loader, [&](std::int64_t samples) { callbacks_->each([&](Callback& c) { c.evaluated(done + samples); }); });
+    done += loader.sampler().options().size;
+    return totals;
+  };
+  Totals totals = evaluate_set(course_->evaluation());
+  std::map<std::string, Totals> more;
+  for (auto& [name, loader] : course_->more_evaluations()) {
+    if (totals.whole) totals.whole = (more[name] = evaluate_set(loader)).whole;
+  }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   const EvaluationEvent event{.step = trainer_->updates(),
                               .epoch = loop_.epoch + 1,
                               .totals = totals,
+                              .more = more,
                               .learning_rate = loop_.rate,
                               .seconds = took.count(),
                               .scheduled = scheduled,

@@ -41,6 +41,7 @@ class Checkpoints;
 class Course;
 class RunFiles;
 class Watchdog;
+struct DataSource;
 struct RunFacts;
 struct RunRecord;
 
@@ -51,11 +52,14 @@ class Session {
   // all ranks, and checkpoints contain them. `comm` must outlive the session.
   Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
           data::Catalogue catalogue);
+  // The same with the caller's own data, which may have any fields; options about data sets have no effect.
+  Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
+          data::RunData data);
   ~Session();
 
   const Options& options() const;
   const comm::Communicator& comm() const { return comm_; }
-  const data::DatasetPair& data() const;
+  const data::RunData& data() const;
 
   // Adds a callback of the program, which the session then owns; before build(). All ranks add the same ones: build()
   // throws AgreedError if types or needs differ.
@@ -65,8 +69,9 @@ class Session {
     return static_cast<C&>(add(std::make_unique<C>(std::forward<Arguments>(arguments)...)));
   }
 
-  // Compiles the model, and loads the checkpoint if --resume names one. The inputs of `model` are "image" (samples,
-  // channels, height, width) and "label" (samples). `module` must outlive the session.
+  // Compiles the model, and loads the checkpoint if --resume names one. The inputs of `model` are the fields of data(),
+  // with the samples as first dimension: for images "image" (samples, channels, height, width) and "label" (samples).
+  // `module` must outlive the session.
   Trainer& build(const nn::Module& module, const plan::ModelFunction& model);
   Trainer& trainer() { return *trainer_; }
 
@@ -87,6 +92,8 @@ class Session {
   void wait_for_others();
 
  private:
+  Session(const comm::Communicator& comm, Options options, std::string name, const std::string& program,
+          DataSource source);
   // The position of the program's loop.
   struct Loop {
     std::int64_t epoch = -1, first_step = 0;  // the present epoch, from 0, and the number of updates before it

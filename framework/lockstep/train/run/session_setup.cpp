@@ -14,7 +14,6 @@
 #include "lockstep/core/log.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/tensor.h"
-#include "lockstep/data/resize.h"
 #include "lockstep/host/machine.h"
 #include "lockstep/host/placement.h"
 #include "lockstep/io/read_file.h"
@@ -108,28 +107,23 @@ TrainerOptions trainer_options(const comm::Communicator& comm, const Options& op
 
 DType dtype_of(Precision precision) { return precision == Precision::F64 ? DType::F64 : DType::F32; }
 
-void check_model(const Options& options, std::span<const std::string> counts) {
-  const checkpoint::Retention keep = checkpoint::parse_retention(options.checkpoints.keep, "options");
-  check(keep.best != checkpoint::Retention::Best::Accuracy || std::ranges::find(counts, "correct") != counts.end(),
-        "options",
-        "--keep {} needs an accuracy, and the model function has no count 'correct'; expected best:loss, or a model "
-        "function whose Traced::counts have 'correct'",
-        options.checkpoints.keep);
+bool is_higher_better(std::string_view option, std::string_view metric, std::span<const MetricRule> metrics) {
+  if (metric == checkpoint::Retention::kLoss) return false;
+  std::string known(checkpoint::Retention::kLoss);
+  for (const MetricRule& rule : metrics) {
+    if (rule.better == Better::Neither || rule.results != 1) continue;
+    if (rule.name == metric) return rule.better == Better::Higher;
+    known += ", " + rule.name;
+  }
+  fail("options",
+       "--{} names the metric '{}', and the model has none of this name that can be compared; expected one of {}",
+       option, metric, known);
 }
 
-data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training) {
-  const std::vector<data::Field>& fields = data.train->fields();
-  const Shape& shape = fields[data::find_field("session", fields, "image")].shape;  // before --resize
-  const data::ImageOptions image{
-      .crop_padding = shape[1] / 8, .flip = data.mirrored, .mean = data.mean, .stddev = data.stddev, .output = dtype};
-  data::Transforms transforms;
-  if (training && options.augment) {
-    transforms.push_back(std::make_shared<data::ImageTransform>(image));
-  } else {
-    transforms.push_back(std::make_shared<data::ImageTransform>(data::ImageTransform::eval(image)));
-  }
-  if (options.resize > 0) transforms.push_back(std::make_shared<data::ResizeImages>(shape, options.resize));
-  return transforms;
+checkpoint::Retention retention(const Options& options, std::span<const MetricRule> metrics) {
+  checkpoint::Retention keep = checkpoint::parse_retention(options.checkpoints.keep, "options");
+  if (!keep.best.empty()) keep.higher_is_better = is_higher_better("keep", keep.best, metrics);
+  return keep;
 }
 
 namespace {

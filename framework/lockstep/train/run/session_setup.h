@@ -37,10 +37,11 @@ DType dtype_of(Precision precision);
 // Makes the options of the session's trainer: the given ones, and those that follow from other options and from ranks.
 // bf16 is used if all ranks have the instructions, or with bf16-emulated. Collective.
 TrainerOptions trainer_options(const comm::Communicator& comm, const Options& options);
-// Throws Error if the options need a count that the model function does not have; `counts` are the names that it has.
-void check_model(const Options& options, std::span<const std::string> counts);
-// Makes the transforms of images: crops and flips with --augment in training, normalisation, --resize.
-data::Transforms image_transforms(const Options& options, const data::DatasetPair& data, DType dtype, bool training);
+// Returns the files that --keep keeps, and which values are better for the metric that --keep names. Throws Error if
+// the model has no such metric, or --patience-metric names one that it does not have.
+checkpoint::Retention retention(const Options& options, std::span<const MetricRule> metrics);
+// Returns whether higher values of this metric, or of the loss, are better. Throws Error with the option's name.
+bool is_higher_better(std::string_view option, std::string_view metric, std::span<const MetricRule> metrics);
 // Moves checkpoints of earlier runs to checkpoints.1 and so on: all of them in a new run; in a resumed run, those of
 // later steps and of other runs than `run`. Call it on rank 0, after all checks of the new run have passed.
 void set_checkpoints_aside(const io::Folder& output, std::optional<std::int64_t> resumed_step, const std::string& run);

@@ -18,6 +18,7 @@
 #include "lockstep/train/callbacks/write_dllogger.h"
 #include "lockstep/train/callbacks/write_metrics.h"
 #include "lockstep/train/options/options_json.h"
+#include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
 namespace {
@@ -55,7 +56,7 @@ void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor tra
   const Options& o = facts.options;
   const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
   add(std::make_unique<Beat>(run.heartbeat));
-  add(std::make_unique<EpochMeter>(run.record));
+  add(std::make_unique<EpochMeter>(run.record, run.trainer.metrics()));
   if (!o.trace.file.empty()) {
     const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};
     add(std::make_unique<TraceSteps>(settings, std::move(trace)));
@@ -82,8 +83,10 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   const SaveCheckpoints::Every every{.epochs = o.checkpoints.every_epochs,
                                      .updates = o.checkpoints.every_steps,
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
-  list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, o.eval_every));
-  list.add(Stage::Decide, std::make_unique<EarlyStop>(o.patience));
+  list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, run.course.has_evaluation() ? o.eval_every : 0));
+  list.add(Stage::Decide,
+           std::make_unique<EarlyStop>(o.patience, o.patience_metric,
+                                       is_higher_better("patience-metric", o.patience_metric, run.trainer.metrics())));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));

@@ -29,11 +29,7 @@ TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, cons
 
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
                                       Heartbeat& heartbeat, const CallbackList& callbacks) {
-  std::vector<data::Field> fields = facts.data.train->fields();
-  for (data::Field& f : fields) {
-    if (f.name == "image") f = {"image", facts.data.image_shape, facts.dtype};
-  }
-  return std::make_unique<Trainer>(facts.comm, module, model, std::move(fields),
+  return std::make_unique<Trainer>(facts.comm, module, model, facts.data.fields(),
                                    trainer_options(facts, heartbeat, callbacks));
 }
 

@@ -12,7 +12,7 @@ namespace {
 // A bit in the requests of an evaluation: at least one rank did not evaluate all of its samples.
 constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
 
-std::size_t width(const PreparedModel& prepared) { return parallel::kFirstCount + prepared.nominal().counts.size(); }
+std::size_t width(const PreparedModel& prepared) { return parallel::kFirstCount + prepared.nominal().sums(Mode::Eval); }
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
   heartbeat.wait();
   add_up(sums, requests);
   Totals result;
-  set_totals(control_.block().sums(), prepared_.nominal(), result);
+  set_totals(control_.block().sums(), prepared_.nominal(), Mode::Eval, result);
   const std::uint64_t all = control_.block().any(parallel::kRequestWord);
   result.whole = (all & kLeftEvaluation) == 0;
   votes_.agreed(all & ~kLeftEvaluation);
@@ -76,7 +76,7 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
     plan::Plan& plan = feed_.plan(Mode::Eval, rows.size());
     feed_.fill(plan, batch, rows, 0);
     run_on_rows(batch, rows, [&] { plan.run(); });
-    add_sums(plan, prepared_.nominal(), part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
+    add_sums(plan, prepared_.nominal(), Mode::Eval, part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
   }
 }
 

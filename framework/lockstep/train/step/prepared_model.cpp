@@ -126,6 +126,12 @@ std::size_t NominalPlan::statistic_doubles() const {
   return doubles;
 }
 
+std::size_t NominalPlan::sums(Mode mode) const {
+  std::size_t doubles = counts.size();
+  for (const plan::PlanMetric& metric : metrics) doubles += metric.elements(mode);
+  return doubles;
+}
+
 PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& module, const plan::ModelFunction& model,
                              std::vector<data::Field> fields, TrainerOptions options)
     : comm_(comm.duplicate()),
@@ -146,7 +152,10 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 void PreparedModel::plan_nominal_batch(std::string& operations) {
   plan::Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   operations = plan.operations();
-  nominal_ = {.counts = plan.counts(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
+  nominal_ = {.counts = plan.counts(),
+              .metrics = plan.metrics(),
+              .statistics = plan.statistics(),
+              .is_collective = plan.is_collective()};
   check(!nominal_.is_collective || world_.tree.shards() == world_.size, kSite,
         "the model sums over ranks within a pass (synchronised batch norm) with {} shards on {} ranks; the shards of a "
         "rank run one after the other, so expected as many shards as ranks, or none",

@@ -1,22 +1,38 @@
 #include "lockstep/train/step/step_sums.h"
 
+#include <algorithm>
+
 #include "lockstep/parallel/gradient_engine.h"
 
 namespace lockstep::train {
 
-void add_sums(const plan::Plan& plan, const NominalPlan& nominal, std::int64_t samples, std::span<double> sums) {
+void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
+              std::span<double> sums) {
   sums[parallel::kLossSum] += plan.loss() * plan.weight();
   sums[parallel::kWeightSum] += plan.weight();
   sums[parallel::kSampleSum] += static_cast<double>(samples);
-  for (std::size_t c = 0; c < nominal.counts.size(); ++c)
-    sums[parallel::kFirstCount + c] += plan.count(nominal.counts[c]);
+  auto sum = sums.begin() + parallel::kFirstCount;
+  for (const std::string& count : nominal.counts) *sum++ += plan.count(count);
+  for (const plan::PlanMetric& metric : plan.metrics()) {
+    if (metric.elements(mode) == 0) continue;
+    for (const plan::PlanMetric::Sum& part : metric.sums) {
+      for (const double value : plan.values(part)) *sum++ += value;
+    }
+  }
 }
 
-void set_totals(std::span<const double> sums, const NominalPlan& nominal, Totals& t) {
+void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode mode, Totals& t) {
   t.weight = sums[parallel::kWeightSum];
   t.samples = static_cast<std::int64_t>(sums[parallel::kSampleSum]);
   t.loss = t.weight > 0 ? sums[parallel::kLossSum] / t.weight : 0;
   for (std::size_t c = 0; c < nominal.counts.size(); ++c) t.counts[nominal.counts[c]] = sums[parallel::kFirstCount + c];
+  auto of_metrics = sums.subspan(parallel::kFirstCount + nominal.counts.size());
+  t.metrics.resize(nominal.metrics.size());
+  for (std::size_t m = 0; m < nominal.metrics.size(); ++m) {
+    const std::size_t elements = nominal.metrics[m].elements(mode);
+    set(t.metrics[m], nominal.metrics[m].rule, of_metrics.first(elements), t.samples);
+    of_metrics = of_metrics.subspan(elements);
+  }
 }
 
 }  // namespace lockstep::train

@@ -9,8 +9,9 @@
 
 namespace lockstep::train {
 
-// `sums` has the sums that ControlSum names, then the model's counts.
-void add_sums(const plan::Plan& plan, const NominalPlan& nominal, std::int64_t samples, std::span<double> sums);
-void set_totals(std::span<const double> sums, const NominalPlan& nominal, Totals& totals);
+// `sums` has the sums that ControlSum names, then the model's counts, then the sums of metrics of this mode.
+void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
+              std::span<double> sums);
+void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode mode, Totals& totals);
 
 }  // namespace lockstep::train

@@ -5,17 +5,22 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 
 // The outcome of a step.
 enum class StepOutcome : std::uint8_t { Applied, Skipped, RolledBack };
 
-// Loss (mean over all samples) and counts of a step or an evaluation, equal on all ranks.
+// Loss (mean over all samples), counts and metrics of a step or an evaluation, equal on all ranks.
 struct Totals {
   double loss = 0, weight = 0;  // weight: sum of the samples' weights; their number unless the loss has weights
   std::int64_t samples = 0;
   std::map<std::string, double> counts = {};
+  std::vector<MetricResult> metrics = {};  // in the order of plan::Traced::metrics
   bool whole = true;  // false: a request ended the evaluation early, and the totals are those of a part
   StepOutcome outcome = StepOutcome::Applied;  // RolledBack: the other members are not set; an earlier batch follows
 
@@ -24,10 +29,8 @@ struct Totals {
     const auto found = counts.find(count);
     return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
   }
-  // Returns the share of samples that the count "correct" contains; empty: the model has no such count.
-  std::optional<double> accuracy() const {
-    return counts.contains("correct") ? std::optional(fraction("correct")) : std::nullopt;
-  }
+  // Returns the result of a metric with one result; empty: the model has no such metric, or it was not computed.
+  std::optional<double> metric(std::string_view name) const { return find_result(metrics, name); }
 };
 
 // This rank's part of a step: the sum of its samples' losses times their weights, the weights, and the samples.

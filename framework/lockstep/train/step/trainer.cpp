@@ -68,7 +68,7 @@ std::uint64_t Trainer::requests() const { return parts_->votes.agreed(); }
 void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { parts_->votes.vote(std::move(mine)); }
 
 std::span<const double> Trainer::sums() const {
-  return parts_->engine.sums().subspan(parallel::kFirstCount + parts_->prepared.nominal().counts.size(),
+  return parts_->engine.sums().subspan(parallel::kFirstCount + parts_->prepared.nominal().sums(Mode::Train),
                                        options().sums);
 }
 
@@ -108,6 +108,11 @@ void Trainer::agree(std::uint64_t orders) {
 
 bool Trainer::communicates_in_passes() const { return parts_->prepared.nominal().is_collective; }
 const std::vector<std::string>& Trainer::counts() const { return parts_->prepared.nominal().counts; }
+std::vector<MetricRule> Trainer::metrics() const {
+  std::vector<MetricRule> rules;
+  for (const plan::PlanMetric& metric : parts_->prepared.nominal().metrics) rules.push_back(metric.rule);
+  return rules;
+}
 
 bool Trainer::verify() {
   return parts_->agreed_or_poison([&] { return parts_->guard.memory().verify(); });

@@ -116,6 +116,8 @@ class Trainer {
   bool communicates_in_passes() const;
   // Returns the names of the model's counts, which Totals::counts contains after each step and evaluation.
   const std::vector<std::string>& counts() const;
+  // Returns the rules of the model's metrics, whose results Totals::metrics contains.
+  std::vector<MetricRule> metrics() const;
   // Verifies weights and states in memory. Returns true if they are as they were written or are repaired now, false
   // after a rollback to an earlier update; throws UntrustedError if both are impossible. Collective; without guards it
   // checks nothing.

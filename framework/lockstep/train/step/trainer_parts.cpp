@@ -28,7 +28,7 @@ parallel::EngineGuards engine_guards(const GuardOptions& o) {
 parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver) {
   const TrainerOptions& o = prepared.options();
   return {.statistics = prepared.nominal().statistic_doubles(),
-          .counts = prepared.nominal().counts.size() + o.sums,
+          .counts = prepared.nominal().sums(Mode::Train) + o.sums,
           .clip_norm = o.clip_norm,
           .shard_optimizer = o.parallel.shard_optimizer,
           .thread = driver.begins_with_thread(),
@@ -98,8 +98,9 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
     start.driver = driver.word();
     start.requests = votes.ask_for_step();
     engine.begin_step(start);
-    std::ranges::copy(votes.sums(),
-                      engine.shard_sums().subspan(parallel::kFirstCount + prepared.nominal().counts.size()).begin());
+    std::ranges::copy(
+        votes.sums(),
+        engine.shard_sums().subspan(parallel::kFirstCount + prepared.nominal().sums(Mode::Train)).begin());
     runner.run(local, state.updates());
     const StepProfile::Timer timer(runner.profile(), Part::Wait);
     fault_point("step.gradients", start.update);
@@ -112,7 +113,7 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
   votes.agreed(engine.requests());
   prepared.heartbeat().enter(Heartbeat::Phase::Outside);
   or_poison([&] { driver.end_step(engine); });
-  set_totals(engine.sums(), prepared.nominal(), totals);
+  set_totals(engine.sums(), prepared.nominal(), Mode::Train, totals);
   totals.outcome = guard.outcome();
   if (totals.outcome == StepOutcome::RolledBack) totals.samples = 0;
   if (totals.samples > 0) finish_update();

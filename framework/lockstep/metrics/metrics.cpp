@@ -1,0 +1,103 @@
+#include "lockstep/metrics/metrics.h"
+
+#include <cmath>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/reduce.h"
+
+namespace lockstep::metrics {
+namespace {
+
+double elements_of_sample(const Value& x) { return static_cast<double>(x.shape().tail().elements()); }
+
+// Throws unless prediction and target have the same shape, with samples first; returns p - t.
+Value difference(std::string_view metric, Value prediction, Value target) {
+  check(prediction.shape() == target.shape() && target.shape().rank() > 0, "metric",
+        "{}: the prediction is {} and the target {}, expected equal shapes (samples, ...)", metric,
+        prediction.type().str(), target.type().str());
+  return cast(prediction, DType::F64) - cast(target, DType::F64);
+}
+
+}  // namespace
+
+Metric mean_of(std::string_view name, Value sum, Better better) {
+  return {.rule = {.name = std::string(name),
+                   .finish = [](std::span<const double> sums, double samples,
+                                std::span<double> results) { results[0] = sums[0] / samples; },
+                   .better = better},
+          .sums = {sum}};
+}
+
+Metric accuracy(Value logits, Value label) {
+  Metric metric = mean_of("accuracy", count_correct(logits, label), Better::Higher);
+  metric.rule.form = MetricForm::Percent;
+  return metric;
+}
+
+Metric top_k(Value logits, Value label, std::int64_t k) {
+  Metric metric = mean_of(formatted("top{}", k), count_correct(logits, label, k), Better::Higher);
+  metric.rule.form = MetricForm::Percent;
+  return metric;
+}
+
+Metric mean_absolute_error(Value prediction, Value target, std::string_view name) {
+  const double elements = elements_of_sample(target);
+  Metric metric = mean_of(name, sum(abs(difference(name, prediction, target))), Better::Lower);
+  metric.rule.finish = [elements](std::span<const double> sums, double samples, std::span<double> results) {
+    results[0] = sums[0] / (samples * elements);
+  };
+  return metric;
+}
+
+Metric root_mean_squared_error(Value prediction, Value target, std::string_view name) {
+  const double elements = elements_of_sample(target);
+  Metric metric = mean_of(name, sum(square(difference(name, prediction, target))), Better::Lower);
+  metric.rule.finish = [elements](std::span<const double> sums, double samples, std::span<double> results) {
+    results[0] = std::sqrt(sums[0] / (samples * elements));
+  };
+  return metric;
+}
+
+Metric r_squared(Value prediction, Value target, std::string_view name) {
+  const double elements = elements_of_sample(target);
+  const Value t = cast(target, DType::F64);
+  Metric metric = mean_of(name, sum(square(difference(name, prediction, target))), Better::Higher);
+  metric.sums.push_back(sum(t));
+  metric.sums.push_back(sum(square(t)));
+  metric.rule.finish = [elements](std::span<const double> sums, double samples, std::span<double> results) {
+    const double n = samples * elements;
+    results[0] = 1 - sums[0] / (sums[2] - sums[1] * sums[1] / n);
+  };
+  return metric;
+}
+
+Metric channel_errors(Value prediction, Value target, std::string_view name) {
+  check(target.shape().rank() >= 2, "metric", "{}: the target is {}, expected (samples, channels, ...)", name,
+        target.type().str());
+  const double elements = elements_of_sample(target) / static_cast<double>(target.shape()[1]);
+  Metric metric = mean_of(name, channel_sum(square(difference(name, prediction, target))), Better::Lower);
+  metric.rule.results = target.shape()[1];
+  metric.rule.finish = [elements](std::span<const double> sums, double samples, std::span<double> results) {
+    for (std::size_t c = 0; c < sums.size(); ++c) results[c] = std::sqrt(sums[c] / (samples * elements));
+  };
+  return metric;
+}
+
+Metric perplexity(const Loss& loss, Value logits, std::string_view name) {
+  check(logits.shape().rank() > 0, "metric", "{}: the logits are a scalar, expected (samples, ...)", name);
+  const double samples = static_cast<double>(logits.shape()[0]);
+  const Value weight =
+      loss.weight ? cast(loss.weight, DType::F64) : fill(logits.graph(), {Shape{}, DType::F64}, samples);
+  Metric metric = mean_of(name, cast(loss.mean, DType::F64) * weight, Better::Lower);
+  metric.sums.push_back(weight);
+  metric.rule.finish = [](std::span<const double> sums, double /*samples*/, std::span<double> results) {
+    results[0] = std::exp(sums[0] / sums[1]);
+  };
+  return metric;
+}
+
+}  // namespace lockstep::metrics

@@ -1,0 +1,34 @@
+// What a run shows, logs and compares of the metrics of its model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/graph/metric.h"
+
+namespace lockstep::train {
+
+// The results of one metric, and the sums from which they follow.
+struct MetricResult {
+  std::string name{};
+  std::vector<double> results{};  // empty: not computed, in training or because there are no samples
+  std::vector<double> sums{};
+  MetricForm form = MetricForm::Number;
+
+  // Returns "accuracy 85.31%"; empty unless there is one result.
+  std::string str() const;
+};
+
+// Computes the results of a metric from its sums over `samples` samples. Without sums or samples there are no results.
+void set(MetricResult& metric, const MetricRule& rule, std::span<const double> sums, std::int64_t samples);
+// Returns the metrics with one result as text: "accuracy 85.31%, mae 0.02113"; `between` separates two.
+std::string metrics_text(std::span<const MetricResult> metrics, std::string_view between = ", ");
+
+// Returns the result of the metric of this name, if it has one result.
+std::optional<double> find_result(std::span<const MetricResult> metrics, std::string_view name);
+
+}  // namespace lockstep::train
