@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/data/image_data.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -38,8 +39,8 @@ void print_report(data::Catalogue catalogue, const data::DatasetOptions& options
   print_split("evaluation", *pair.eval);
   const data::PixelStatistics pixels = data::pixel_statistics(*pair.train);
   fmt::print("pixels of the training set: mean {:.4f}, deviation {:.4f}; normalised by mean {:.4f}, deviation {:.4f}\n",
-             fmt::join(pixels.mean, " "), fmt::join(pixels.stddev, " "), fmt::join(pair.mean, " "),
-             fmt::join(pair.stddev, " "));
+             fmt::join(pixels.mean, " "), fmt::join(pixels.stddev, " "), fmt::join(pair.pixels.mean, " "),
+             fmt::join(pair.pixels.stddev, " "));
 }
 
 }  // namespace lockstep::datasets

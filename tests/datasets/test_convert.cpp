@@ -21,7 +21,7 @@ TEST(Convert, WhatIsWrittenIsReadAgain) {
   find_format("idx").write(digits, dir.path());
   for (const char* name : {"npy", "mnist"}) {
     const RunData read = open_data(catalogue(), {.name = name, .dir = dir.path()});
-    EXPECT_EQ(read.classes, 10) << name;
+    EXPECT_EQ(read.classes(), 10) << name;
     expect_same(*read.train, *digits.train);
     expect_same(*read.eval, *digits.eval);
   }

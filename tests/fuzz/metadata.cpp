@@ -15,7 +15,7 @@ namespace {
 // Of one that evaluates for the first time, and of a user's.
 train::CallbackStates states() {
   train::CallbackStates states;
-  train::EarlyStop(2).save_state(states["patience"]);
+  train::EarlyStop(2, "loss", false).save_state(states["patience"]);
   states["own"].set("name", "a text");
   states["own"].set("count", -7);
   states["own"].set("best", 0.25);
@@ -24,7 +24,7 @@ train::CallbackStates states() {
 
 void load(const train::CallbackStates& states) {
   train::CallbackList list;
-  list.add(train::CallbackList::Stage::Decide, std::make_unique<train::EarlyStop>(2));
+  list.add(train::CallbackList::Stage::Decide, std::make_unique<train::EarlyStop>(2, "loss", false));
   list.load_states(states);
 }
 

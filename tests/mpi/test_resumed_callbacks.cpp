@@ -22,7 +22,7 @@ train::Options without_progress(const fs::path& output, std::int64_t patience) {
   options.eval_every = 1;
   options.checkpoints.every_steps = 1;
   options.rate.peak = 1e-30;
-  options.patience = patience;
+  options.patience.evaluations = patience;
   return options;
 }
 
@@ -77,12 +77,12 @@ TEST(Patience, ThatIsOverEndsTheRunAgainAndSaysWhy) {
     expect_contains(log, "nothing to train: 6 updates");
   }
   world().barrier();
-  options.patience = 3;
+  options.patience.evaluations = 3;
   EXPECT_EQ(run(resumed(options), kNoCallback).updates, 8) << "it goes on where it ended";
-  options.patience = 0;
+  options.patience.evaluations = 0;
   options.epochs = 5;
   EXPECT_EQ(run(resumed(options), kNoCallback).updates, 10) << "without a limit";
-  options.patience = 2;
+  options.patience.evaluations = 2;
   options.epochs = 20;
   EXPECT_EQ(run(resumed(options), kNoCallback).updates, 16) << "the checkpoint has no count: the first is the lowest";
   if (world().is_root()) {

@@ -23,7 +23,7 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_TRUE(has(validation_error({.rate = {.milestones = {-1, 4}}}), "--milestones is -1"));
   EXPECT_TRUE(has(validation_error({.loaders = -2}), "--loaders is -2"));
   EXPECT_TRUE(has(validation_error({.checkpoints = {.keep = "-1"}}), "--keep is '-1'"));
-  EXPECT_TRUE(has(validation_error({.checkpoints = {.keep = "last:3,best:luck"}}), "--keep is 'last:3,best:luck'"));
+  EXPECT_TRUE(has(validation_error({.checkpoints = {.keep = "last:3,newest:luck"}}), "--keep is 'last:3,newest:luck'"));
   EXPECT_EQ(validation_error({.checkpoints = {.keep = "best:loss,every:10"}}), "");
   EXPECT_TRUE(has(validation_error({.checkpoints = {.every_epochs = 0, .keep = "best:loss"}}), "--checkpoint-every"));
   EXPECT_TRUE(has(parse_line({"--precision", "f16"}).err, "--precision is 'f16'"));
@@ -121,7 +121,7 @@ TEST(Validate, Contradictions) {
   }
   EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .trainer = {.accumulate = 2}}, 4), "");
   EXPECT_TRUE(has(validation_error({.batch_size = 0}), "--global-batch"));
-  EXPECT_TRUE(has(validation_error({.eval_every = 0, .patience = 2}), "--patience is 2 with --eval-every 0"));
+  EXPECT_TRUE(has(validation_error({.eval_every = 0, .patience = {.evaluations = 2}}), "--patience is 2 with --eval-every 0"));
   const std::string shards = validation_error({.trainer = {.shards = 3}}, 4);
   EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
   EXPECT_EQ(validation_error({.trainer = {.shards = 4}}, 3), "");

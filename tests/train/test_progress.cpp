@@ -124,11 +124,11 @@ TEST(Bar, DropsTheLeastNeededFirst) {
 TEST(Bar, IsEmptyAtTheStartAndFullAtTheEnd) {
   ProgressState state = kState;
   state.step_in_epoch = 0;
-  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "[  "));
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 80), "[  "));
   state.step_in_epoch = 400;
-  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "==]"));
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 80), "==]"));
   state.step_in_epoch = 500;  // more than was announced
-  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 60), "==]"));
+  EXPECT_TRUE(has(bar_text(state, kKnown, 0, -1, 80), "==]"));
 }
 
 TEST(Bar, UnknownTotalsAreLeftOut) {

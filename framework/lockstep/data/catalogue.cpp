@@ -59,11 +59,11 @@ void add_image_transforms(RunData& data, const DatasetEntry& entry, const Datase
           entry.name);
     return;
   }
-  ImageInput input{.pixels = {.mean = entry.mean, .stddev = entry.stddev},
-                   .mirrored = entry.mirrored,
-                   .resize = options.resize,
-                   .floats = options.floats};
-  if (entry.mean.empty()) input.pixels = pixel_statistics(*data.train);
+  const PixelStatistics pixels = entry.mean.empty() ? pixel_statistics(*data.train)
+                                                    : PixelStatistics{.mean = entry.mean, .stddev = entry.stddev};
+  data.pixels = per_channel(pixels, image->shape[0]);
+  ImageInput input{
+      .pixels = data.pixels, .mirrored = entry.mirrored, .resize = options.resize, .floats = options.floats};
   data.eval_transforms = image_transforms(image->shape, input);
   input.augment = options.augment;
   data.train_transforms = image_transforms(image->shape, input);

@@ -7,14 +7,6 @@
 #include "lockstep/data/resize.h"
 
 namespace lockstep::data {
-namespace {
-
-std::vector<float> per_channel(const std::vector<float>& values, std::int64_t channels) {
-  return values.size() == 1 ? std::vector<float>(static_cast<std::size_t>(channels), values[0]) : values;
-}
-
-}  // namespace
-
 PixelStatistics pixel_statistics(const Dataset& dataset) {
   const std::vector<Field>& fields = dataset.fields();
   const std::size_t image = find_field("pixel statistics", fields, "image");
@@ -50,11 +42,18 @@ PixelStatistics pixel_statistics(const Dataset& dataset) {
   return result;
 }
 
+PixelStatistics per_channel(PixelStatistics pixels, std::int64_t channels) {
+  for (std::vector<float>* values : {&pixels.mean, &pixels.stddev}) {
+    if (values->size() == 1) values->resize(static_cast<std::size_t>(channels), values->front());
+  }
+  return pixels;
+}
+
 Transforms image_transforms(const Shape& image, const ImageInput& input) {
   const ImageOptions options{.crop_padding = image[1] / 8,
                              .flip = input.mirrored,
-                             .mean = per_channel(input.pixels.mean, image[0]),
-                             .stddev = per_channel(input.pixels.stddev, image[0]),
+                             .mean = input.pixels.mean,
+                             .stddev = input.pixels.stddev,
                              .output = input.floats};
   Transforms transforms{
       std::make_shared<ImageTransform>(input.augment ? ImageTransform(options) : ImageTransform::eval(options))};

@@ -15,12 +15,14 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const Dataset& dataset);
 
 struct ImageInput {
-  PixelStatistics pixels{};  // one value per channel, or one for all channels
+  PixelStatistics pixels{};  // one value per channel
   bool augment = false;      // random crops, and flips where `mirrored`
   bool mirrored = false;     // images may be flipped left to right
   std::int64_t resize = 0;   // pixels of the shorter side; 0: as in the data set
   DType floats = DType::F32;
 };
+// Returns the statistics with one value per channel, where they have one for all.
+PixelStatistics per_channel(PixelStatistics pixels, std::int64_t channels);
 // Returns the transforms from images of this shape (channels, height, width), U8, to the input of a model.
 Transforms image_transforms(const Shape& image, const ImageInput& input);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/data/image_data.h"
 #include "lockstep/data/transforms.h"
 
 namespace lockstep::data {
@@ -16,6 +17,7 @@ struct RunData {
   std::unique_ptr<Dataset> train{}, eval{};                     // null eval: the run has no evaluation
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
+  PixelStatistics pixels{};  // of images, one value per channel; empty for other data
   std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
 
   std::int64_t classes() const { return train->classes(); }

@@ -1,4 +1,5 @@
-// Converts the element type: f32 to bf16 rounds to nearest even, bf16 to f32 is exact. The gradient is cast back.
+// Converts the element type between f32 and bf16 or f64: to fewer digits it rounds to nearest even, to more it is exact.
+// The gradient is cast back.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -20,8 +21,7 @@ class CastOp : public Op {
 inline constexpr std::string_view kTypesDiffer =
     "their types differ, expected one type; a loader's option floats converts the fields of a batch";
 
-// Returns x converted to `dtype`, or x itself if it has this type. Throws Error for a pair of types without a
-// conversion.
+// Returns x converted to `dtype`, or x itself if it has this type. Throws Error for integers.
 Value cast(Value x, DType dtype);
 // The type of sums and means of values of this type: f32 for bf16, else the type itself.
 constexpr DType sum_type(DType type) { return type == DType::BF16 ? DType::F32 : type; }

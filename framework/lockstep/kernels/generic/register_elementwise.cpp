@@ -102,8 +102,10 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
     return make_kernel(
         [n](const Arguments& a) { map(n, a.in<From>(0), a.out<To>(0), [](From v) { return static_cast<To>(v); }); });
   };
-  offer.build = [convert, narrows = r.dtype() == DType::BF16] {
-    return narrows ? convert(float{}, BFloat16{}) : convert(BFloat16{}, float{});
+  offer.build = [convert, from = r.inputs[0].dtype, to = r.outputs[0].dtype] {
+    if (from == DType::F64) return convert(double{}, float{});
+    if (to == DType::F64) return convert(float{}, double{});
+    return to == DType::BF16 ? convert(float{}, BFloat16{}) : convert(BFloat16{}, float{});
   };
   return offer;
 }

@@ -97,6 +97,7 @@ std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span
 }
 
 std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (r.inputs[0].dtype == DType::F64 || r.outputs[0].dtype == DType::F64) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.inputs[0] = offer.outputs[0] = offered[0];
   const std::int64_t n = offered[0].storage_elements(r.inputs[0].shape);

@@ -31,6 +31,7 @@ std::optional<KernelOffer> reorder_values(const KernelRequest& r, std::span<cons
 }
 
 std::optional<KernelOffer> cast_values(const KernelRequest& r, std::span<const Layout> offered) {
+  if (r.inputs[0].dtype == DType::F64 || r.outputs[0].dtype == DType::F64) return std::nullopt;
   return offer_from_to(r, offered[0], offered[0]);
 }
 

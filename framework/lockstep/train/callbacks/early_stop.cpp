@@ -33,9 +33,8 @@ void EarlyStop::make_up(const EpochEvent& /*event*/, Orders& orders) {
 }
 
 std::string EarlyStop::reason() const {
-  return fmt::format("{} evaluations without {} {} {} {:.4g}", without_progress_,
-                     metric_ == "loss" || metric_.find_first_of("aeiou") != 0 ? "a" : "an", metric_,
-                     higher_ ? "above" : "below", best_);
+  if (metric_ == "loss") return fmt::format("{} evaluations without a loss below {:.4g}", without_progress_, best_);
+  return fmt::format("{} evaluations without progress of {}, best {:.4g}", without_progress_, metric_, best_);
 }
 
 void EarlyStop::save_state(CallbackState& state) {

@@ -32,6 +32,12 @@ struct CheckpointOptions {
   bool any() const { return every_epochs > 0 || every_steps > 0 || every_minutes > 0; }
 };
 
+// The end of a run whose evaluations stop improving.
+struct PatienceOptions {
+  std::int64_t evaluations = 0;  // without progress, after which the run ends; 0: no such limit
+  std::string metric = "loss";   // the metric whose progress that is, or the loss
+};
+
 struct TraceOptions {
   std::string file{};      // path of the trace; "": none
   std::int64_t steps = 5;  // updates in the trace
@@ -85,10 +91,9 @@ struct Options {
 
   std::string output = "runs";  // folder of checkpoints, logs and metrics
   CheckpointOptions checkpoints = {};
-  std::int64_t eval_every = 1;           // epochs between evaluations; 0: never
-  std::int64_t patience = 0;             // evaluations without progress after which the run ends; 0: no such limit
-  std::string patience_metric = "loss";  // the metric whose progress that is, or the loss
-  std::int64_t log_every = 50;           // updates between lines of progress; 0: only at the end of an epoch
+  std::int64_t eval_every = 1;  // epochs between evaluations; 0: never
+  PatienceOptions patience = {};
+  std::int64_t log_every = 50;  // updates between lines of progress; 0: only at the end of an epoch
   bool quiet = false;
   LoggingOptions logging = {};
   bool profile = false;

@@ -16,13 +16,13 @@ data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.
-data::Loader evaluation_loader(const RunFacts& facts, const Trainer& trainer, const data::Dataset& set) {
+std::unique_ptr<data::Loader> evaluation_loader(const RunFacts& facts, const Trainer& trainer,
+                                                const data::Dataset& set) {
   const std::int64_t batch =
       std::max(trainer.world().tree.shards(), trainer.options().global_batch / trainer.options().accumulate);
-  return {set,
-          trainer.sampler(set, {.shuffle = false, .global_batch = batch}),
-          facts.data.eval_transforms,
-          {.threads = facts.threads.loaders}};
+  return std::make_unique<data::Loader>(set, trainer.sampler(set, {.shuffle = false, .global_batch = batch}),
+                                        facts.data.eval_transforms,
+                                        data::LoaderOptions{.threads = facts.threads.loaders});
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ Course::Course(const RunFacts& facts, const Trainer& trainer)
     : facts_(facts),
       training_(training_loader(facts, trainer)),
       schedule_(optim::make_schedule(facts.options.rate, schedule_epochs(), facts.global_batch())) {
-  if (facts.data.eval) evaluation_.emplace(evaluation_loader(facts, trainer, *facts.data.eval));
+  if (facts.data.eval) evaluation_ = evaluation_loader(facts, trainer, *facts.data.eval);
   for (const auto& [name, set] : facts.data.more_eval) {
     more_evaluations_.emplace(name, evaluation_loader(facts, trainer, *set));
   }
@@ -45,7 +45,7 @@ std::int64_t Course::evaluation_samples() const {
 
 std::size_t Course::bytes() const {
   std::size_t bytes = training_.bytes() + (evaluation_ ? evaluation_->bytes() : 0);
-  for (const auto& [name, loader] : more_evaluations_) bytes += loader.bytes();
+  for (const auto& [name, loader] : more_evaluations_) bytes += loader->bytes();
   return bytes;
 }
 

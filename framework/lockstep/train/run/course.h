@@ -3,7 +3,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "lockstep/data/loader.h"
@@ -20,11 +20,11 @@ class Course {
 
   data::Loader& training() { return training_; }
   // Returns whether the run has evaluation data, and how many samples of all evaluation sets.
-  bool has_evaluation() const { return evaluation_.has_value(); }
+  bool has_evaluation() const { return evaluation_ != nullptr; }
   std::int64_t evaluation_samples() const;
   // Returns the loader of the evaluation set; it must be there. And those of further sets, by name.
   data::Loader& evaluation() { return *evaluation_; }
-  std::map<std::string, data::Loader>& more_evaluations() { return more_evaluations_; }
+  std::map<std::string, std::unique_ptr<data::Loader>>& more_evaluations() { return more_evaluations_; }
   std::size_t bytes() const;
 
   data::SamplerPosition position() const { return training_.position(); }
@@ -40,8 +40,8 @@ class Course {
  private:
   const RunFacts& facts_;
   data::Loader training_;
-  std::optional<data::Loader> evaluation_;
-  std::map<std::string, data::Loader> more_evaluations_;
+  std::unique_ptr<data::Loader> evaluation_;
+  std::map<std::string, std::unique_ptr<data::Loader>> more_evaluations_;
   optim::Schedule schedule_;
 };
 

@@ -85,7 +85,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   check_together(comm_, [&] {
     course_->check_last_batch(*trainer_);
     keep = retention(facts_->options, trainer_->metrics());
-    is_higher_better("patience-metric", facts_->options.patience_metric, trainer_->metrics());
+    is_higher_better("patience-metric", facts_->options.patience.metric, trainer_->metrics());
   });
   const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
   const MemoryForecast memory = forecast_memory(parts, before);
@@ -234,7 +234,7 @@ Totals Session::run_evaluation(bool scheduled, bool makes_up) {
   Totals totals = evaluate_set(course_->evaluation());
   std::map<std::string, Totals> more;
   for (auto& [name, loader] : course_->more_evaluations()) {
-    if (totals.whole) totals.whole = (more[name] = evaluate_set(loader)).whole;
+    if (totals.whole) totals.whole = (more[name] = evaluate_set(*loader)).whole;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   const EvaluationEvent event{.step = trainer_->updates(),

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/checkpoint/retention.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/transforms.h"

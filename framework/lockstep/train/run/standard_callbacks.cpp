@@ -85,8 +85,8 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, run.course.has_evaluation() ? o.eval_every : 0));
   list.add(Stage::Decide,
-           std::make_unique<EarlyStop>(o.patience, o.patience_metric,
-                                       is_higher_better("patience-metric", o.patience_metric, run.trainer.metrics())));
+           std::make_unique<EarlyStop>(o.patience.evaluations, o.patience.metric,
+                                       is_higher_better("patience-metric", o.patience.metric, run.trainer.metrics())));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));

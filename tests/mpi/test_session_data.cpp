@@ -1,0 +1,176 @@
+// A session of data that is no images: named fields, several evaluation sets, metrics that decide what stays and when
+// the run ends.
+#include <nlohmann/json.hpp>
+
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/data/array_datasets.h"
+#include "lockstep/metrics/metrics.h"
+#include "lockstep/nn/layers.h"
+#include "lockstep/nn/sequential.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/reduce.h"
+#include "tests/mpi/session_run.h"
+
+namespace lockstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// y = (x0 x1, x1 - x2) + `shift`, for points x that `seed` chooses.
+std::unique_ptr<data::Dataset> products(std::int64_t samples, std::uint64_t seed, double shift = 0) {
+  Tensor x({samples, 3}, DType::F64), y({samples, 2}, DType::F64);
+  RandomStream random(seed, 0);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    double* in = x.data<double>().data() + 3 * i;
+    for (int k = 0; k < 3; ++k) in[k] = random.uniform(-1, 1);
+    y.data<double>()[static_cast<std::size_t>(2 * i)] = in[0] * in[1] + shift;
+    y.data<double>()[static_cast<std::size_t>(2 * i + 1)] = in[1] - in[2] + shift;
+  }
+  std::vector<data::NamedTensor> tensors;
+  tensors.push_back({"x", std::move(x)});
+  tensors.push_back({"y", std::move(y)});
+  return std::make_unique<data::TensorDataset>(std::move(tensors));
+}
+
+data::RunData all_sets() {
+  data::RunData data{.train = products(120, 1), .eval = products(31, 2)};
+  data.more_eval["shifted"] = products(17, 3, 5);
+  return data;
+}
+
+train::Options options_of(const fs::path& output) {
+  train::Options options = options_for(output, 0);
+  options.epochs = 3;
+  options.global_batch = 24;
+  options.trainer.shards = 4;
+  options.eval_every = options.checkpoints.every_epochs = 1;
+  options.checkpoints.keep = "last:1,best:rmse";
+  options.logging.records = train::RecordFile::DLLogger;
+  options.log_every = 1;
+  return options;
+}
+
+struct Outcome {
+  std::uint64_t weights = 0;
+  train::Totals totals = {};
+  std::int64_t updates = 0;
+};
+
+Outcome train_products(const comm::Communicator& comm, const train::Options& options, data::RunData data = all_sets()) {
+  nn::Sequential network;
+  network.append<nn::Linear>(nn::LinearConfig{.in = 3, .out = 16}).append(lockstep::tanh);
+  network.append<nn::Linear>(nn::LinearConfig{.in = 16, .out = 2});
+  train::Session session(comm, options, "test_session_data", "{}", std::move(data));
+  train::Trainer& trainer = session.build(network, [&](const plan::Inputs& in) {
+    const Value y = network(in["x"]);
+    Metric only_evaluated = metrics::channel_errors(y, in["y"]);
+    only_evaluated.rule.in_training = false;
+    return plan::Traced{.loss = mean_squared_error(y, in["y"]),
+                        .metrics = {metrics::root_mean_squared_error(y, in["y"]), only_evaluated},
+                        .prediction = y};
+  });
+  while (session.next_epoch()) {
+    for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
+    session.finish_epoch();
+  }
+  return {.weights = trainer.weights_hash(), .totals = session.evaluate(), .updates = trainer.updates()};
+}
+
+std::vector<nlohmann::json> records(const fs::path& output) {
+  std::vector<nlohmann::json> all;
+  std::ifstream in(output / "metrics.jsonl");
+  for (std::string line; std::getline(in, line);) all.push_back(nlohmann::json::parse(line));
+  return all;
+}
+
+TEST(SessionData, IsTheSameAtAnyNumberOfRanks) {
+  const SharedDirectory shared;
+  const Outcome together = train_products(world(), options_of(shared.path() / "together"));
+  const comm::Communicator alone = world().split(world().rank(), 0);
+  const Outcome one = train_products(alone, options_of(shared.path() / formatted("alone{}", world().rank())));
+  EXPECT_EQ(together.weights, one.weights);
+  EXPECT_EQ(together.totals.loss, one.totals.loss);
+  ASSERT_EQ(together.totals.metrics.size(), 2U);
+  EXPECT_EQ(together.totals.metric("rmse"), one.totals.metric("rmse"));
+  EXPECT_EQ(together.totals.metrics[1].results, one.totals.metrics[1].results);
+  EXPECT_NEAR(*together.totals.metric("rmse"), std::sqrt(together.totals.loss), 1e-6);
+}
+
+TEST(SessionData, MetricsAreLoggedForEachEvaluationSet) {
+  const SharedDirectory shared;
+  const fs::path output = shared.path() / "run";
+  train_products(world(), options_of(output));
+  if (world().is_root()) {
+    const std::string log = log_of(output);
+    expect_contains(log, "data: ");
+    expect_contains(log, ": 120 training and 31 evaluation samples, 17 of shifted, x (3), y (2)");
+    expect_contains(log, "epoch 3: training loss ");
+    expect_contains(log, "; evaluation loss ");
+    expect_contains(log, ", rmse ");
+    expect_contains(log, "epoch 3: evaluation of shifted: loss ");
+    std::map<std::string, int> splits;
+    for (const nlohmann::json& record : records(output)) {
+      const auto split = record["split"].get<std::string>();
+      ++splits[split];
+      EXPECT_TRUE(record["rmse"].is_number()) << record;
+      EXPECT_EQ(record.contains("rmse_by_channel"), split.starts_with("eval")) << record;
+      if (split.starts_with("eval")) {
+        EXPECT_EQ(record["rmse_by_channel"].size(), 2U);
+      }
+      if (split == "eval:shifted") {
+        EXPECT_GT(record["rmse"].get<double>(), 3);
+      }
+    }
+    EXPECT_EQ(splits, (std::map<std::string, int>{{"train", 15}, {"epoch", 3}, {"eval", 3}, {"eval:shifted", 3}}));
+    std::ifstream in(output / "dllogger.json");
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    expect_contains(text, "\"val.shifted.rmse\":");
+    const auto saved = checkpoint::list(output / "checkpoints");
+    ASSERT_FALSE(saved.empty());
+    const auto score = checkpoint::score_of(checkpoint::read_note(saved.back().path));
+    ASSERT_TRUE(score);
+    EXPECT_TRUE(score->metrics.contains("rmse"));
+  }
+  world().barrier();
+}
+
+TEST(SessionData, PatienceLooksAtTheMetricThatItNames) {
+  const SharedDirectory shared;
+  train::Options options = options_of(shared.path() / "run");
+  options.rate.peak = 1e-38;  // too small to change a weight
+  options.epochs = 10;
+  options.patience = {.evaluations = 2, .metric = "rmse"};
+  EXPECT_EQ(train_products(world(), options).updates, 3 * 5);
+  if (world().is_root()) expect_contains(log_of(options.output), "2 evaluations without progress of rmse, best ");
+  options.output = (shared.path() / "other").string();
+  options.patience.metric = "rmse_by_channel";
+  EXPECT_NE(error_of([&] { train_products(world(), options); })
+                .find("--patience-metric names the metric 'rmse_by_channel', and the model has none of this name that "
+                      "can be compared; expected one of loss, rmse"),
+            std::string::npos);
+}
+
+TEST(SessionData, WithoutAnEvaluationSetARunTrains) {
+  const SharedDirectory shared;
+  train::Options options = options_of(shared.path() / "run");
+  options.checkpoints.keep = "1";
+  data::RunData data;
+  data.train = products(48, 1);
+  EXPECT_NE(error_of([&] { train_products(world(), options, std::move(data)); }).find("there is no evaluation data"),
+            std::string::npos)
+      << "evaluate() of the program";
+}
+
+TEST(SessionData, SetsThatDifferAreRefused) {
+  const SharedDirectory shared;
+  data::RunData data = all_sets();
+  data.more_eval["images"] = std::make_unique<data::FunctionDataset>(data::FunctionDatasetOptions{
+      .size = 4, .fields = {{"image", {3}, DType::F32}}, .read = [](std::int64_t, std::span<std::byte* const>) {}});
+  EXPECT_NE(error_of([&] {
+              train_products(world(), options_of(shared.path() / "run"), std::move(data));
+            }).find("expected those of the training samples: x"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::test
