@@ -50,5 +50,6 @@ cmake --build --preset "$preset" -j "$(nproc)"
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 # Open MPI leaves memory behind when a program ends. Tests without MPI look for leaks all the same: their own setting wins.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
-# Four at a time, as most tests wait for most of their time; those that start ranks reserve two places (PROCESSORS).
-exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j 4 "${selection[@]}" "$@"
+# Six at a time, as most tests wait for most of their time; those that start ranks reserve two places (PROCESSORS). The
+# longest begin first (COST).
+exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j 6 "${selection[@]}" "$@"

@@ -49,9 +49,8 @@ TEST(Member, HearsTheEndOfAJobThatEndsWithItsWelcome) {
   supervisor::Signals signals;
   Member member({.addresses = {"127.0.0.1"}, .port = port_of(listener), .join = {.nodes = 2, .node = 1}, .limit = 20s},
                 secret(), signals, [&](const std::string& text) { said.push_back(text); });
-  std::thread head([&] {
-    end_job_with_the_welcome(listener, {.status = kExitCommandLine, .reason = "the nodes differ"});
-  });
+  std::thread head(
+      [&] { end_job_with_the_welcome(listener, {.status = kExitCommandLine, .reason = "the nodes differ"}); });
   EXPECT_EQ(member.run(), kExitCommandLine);
   head.join();
   EXPECT_EQ(said, std::vector<std::string>{"the job has ended: the nodes differ"});

@@ -10,7 +10,7 @@ from support import program, ranks
 LIMIT = 100
 
 
-class Calls(support.SystemTest):
+class UnevenTest(support.SystemTest):
     def run_uneven(self, way, what, counts, *ranks_of_node):
         command = program("system_uneven", way, what, ",".join(map(str, counts)), self.scratch, *ranks_of_node)
         return self.run_command(ranks(len(counts), command), LIMIT)
@@ -27,11 +27,15 @@ class Calls(support.SystemTest):
             self.expect_no_process()
             return result
 
-    def test_that_are_as_many(self):
+
+class Equal(UnevenTest):
+    def test_calls_that_are_as_many(self):
         for what in ("step", "apart", "thread", "evaluate", "state", "gradient", "hashes", "short", "long"):
             for size in (1, 2, 3):
                 self.assertEqual(self.run_uneven("guarded", what, size * [5]).status, 0)
 
+
+class Steps(UnevenTest):
     def test_in_a_guard(self):
         for counts in ((5, 6), (6, 5), (5, 6, 6), (6, 5, 6), (5, 5, 6), (6, 5, 5), (5, 6, 6, 6), (6, 6, 5, 6), (5, 5, 5, 6)):
             result = self.fails("guarded", "step", counts)
@@ -48,6 +52,8 @@ class Calls(support.SystemTest):
         for counts in ((5, 6), (6, 5), (6, 5, 6), (5, 5, 5, 6)):
             self.fails("caught", "step", counts)
 
+
+class Kinds(UnevenTest):
     def test_of_other_kinds_of_training(self):
         for what in ("apart", "thread"):
             for counts in ((5, 6), (6, 5, 6)):
@@ -58,6 +64,13 @@ class Calls(support.SystemTest):
         for counts in ((5, 6, 6, 6), (6, 6, 5, 6), (5, 6, 6, 5)):
             self.fails("guarded", "step", counts, 2)
 
+    def test_of_an_allreduce(self):
+        for what in ("short", "long"):
+            for counts in ((5, 6), (6, 5), (6, 5, 6)):
+                self.fails("guarded", what, counts, unit="call")
+
+
+class Between(UnevenTest):
     def test_between_steps(self):
         for what in ("evaluate", "state", "gradient", "hashes"):
             for counts in ((0, 1), (1, 0, 1)):
@@ -76,11 +89,6 @@ class Calls(support.SystemTest):
                 self.assertIn("all ranks have waited for each other for ", result.output)
                 self.assertRegex(result.output, r"in different calls: rank 0 .*, rank \d .*; expected the same calls", result)
                 self.expect_no_process()
-
-    def test_of_an_allreduce(self):
-        for what in ("short", "long"):
-            for counts in ((5, 6), (6, 5), (6, 5, 6)):
-                self.fails("guarded", what, counts, unit="call")
 
 
 if __name__ == "__main__":
