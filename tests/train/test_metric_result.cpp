@@ -50,6 +50,13 @@ TEST(MetricResult, TextHasThoseWithOneResult) {
   EXPECT_FALSE(find_result(metrics, "other"));
 }
 
+TEST(MetricResult, SmallLossesKeepTheirDigits) {
+  EXPECT_EQ(loss_text(1.25), "1.2500");
+  EXPECT_EQ(loss_text(0.0334), "0.0334");
+  EXPECT_EQ(loss_text(0.00012345), "0.0001235");
+  EXPECT_EQ(loss_text(0), "0.0000");
+}
+
 TEST(EpochSums, AddTheSumsOfMetricsStepByStep) {
   const std::vector<MetricRule> rules{one_mean()};
   EpochSums sums{.epoch = 0};

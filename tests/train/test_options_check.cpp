@@ -121,7 +121,8 @@ TEST(Validate, Contradictions) {
   }
   EXPECT_EQ(validation_error({.batch_size = 16, .global_batch = 128, .trainer = {.accumulate = 2}}, 4), "");
   EXPECT_TRUE(has(validation_error({.batch_size = 0}), "--global-batch"));
-  EXPECT_TRUE(has(validation_error({.eval_every = 0, .patience = {.evaluations = 2}}), "--patience is 2 with --eval-every 0"));
+  EXPECT_TRUE(
+      has(validation_error({.eval_every = 0, .patience = {.evaluations = 2}}), "--patience is 2 with --eval-every 0"));
   const std::string shards = validation_error({.trainer = {.shards = 3}}, 4);
   EXPECT_TRUE(has(shards, "--shards is 3 with 4 ranks")) << shards;
   EXPECT_EQ(validation_error({.trainer = {.shards = 4}}, 3), "");

@@ -59,8 +59,8 @@ void add_image_transforms(RunData& data, const DatasetEntry& entry, const Datase
           entry.name);
     return;
   }
-  const PixelStatistics pixels = entry.mean.empty() ? pixel_statistics(*data.train)
-                                                    : PixelStatistics{.mean = entry.mean, .stddev = entry.stddev};
+  const PixelStatistics pixels =
+      entry.mean.empty() ? pixel_statistics(*data.train) : PixelStatistics{.mean = entry.mean, .stddev = entry.stddev};
   data.pixels = per_channel(pixels, image->shape[0]);
   ImageInput input{
       .pixels = data.pixels, .mirrored = entry.mirrored, .resize = options.resize, .floats = options.floats};

@@ -1,5 +1,5 @@
-// Converts the element type between f32 and bf16 or f64: to fewer digits it rounds to nearest even, to more it is exact.
-// The gradient is cast back.
+// Converts the element type between f32 and bf16 or f64: to fewer digits it rounds to nearest even, to more it is
+// exact. The gradient is cast back.
 #pragma once
 
 #include "lockstep/graph/graph.h"

@@ -10,7 +10,7 @@ namespace {
 // "loss 0.0334, accuracy 98.80% of 2000 samples".
 std::string text_of(const Totals& totals) {
   const std::string metrics = metrics_text(totals.metrics);
-  return fmt::format("loss {:.4f}{}{} of {} samples", totals.loss, metrics.empty() ? "" : ", ", metrics,
+  return fmt::format("loss {}{}{} of {} samples", loss_text(totals.loss), metrics.empty() ? "" : ", ", metrics,
                      totals.samples);
 }
 

@@ -98,7 +98,8 @@ void check_run(const Options& o) {
   check(o.epochs > 0 || o.max_steps > 0, kOptionsSite,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
   check(o.patience.evaluations == 0 || o.eval_every > 0, kOptionsSite,
-        "--patience is {} with --eval-every 0, expected evaluations to look at: --eval-every above 0", o.patience.evaluations);
+        "--patience is {} with --eval-every 0, expected evaluations to look at: --eval-every above 0",
+        o.patience.evaluations);
   const bool best = !checkpoint::parse_retention(o.checkpoints.keep, kOptionsSite).best.empty();
   check(!best || (o.eval_every > 0 && o.checkpoints.every_epochs > 0), kOptionsSite,
         "--keep {} needs checkpoints that are written right after an evaluation, expected --eval-every and "

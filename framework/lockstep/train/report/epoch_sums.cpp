@@ -30,7 +30,8 @@ std::string EpochSums::str() const {
   const std::string part =
       after ? fmt::format(" (of the steps after {}: the checkpoint has no sums of earlier steps)", *after) : "";
   const std::string of_metrics = metrics_text(metrics);
-  return fmt::format("training loss {:.4f}{}{}{}; ", mean_loss(), of_metrics.empty() ? "" : ", ", of_metrics, part);
+  return fmt::format("training loss {}{}{}{}; ", loss_text(mean_loss()), of_metrics.empty() ? "" : ", ", of_metrics,
+                     part);
 }
 
 nlohmann::json to_json(const EpochSums& sums) {

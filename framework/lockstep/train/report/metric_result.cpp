@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep::train {
 
@@ -23,6 +24,10 @@ void set(MetricResult& metric, const MetricRule& rule, std::span<const double> s
   metric.sums.assign(sums.begin(), sums.end());
   metric.results.resize(sums.empty() || samples == 0 ? 0 : static_cast<std::size_t>(rule.results));
   if (!metric.results.empty()) rule.finish(sums, static_cast<double>(samples), metric.results);
+}
+
+std::string loss_text(double loss) {
+  return loss != 0 && std::abs(loss) < 0.01 ? fmt::format("{:.4g}", loss) : fmt::format("{:.4f}", loss);
 }
 
 std::string metrics_text(std::span<const MetricResult> metrics, std::string_view between) {

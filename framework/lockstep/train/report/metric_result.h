@@ -28,6 +28,8 @@ void set(MetricResult& metric, const MetricRule& rule, std::span<const double> s
 // Returns the metrics with one result as text: "accuracy 85.31%, mae 0.02113"; `between` separates two.
 std::string metrics_text(std::span<const MetricResult> metrics, std::string_view between = ", ");
 
+// Returns a mean loss with four decimals, or with four digits where it is below 0.01.
+std::string loss_text(double loss);
 // Returns the result of the metric of this name, if it has one result.
 std::optional<double> find_result(std::span<const MetricResult> metrics, std::string_view name);
 
