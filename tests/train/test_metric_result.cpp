@@ -53,7 +53,7 @@ TEST(MetricResult, TextHasThoseWithOneResult) {
 TEST(MetricResult, SmallLossesKeepTheirDigits) {
   EXPECT_EQ(loss_text(1.25), "1.2500");
   EXPECT_EQ(loss_text(0.0334), "0.0334");
-  EXPECT_EQ(loss_text(0.00012345), "0.0001235");
+  EXPECT_EQ(loss_text(0.00012346), "0.0001235");
   EXPECT_EQ(loss_text(0), "0.0000");
 }
 
