@@ -21,7 +21,7 @@ comm:       core host
 io:         core host
 plan:       core host graph ops kernels
 parallel:   core host graph plan optim comm
-data:       core io
+data:       core comm io
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
 launch:     core host io
