@@ -46,18 +46,27 @@ set(LOCKSTEP_PUBLIC_HEADERS
   # data
   lockstep/data/array_datasets.h
   lockstep/data/batch.h
+  lockstep/data/cached_dataset.h
   lockstep/data/catalogue.h
+  lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
+  lockstep/data/field_selection.h
+  lockstep/data/file_pattern.h
   lockstep/data/file_source.h
   lockstep/data/image_data.h
   lockstep/data/image_dataset.h
   lockstep/data/join_fields.h
+  lockstep/data/inspection.h
   lockstep/data/loader.h
+  lockstep/data/normalisation.h
   lockstep/data/pipeline.h
   lockstep/data/run_data.h
+  lockstep/data/sample_order.h
+  lockstep/data/sample_store.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
   lockstep/data/transforms.h
+  lockstep/io/hdf5_reader.h
   # training
   lockstep/optim/groups.h
   lockstep/optim/rules.h

@@ -190,7 +190,7 @@ NpyArray find_array(const std::filesystem::path& dir, const std::string& split, 
 
 }  // namespace
 
-NpyArray read_npy(data::FileSource& file) {
+NpyArray read_npy_header(data::FileSource& file) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   const std::vector<std::uint8_t> start = file.read(8, "a NumPy header");
   check(std::equal(kMagic.begin(), kMagic.end(), start.begin(),
@@ -209,13 +209,27 @@ NpyArray read_npy(data::FileSource& file) {
   const std::vector<std::uint8_t> text = file.read(length, "a NumPy header");
   NpyArray array{.name = file.name()};
   HeaderText(array.name, offset, {reinterpret_cast<const char*>(text.data()), text.size()}).read(array);
+  return array;
+}
+
+std::string describe_npy(const NpyArray& array) {
+  return formatted("an array ({}) of {}", joined(array.shape, ", "), dtype_name(array));
+}
+
+std::int64_t npy_bytes(const NpyArray& array) {
   std::int64_t bytes = array.item_bytes;
-  const std::string what = formatted("an array ({}) of {}", joined(array.shape, ", "), dtype_name(array));
   for (const std::int64_t size : array.shape) {
-    check(size == 0 || bytes <= kMost / size, file.name(), "header: {} is more than a file can hold", what);
+    check(size == 0 || bytes <= kMost / size, array.name, "header: {} is more than a file can hold",
+          describe_npy(array));
     bytes *= size;
   }
-  array.bytes = file.read(bytes, what);
+  return bytes;
+}
+
+NpyArray read_npy(data::FileSource& file) {
+  NpyArray array = read_npy_header(file);
+  const std::string what = describe_npy(array);
+  array.bytes = file.read(npy_bytes(array), what);
   file.expect_end(what);
   return array;
 }

@@ -25,6 +25,12 @@ struct NpyArray {
   std::vector<std::uint8_t> bytes{};  // row-major
 };
 
+// Reads the header of an array, without its elements; these follow at file.offset(). Throws as read_npy() does.
+NpyArray read_npy_header(data::FileSource& file);
+// The bytes of all elements. Throws Error if no file can hold that many.
+std::int64_t npy_bytes(const NpyArray& array);
+// "an array (4, 2) of float32".
+std::string describe_npy(const NpyArray& array);
 // Reads one array, which must end at the end of `file`. Throws Error with file, offset and expectation.
 NpyArray read_npy(data::FileSource& file);
 // Reads the array `name` (without .npy) of a .npz file. Throws Error if the archive lacks it or has it twice.

@@ -73,6 +73,10 @@ class SubsetDataset : public Dataset {
   const std::vector<Field>& fields() const override { return whole_->fields(); }
   std::int64_t classes() const override { return whole_->classes(); }
   std::string describe() const override;
+  std::string locate(std::int64_t index) const override {
+    check_index(index);
+    return whole_->locate(indices_[static_cast<std::size_t>(index)]);
+  }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
 
  private:

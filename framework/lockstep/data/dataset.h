@@ -38,6 +38,8 @@ class Dataset {
   virtual const std::vector<Field>& fields() const = 0;
   virtual std::int64_t classes() const { return 0; }  // labels are in [0, classes()); 0: no classes
   virtual std::string describe() const = 0;           // one line for a log
+  // Where a sample comes from, for messages: "run1.h5, sample 12".
+  virtual std::string locate(std::int64_t index) const { return "sample " + std::to_string(index); }
   // Writes field i of sample `index` to out[i], which has fields()[i].bytes() bytes. Throws Error for an index outside
   // [0, size()), and for a sample that cannot be read.
   virtual void read(std::int64_t index, std::span<std::byte* const> out) const = 0;

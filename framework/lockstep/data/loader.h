@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/pipeline.h"
@@ -15,10 +18,23 @@
 
 namespace lockstep::data {
 
+// Brings samples to this rank before they are read, as a SampleStore does (sample_store.h).
+class SampleSupply {
+ public:
+  virtual ~SampleSupply() = default;
+  // Makes samples readable, each once for every time that it is in the list. Called by next(), in the caller's thread,
+  // for one step after the other: in the same calls of next() on all ranks.
+  virtual void bring(std::span<const std::int64_t> samples) = 0;
+  // Takes that back; called by the loader's threads.
+  virtual void release(std::span<const std::int64_t> samples) = 0;
+  virtual void clear() = 0;  // takes all back
+};
+
 struct LoaderOptions {
-  int threads = 1;                // 0: next() reads in the caller's thread
-  int prefetch = 4;               // limit of batches that are ready or being made
-  std::optional<DType> floats{};  // F32 or F64: floating-point fields are converted to this type; none: not converted
+  int threads = 1;                 // 0: next() reads in the caller's thread
+  int prefetch = 4;                // limit of batches that are ready or being made
+  std::optional<DType> floats{};   // F32 or F64: floating-point fields are converted to this type; none: not converted
+  SampleSupply* supply = nullptr;  // called for every step, if given; it must outlive the loader
 };
 
 class Loader {
@@ -58,8 +74,16 @@ class Loader {
     SamplerPosition after;
   };
   using Prefetch = OrderedPrefetch<Job, Produced>;
+  // Steps whose samples are there, for threads that have not claimed them yet.
+  struct Supplied {
+    std::mutex mutex;
+    std::deque<Job> jobs;
+    std::size_t brought = 0, returned = 0;  // steps, since the last seek()
+  };
 
   void start();
+  void supply_steps();
+  Job claim();
   Produced produce(Job job);
 
   const Dataset& dataset_;
@@ -68,6 +92,7 @@ class Loader {
   Pipeline pipeline_;
   BatchMemory memory_;
   SamplerPosition position_;
+  Supplied supplied_;
   std::unique_ptr<Prefetch> prefetch_;  // last: its threads use the members above
 };
 

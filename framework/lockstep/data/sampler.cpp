@@ -12,6 +12,11 @@ constexpr std::string_view kSampler = "sampler";
 }
 
 DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
+  if (options.order != nullptr) {
+    check(options.size == options.order->length(), kSampler, "size {}, expected the length of the order, {}",
+          options.size, options.order->length());
+    check(options.shuffle, kSampler, "an order is given, expected shuffle to be true");
+  }
   check(options.size > 0, kSampler, "the data set has {} samples, expected at least 1", options.size);
   check(options.global_batch > 0, kSampler, "global batch {}, expected at least 1", options.global_batch);
   check(options.shards > 0, kSampler, "{} shards, expected at least 1", options.shards);
@@ -50,6 +55,11 @@ void DistributedSampler::seek(SamplerPosition position) {
 
 void DistributedSampler::permute(std::int64_t epoch) {
   if (permuted_epoch_ == epoch) return;
+  if (options_.order != nullptr) {
+    permutation_ = options_.order->indices(options_.seed, epoch);
+    permuted_epoch_ = epoch;
+    return;
+  }
   permutation_.resize(static_cast<std::size_t>(options_.size));
   std::iota(permutation_.begin(), permutation_.end(), 0);
   RandomStream random(mix(options_.seed, hash_name("permutation")), static_cast<std::uint64_t>(epoch));

@@ -1,13 +1,15 @@
 // Chooses the samples that a rank trains in each step. Each epoch has one permutation of the data set, from (seed,
 // epoch). With global batch B, step t takes perm[tB, min((t+1)B, size)), cut into contiguous parts, one per shard
-// (part_of()); a rank takes the parts of its shards. So a step has the same samples at every world size. A value; one
-// thread at a time.
+// (part_of()); a rank takes the parts of its shards. So a step has the same samples at every world size. A SampleOrder
+// gives other samples than each one once. A value; one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lockstep/core/partition.h"
+#include "lockstep/data/sample_order.h"
 
 namespace lockstep::data {
 
@@ -16,13 +18,15 @@ namespace lockstep::data {
 enum class Remainder { Keep, Drop };
 
 struct SamplerOptions {
-  std::int64_t size = 0;          // number of samples in the data set
+  std::int64_t size = 0;          // number of samples in the data set; with `order`, of an epoch
   std::int64_t global_batch = 1;  // samples of a step, over all ranks
   std::int64_t shards = 1;        // shards of a step; without --shards, one per rank
   Range my_shards = {0, 1};       // this rank's shards
   std::uint64_t seed = 0;
   bool shuffle = true;
   Remainder remainder = Remainder::Keep;
+  // The samples of each epoch and their order, in place of a permutation; shuffle must be true. null: a permutation.
+  std::shared_ptr<const SampleOrder> order{};
 };
 
 // A position in training: `offset` samples of epoch `epoch` (from 0) are consumed, over all ranks.

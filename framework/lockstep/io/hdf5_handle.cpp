@@ -44,8 +44,8 @@ Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
 
 Hdf5Session::~Hdf5Session() { H5Eset_auto2(H5E_DEFAULT, print_, print_data_); }
 
-std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation) {
-  if (code < 0) fail("checkpoint", "{}: {}: {}", file, operation, error_text());
+std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation, std::string_view site) {
+  if (code < 0) fail(site, "{}: {}: {}", file, operation, error_text());
   return code;
 }
 

@@ -31,8 +31,9 @@ class Hdf5Session {
 // Waits until no session is open; no thread can begin one as long as the caller holds the lock.
 std::unique_lock<std::mutex> lock_hdf5();
 
-// Returns `code`; throws Error("[checkpoint] file: operation: <HDF5's messages>") if it is negative (HDF5's failure).
-std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation);
+// Returns `code`; throws Error("[site] file: operation: <HDF5's messages>") if it is negative (HDF5's failure).
+std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation,
+                        std::string_view site = "checkpoint");
 
 // Owns one HDF5 object. Members close in reverse order of declaration, so declare a file before the objects in it.
 class Hdf5Handle {
@@ -41,8 +42,9 @@ class Hdf5Handle {
 
   Hdf5Handle() = default;
   // Takes ownership of an id that `operation` returned; throws as check_hdf5() does if the id is negative.
-  Hdf5Handle(Hdf5Id id, Close closer, std::string_view file, std::string_view operation)
-      : id_(check_hdf5(id, file, operation)), close_(closer) {}
+  Hdf5Handle(Hdf5Id id, Close closer, std::string_view file, std::string_view operation,
+             std::string_view site = "checkpoint")
+      : id_(check_hdf5(id, file, operation, site)), close_(closer) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
     std::swap(id_, other.id_);

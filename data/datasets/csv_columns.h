@@ -1,0 +1,35 @@
+// Which columns of a CSV file a data set reads.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/datasets/csv.h"
+#include "data/datasets/csv_text.h"
+
+namespace lockstep::datasets {
+
+struct CsvColumns {
+  std::vector<std::string> names{};  // of the header; empty: the file has none
+  std::size_t count = 0;             // of all columns
+  std::vector<std::size_t> inputs{}, targets{};
+  std::optional<std::size_t> label{};
+
+  std::string plain_name(std::size_t column) const;  // of the header, or the number
+  std::string name(std::size_t column) const;        // for messages: "1 ('width')"
+};
+
+// Finds the columns of the options in a file whose first record is `first`. Throws Error at `site` for a name that is
+// not there, or is there twice.
+CsvColumns choose_columns(std::string_view site, const CsvRecord& first, const CsvOptions& options);
+// Throws Error at `site` unless `list` are columns of these names: those of the first file.
+void expect_columns(std::string_view site, const CsvColumns& columns, const std::vector<std::size_t>& list,
+                    const std::vector<std::string>& names);
+
+std::string_view stripped_cell(std::string_view text);  // without spaces and tabs around it
+std::string shown_cell(std::string_view text);          // printable and short, for messages
+
+}  // namespace lockstep::datasets

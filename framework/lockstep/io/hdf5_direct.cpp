@@ -1,0 +1,266 @@
+// The reader in this process. All calls of HDF5, and all members, are under the lock of a session.
+#include <hdf5.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <optional>
+
+#include "lockstep/core/error.h"
+#include "lockstep/io/hdf5_handle.h"
+#include "lockstep/io/hdf5_listing.h"
+#include "lockstep/io/hdf5_reader.h"
+
+namespace lockstep::io {
+namespace {
+
+constexpr std::string_view kHdf5 = "hdf5";
+constexpr std::size_t kMostSets = 64;  // open datasets of one file
+
+Hdf5Handle owned(Hdf5Id id, Hdf5Handle::Close closer, const std::string& file, std::string_view operation) {
+  return {id, closer, file, operation, kHdf5};
+}
+
+std::int64_t checked(std::int64_t code, const std::string& file, std::string_view operation) {
+  return check_hdf5(code, file, operation, kHdf5);
+}
+
+Hdf5Id native_type(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return H5T_NATIVE_FLOAT;
+    case DType::F64:
+      return H5T_NATIVE_DOUBLE;
+    case DType::I32:
+      return H5T_NATIVE_INT32;
+    case DType::I64:
+      return H5T_NATIVE_INT64;
+    case DType::U8:
+      return H5T_NATIVE_UINT8;
+    case DType::BF16:
+      break;
+  }
+  return -1;
+}
+
+// Throws Error for a filter (compression) that this library does not have.
+void check_filters(Hdf5Id create, const std::string& file, const std::string& dataset) {
+  const auto filters = checked(H5Pget_nfilters(create), file, dataset);
+  for (unsigned i = 0; i < static_cast<unsigned>(filters); ++i) {
+    unsigned flags = 0, config = 0;
+    std::size_t values = 0;
+    char name[128] = "";
+    const H5Z_filter_t filter = H5Pget_filter2(create, i, &flags, &values, nullptr, sizeof name, name, &config);
+    checked(filter, file, dataset);
+    if ((flags & H5Z_FLAG_OPTIONAL) != 0 || H5Zfilter_avail(filter) > 0) continue;
+    name[sizeof name - 1] = '\0';
+    fail(kHdf5,
+         "{}: '{}' is compressed with filter {} ({}), which this HDF5 library lacks; expected its plugin in "
+         "HDF5_PLUGIN_PATH, or a file rewritten with: h5repack -f GZIP=4 IN OUT",
+         file, dataset, filter, name);
+  }
+}
+
+// Bytes of the chunks that a slab touches at most. (span + chunk - 2) / chunk + 1 chunks lie in any interval of `span`.
+std::size_t touched_bytes(const Hdf5Info& info, const Hdf5Slab& slab, std::size_t element) {
+  std::size_t bytes = element;
+  for (std::size_t i = 0; i < info.chunk.size(); ++i) {
+    const std::int64_t chunk = std::max<std::int64_t>(info.chunk[i], 1);
+    const std::int64_t span = (std::max<std::int64_t>(slab.count[i], 1) - 1) * slab.step[i] + 1;
+    const std::int64_t touched = (span + chunk - 2) / chunk + 1;
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(touched * chunk), &bytes)) return SIZE_MAX;
+  }
+  return bytes;
+}
+
+std::size_t next_prime(std::size_t n) {
+  for (;; ++n) {
+    bool prime = n > 1;
+    for (std::size_t d = 2; prime && d * d <= n; ++d) prime = n % d != 0;
+    if (prime) return n;
+  }
+}
+
+H5T_conv_ret_t refuse_range(H5T_conv_except_t what, hid_t, hid_t, void*, void*, void* seen) {
+  if (what != H5T_CONV_EXCEPT_RANGE_HI && what != H5T_CONV_EXCEPT_RANGE_LOW) return H5T_CONV_UNHANDLED;
+  *static_cast<bool*>(seen) = true;
+  return H5T_CONV_ABORT;
+}
+
+class DirectReader : public Hdf5Reader {
+ public:
+  explicit DirectReader(const Hdf5ReaderOptions& options) : options_(options) {
+    check(options.open_files > 0, kHdf5, "{} open files, expected at least 1", options.open_files);
+  }
+  ~DirectReader() override {
+    const Hdf5Session session;
+    files_.clear();
+  }
+
+  Hdf5Info info(const std::string& file, const std::string& dataset) override {
+    const Hdf5Session session;
+    return open_set(open_file(file), dataset, nullptr).info;
+  }
+
+  std::vector<std::string> groups(const std::string& file, const std::string& group) override {
+    const Hdf5Session session;
+    return hdf5_groups(open_file(file).handle.get(), file, group);
+  }
+
+  void read(const std::string& file, const std::string& dataset, const Hdf5Info& expected, const Hdf5Slab& slab,
+            std::span<std::byte> out) override {
+    const Hdf5Session session;
+    const Set& set = cached_set(open_file(file), dataset, slab);
+    if (set.info.shape != expected.shape || set.info.dtype != expected.dtype) {  // not check(): called for every sample
+      fail(kHdf5, "{}: '{}' is {} {}, expected {} {}", file, dataset, name_of(set.info.dtype), set.info.shape.str(),
+           name_of(expected.dtype), expected.shape.str());
+    }
+    read_slab(set, file, dataset, slab, out);
+  }
+
+ private:
+  struct Set {
+    Hdf5Handle handle{};
+    Hdf5Info info{};
+  };
+  struct File {
+    std::string path;
+    Hdf5Handle handle;
+    std::map<std::string, Set> sets;  // after the file: they close first
+  };
+
+  // Opens a file, or takes the open one; the least recently used file goes when there are too many.
+  File& open_file(const std::string& path) {
+    const auto found = std::ranges::find(files_, path, &File::path);
+    if (found != files_.end()) {
+      files_.splice(files_.begin(), files_, found);
+      return files_.front();
+    }
+    std::error_code error;
+    check(std::filesystem::exists(path, error), kHdf5, "{}: there is no such file", path);
+    check(!std::filesystem::is_directory(path, error), kHdf5, "{}: is a folder, expected an HDF5 file", path);
+    if (files_.size() >= static_cast<std::size_t>(options_.open_files)) files_.pop_back();
+    Hdf5Handle handle =
+        owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, path, "not readable as HDF5");
+    files_.push_front(File{path, std::move(handle), {}});
+    return files_.front();
+  }
+
+  // Opens a dataset for a slab, or takes the open one. `slab` decides the size of its cache of chunks.
+  const Set& cached_set(File& file, const std::string& dataset, const Hdf5Slab& slab) {
+    const auto found = file.sets.find(dataset);
+    if (found != file.sets.end()) return found->second;
+    if (file.sets.size() >= kMostSets) file.sets.clear();
+    return file.sets.emplace(dataset, open_set(file, dataset, &slab)).first->second;
+  }
+
+  Set open_set(const File& file, const std::string& dataset, const Hdf5Slab* slab) const {
+    if (!hdf5_has(file.handle.get(), dataset)) fail_missing(file, dataset);
+    Set set{.handle = owned(H5Oopen(file.handle.get(), dataset.c_str(), H5P_DEFAULT), H5Oclose, file.path, dataset)};
+    if (H5Iget_type(set.handle.get()) != H5I_DATASET) {
+      fail(kHdf5, "{}: '{}' is a group, expected a dataset; the file has: {}", file.path, dataset,
+           hdf5_listing(file.handle.get()));
+    }
+    set.info = info_of(set.handle.get(), file.path, dataset);
+    if (slab == nullptr || set.info.chunk.empty()) return set;
+    check(slab->count.size() == set.info.chunk.size() && slab->step.size() == set.info.chunk.size(), kHdf5,
+          "{}: '{}' has {} axes, expected {}", file.path, dataset, set.info.chunk.size(), slab->count.size());
+    const Hdf5Handle access = chunk_cache(set.info, *slab, file.path);
+    set.handle = {};  // the size of the cache is that of the first open handle
+    set.handle = owned(H5Dopen2(file.handle.get(), dataset.c_str(), access.get()), H5Dclose, file.path, dataset);
+    return set;
+  }
+
+  [[noreturn]] static void fail_missing(const File& file, const std::string& dataset) {
+    fail(kHdf5, "{}: no dataset '{}', the file has: {}", file.path, dataset, hdf5_listing(file.handle.get()));
+  }
+
+  static Hdf5Info info_of(Hdf5Id set, const std::string& file, const std::string& dataset) {
+    Hdf5Info info;
+    const Hdf5Handle type = owned(H5Dget_type(set), H5Tclose, file, dataset);
+    const std::optional<DType> dtype = hdf5_read_type(type.get());
+    check(dtype.has_value(), kHdf5,
+          "{}: elements of '{}' are no numbers of at most 64 bits, expected floats or integers", file, dataset);
+    info.dtype = *dtype;
+    const Hdf5Handle space = owned(H5Dget_space(set), H5Sclose, file, dataset);
+    check(H5Sget_simple_extent_type(space.get()) != H5S_NULL, kHdf5, "{}: '{}' has no values (a null dataspace)", file,
+          dataset);
+    const auto rank = static_cast<std::size_t>(checked(H5Sget_simple_extent_ndims(space.get()), file, dataset));
+    std::vector<hsize_t> extent(rank);
+    checked(H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr), file, dataset);
+    std::int64_t bytes = 8;
+    for (const hsize_t size : extent) {
+      check(size <= INT64_MAX &&
+                !__builtin_mul_overflow(bytes, std::max<std::int64_t>(static_cast<std::int64_t>(size), 1), &bytes),
+            kHdf5, "{}: '{}' claims more elements than memory has addresses", file, dataset);
+    }
+    info.shape = Shape(std::vector<std::int64_t>(extent.begin(), extent.end()));
+    const Hdf5Handle create = owned(H5Dget_create_plist(set), H5Pclose, file, dataset);
+    check_filters(create.get(), file, dataset);
+    if (H5Pget_layout(create.get()) == H5D_CHUNKED && rank > 0) {
+      std::vector<hsize_t> chunk(rank);
+      checked(H5Pget_chunk(create.get(), static_cast<int>(rank), chunk.data()), file, dataset);
+      info.chunk.assign(chunk.begin(), chunk.end());
+    }
+    return info;
+  }
+
+  Hdf5Handle chunk_cache(const Hdf5Info& info, const Hdf5Slab& slab, const std::string& file) const {
+    std::size_t chunk = size_of(info.dtype);
+    for (const std::int64_t size : info.chunk) chunk *= static_cast<std::size_t>(std::max<std::int64_t>(size, 1));
+    const std::size_t bytes =
+        std::max(options_.chunk_cache, std::min(touched_bytes(info, slab, size_of(info.dtype)), options_.memory));
+    // HDF5's manual: about a hundred slots for each chunk in the cache, a prime number of them; eight bytes each.
+    const std::size_t slots =
+        next_prime(std::clamp<std::size_t>(100 * (bytes / std::max<std::size_t>(chunk, 1)), 521, 100003));
+    Hdf5Handle access = owned(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, file, "H5Pcreate");
+    // 0: the least recently used chunk goes first, whether or not all of it was read.
+    checked(H5Pset_chunk_cache(access.get(), slots, bytes, 0.0), file, "H5Pset_chunk_cache");
+    return access;
+  }
+
+  static void read_slab(const Set& set, const std::string& file, const std::string& dataset, const Hdf5Slab& slab,
+                        std::span<std::byte> out) {
+    const auto rank = static_cast<std::size_t>(set.info.shape.rank());
+    check(slab.start.size() == rank && slab.count.size() == rank && slab.step.size() == rank, kHdf5,
+          "{}: '{}' has {} axes, expected {}", file, dataset, rank, slab.start.size());
+    const Shape part(slab.count);
+    const std::size_t bytes = static_cast<std::size_t>(part.elements()) * size_of(set.info.dtype);
+    if (bytes != out.size())
+      fail(kHdf5, "{}: '{}': a slab {} has {} bytes, expected {}", file, dataset, part.str(), bytes, out.size());
+    if (bytes == 0) return;
+    const Hdf5Handle from = owned(H5Dget_space(set.handle.get()), H5Sclose, file, dataset);
+    const std::vector<hsize_t> start(slab.start.begin(), slab.start.end()), count(slab.count.begin(), slab.count.end()),
+        step(slab.step.begin(), slab.step.end());
+    if (rank > 0) {
+      checked(H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start.data(), step.data(), count.data(), nullptr), file,
+              dataset);
+    }
+    const hsize_t elements = static_cast<hsize_t>(part.elements());
+    const Hdf5Handle to = rank > 0 ? owned(H5Screate_simple(1, &elements, nullptr), H5Sclose, file, dataset)
+                                   : owned(H5Screate(H5S_SCALAR), H5Sclose, file, dataset);
+    bool out_of_range = false;
+    const Hdf5Handle transfer = owned(H5Pcreate(H5P_DATASET_XFER), H5Pclose, file, "H5Pcreate");
+    checked(H5Pset_type_conv_cb(transfer.get(), refuse_range, &out_of_range), file, "H5Pset_type_conv_cb");
+    const herr_t code =
+        H5Dread(set.handle.get(), native_type(set.info.dtype), to.get(), from.get(), transfer.get(), out.data());
+    if (out_of_range) {
+      H5Eclear2(H5E_DEFAULT);
+      fail(kHdf5, "{}: '{}' has a number in the slab from ({}) that {} cannot hold", file, dataset,
+           joined(slab.start, ", "), name_of(set.info.dtype));
+    }
+    if (code < 0) checked(code, file, formatted("'{}', slab from ({})", dataset, joined(slab.start, ", ")));
+  }
+
+  Hdf5ReaderOptions options_;
+  std::list<File> files_;  // the most recently used one first
+};
+
+}  // namespace
+
+std::unique_ptr<Hdf5Reader> make_hdf5_reader(const Hdf5ReaderOptions& options) {
+  return std::make_unique<DirectReader>(options);
+}
+
+}  // namespace lockstep::io
