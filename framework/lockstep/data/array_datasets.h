@@ -74,6 +74,7 @@ class SubsetDataset : public Dataset {
   std::int64_t classes() const override { return whole_->classes(); }
   std::string describe() const override;
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
+  void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 
  private:
   std::unique_ptr<Dataset> whole_;

@@ -17,12 +17,15 @@ Transforms with_conversion(Transforms transforms, std::optional<DType> floats) {
 Loader::Loader(const Dataset& dataset, DistributedSampler sampler, Transforms transforms, LoaderOptions options)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
-      options_(options),
-      pipeline_(dataset.fields(), with_conversion(std::move(transforms), options.floats)),
-      memory_(std::max(options.prefetch, 0) + 1),
+      options_(std::move(options)),
+      pipeline_(dataset.fields(), with_conversion(std::move(transforms), options_.floats)),
+      fields_(options_.mix ? options_.mix->fields(pipeline_.fields()) : pipeline_.fields()),
+      // With mixing, every thread has a second batch: the one before it.
+      memory_(std::max(options_.prefetch, 0) + 1 + (options_.mix ? std::max(options_.threads, 1) : 0)),
       position_(sampler_.position()) {
-  check(options.threads >= 0, "loader", "{} threads, expected at least 0", options.threads);
-  check(options.threads == 0 || options.prefetch > 0, "loader", "prefetch {}, expected at least 1", options.prefetch);
+  check(options_.threads >= 0, "loader", "{} threads, expected at least 0", options_.threads);
+  check(options_.threads == 0 || options_.prefetch > 0, "loader", "prefetch {}, expected at least 1",
+        options_.prefetch);
   check(sampler_.options().size == dataset.size(), "loader", "the sampler is for {} samples, the data set has {} ({})",
         sampler_.options().size, dataset.size(), dataset.describe());
   start();
@@ -40,16 +43,35 @@ void Loader::start() {
                         .ahead = static_cast<std::size_t>(options_.prefetch)});
 }
 
-Loader::Produced Loader::produce(Job job) {
-  Batch batch{.names = pipeline_.names(), .step = std::move(job.step)};
-  batch.fields = memory_.take(pipeline_.fields(), batch.samples());
+std::vector<Tensor> Loader::make_samples(const StepSamples& step, std::span<const std::int64_t> samples) {
+  std::vector<Tensor> fields = memory_.take(pipeline_.fields(), std::ssize(samples));
   SampleMaker maker(pipeline_);
   const std::uint64_t seed = sampler_.options().seed;
-  for (std::int64_t slot = 0; slot < batch.samples(); ++slot) {
-    const std::int64_t index = batch.step.samples[static_cast<std::size_t>(slot)];
-    dataset_.read(index, maker.source(batch.fields, slot));
-    maker.transform({.seed = seed, .epoch = batch.step.epoch, .index = index});
+  for (std::int64_t slot = 0; slot < std::ssize(samples); ++slot) {
+    const std::int64_t index = samples[static_cast<std::size_t>(slot)];
+    const SampleKey key{.seed = seed, .epoch = step.epoch, .index = index};
+    dataset_.read_random(index, key, maker.source(fields, slot));
+    maker.transform(key);
   }
+  return fields;
+}
+
+Loader::Produced Loader::produce(Job job) {
+  Batch batch{.step = std::move(job.step)};
+  for (const Field& field : fields_) batch.names.push_back(field.name);
+  const StepSamples& step = batch.step;
+  if (!options_.mix) {
+    batch.fields = make_samples(step, step.samples);
+    return {std::move(batch), job.after};
+  }
+  const Range needed = BatchMix::needed(step);
+  std::vector<std::int64_t> samples = step.samples;
+  if (needed.begin < step.local.begin) samples.insert(samples.begin(), step.before);
+  if (needed.end > step.local.end) samples.push_back(step.after);
+  std::vector<Tensor> before = make_samples(step, samples);
+  batch.fields = memory_.take(fields_, batch.samples());
+  options_.mix->apply(step, sampler_.options().seed, pipeline_.fields(), before, batch.fields);
+  memory_.give_back(std::move(before));
   return {std::move(batch), job.after};
 }
 
@@ -76,10 +98,17 @@ std::size_t Loader::bytes() const {
   std::int64_t samples = 0;
   for (std::int64_t shard = o.my_shards.begin; shard < o.my_shards.end; ++shard)
     samples += part_of(std::min(o.global_batch, o.size), o.shards, shard).size();
-  std::size_t sample_bytes = 0;
-  for (const Field& field : pipeline_.fields()) sample_bytes += field.bytes();
+  const auto bytes_of = [](const std::vector<Field>& fields) {
+    std::size_t bytes = 0;
+    for (const Field& field : fields) bytes += field.bytes();
+    return bytes;
+  };
   const std::int64_t batches = options_.threads > 0 ? options_.prefetch + 1 : 1;
-  return static_cast<std::size_t>(batches * samples) * sample_bytes;
+  const std::size_t ready = static_cast<std::size_t>(batches * samples) * bytes_of(fields_);
+  if (!options_.mix) return ready;
+  // The samples that are mixed, with a neighbour on each side.
+  const std::int64_t mixed = std::max(options_.threads, 1) * (samples + 2);
+  return ready + static_cast<std::size_t>(mixed) * bytes_of(pipeline_.fields());
 }
 
 Loader::Epoch Loader::epoch() { return Epoch(*this); }
