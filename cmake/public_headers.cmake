@@ -43,16 +43,27 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/plan/plan.h
   # data
   lockstep/data/array_datasets.h
+  lockstep/data/augment/color_jitter.h
+  lockstep/data/augment/field_symmetry.h
+  lockstep/data/augment/gaussian_noise.h
+  lockstep/data/augment/geometry.h
+  lockstep/data/augment/rand_augment.h
+  lockstep/data/augment/random_erasing.h
   lockstep/data/batch.h
+  lockstep/data/batch_mix.h
   lockstep/data/catalogue.h
   lockstep/data/dataset.h
   lockstep/data/file_source.h
   lockstep/data/image_dataset.h
+  lockstep/data/images/decoded_images.h
   lockstep/data/loader.h
   lockstep/data/pipeline.h
+  lockstep/data/records/record_reader.h
+  lockstep/data/records/record_writer.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
   lockstep/data/transforms.h
+  lockstep/data/unreadable.h
   # training
   lockstep/optim/groups.h
   lockstep/optim/rules.h
