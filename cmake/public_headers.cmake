@@ -45,8 +45,15 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/metrics/metrics.h
   # data
   lockstep/data/array_datasets.h
+  lockstep/data/augment/color_jitter.h
+  lockstep/data/augment/field_symmetry.h
+  lockstep/data/augment/gaussian_noise.h
+  lockstep/data/augment/geometry.h
+  lockstep/data/augment/rand_augment.h
+  lockstep/data/augment/random_erasing.h
   lockstep/data/batch.h
   lockstep/data/cached_dataset.h
+  lockstep/data/batch_mix.h
   lockstep/data/catalogue.h
   lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
@@ -57,6 +64,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/image_dataset.h
   lockstep/data/join_fields.h
   lockstep/data/inspection.h
+  lockstep/data/images/decoded_images.h
   lockstep/data/loader.h
   lockstep/data/normalisation.h
   lockstep/data/pipeline.h
@@ -67,6 +75,9 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/stream.h
   lockstep/data/transforms.h
   lockstep/io/hdf5_reader.h
+  lockstep/data/records/record_reader.h
+  lockstep/data/records/record_writer.h
+  lockstep/data/unreadable.h
   # training
   lockstep/optim/groups.h
   lockstep/optim/rules.h

@@ -54,6 +54,7 @@ outside='
 mpi\.h            framework/lockstep/comm/
 hdf5(_hl)?\.h     framework/lockstep/io/
 (oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
+(jpeglib|jerror|png)\.h  framework/lockstep/data/images/
 '
 
 # The folders whose names are the vocabulary of all others and lie in namespace lockstep itself; any other folder F has lockstep::F.

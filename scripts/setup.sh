@@ -20,7 +20,7 @@ EOF
 packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates
   libopenmpi-dev openmpi-bin libhwloc-dev openssh-client
-  libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev libminizip-dev libarchive-dev libssl-dev curl
+  libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev libminizip-dev libjpeg62-turbo-dev libpng-dev libarchive-dev libssl-dev curl
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libbenchmark-dev
   ocl-icd-opencl-dev # unused, but the CMake files of Debian's oneDNN, built with OpenCL, look for it

@@ -75,4 +75,9 @@ void SubsetDataset::read(std::int64_t index, std::span<std::byte* const> out) co
   whole_->read(indices_[static_cast<std::size_t>(index)], out);
 }
 
+void SubsetDataset::read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const {
+  check_index(index);
+  whole_->read_random(indices_[static_cast<std::size_t>(index)], key, out);
+}
+
 }  // namespace lockstep::data

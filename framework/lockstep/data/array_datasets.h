@@ -78,6 +78,7 @@ class SubsetDataset : public Dataset {
     return whole_->locate(indices_[static_cast<std::size_t>(index)]);
   }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
+  void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 
  private:
   std::unique_ptr<Dataset> whole_;

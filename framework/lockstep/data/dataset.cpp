@@ -27,6 +27,10 @@ std::size_t find_field(std::string_view site, const std::vector<Field>& fields, 
   fail(site, "no field '{}', there are: {}", name, names);
 }
 
+void Dataset::read_random(std::int64_t index, const SampleKey& /*key*/, std::span<std::byte* const> out) const {
+  read(index, out);
+}
+
 void Dataset::check_index(std::int64_t index) const {
   if (index >= 0 && index < size()) return;  // check() would make the description for every sample
   fail("dataset", "{}: sample {}, expected 0 to {}", describe(), index, size() - 1);

@@ -11,6 +11,7 @@
 
 #include "lockstep/core/dtype.h"
 #include "lockstep/core/shape.h"
+#include "lockstep/data/sample_key.h"
 
 namespace lockstep::data {
 
@@ -43,6 +44,10 @@ class Dataset {
   // Writes field i of sample `index` to out[i], which has fields()[i].bytes() bytes. Throws Error for an index outside
   // [0, size()), and for a sample that cannot be read.
   virtual void read(std::int64_t index, std::span<std::byte* const> out) const = 0;
+  // The same, for training: a data set that makes random choices while it reads, such as a crop of which it decodes no
+  // more than is needed, takes them from `key` alone. Loaders call this function; a data set that reads samples of
+  // another one passes the key on. Without random choices it is read().
+  virtual void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const;
 
  protected:
   void check_index(std::int64_t index) const;  // throws Error for an index outside [0, size())

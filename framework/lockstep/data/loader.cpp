@@ -17,12 +17,15 @@ Transforms with_conversion(Transforms transforms, std::optional<DType> floats) {
 Loader::Loader(const Dataset& dataset, DistributedSampler sampler, Transforms transforms, LoaderOptions options)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
-      options_(options),
-      pipeline_(dataset.fields(), with_conversion(std::move(transforms), options.floats)),
-      memory_(std::max(options.prefetch, 0) + 1),
+      options_(std::move(options)),
+      pipeline_(dataset.fields(), with_conversion(std::move(transforms), options_.floats)),
+      fields_(options_.mix ? options_.mix->fields(pipeline_.fields()) : pipeline_.fields()),
+      // With mixing, every thread has a second batch: the one before it.
+      memory_(std::max(options_.prefetch, 0) + 1 + (options_.mix ? std::max(options_.threads, 1) : 0)),
       position_(sampler_.position()) {
-  check(options.threads >= 0, "loader", "{} threads, expected at least 0", options.threads);
-  check(options.threads == 0 || options.prefetch > 0, "loader", "prefetch {}, expected at least 1", options.prefetch);
+  check(options_.threads >= 0, "loader", "{} threads, expected at least 0", options_.threads);
+  check(options_.threads == 0 || options_.prefetch > 0, "loader", "prefetch {}, expected at least 1",
+        options_.prefetch);
   const SamplerOptions& sampling = sampler_.options();
   const std::int64_t expected = sampling.order != nullptr ? sampling.order->samples() : sampling.size;
   check(expected == dataset.size(), "loader", "the sampler is for {} samples, the data set has {} ({})", expected,
@@ -46,7 +49,7 @@ void Loader::supply_steps() {
   const std::size_t ahead = options_.threads > 0 ? static_cast<std::size_t>(options_.prefetch) + 1 : 1;
   for (; supplied_.brought < supplied_.returned + ahead; ++supplied_.brought) {
     StepSamples step = sampler_.next();
-    options_.supply->bring(step.samples);
+    options_.supply->bring(samples_to_read(step));
     const std::scoped_lock lock(supplied_.mutex);
     supplied_.jobs.push_back({std::move(step), sampler_.position()});
   }
@@ -64,17 +67,42 @@ Loader::Job Loader::claim() {
   return job;
 }
 
-Loader::Produced Loader::produce(Job job) {
-  Batch batch{.names = pipeline_.names(), .step = std::move(job.step)};
-  batch.fields = memory_.take(pipeline_.fields(), batch.samples());
+std::vector<Tensor> Loader::make_samples(const StepSamples& step, std::span<const std::int64_t> samples) {
+  std::vector<Tensor> fields = memory_.take(pipeline_.fields(), std::ssize(samples));
   SampleMaker maker(pipeline_);
   const std::uint64_t seed = sampler_.options().seed;
-  for (std::int64_t slot = 0; slot < batch.samples(); ++slot) {
-    const std::int64_t index = batch.step.samples[static_cast<std::size_t>(slot)];
-    dataset_.read(index, maker.source(batch.fields, slot));
-    maker.transform({.seed = seed, .epoch = batch.step.epoch, .index = index});
+  for (std::int64_t slot = 0; slot < std::ssize(samples); ++slot) {
+    const std::int64_t index = samples[static_cast<std::size_t>(slot)];
+    const SampleKey key{.seed = seed, .epoch = step.epoch, .index = index};
+    dataset_.read_random(index, key, maker.source(fields, slot));
+    maker.transform(key);
   }
-  if (options_.supply != nullptr) options_.supply->release(batch.step.samples);
+  return fields;
+}
+
+// The samples of this rank's part of a step; with mixing, their neighbours in the step too.
+std::vector<std::int64_t> Loader::samples_to_read(const StepSamples& step) const {
+  std::vector<std::int64_t> samples = step.samples;
+  if (!options_.mix) return samples;
+  const Range needed = BatchMix::needed(step);
+  if (needed.begin < step.local.begin) samples.insert(samples.begin(), step.before);
+  if (needed.end > step.local.end) samples.push_back(step.after);
+  return samples;
+}
+
+Loader::Produced Loader::produce(Job job) {
+  Batch batch{.step = std::move(job.step)};
+  for (const Field& field : fields_) batch.names.push_back(field.name);
+  const std::vector<std::int64_t> samples = samples_to_read(batch.step);
+  std::vector<Tensor> made = make_samples(batch.step, samples);
+  if (options_.supply != nullptr) options_.supply->release(samples);
+  if (options_.mix) {
+    batch.fields = memory_.take(fields_, batch.samples());
+    options_.mix->apply(batch.step, sampler_.options().seed, pipeline_.fields(), made, batch.fields);
+    memory_.give_back(std::move(made));
+  } else {
+    batch.fields = std::move(made);
+  }
   return {std::move(batch), job.after};
 }
 
@@ -106,10 +134,17 @@ std::size_t Loader::bytes() const {
   std::int64_t samples = 0;
   for (std::int64_t shard = o.my_shards.begin; shard < o.my_shards.end; ++shard)
     samples += part_of(std::min(o.global_batch, o.size), o.shards, shard).size();
-  std::size_t sample_bytes = 0;
-  for (const Field& field : pipeline_.fields()) sample_bytes += field.bytes();
+  const auto bytes_of = [](const std::vector<Field>& fields) {
+    std::size_t bytes = 0;
+    for (const Field& field : fields) bytes += field.bytes();
+    return bytes;
+  };
   const std::int64_t batches = options_.threads > 0 ? options_.prefetch + 1 : 1;
-  return static_cast<std::size_t>(batches * samples) * sample_bytes;
+  const std::size_t ready = static_cast<std::size_t>(batches * samples) * bytes_of(fields_);
+  if (!options_.mix) return ready;
+  // The samples that are mixed, with a neighbour on each side.
+  const std::int64_t mixed = std::max(options_.threads, 1) * (samples + 2);
+  return ready + static_cast<std::size_t>(mixed) * bytes_of(pipeline_.fields());
 }
 
 Loader::Epoch Loader::epoch() { return Epoch(*this); }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 
+#include "lockstep/data/batch_mix.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/pipeline.h"
 #include "lockstep/data/prefetch.h"
@@ -31,10 +32,11 @@ class SampleSupply {
 };
 
 struct LoaderOptions {
-  int threads = 1;                 // 0: next() reads in the caller's thread
-  int prefetch = 4;                // limit of batches that are ready or being made
-  std::optional<DType> floats{};   // F32 or F64: floating-point fields are converted to this type; none: not converted
-  SampleSupply* supply = nullptr;  // called for every step, if given; it must outlive the loader
+  int threads = 1;                        // 0: next() reads in the caller's thread
+  int prefetch = 4;                       // limit of batches that are ready or being made
+  std::optional<DType> floats{};          // F32 or F64: floating-point fields become this type; none: they stay
+  std::shared_ptr<const BatchMix> mix{};  // mixes the samples of each batch, after their transforms; null: none
+  SampleSupply* supply = nullptr;         // called for every step, if given; it must outlive the loader
 };
 
 class Loader {
@@ -56,7 +58,7 @@ class Loader {
   std::size_t bytes() const;
 
   const DistributedSampler& sampler() const { return sampler_; }  // only for options() and steps_per_epoch()
-  const std::vector<Field>& fields() const { return pipeline_.fields(); }
+  const std::vector<Field>& fields() const { return fields_; }
 
   // Returns a range over the remaining steps of the current epoch: `for (Batch& batch : loader.epoch())`. The next
   // iteration reuses a batch's memory, unless the batch was moved from. After a break, position() includes the last
@@ -85,11 +87,14 @@ class Loader {
   void supply_steps();
   Job claim();
   Produced produce(Job job);
+  std::vector<std::int64_t> samples_to_read(const StepSamples& step) const;
+  std::vector<Tensor> make_samples(const StepSamples& step, std::span<const std::int64_t> samples);
 
   const Dataset& dataset_;
   DistributedSampler sampler_;
   LoaderOptions options_;
   Pipeline pipeline_;
+  std::vector<Field> fields_;  // of a batch
   BatchMemory memory_;
   SamplerPosition position_;
   Supplied supplied_;

@@ -1,7 +1,7 @@
 #include "lockstep/data/sampler.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
@@ -20,6 +20,8 @@ DistributedSampler::DistributedSampler(SamplerOptions options) : options_(option
   check(options.size > 0, kSampler, "the data set has {} samples, expected at least 1", options.size);
   check(options.global_batch > 0, kSampler, "global batch {}, expected at least 1", options.global_batch);
   check(options.shards > 0, kSampler, "{} shards, expected at least 1", options.shards);
+  check(options.shuffle_block > 0, kSampler, "shuffled blocks of {} samples, expected at least 1",
+        options.shuffle_block);
   const Range mine = options.my_shards;
   check(mine.begin >= 0 && mine.begin <= mine.end && mine.end <= options.shards, kSampler,
         "this rank has the shards [{}, {}), expected a part of [0, {})", mine.begin, mine.end, options.shards);
@@ -60,11 +62,20 @@ void DistributedSampler::permute(std::int64_t epoch) {
     permuted_epoch_ = epoch;
     return;
   }
-  permutation_.resize(static_cast<std::size_t>(options_.size));
-  std::iota(permutation_.begin(), permutation_.end(), 0);
+  const std::int64_t block = std::min(options_.shuffle_block, options_.size);
+  std::vector<std::int64_t> firsts(static_cast<std::size_t>((options_.size + block - 1) / block));
+  for (std::size_t i = 0; i < firsts.size(); ++i) firsts[i] = static_cast<std::int64_t>(i) * block;
   RandomStream random(mix(options_.seed, hash_name("permutation")), static_cast<std::uint64_t>(epoch));
-  for (std::size_t i = permutation_.size() - 1; i > 0; --i) {  // Fisher-Yates shuffle (Durstenfeld 1964)
-    std::swap(permutation_[i], permutation_[static_cast<std::size_t>(random.below(i + 1))]);
+  for (std::size_t i = firsts.size() - 1; i > 0; --i) {  // Fisher-Yates shuffle (Durstenfeld 1964)
+    std::swap(firsts[i], firsts[static_cast<std::size_t>(random.below(i + 1))]);
+  }
+  if (block == 1) {
+    permutation_ = std::move(firsts);
+  } else {
+    permutation_.clear();
+    for (const std::int64_t first : firsts) {
+      for (std::int64_t i = first; i < std::min(first + block, options_.size); ++i) permutation_.push_back(i);
+    }
   }
   permuted_epoch_ = epoch;
 }
@@ -77,13 +88,15 @@ StepSamples DistributedSampler::next() {
     step.local = {part_of(size, options_.shards, mine.begin).begin, part_of(size, options_.shards, mine.end - 1).end};
   }
   step.samples.resize(static_cast<std::size_t>(step.local.size()));
-  const std::int64_t first = step.offset + step.local.begin;
-  if (options_.shuffle) {
-    permute(step.epoch);
-    std::copy_n(permutation_.begin() + first, step.local.size(), step.samples.begin());
-  } else {
-    std::iota(step.samples.begin(), step.samples.end(), first);
-  }
+  if (options_.shuffle) permute(step.epoch);
+  const auto sample_at = [&](std::int64_t position) {
+    const std::int64_t at = step.offset + position;
+    return options_.shuffle ? permutation_[static_cast<std::size_t>(at)] : at;
+  };
+  for (std::int64_t i = 0; i < step.local.size(); ++i)
+    step.samples[static_cast<std::size_t>(i)] = sample_at(step.local.begin + i);
+  if (step.local.size() > 0 && step.local.begin > 0) step.before = sample_at(step.local.begin - 1);
+  if (step.local.size() > 0 && step.local.end < size) step.after = sample_at(step.local.end);
   position_.offset += size;
   normalise();
   return step;

@@ -24,6 +24,10 @@ struct SamplerOptions {
   Range my_shards = {0, 1};       // this rank's shards
   std::uint64_t seed = 0;
   bool shuffle = true;
+  // More than 1: a permutation of blocks of this many neighbouring samples, which stay together in their order. Each
+  // rank then reads runs of neighbours: for packed records, whose samples lie in a random order (`lockstep pack
+  // --shuffle`).
+  std::int64_t shuffle_block = 1;
   Remainder remainder = Remainder::Keep;
   // The samples of each epoch and their order, in place of a permutation; shuffle must be true. null: a permutation.
   std::shared_ptr<const SampleOrder> order{};
@@ -38,10 +42,11 @@ struct SamplerPosition {
 // The samples of one step on one rank.
 struct StepSamples {
   std::int64_t epoch = 0;
-  std::int64_t offset = 0;              // position of the step's first sample in its epoch
-  std::int64_t global_size = 0;         // samples of the step, over all ranks
-  Range local{};                        // this rank's part of [0, global_size)
-  std::vector<std::int64_t> samples{};  // indices into the data set, local.size() of them; may be empty
+  std::int64_t offset = 0;               // position of the step's first sample in its epoch
+  std::int64_t global_size = 0;          // samples of the step, over all ranks
+  Range local{};                         // this rank's part of [0, global_size)
+  std::vector<std::int64_t> samples{};   // indices into the data set, local.size() of them; may be empty
+  std::int64_t before = -1, after = -1;  // the step's samples next to this rank's; -1: there is none, or no own sample
 };
 
 class DistributedSampler {

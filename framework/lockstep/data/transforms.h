@@ -7,24 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "lockstep/core/random.h"
 #include "lockstep/data/dataset.h"
 
 namespace lockstep::data {
-
-// Identifies a sample in a run, for random numbers.
-struct SampleKey {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0, index = 0;
-
-  // Returns the random numbers for one use of a sample; transforms with different `use` get different numbers.
-  RandomStream random(std::string_view use) const {
-    return {mix(mix(seed, hash_name(use)), static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)};
-  }
-};
 
 class Transform {
  public:

@@ -15,31 +15,34 @@ namespace {
 
 constexpr std::size_t kReadBlock = std::size_t{16} << 20;  // bytes per read()
 
-[[noreturn]] void fail_read(const std::string& path, int code, std::string_view operation) {
-  fail("checkpoint", "{}: {}: {}", path, operation, std::generic_category().message(code));
+[[noreturn]] void fail_read(const std::string& site, const std::string& path, int code, std::string_view operation) {
+  fail(site, "{}: {}: {}", path, operation, std::generic_category().message(code));
 }
 
 // Opens the file; follows a symbolic link.
-FileDescriptor open_to_read(int folder, const std::string& name, const std::string& shown) {
+FileDescriptor open_to_read(int folder, const std::string& name, const std::string& site, const std::string& shown) {
   // O_NONBLOCK: does not wait for a pipe, which is refused below.
   FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open()) fail_read(shown, errno, "open");
+  if (!file.open()) fail_read(site, shown, errno, "open");
   return file;
 }
 
 }  // namespace
 
-FileReader::FileReader(const std::filesystem::path& path) : path_(path.string()) { open_in(AT_FDCWD, path_); }
+FileReader::FileReader(const std::filesystem::path& path, std::string site)
+    : site_(std::move(site)), path_(path.string()) {
+  open_in(AT_FDCWD, path_);
+}
 
 FileReader::FileReader(const Folder& folder, const std::string& name) : path_((folder.path() / name).string()) {
   open_in(folder.descriptor(), name);
 }
 
 void FileReader::open_in(int folder, const std::string& name) {
-  file_ = open_to_read(folder, name, path_);
+  file_ = open_to_read(folder, name, site_, path_);
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) fail_read(path_, errno, "stat");
-  check(S_ISREG(status.st_mode), "checkpoint", "{}: expected a regular file", path_);
+  if (::fstat(file_.get(), &status) != 0) fail_read(site_, path_, errno, "stat");
+  check(S_ISREG(status.st_mode), site_, "{}: expected a regular file", path_);
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -47,8 +50,8 @@ void FileReader::read(std::span<std::byte> out) {
   while (!out.empty()) {
     const ssize_t n = ::read(file_.get(), out.data(), std::min(out.size(), kReadBlock));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_read(path_, errno, "read");
-    check(n > 0, "checkpoint", "{}: became shorter than {} bytes while it was read", path_, size_);
+    if (n < 0) fail_read(site_, path_, errno, "read");
+    check(n > 0, site_, "{}: became shorter than {} bytes while it was read", path_, size_);
     out = out.subspan(static_cast<std::size_t>(n));
   }
 }
@@ -59,7 +62,7 @@ std::vector<std::byte> FileReader::peek(std::uint64_t offset, std::size_t bytes)
   while (have < bytes) {
     const ssize_t n = ::pread(file_.get(), out.data() + have, bytes - have, static_cast<off_t>(offset + have));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_read(path_, errno, "read");
+    if (n < 0) fail_read(site_, path_, errno, "read");
     if (n == 0) break;
     have += static_cast<std::size_t>(n);
   }

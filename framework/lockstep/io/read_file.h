@@ -13,10 +13,10 @@
 
 namespace lockstep::io {
 
-// One thread at a time. Throws Error with the path, the operation and the system's reason.
+// One thread at a time; peek() any thread. Throws Error at `site` with the path, the operation and the system's reason.
 class FileReader {
  public:
-  explicit FileReader(const std::filesystem::path& path);
+  explicit FileReader(const std::filesystem::path& path, std::string site = "checkpoint");
   FileReader(const Folder& folder, const std::string& name);
 
   std::uint64_t size() const { return size_; }
@@ -30,7 +30,7 @@ class FileReader {
  private:
   void open_in(int folder, const std::string& name);
 
-  std::string path_;
+  std::string site_ = "checkpoint", path_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;
 };
