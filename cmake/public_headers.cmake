@@ -22,21 +22,31 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/graph/value.h
   lockstep/ops/batch_norm2d.h
   lockstep/ops/cast.h
+  lockstep/ops/concat.h
   lockstep/ops/conv2d.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
+  lockstep/ops/embedding.h
   lockstep/ops/gradient.h
+  lockstep/ops/index_select.h
   lockstep/ops/linear.h
+  lockstep/ops/pad.h
+  lockstep/ops/permute.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
   lockstep/ops/reduce.h
   lockstep/ops/reshape.h
+  lockstep/ops/slice.h
   lockstep/ops/softmax.h
+  lockstep/ops/to_floating.h
+  lockstep/nn/activations.h
   lockstep/nn/child.h
+  lockstep/nn/embedding.h
   lockstep/nn/init.h
   lockstep/nn/layers.h
   lockstep/nn/module.h
   lockstep/nn/sequential.h
+  lockstep/nn/shapes.h
   lockstep/nn/summary.h
   lockstep/kernels/kernel.h    # kernels of users' own ops
   lockstep/kernels/registry.h

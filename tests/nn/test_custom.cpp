@@ -41,7 +41,7 @@ void run_softplus(const kernels::KernelRequest& request, const kernels::Argument
   }
 }
 
-Value softplus(Value x, double beta) {
+Value own_softplus(Value x, double beta) {
   static const bool registered = [] {
     kernels::register_plain_kernel(
         "user_softplus", [](const kernels::KernelRequest& request, const kernels::Arguments& a) {
@@ -58,7 +58,7 @@ struct Network : nn::Module {
   nn::Child<nn::Linear> second{this, "second", {.in = 8, .out = 1}};
   Parameter& scale = add("scale", {.shape = {}, .initialize = nn::constant(1)});
   Value operator()(Value x) const {
-    const Value y = second(softplus(first(x), 2));
+    const Value y = second(own_softplus(first(x), 2));
     return y * apply_op(std::make_shared<ExpandOp>(y.shape(), 1), {x.graph().parameter(scale)});
   }
 };
@@ -108,7 +108,7 @@ TEST(CustomOp, TakesTheSameStepsInF32AndF64) {
 TEST(CustomOp, HasTheGradientOfItsKernel) {
   Parameter x{.shape = {3, 4}, .initialize = nn::normal(0, 1)};
   const auto function = [&](const plan::Inputs& in) {
-    return plan::Traced{.loss = mean(softplus(in.graph().parameter(x), 3) * in["c"])};
+    return plan::Traced{.loss = mean(own_softplus(in.graph().parameter(x), 3) * in["c"])};
   };
   plan::CompiledModel model({{"x", &x}}, function, {.dtype = DType::F64});
   plan::Plan& plan = model.plan(Mode::Train, {{"c", {{3, 4}, DType::F64}}});
@@ -132,7 +132,7 @@ TEST(CustomOp, HasTheGradientOfItsKernel) {
 TEST(CustomOp, IsNamedInErrors) {
   Graph graph(Mode::Train, DType::F32);
   try {
-    softplus(graph.input("x", {{3}, DType::F32}), 1);
+    own_softplus(graph.input("x", {{3}, DType::F32}), 1);
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "[user_softplus] (model): input is f32(3), expected a matrix");

@@ -6,6 +6,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/to_floating.h"
 #include "tests/ops/row.h"
 
 namespace lockstep::optest {
@@ -116,6 +117,107 @@ std::vector<Row> elementwise_rows() {
           "divide", [](Value a, Value b) { return a / (b + 2.5); }, [](double a, double b) { return a / (b + 2.5); }),
       binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }),
       binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }),
+      unary(
+          "reciprocal", reciprocal, [](double x) { return 1 / x; }, 0.5, 3),
+      unary(
+          "relu6", relu6, [](double x) { return std::min(std::max(x, 0.0), 6.0); }, -4, 10),
+      unary("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }),
+      unary(
+          "leaky_relu", [](Value x) { return leaky_relu(x, 0.3); }, [](double x) { return x > 0 ? x : 0.3 * x; }),
+      unary(
+          "elu", [](Value x) { return elu(x, 1.7); }, [](double x) { return x > 0 ? x : 1.7 * std::expm1(x); }),
+      unary(
+          "elu_beyond_the_range_of_exp", [](Value x) { return elu(x) * 0.001; },
+          [](double x) { return (x > 0 ? x : std::expm1(x)) * 0.001; }, -900, 900),
+      unary(
+          "softplus", [](Value x) { return softplus(x); }, [](double x) { return std::log1p(std::exp(x)); }),
+      unary(
+          "softplus_with_threshold", [](Value x) { return softplus(x, 1.5, 2); },
+          [](double x) { return 1.5 * x > 2 ? x : std::log1p(std::exp(1.5 * x)) / 1.5; }),
+      unary(
+          "softplus_beyond_the_range_of_exp", [](Value x) { return softplus(x, 2, INFINITY) * 0.001; },
+          [](double x) { return (std::max(x, 0.0) + std::log1p(std::exp(-2 * std::abs(x))) / 2) * 0.001; }, -900, 900),
+      unary(
+          "hard_sigmoid", hard_sigmoid, [](double x) { return std::min(std::max(x + 3, 0.0), 6.0) / 6; }, -5, 5),
+      unary(
+          "hard_swish", hard_swish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; }, -5, 5),
+      unary(
+          "clamp", [](Value x) { return clamp(x, -1.1, 0.75); },
+          [](double x) { return std::min(std::max(x, -1.1), 0.75); }),
+      unary(
+          "clamp_from_below", [](Value x) { return clamp(x, 0.5, INFINITY); },
+          [](double x) { return std::max(x, 0.5); }),
+      {.op = "pointwise",
+       .config = "clamp_by_values",
+       .operands = {{Shape{3, 7}, -2, 2}, {Shape{3, 1}, -1, 0.5}, {Shape{7}, 0, 1}},
+       .trace = [](auto v) { return clamp(v[0], v[1], v[2]); },
+       .reference =
+           [](auto in) {
+             Array y(in[0].shape);
+             for (std::int64_t i = 0; i < 21; ++i) y[i] = std::min(std::max(in[0][i], in[1][i / 7]), in[2][i % 7]);
+             return y;
+           }},
+      binary(
+          "greater", [](Value a, Value b) { return where(greater(a, b + 0.003), a * a, b); },
+          [](double a, double b) { return a > b + 0.003 ? a * a : b; }),
+      binary(
+          "greater_equal", [](Value a, Value b) { return where(greater_equal(a, b + 0.003), a * a, b); },
+          [](double a, double b) { return a >= b + 0.003 ? a * a : b; }),
+      binary(
+          "less", [](Value a, Value b) { return where(less(a, b + 0.003), a * a, b); },
+          [](double a, double b) { return a < b + 0.003 ? a * a : b; }),
+      binary(
+          "less_equal", [](Value a, Value b) { return where(less_equal(a, b + 0.003), a * a, b); },
+          [](double a, double b) { return a <= b + 0.003 ? a * a : b; }),
+      binary(
+          "equal", [](Value a, Value b) { return where(equal(sign(a), sign(b)), a * b, a + b); },
+          [](double a, double b) { return (a > 0) == (b > 0) ? a * b : a + b; }),
+      binary(
+          "not_equal", [](Value a, Value b) { return where(not_equal(sign(a), sign(b)), a * b, a + b); },
+          [](double a, double b) { return (a > 0) != (b > 0) ? a * b : a + b; }),
+      unary(
+          "comparisons_with_numbers",
+          [](Value x) {
+            return x * (greater(x, 1.0) + 2 * greater_equal(x, 0.5) + 4 * less(x, -1.0) + 8 * less_equal(x, -0.5) +
+                        16 * equal(sign(x), 1) + 32 * not_equal(sign(x), 1));
+          },
+          [](double x) {
+            return x *
+                   ((x > 1 ? 1 : 0) + (x >= 0.5 ? 2 : 0) + (x < -1 ? 4 : 0) + (x <= -0.5 ? 8 : 0) + (x > 0 ? 16 : 32));
+          }),
+      unary(
+          "where_with_numbers", [](Value x) { return where(greater(x, 0), x * x, 0.25) + where(less(x, 1), 2, x); },
+          [](double x) { return (x > 0 ? x * x : 0.25) + (x < 1 ? 2 : x); }),
+      {.op = "pointwise",
+       .config = "where_label",
+       .operands = {{Shape{2, 4}}, {Shape{2, 4}}},
+       .trace =
+           [](auto v) {
+             const Value label = v[0].graph().input("target", {Shape{4}, DType::I32});
+             return where(label, v[0] * v[1], v[0]) + to_floating(label, v[0].dtype()) * v[1];
+           },
+       .reference =
+           [](auto in) {
+             Array y(Shape{2, 4});
+             const double label[] = {0, 3, -1, 7};
+             for (std::int64_t i = 0; i < 8; ++i)
+               y[i] = (i % 4 == 0 ? in[0][i] : in[0][i] * in[1][i]) + label[i % 4] * in[1][i];
+             return y;
+           },
+       .targets = {0, 3, -1, 7}},
+      {.op = "pointwise",
+       .config = "broadcast_to",
+       .operands = {{Shape{3, 1}}},
+       .trace =
+           [](auto v) {
+             return broadcast_to(v[0], Shape{2, 3, 4});
+           },
+       .reference =
+           [](auto in) {
+             Array y(Shape{2, 3, 4});
+             for (std::int64_t i = 0; i < 24; ++i) y[i] = in[0][i / 4 % 3];
+             return y;
+           }},
       binary(
           "power", [](Value a, Value b) { return power(exp(a), b); },
           [](double a, double b) { return std::exp(a * b); }),

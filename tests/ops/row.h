@@ -38,6 +38,8 @@ std::vector<Row> pooling_rows();
 std::vector<Row> normalisation_rows();
 std::vector<Row> product_rows();
 std::vector<Row> elementwise_rows();
+std::vector<Row> shape_rows();
+std::vector<Row> index_rows();
 std::vector<Row> loss_rows();
 std::vector<Row> composite_rows();
 std::vector<Row> all_rows();

@@ -11,6 +11,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
+#include "tests/parity/shape_model.h"
 
 namespace lockstep::parity {
 namespace {
@@ -77,6 +78,7 @@ Value OperatorModel::apply(Graph& graph) const {
   if (op == "global_average_pool2d") return global_average_pool2d(x);
   if (op == "batch_norm2d") return static_cast<const nn::BatchNorm2d&>(*norm_)(x);
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
+  if (is_shape_op(request_)) return apply_shape_op(request_, x, operand(graph, "y"));
   check(is_function_of_one(op), "parity", "there is no op '{}' here", op);
   return apply_pointwise(op, {x});
 }

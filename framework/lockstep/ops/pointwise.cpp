@@ -2,13 +2,25 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/to_floating.h"
 
 namespace lockstep {
 
 using pointwise::Expression;
 using pointwise::Scalar;
 
-Value apply_pointwise(std::string_view name, std::vector<Value> operands) {
+namespace {
+
+// The condition in the type of the values between which it chooses.
+Value condition_for(Value condition, DType type) {
+  const bool converts = !is_floating(condition.dtype()) || (condition.dtype() == DType::F32 && type == DType::BF16);
+  if (!converts) return condition;
+  return is_floating(condition.dtype()) ? cast(condition, type) : to_floating(condition, type);
+}
+
+}  // namespace
+
+Value apply_pointwise(std::string_view name, std::vector<Value> operands, std::vector<double> constants) {
   DType wide = DType::BF16;
   for (const Value v : operands) {
     if (v.dtype() != DType::BF16) wide = v.dtype();
@@ -19,6 +31,7 @@ Value apply_pointwise(std::string_view name, std::vector<Value> operands) {
     if (v.dtype() == DType::BF16) v = cast(v, wide);
     inputs.push_back(expression.input(static_cast<int>(inputs.size())));
   }
+  for (const double c : constants) inputs.push_back(expression.constant(c));
   expression.set_result(pointwise::apply(name, inputs));
   return apply_op(std::make_shared<PointwiseOp>(std::move(expression)), std::move(operands));
 }
@@ -45,6 +58,47 @@ Value divide(Value a, Value b) { return apply_pointwise("divide", {a, b}); }
 Value maximum(Value a, Value b) { return apply_pointwise("maximum", {a, b}); }
 Value minimum(Value a, Value b) { return apply_pointwise("minimum", {a, b}); }
 Value power(Value x, Value y) { return apply_pointwise("power", {x, y}); }
+Value reciprocal(Value x) { return apply_pointwise("reciprocal", {x}); }
+
+Value relu6(Value x) { return apply_pointwise("relu6", {x}); }
+Value silu(Value x) { return apply_pointwise("silu", {x}); }
+Value leaky_relu(Value x, double slope) { return apply_pointwise("leaky_relu", {x}, {slope}); }
+Value elu(Value x, double alpha) { return apply_pointwise("elu", {x}, {alpha}); }
+Value softplus(Value x, double beta, double threshold) { return apply_pointwise("softplus", {x}, {beta, threshold}); }
+Value hard_sigmoid(Value x) { return apply_pointwise("hard_sigmoid", {x}); }
+Value hard_swish(Value x) { return apply_pointwise("hard_swish", {x}); }
+Value clamp(Value x, double low, double high) { return apply_pointwise("clamp", {x}, {low, high}); }
+Value clamp(Value x, Value low, Value high) { return apply_pointwise("clamp", {x, low, high}); }
+
+Value greater(Value a, Value b) { return apply_pointwise("greater", {a, b}); }
+Value greater(Value a, double b) { return apply_pointwise("greater", {a}, {b}); }
+Value greater_equal(Value a, Value b) { return apply_pointwise("greater_equal", {a, b}); }
+Value greater_equal(Value a, double b) { return apply_pointwise("greater_equal", {a}, {b}); }
+Value less(Value a, Value b) { return apply_pointwise("less", {a, b}); }
+Value less(Value a, double b) { return apply_pointwise("less", {a}, {b}); }
+Value less_equal(Value a, Value b) { return apply_pointwise("less_equal", {a, b}); }
+Value less_equal(Value a, double b) { return apply_pointwise("less_equal", {a}, {b}); }
+Value equal(Value a, Value b) { return apply_pointwise("equal", {a, b}); }
+Value equal(Value a, double b) { return apply_pointwise("equal", {a}, {b}); }
+Value not_equal(Value a, Value b) { return apply_pointwise("not_equal", {a, b}); }
+Value not_equal(Value a, double b) { return apply_pointwise("not_equal", {a}, {b}); }
+
+Value where(Value condition, Value a, Value b) {
+  const DType type = a.dtype() == DType::BF16 ? b.dtype() : a.dtype();
+  return apply_pointwise("where", {condition_for(condition, type), a, b});
+}
+
+Value where(Value condition, Value a, double b) {
+  return apply_pointwise("where", {condition_for(condition, a.dtype()), a}, {b});
+}
+
+Value where(Value condition, double a, Value b) {
+  Expression expression;
+  const Scalar c = expression.input(0), other = expression.input(1);
+  expression.set_result(pointwise::apply("where", {c, expression.constant(a), other}));
+  const Value values[] = {condition_for(condition, b.dtype()), b};
+  return pointwise_value(expression, values);
+}
 
 Value power(Value x, double y) {
   Expression expression;

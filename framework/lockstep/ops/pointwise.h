@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-// Applies the function of this name, a row of the table in ops/pointwise/table.cpp. Throws Error for an unknown name.
-Value apply_pointwise(std::string_view function, std::vector<Value> operands);
+// Applies the function of this name, a row of the table in ops/pointwise/table.cpp; its last operands may be constants
+// of the trace. Throws Error for an unknown name.
+Value apply_pointwise(std::string_view function, std::vector<Value> operands, std::vector<double> constants = {});
 
 Value relu(Value x);
 Value gate(Value y, Value d);  // 0 where y <= 0, else d
@@ -33,6 +34,42 @@ Value maximum(Value a, Value b);
 Value minimum(Value a, Value b);
 Value power(Value x, Value y);
 Value power(Value x, double y);
+Value reciprocal(Value x);
+
+// Activations, with PyTorch's defaults.
+Value relu6(Value x);  // 0 <= x <= 6
+Value silu(Value x);   // x sigmoid(x)
+Value leaky_relu(Value x, double slope = 0.01);
+Value elu(Value x, double alpha = 1);                             // alpha (e^x - 1) where x <= 0
+Value softplus(Value x, double beta = 1, double threshold = 20);  // log(1 + e^(beta x)) / beta; x for a large beta x
+Value hard_sigmoid(Value x);                                      // (x + 3) / 6 between 0 and 1
+Value hard_swish(Value x);                                        // x hard_sigmoid(x)
+
+// Returns x with what is below `low` or above `high` replaced by these; -infinity and infinity set no bound. The slope
+// is 1 within the bounds and at them.
+Value clamp(Value x, double low, double high);
+Value clamp(Value x, Value low, Value high);
+
+// Comparisons: 1 where the statement holds, else 0, of the operands' type; NaN is not equal to any number, and neither
+// greater nor less. They have no slope.
+Value greater(Value a, Value b);
+Value greater(Value a, double b);
+Value greater_equal(Value a, Value b);
+Value greater_equal(Value a, double b);
+Value less(Value a, Value b);
+Value less(Value a, double b);
+Value less_equal(Value a, Value b);
+Value less_equal(Value a, double b);
+Value equal(Value a, Value b);
+Value equal(Value a, double b);
+Value not_equal(Value a, Value b);
+Value not_equal(Value a, double b);
+// Returns a where `condition` is not 0, else b; gradients flow to the operand that was taken. The condition is the
+// result of a comparison, or a mask or label of a batch (any integer type).
+Value where(Value condition, Value a, Value b);
+Value where(Value condition, Value a, double b);
+Value where(Value condition, double a, Value b);
+
 // Returns scale * x + shift; both are constants of the trace.
 Value scale_shift(Value x, double scale, double shift = 0);
 

@@ -1,6 +1,7 @@
 #include "lockstep/ops/reshape.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 
@@ -19,6 +20,37 @@ Value reshape(Value x, Shape shape) { return apply_op(std::make_shared<ReshapeOp
 Value flatten(Value x) {
   check(x.shape().rank() >= 1, "flatten", "input is a scalar, expected a batch");
   return reshape(x, {x.shape()[0], x.shape().tail().elements()});
+}
+
+Value flatten(Value x, int start, int end) {
+  if (x.shape().rank() == 0) return reshape(x, Shape{1});
+  start = axes::of("flatten", x, start);
+  end = axes::of("flatten", x, end);
+  check(start <= end, "flatten", "{}: axes {} to {} of {}, expected the first one in front", axes::path(x), start, end,
+        x.type().str());
+  const auto& dims = x.shape().dims();
+  std::vector<std::int64_t> now(dims.begin(), dims.begin() + start + 1);
+  for (int d = start + 1; d <= end; ++d) now.back() *= x.shape()[d];
+  now.insert(now.end(), dims.begin() + end + 1, dims.end());
+  return reshape(x, Shape(std::move(now)));
+}
+
+Value squeeze(Value x) {
+  std::vector<std::int64_t> dims = x.shape().dims();
+  std::erase(dims, 1);
+  return reshape(x, Shape(std::move(dims)));
+}
+
+Value squeeze(Value x, int axis) {
+  axis = axes::of("squeeze", x, axis);
+  return x.shape()[axis] == 1 ? reshape(x, axes::replaced(x.shape(), axis, {})) : x;
+}
+
+Value unsqueeze(Value x, int axis) {
+  axis = axes::of_new("unsqueeze", x, axis);
+  std::vector<std::int64_t> dims = x.shape().dims();
+  dims.insert(dims.begin() + axis, 1);
+  return reshape(x, Shape(std::move(dims)));
 }
 
 }  // namespace lockstep

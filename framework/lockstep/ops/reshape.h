@@ -1,4 +1,5 @@
-// Reshape and flatten: the same elements under another shape. A value in plain layout is not copied.
+// The same elements under another shape. A value in plain layout is not copied. Axes count as in PyTorch: -1 is the
+// last one.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -21,5 +22,12 @@ class ReshapeOp : public Op {
 Value reshape(Value x, Shape shape);
 // Returns x (N, ...) as a matrix (N, elements of a sample).
 Value flatten(Value x);
+// Returns x with the axes from `start` to `end` joined into one, as torch.flatten.
+Value flatten(Value x, int start, int end = -1);
+// Returns x without its dimensions of 1, or without this one; a dimension of another size stays, as in PyTorch.
+Value squeeze(Value x);
+Value squeeze(Value x, int axis);
+// Returns x with a dimension of 1 at this axis of the result.
+Value unsqueeze(Value x, int axis);
 
 }  // namespace lockstep

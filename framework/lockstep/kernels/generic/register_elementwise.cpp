@@ -8,6 +8,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reorder.h"
+#include "lockstep/ops/to_floating.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -110,6 +111,24 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
   return offer;
 }
 
+// Integers as f32 or f64.
+std::optional<KernelOffer> to_floating_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [n = r.inputs[0].shape.elements(), from = r.inputs[0].dtype, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using To = decltype(tag);
+      const auto convert = [n]<class From>(From) {
+        return make_kernel([n](const Arguments& a) {
+          map(n, a.in<From>(0), a.out<To>(0), [](From v) { return static_cast<To>(v); });
+        });
+      };
+      if (from == DType::U8) return convert(std::uint8_t{});
+      return from == DType::I64 ? convert(std::int64_t{}) : convert(std::int32_t{});
+    });
+  };
+  return offer;
+}
+
 }  // namespace
 
 std::vector<KernelRow> elementwise_rows() {
@@ -117,7 +136,7 @@ std::vector<KernelRow> elementwise_rows() {
       kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<SumOp>("sum", sum_kernel),
       kernel_row<SumToOp>("sum_to", sum_to_kernel),     kernel_row<ExpandOp>("expand", expand),
       kernel_row<FillOp>("fill", fill_kernel),          kernel_row<ReorderOp>("reorder", reorder_kernel),
-      kernel_row<CastOp>("cast", cast_kernel),
+      kernel_row<CastOp>("cast", cast_kernel),          kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
   };
 }
 

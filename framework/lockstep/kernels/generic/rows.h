@@ -23,5 +23,10 @@ std::vector<KernelRow> product_rows();
 std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
 std::vector<KernelRow> synchronised_rows();
+std::vector<KernelRow> shape_sum_rows();
+std::vector<KernelRow> index_sum_rows();
+// Kernels that only move elements, of every type.
+std::vector<KernelRow> shape_rows();
+std::vector<KernelRow> index_rows();
 
 }  // namespace lockstep::kernels::generic

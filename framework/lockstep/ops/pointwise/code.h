@@ -14,12 +14,15 @@ enum class Code : std::uint8_t {
   Divide,    // a / b
   Maximum,   // the larger one; NaN if either is
   Minimum,
-  Negate,  // -a
-  Abs,     // |a|
-  Sign,    // 1, 0 or -1; 0 of NaN
-  Relu,    // a < 0 ? 0 : a
-  Gate,    // a <= 0 ? 0 : b
-  Select,  // a > 0 ? b : c
+  Negate,        // -a
+  Abs,           // |a|
+  Sign,          // 1, 0 or -1; 0 of NaN
+  Relu,          // a < 0 ? 0 : a
+  Gate,          // a <= 0 ? 0 : b
+  Select,        // a > 0 ? b : c
+  Greater,       // a > b ? 1 : 0; 0 if either is NaN
+  GreaterEqual,  // a >= b ? 1 : 0
+  Equal,         // a == b ? 1 : 0
   Sqrt,
   Exp,
   Log,

@@ -123,6 +123,15 @@ struct Pointwise {
   struct Select {
     LOCKSTEP_INLINE V operator()(V a, V b, V c) const { return a > 0 ? b : c; }
   };
+  struct Greater {
+    LOCKSTEP_INLINE V operator()(V a, V b) const { return a > b ? V{} + T(1) : V{}; }
+  };
+  struct GreaterEqual {
+    LOCKSTEP_INLINE V operator()(V a, V b) const { return a >= b ? V{} + T(1) : V{}; }
+  };
+  struct Equal {
+    LOCKSTEP_INLINE V operator()(V a, V b) const { return a == b ? V{} + T(1) : V{}; }
+  };
   struct Sqrt {
     LOCKSTEP_INLINE V operator()(V a) const { return root(a); }
   };
@@ -142,6 +151,9 @@ struct Pointwise {
       run<1, Relu>,
       run<2, Gate>,
       run<3, Select>,
+      run<2, Greater>,
+      run<2, GreaterEqual>,
+      run<2, Equal>,
       run<1, Sqrt>,
       run<1, function::exp>,
       run<1, function::log>,
