@@ -29,12 +29,15 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
   lockstep/ops/reduce.h
+  lockstep/ops/reduced_axes.h
   lockstep/ops/reshape.h
+  lockstep/ops/row_norm.h
   lockstep/ops/softmax.h
   lockstep/nn/child.h
   lockstep/nn/init.h
   lockstep/nn/layers.h
   lockstep/nn/module.h
+  lockstep/nn/norms.h
   lockstep/nn/sequential.h
   lockstep/nn/summary.h
   lockstep/kernels/kernel.h    # kernels of users' own ops

@@ -40,6 +40,9 @@ std::vector<Row> product_rows();
 std::vector<Row> elementwise_rows();
 std::vector<Row> loss_rows();
 std::vector<Row> composite_rows();
+std::vector<Row> reduction_rows();
+std::vector<Row> row_norm_rows();
+std::vector<Row> stack_rows();
 std::vector<Row> all_rows();
 
 }  // namespace lockstep::optest

@@ -6,10 +6,12 @@ namespace {
 using enum Derivatives;
 
 constexpr std::string_view kBatchNorm =
-    "batch norm can be differentiated once; do without it between the two Values of a gradient()";
+    "batch norm can be differentiated once, layer_norm and group_norm any number of times";
 
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
+    {"amax", Any},
+    {"amin", Any},
     {"average_pool2d", Any},
     {"average_pool2d_gradient", Any},
     {"batch_norm2d", First},
@@ -34,19 +36,25 @@ constexpr OpDerivatives kTable[] = {
     {"expand", Any},
     {"fill", None},
     {"fold_batch_norm", None},
+    {"group_norm", Any},
+    {"group_norm_gradient", Any},
+    {"layer_norm", Any},
+    {"layer_norm_gradient", Any},
     {"linear", Any},
     {"linear_backward_data", Any},
     {"linear_backward_weights", Any},
+    {"logsumexp", Any},
     {"matmul", Any},
     {"max_pool2d", First},
     {"max_pool2d_gradient", None, "max_pool2d can be differentiated once; average_pool2d any number of times"},
     {"pointwise", Any},
     {"reorder", None},
     {"reshape", Any},
+    {"rms_norm", Any},
+    {"rms_norm_gradient", Any},
     {"softmax", Any},
     {"softmax_gradient", Any},
     {"sum", Any},
-    {"sum_to", Any},
 };
 
 }  // namespace
