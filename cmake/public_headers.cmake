@@ -35,8 +35,10 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
   lockstep/ops/reduce.h
+  lockstep/ops/reduced_axes.h
   lockstep/ops/reshape.h
   lockstep/ops/slice.h
+  lockstep/ops/row_norm.h
   lockstep/ops/softmax.h
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
@@ -45,6 +47,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/init.h
   lockstep/nn/layers.h
   lockstep/nn/module.h
+  lockstep/nn/norms.h
   lockstep/nn/sequential.h
   lockstep/nn/shapes.h
   lockstep/nn/summary.h

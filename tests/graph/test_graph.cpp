@@ -15,6 +15,8 @@
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/row_norm.h"
+#include "lockstep/ops/softmax.h"
 
 namespace lockstep {
 namespace {
@@ -71,9 +73,12 @@ TEST_F(ShapeErrors, OfProducts) {
   expect("[linear] layer1.0.conv1: input has 7 features, weight expects 5", [&] {
     linear(value({2, 7}), value({3, 5}));
   });
-  expect("[linear] layer1.0.conv1: input is (2, 7, 1, 1), expected (samples, features); flatten images first", [&] {
-    linear(value({2, 7, 1, 1}), value({3, 7}));
-  });
+  expect(
+      "[linear] layer1.0.conv1: input is (2, 7, 1, 1), weight expects 7 features in the last dimension; flatten images "
+      "first",
+      [&] {
+        linear(value({2, 7, 1, 1}), value({3, 7}));
+      });
   expect("[linear] layer1.0.conv1: weight is (7), expected (out, in)", [&] { linear(value({2, 7}), value({7})); });
   expect("[linear] layer1.0.conv1: bias is f32(2), expected f32(3)", [&] {
     linear(value({2, 7}), value({3, 7}), value({2}));
@@ -90,6 +95,15 @@ TEST_F(ShapeErrors, OfProducts) {
   expect("[matmul] layer1.0.conv1: left operand (2, 7) has inner size 2, right operand (3, 5) expects 5", [&] {
     matmul(value({2, 7}), value({3, 5}), true, true);
   });
+  expect("[matmul] layer1.0.conv1: operands are (7) and (7, 5), expected matrices (..., rows, columns)", [&] {
+    matmul(value({7}), value({7, 5}));
+  });
+  expect(
+      "[matmul] layer1.0.conv1: operands are (3, 2, 7) and (2, 7, 5), expected leading dimensions that are equal, or 1 "
+      "where they differ",
+      [&] {
+        matmul(value({3, 2, 7}), value({2, 7, 5}));
+      });
 }
 
 TEST_F(ShapeErrors, OfNormalisations) {
@@ -98,9 +112,42 @@ TEST_F(ShapeErrors, OfNormalisations) {
          [&] { batch_norm2d(x, six, five, 1e-5); });
   expect("[batch_norm2d_inference] layer1.0.conv1: input has 6 channels, scale and shift expect 5",
          [&] { batch_norm2d_inference(x, six, six, six, five, 1e-5); });
-  expect("[batch_norm2d] layer1.0.conv1: input is (2, 6), expected (samples, channels, height, width)", [&] {
-    batch_norm2d(value({2, 6}), six, six, 1e-5);
+  expect("[batch_norm2d] layer1.0.conv1: input is (6), expected (samples, channels, ...)",
+         [&] { batch_norm2d(value({6}), six, six, 1e-5); });
+  expect("[layer_norm] layer1.0.conv1: weight is f32(5), expected f32(4) for an input f32(2, 6, 4, 4)",
+         [&] { layer_norm(x, 1, five); });
+  expect("[layer_norm] layer1.0.conv1: bias is f32(6), expected f32(4, 4) for an input f32(2, 6, 4, 4)", [&] {
+    layer_norm(x, 2, value({4, 4}), six);
   });
+  expect("[layer_norm] layer1.0.conv1: input is (6), expected at least 2 dimensions", [&] { layer_norm(six, 2); });
+  expect("[layer_norm] a bias is given without a weight, expected both or a weight alone",
+         [&] { layer_norm(six, 1, {}, six); });
+  expect("[rms_norm] layer1.0.conv1: input is i32(2, 6), expected a floating type", [&] {
+    rms_norm(value({2, 6}, DType::I32), 1);
+  });
+  expect("[group_norm] layer1.0.conv1: 6 channels do not divide into 4 groups", [&] { group_norm(x, 4); });
+  expect("[group_norm] layer1.0.conv1: weight is f32(5), expected f32(6) for an input f32(2, 6, 4, 4)",
+         [&] { group_norm(x, 3, five); });
+  expect(
+      "[group_norm] layer1.0.conv1: input is (2, 6), one value for each group of channels, whose variance is 0, so "
+      "that nothing would be learned; expected at least 2 values in training",
+      [&] {
+        group_norm(value({2, 6}), 6);
+      });
+  expect("[instance_norm] layer1.0.conv1: input is (2, 6), expected (samples, channels, ...) with positions", [&] {
+    instance_norm(value({2, 6}));
+  });
+}
+
+TEST_F(ShapeErrors, OfReductions) {
+  const Value x = value({2, 6, 4});
+  expect("[sum] layer1.0.conv1: axis is 3, expected -3 to 2 for an input f32(2, 6, 4)", [&] { sum(x, 3); });
+  expect("[amax] layer1.0.conv1: axis is -4, expected -3 to 2 for an input f32(2, 6, 4)", [&] { amax(x, {0, -4}); });
+  expect("[logsumexp] layer1.0.conv1: axis 1 is named twice, expected different axes of an input f32(2, 6, 4)", [&] {
+    logsumexp(x, {1, 0, -2});
+  });
+  expect("[amin] layer1.0.conv1: input is i32(3), expected a floating type", [&] { amin(value({3}, DType::I32)); });
+  expect("[softmax] layer1.0.conv1: axis is 3, expected -3 to 2 for an input f32(2, 6, 4)", [&] { softmax(x, 3); });
 }
 
 TEST_F(ShapeErrors, OfPerChannelValues) {

@@ -231,8 +231,8 @@ std::vector<Row> elementwise_rows() {
              for (std::int64_t i = 0; i < 24; ++i) y[i] = in[0][i] * in[1][i / 4 % 3] + in[2][0];
              return y;
            }},
-      {.op = "sum_to",
-       .config = "rows",
+      {.op = "sum",
+       .config = "to_rows",
        .operands = {{Shape{2, 3, 4}}},
        .trace =
            [](auto v) {

@@ -42,6 +42,9 @@ std::vector<Row> shape_rows();
 std::vector<Row> index_rows();
 std::vector<Row> loss_rows();
 std::vector<Row> composite_rows();
+std::vector<Row> reduction_rows();
+std::vector<Row> row_norm_rows();
+std::vector<Row> stack_rows();
 std::vector<Row> all_rows();
 
 }  // namespace lockstep::optest

@@ -19,7 +19,7 @@ namespace lockstep::optest {
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
   for (const auto part : {convolution_rows, pooling_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
-                          shape_rows, index_rows, composite_rows}) {
+                          shape_rows, index_rows, composite_rows, reduction_rows, row_norm_rows, stack_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;
@@ -119,6 +119,9 @@ const std::set<std::string> kExempt{
     "average_pool2d_gradient",
     "max_pool2d_gradient",
     "cross_entropy_gradient",
+    "group_norm_gradient",
+    "layer_norm_gradient",
+    "rms_norm_gradient",
     "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant

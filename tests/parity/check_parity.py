@@ -21,6 +21,7 @@ def main():
     # Only now: what they import may be missing.
     import torch
 
+    import rows_axes
     import rows_data
     import rows_exchange
     import rows_models
@@ -30,7 +31,7 @@ def main():
 
     session.RUNNER = sys.argv[1]
     torch.set_num_threads(1)
-    modules = (rows_data, rows_exchange, rows_models, rows_operators, rows_shapes)
+    modules = (rows_axes, rows_data, rows_exchange, rows_models, rows_operators, rows_shapes)
     rows = {name: value for module in modules for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__}
     suite = unittest.TestSuite()

@@ -34,14 +34,7 @@ OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::
     if (t.name.starts_with("bn.")) continue;
     operands_[t.name] = &add(t.name, Parameter{.shape = t.tensor.shape(), .initialize = nn::constant(0)});
   }
-  if (request_.at("op") != "batch_norm2d") return;
-  auto norm = std::make_unique<nn::Child<nn::BatchNorm2d>>(
-      this, "bn",
-      nn::BatchNorm2dConfig{.channels = operands_.at("x")->shape[1],
-                            .epsilon = request_.value("epsilon", 1e-5),
-                            .momentum = request_.value("norm_momentum", 0.1)});
-  norm->freeze_statistics(request_.value("frozen", false));
-  norm_ = std::move(norm);
+  if (operands_.contains("x")) norm_ = make_norm(this, request_, operands_.at("x")->shape);
 }
 
 Value OperatorModel::operand(Graph& graph, const std::string& name) const {
@@ -76,7 +69,9 @@ Value OperatorModel::apply(Graph& graph) const {
     return op == "max_pool2d" ? max_pool2d(x, options) : average_pool2d(x, options);
   }
   if (op == "global_average_pool2d") return global_average_pool2d(x);
-  if (op == "batch_norm2d") return static_cast<const nn::BatchNorm2d&>(*norm_)(x);
+  if (norm_) return (*norm_)(x);
+  const Value y = apply_axis_operator(request_, [&](const std::string& name) { return operand(graph, name); });
+  if (y) return y;
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
   if (is_shape_op(request_)) return apply_shape_op(request_, x, operand(graph, "y"));
   check(is_function_of_one(op), "parity", "there is no op '{}' here", op);

@@ -12,6 +12,7 @@
 #include "lockstep/nn/module.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/trace.h"
+#include "tests/parity/axis_operators.h"
 
 namespace lockstep::parity {
 
@@ -19,7 +20,7 @@ CrossEntropyOptions loss_options(const nlohmann::json& request);
 
 class OperatorModel : public nn::Module {
  public:
-  // `request` names the op and its options; parameters take names and shapes from `operands`. A batch norm's own
+  // `request` names the op and its options; parameters take names and shapes from `operands`. A norm's own
   // parameters lie under "bn.".
   OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands);
   plan::Traced operator()(
@@ -33,7 +34,7 @@ class OperatorModel : public nn::Module {
 
   nlohmann::json request_;
   std::map<std::string, Parameter*> operands_;
-  std::unique_ptr<nn::Module> norm_;
+  std::unique_ptr<Norm> norm_;
 };
 
 }  // namespace lockstep::parity

@@ -145,13 +145,19 @@ class BatchNorm(OperatorRow):
         # Where the unbiased variance is twice the other; a small epsilon would leave only rounding of x's gradient.
         "two values per channel": ((2, 6, 1, 1), {"epsilon": 0.5}),
         "frozen statistics": ((3, 5, 4, 6), {"frozen": True}),
+        "vectors": ((9, 5), {}),
+        "vectors in whole blocks": ((8, 32), {}),
+        "sequences": ((4, 6, 11), {"norm_momentum": 0.3}),
+        "volumes": ((2, 5, 3, 4, 2), {}),
+        "frozen volumes": ((2, 5, 3, 4, 2), {"frozen": True}),
     }
+    MODULES = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 
     def test_output_gradients_and_running_statistics(self):
         for title, (shape, options) in self.CASES.items():
             # Means far from zero: the variance must not be lost in the square of the mean.
-            offset = 0 if shape[2] == 1 else 10
-            norm = nn.BatchNorm2d(shape[1], options.get("epsilon", 1e-5), options.get("norm_momentum", 0.1))
+            offset = 0 if shape[2:3] == (1,) else 10
+            norm = self.MODULES[len(shape)](shape[1], options.get("epsilon", 1e-5), options.get("norm_momentum", 0.1))
             state = {"weight": self.random(shape[1]), "bias": self.random(shape[1]),
                      "running_mean": self.random(shape[1]), "running_var": self.random(shape[1]).abs() + 0.5,
                      "num_batches_tracked": torch.tensor(7)}

@@ -1,10 +1,12 @@
 // The layers that have parameters or options. Their parameters have PyTorch's names and initial values. A layer's call
 // traces its op on symbolic values; it throws Error with the layer's module path where the shapes do not fit.
-// Activations and pooling without options are the free functions of ops/. One thread traces a model.
+// Activations and pooling without options are the free functions of ops/. nn/norms.h has the normalisations. One thread
+// traces a model.
 #pragma once
 
 #include "lockstep/nn/child.h"
 #include "lockstep/nn/init.h"
+#include "lockstep/nn/norms.h"
 #include "lockstep/ops/conv2d.h"
 #include "lockstep/ops/pool2d.h"
 
@@ -35,7 +37,7 @@ struct LinearConfig {
   Initializer weight_init = {}, bias_init = {};
 };
 
-// Computes x W^T + b for x (N, in); the result is (N, out). Parameters: weight (out, in), bias (out).
+// Computes x W^T + b for x (..., in); the result is (..., out). Parameters: weight (out, in), bias (out).
 class Linear : public Module {
  public:
   using Config = LinearConfig;
@@ -46,29 +48,6 @@ class Linear : public Module {
  private:
   Parameter& weight_;
   Parameter* bias_;
-};
-
-struct BatchNorm2dConfig {
-  std::int64_t channels;
-  double epsilon = 1e-5, momentum = 0.1;
-  double initial_scale = 1;
-  bool sync = false;  // normalise by the statistics of all ranks' samples
-};
-
-// Normalises x (N, channels, H, W) per channel. In training it uses the statistics of the batch (of each shard, or with
-// `sync` of all ranks together) and moves running_mean and running_var once per step towards the statistics of the
-// global batch. At evaluation, or with frozen statistics, it uses the running statistics.
-class BatchNorm2d : public Module {
- public:
-  using Config = BatchNorm2dConfig;
-  explicit BatchNorm2d(Config config);
-  Value operator()(Value x) const;
-  void freeze_statistics(bool freeze) override { frozen_ = freeze; }
-
- private:
-  BatchNorm2dConfig config_;
-  Parameter &weight_, &bias_, &mean_, &variance_, &batches_;
-  bool frozen_ = false;
 };
 
 // In training sets each element to 0 with this probability and divides the others by 1 - probability; at evaluation

@@ -12,7 +12,7 @@ double flops_per_element(std::span<const Type> inputs, double flops) {
 void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs,
                                bool residual) {
   const Shape& x = inputs[0].shape;
-  check(x.rank() == 4, op, "{}: input is {}, expected (samples, channels, height, width)", path, x.str());
+  check(x.rank() >= 2, op, "{}: input is {}, expected (samples, channels, ...)", path, x.str());
   const DType type = sum_type(inputs[0].dtype);
   for (const Type& t : inputs.subspan(1, inputs.size() - (residual ? 2 : 1))) {
     check(t.shape.rank() == 1 && t.dtype == type, op, "{}: per-channel values are {}, expected {}({})", path, t.str(),
@@ -32,10 +32,9 @@ std::vector<Type> BatchNorm2dOp::infer(std::string_view path, std::span<const Ty
   require_batch_norm_inputs(name(), path, inputs, epilogue_.residual);
   const Type& per_channel = inputs[1];
   const Shape& x = inputs[0].shape;
-  check(x[0] * x[2] * x[3] != 1, name(),
+  check(x[0] * x.tail().tail().elements() != 1, name(),
         "{}: input is {}, one value per channel, whose variance is 0, so that nothing would be learned; expected at "
-        "least "
-        "2 values per channel in training: more samples for each rank, shard and micro-batch, or larger images",
+        "least 2 values per channel in training: more samples for each rank, shard and micro-batch, or larger images",
         path, x.str());
   return {inputs[0], per_channel, per_channel, {Shape{2 * per_channel.shape[0]}, DType::F64}};
 }

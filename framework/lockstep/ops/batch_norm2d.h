@@ -1,6 +1,7 @@
-// Batch normalisation of x (N, C, H, W) over (N, H, W) per channel (Ioffe and Szegedy, "Batch normalization" (2015)):
-// with the statistics of the batch in training, with given statistics at evaluation. Both ops may have an epilogue,
-// whose residual is the last input. ops/batch_norm2d_sync.h normalises by the statistics of all ranks together.
+// Batch normalisation of images x (N, C, H, W), or of any x (N, C, ...), over all dimensions but the channels C (Ioffe
+// and Szegedy, "Batch normalization" (2015)): with the statistics of the batch in training, with given statistics at
+// evaluation. Both ops may have an epilogue, whose residual is the last input. ops/batch_norm2d_sync.h normalises by
+// the statistics of all ranks together.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -115,10 +116,10 @@ struct BatchNormInputs {
 struct BatchNormOutputs {
   Value y, sums;
 };
-// Normalises x (N, C, H, W) by the statistics of the batch. gamma and beta (C) are scale and shift; `sums` (f64, 2 C)
+// Normalises x (N, C, ...) by the statistics of the batch. gamma and beta (C) are scale and shift; `sums` (f64, 2 C)
 // are for running statistics. Throws Error where shapes do not fit.
 BatchNormOutputs batch_norm2d(Value x, Value gamma, Value beta, double epsilon);
-// Normalises x (N, C, H, W) by given mean and variance (C). Throws Error where shapes do not fit.
+// Normalises x (N, C, ...) by given mean and variance (C). Throws Error where shapes do not fit.
 Value batch_norm2d_inference(Value x, Value gamma, Value beta, Value mean, Value variance, double epsilon);
 
 }  // namespace lockstep

@@ -6,10 +6,12 @@ namespace {
 using enum Derivatives;
 
 constexpr std::string_view kBatchNorm =
-    "batch norm can be differentiated once; do without it between the two Values of a gradient()";
+    "batch norm can be differentiated once, layer_norm and group_norm any number of times";
 
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
+    {"amax", Any},
+    {"amin", Any},
     {"average_pool2d", Any},
     {"average_pool2d_gradient", Any},
     {"batch_norm2d", First},
@@ -38,11 +40,16 @@ constexpr OpDerivatives kTable[] = {
     {"fill", None},
     {"fold_batch_norm", None},
     {"gather", Any},
+    {"group_norm", Any},
+    {"group_norm_gradient", Any},
     {"index_add", Any},
     {"index_select", Any},
+    {"layer_norm", Any},
+    {"layer_norm_gradient", Any},
     {"linear", Any},
     {"linear_backward_data", Any},
     {"linear_backward_weights", Any},
+    {"logsumexp", Any},
     {"matmul", Any},
     {"max_pool2d", First},
     {"max_pool2d_gradient", None, "max_pool2d can be differentiated once; average_pool2d any number of times"},
@@ -53,6 +60,8 @@ constexpr OpDerivatives kTable[] = {
     {"pointwise", Any},
     {"reorder", None},
     {"reshape", Any},
+    {"rms_norm", Any},
+    {"rms_norm_gradient", Any},
     {"roll", Any},
     {"scatter_add", Any},
     {"slice", Any},
@@ -60,7 +69,6 @@ constexpr OpDerivatives kTable[] = {
     {"softmax_gradient", Any},
     {"split", Any},
     {"sum", Any},
-    {"sum_to", Any},
     {"to_floating", None, "integers have no slope; differentiate by a floating value"},
 };
 

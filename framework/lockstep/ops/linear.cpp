@@ -2,20 +2,58 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/pointwise/pointwise_op.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
 
 namespace lockstep {
 
+namespace {
+
+// Rows and columns of the last two dimensions, as the product reads them.
+struct MatrixSize {
+  MatrixSize(const Shape& shape, bool transposed)
+      : rows(shape[shape.rank() - (transposed ? 1 : 2)]), columns(shape[shape.rank() - (transposed ? 2 : 1)]) {}
+  std::int64_t rows, columns;
+};
+
+// The dimensions in front of the last two.
+Shape stack_of(const Shape& shape) {
+  return Shape(std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end() - 2));
+}
+
+Shape joined(const Shape& front, std::initializer_list<std::int64_t> back) {
+  std::vector<std::int64_t> dims = front.dims();
+  dims.insert(dims.end(), back);
+  return Shape(std::move(dims));
+}
+
+Shape broadcast_stacks(std::string_view op, std::string_view path, const Shape& a, const Shape& b) {
+  const Shape short_stack = stack_of(a.rank() < b.rank() ? a : b);
+  Shape stack = stack_of(a.rank() < b.rank() ? b : a);
+  for (int i = 1; i <= short_stack.rank(); ++i) {
+    std::int64_t& size = stack[stack.rank() - i];
+    const std::int64_t other = short_stack[short_stack.rank() - i];
+    if (size == 1) size = other;
+    check(other == size || other == 1, op,
+          "{}: operands are {} and {}, expected leading dimensions that are equal, or 1 where they differ", path,
+          a.str(), b.str());
+  }
+  return stack;
+}
+
+}  // namespace
+
 std::vector<Type> MatmulOp::infer(std::string_view path, std::span<const Type> inputs) const {
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
-  check(a.rank() == 2 && b.rank() == 2, name(), "{}: operands are {} and {}, expected matrices", path, a.str(),
-        b.str());
+  check(a.rank() >= 2 && b.rank() >= 2, name(), "{}: operands are {} and {}, expected matrices (..., rows, columns)",
+        path, a.str(), b.str());
   check(inputs[0].dtype == inputs[1].dtype, name(), "{}: operands are {} and {}: {}", path, inputs[0].str(),
         inputs[1].str(), kTypesDiffer);
-  const std::int64_t inner_a = a[transpose_a_ ? 0 : 1], inner_b = b[transpose_b_ ? 1 : 0];
-  check(inner_a == inner_b, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", path, a.str(),
-        inner_a, b.str(), inner_b);
-  return {{Shape{a[transpose_a_ ? 1 : 0], b[transpose_b_ ? 0 : 1]}, inputs[0].dtype}};
+  const MatrixSize left(a, transpose_a_), right(b, transpose_b_);
+  check(left.columns == right.rows, name(), "{}: left operand {} has inner size {}, right operand {} expects {}", path,
+        a.str(), left.columns, b.str(), right.rows);
+  return {{joined(broadcast_stacks(name(), path, a, b), {left.rows, right.columns}), inputs[0].dtype}};
 }
 
 std::vector<Value> MatmulOp::gradient(const Request& r) const {
@@ -23,12 +61,14 @@ std::vector<Value> MatmulOp::gradient(const Request& r) const {
   Value da, db;  // for y = a b: da = dy b^T, db = a^T dy; a transposed operand takes the transposed product
   if (r.needed[0]) da = transpose_a_ ? matmul(b, dy, transpose_b_, true) : matmul(dy, b, false, !transpose_b_);
   if (r.needed[1]) db = transpose_b_ ? matmul(dy, a, true, transpose_a_) : matmul(a, dy, !transpose_a_, false);
+  if (da) da = sum_to(da, a.shape());  // over the dimensions that were repeated
+  if (db) db = sum_to(db, b.shape());
   return {da, db};
 }
 
 double MatmulOp::flops(std::span<const Type> inputs, std::span<const Type> outputs) const {
   return 2.0 * static_cast<double>(outputs[0].shape.elements()) *
-         static_cast<double>(inputs[0].shape[transpose_a_ ? 0 : 1]);
+         static_cast<double>(MatrixSize(inputs[0].shape, transpose_a_).columns);
 }
 
 std::string MatmulOp::attributes() const {
@@ -112,13 +152,34 @@ double LinearBackwardWeightsOp::flops(std::span<const Type> inputs, std::span<co
 }
 
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
-  return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {cast_for_product(a), cast_for_product(b)});
+  const auto product = [=](Value x, Value y) {
+    return apply_op(std::make_shared<MatmulOp>(transpose_a, transpose_b), {cast_for_product(x), cast_for_product(y)});
+  };
+  const Shape shape = a.shape();
+  if (transpose_a || shape.rank() <= 2 || b.shape().rank() != 2) return product(a, b);
+  // One matrix on the right for all matrices on the left: their rows lie one below the other.
+  const Shape stack = stack_of(shape);
+  const std::int64_t rows = shape[shape.rank() - 2], inner = shape[shape.rank() - 1];
+  const Value y = product(reshape(a, Shape{stack.elements() * rows, inner}), b);
+  return reshape(y, joined(stack, {rows, y.shape()[1]}));
 }
 
 Value linear(Value x, Value weight, Value bias) {
-  std::vector<Value> inputs{cast_for_product(x), weight};
-  if (bias) inputs.push_back(bias);
-  return apply_op(std::make_shared<LinearOp>(), std::move(inputs));
+  const auto layer = [&](Value rows) {
+    std::vector<Value> inputs{cast_for_product(rows), weight};
+    if (bias) inputs.push_back(bias);
+    return apply_op(std::make_shared<LinearOp>(), std::move(inputs));
+  };
+  const Shape shape = x.shape(), w = weight.shape();
+  if (shape.rank() == 2 || w.rank() != 2) return layer(x);
+  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  check(shape.rank() > 0 && shape[shape.rank() - 1] == w[1], "linear",
+        "{}: input is {}, weight expects {} features in the last dimension; flatten images first", path, shape.str(),
+        w[1]);
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end() - 1);
+  const Value y = layer(reshape(x, Shape{Shape(dims).elements(), w[1]}));
+  dims.push_back(w[0]);
+  return reshape(y, Shape(std::move(dims)));
 }
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
-// The linear layer y = x W^T + b for x (N, in), W (out, in), b (out), its gradients, and the product of two matrices.
+// The linear layer y = x W^T + b for x (N, in), W (out, in), b (out), its gradients, and products of matrices.
 #pragma once
 
 #include "lockstep/graph/graph.h"
 
 namespace lockstep {
 
-// (a, b) -> op(a) op(b) for matrices; op transposes if asked to.
+// (a (..., m, k), b (..., k, n)) -> op(a) op(b) (..., m, n) for each pair of matrices; op transposes the last two
+// dimensions if asked to. The leading dimensions broadcast as in NumPy.
 class MatmulOp : public Op {
  public:
   MatmulOp(bool transpose_a, bool transpose_b) : transpose_a_(transpose_a), transpose_b_(transpose_b) {}
@@ -57,11 +58,12 @@ class LinearBackwardWeightsOp : public Op {
   bool bias_;
 };
 
-// Returns the product of two matrices, each transposed first if asked for. Throws Error where inner sizes or types
-// differ.
+// Returns the product of two matrices, or of stacks of matrices (..., m, k) and (..., k, n), whose leading dimensions
+// broadcast as in NumPy; each matrix is transposed first if asked for. Throws Error where inner sizes, leading
+// dimensions or types do not fit.
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
-// Returns x W^T + b (N, out) for x (N, in), W (out, in) and b (out); an empty b is left out. Throws Error where shapes
-// or types do not fit.
+// Returns x W^T + b (..., out) for x (..., in), W (out, in) and b (out); an empty b is left out. Throws Error where
+// shapes or types do not fit.
 Value linear(Value x, Value weight, Value bias = {});
 
 }  // namespace lockstep

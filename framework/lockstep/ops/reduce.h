@@ -1,22 +1,31 @@
-// Sums and means over all elements, sums over all dimensions but the channels, and the ops of their gradients.
+// Sums, means and extremes of a value over some of its axes, sums over all dimensions but the channels, and the ops of
+// their gradients. The order of a sum follows from the shape alone. Sums and means of bf16 are f32; without elements a
+// sum and a mean are 0, a maximum is -infinity, a minimum infinity.
 #pragma once
 
 #include "lockstep/graph/graph.h"
+#include "lockstep/ops/reduced_axes.h"
 
 namespace lockstep {
 
-// y = factor * sum of all elements of x, a scalar; factor is 1 (sum) or 1/elements (mean; 0 for no elements).
-class SumOp : public Op {
+// Reduces x over `axes`, which ascend. With `keep`, the reduced axes stay as dimensions of 1. LogSumExp is the
+// logarithm of the sum of exp(x), computed with x less its largest value. A NaN makes the result NaN.
+class ReduceOp : public Op {
  public:
-  explicit SumOp(bool mean) : mean_(mean) {}
-  bool mean() const { return mean_; }
-  std::string_view name() const override { return "sum"; }
+  enum class Kind : std::uint8_t { Sum, Mean, Max, Min, LogSumExp };
+  ReduceOp(Kind kind, std::vector<int> axes, bool keep) : kind_(kind), keep_(keep), axes_(std::move(axes)) {}
+  Kind kind() const { return kind_; }
+  const std::vector<int>& axes() const { return axes_; }
+  std::string_view name() const override;  // a sum and a mean are both "sum"
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
-  std::string attributes() const override { return mean_ ? "mean" : "sum"; }
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override;
 
  private:
-  bool mean_;
+  Kind kind_;
+  bool keep_;
+  std::vector<int> axes_;
 };
 
 // Fills a value of the given shape with factor * x for a scalar x.
@@ -54,10 +63,19 @@ class ChannelSumOp : public Op {
   std::vector<Value> gradient(const Request& request) const override;
 };
 
-// Returns the sum of all elements, a scalar.
-Value sum(Value x);
-// Returns the mean of all elements, a scalar; 0 for no elements.
-Value mean(Value x);
+// Return the sum and the mean of x over `axes`, or over all elements; with `keep`, the axes stay as dimensions of 1.
+// Throw Error for an axis that x does not have.
+Value sum(Value x, Axes axes = {}, bool keep = false);
+Value mean(Value x, Axes axes = {}, bool keep = false);
+// Return the largest and the smallest element. Where several elements are equal to it, each gets an equal part of the
+// gradient.
+Value amax(Value x, Axes axes = {}, bool keep = false);
+Value amin(Value x, Axes axes = {}, bool keep = false);
+// Returns the sum of (x - mean)^2 over `axes`, divided by the number of elements less `correction`: 1 for an estimate
+// from samples, 0 for the mean. Not a number where nothing is left to divide by.
+Value variance(Value x, Axes axes = {}, double correction = 1, bool keep = false);
+// Returns the logarithm of the sum of exp(x).
+Value logsumexp(Value x, Axes axes = {}, bool keep = false);
 // Returns the mean over all elements of (prediction - target)^2. Throws Error where shapes do not fit.
 Value mean_squared_error(Value prediction, Value target);
 // Returns a value of this type filled with `value`.

@@ -1,7 +1,6 @@
-// Element-wise ops, fills, sums and reorders on the generic kernels.
+// Element-wise ops, fills and reorders on the generic kernels.
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/generic/reduce.h"
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/dropout.h"
@@ -28,33 +27,6 @@ std::optional<KernelOffer> dropout_kernel(const KernelRequest& r, std::span<cons
         now.sample_ids = a.in<std::int64_t>(2);
         dropout(now, a.in<T>(0), a.out<T>(0));
       });
-    });
-  };
-  return offer;
-}
-
-std::optional<KernelOffer> sum_kernel(const KernelRequest& r, std::span<const Layout>) {
-  KernelOffer offer = plain_offer(r);
-  offer.build = [take_mean = r.as<SumOp>().mean(), n = r.inputs[0].shape.elements(), dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      return make_kernel([=](const Arguments& a) {
-        *a.out<T>(0) = static_cast<T>(take_mean ? mean(n, a.in<T>(0)) : sum(n, a.in<T>(0)));
-      });
-    });
-  };
-  return offer;
-}
-
-// Sums over the dimensions that `shape` lacks, in the order of the elements, in f64.
-std::optional<KernelOffer> sum_to_kernel(const KernelRequest& r, std::span<const Layout>) {
-  KernelOffer offer = plain_offer(r);
-  offer.build = [from = r.inputs[0].shape, to = r.outputs[0].shape, dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      const auto bytes = static_cast<std::size_t>(to.elements()) * sizeof(double);
-      return make_kernel(
-          [from, to](const Arguments& a) { sum_to(from, to, a.in<T>(0), a.scratch<double>(), a.out<T>(0)); }, bytes);
     });
   };
   return offer;
@@ -133,8 +105,7 @@ std::optional<KernelOffer> to_floating_kernel(const KernelRequest& r, std::span<
 
 std::vector<KernelRow> elementwise_rows() {
   return {
-      kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<SumOp>("sum", sum_kernel),
-      kernel_row<SumToOp>("sum_to", sum_to_kernel),     kernel_row<ExpandOp>("expand", expand),
+      kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<ExpandOp>("expand", expand),
       kernel_row<FillOp>("fill", fill_kernel),          kernel_row<ReorderOp>("reorder", reorder_kernel),
       kernel_row<CastOp>("cast", cast_kernel),          kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
   };

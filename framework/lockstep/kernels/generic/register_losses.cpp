@@ -62,14 +62,28 @@ std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::s
   return offer;
 }
 
+// An axis with what lies outside and inside of it.
+struct AxisView {
+  AxisView(const Shape& shape, int axis) {
+    const int at = axis < 0 ? axis + shape.rank() : axis;
+    for (int i = 0; i < at; ++i) outer *= shape[i];
+    for (int i = at + 1; i < shape.rank(); ++i) inner *= shape[i];
+    size = shape[at];
+  }
+  std::int64_t outer = 1, size = 1, inner = 1;
+};
+
 std::optional<KernelOffer> softmax_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   offer.in_place_input = 0;
-  const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1];
-  offer.build = [n, c, dtype = r.dtype()] {
+  const AxisView v(r.inputs[0].shape, r.as<SoftmaxOp>().axis());
+  offer.build = [v, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([n, c](const Arguments& a) { softmax_forward(n, c, a.in<T>(0), a.out<T>(0)); });
+      return make_kernel([v](const Arguments& a) {
+        if (v.inner == 1) return softmax_forward(v.outer, v.size, a.in<T>(0), a.out<T>(0));
+        softmax_columns_forward(v.outer, v.size, v.inner, a.in<T>(0), a.out<T>(0));
+      });
     });
   };
   return offer;
@@ -78,11 +92,15 @@ std::optional<KernelOffer> softmax_kernel(const KernelRequest& r, std::span<cons
 std::optional<KernelOffer> softmax_gradient_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   offer.in_place_input = 1;
-  const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1];
-  offer.build = [n, c, dtype = r.dtype()] {
+  const AxisView v(r.inputs[0].shape, r.as<SoftmaxGradientOp>().axis());
+  offer.build = [v, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([n, c](const Arguments& a) { softmax_backward(n, c, a.in<T>(0), a.in<T>(1), a.out<T>(0)); });
+      return make_kernel([v](const Arguments& a) {
+        const T *y = a.in<T>(0), *dy = a.in<T>(1);
+        if (v.inner == 1) return softmax_backward(v.outer, v.size, y, dy, a.out<T>(0));
+        softmax_columns_backward(v.outer, v.size, v.inner, y, dy, a.out<T>(0));
+      });
     });
   };
   return offer;

@@ -60,23 +60,6 @@ std::optional<KernelOffer> backward_weights(const KernelRequest& r, std::span<co
                      });
 }
 
-std::optional<KernelOffer> matmul_kernel(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<MatmulOp>();
-  KernelOffer offer = plain_offer(r);
-  const Shape &a_shape = r.inputs[0].shape, &b_shape = r.inputs[1].shape;
-  const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = a_shape[op.transpose_a() ? 0 : 1];
-  offer.build = [=, ta = op.transpose_a(), tb = op.transpose_b(), lda = a_shape[1], ldb = b_shape[1],
-                 dtype = r.dtype()] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      return make_kernel([=](const Arguments& a) {
-        gemm(ta, tb, m, n, k, T(1), a.in<T>(0), lda, a.in<T>(1), ldb, T(0), a.out<T>(0), n);
-      });
-    });
-  };
-  return offer;
-}
-
 std::optional<KernelOffer> linear_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   const std::int64_t m = r.outputs[0].shape[0], n = r.outputs[0].shape[1], k = r.inputs[0].shape[1];
@@ -129,7 +112,6 @@ std::vector<KernelRow> product_rows() {
       kernel_row<Conv2dOp>("conv2d", forward),
       kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", backward_data),
       kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", backward_weights),
-      kernel_row<MatmulOp>("matmul", matmul_kernel),
       kernel_row<LinearOp>("linear", linear_kernel),
       kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
       kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),

@@ -20,6 +20,9 @@ void finish(const Epilogue& epilogue, std::int64_t n, const T* residual, T* y) {
 
 std::vector<KernelRow> elementwise_rows();
 std::vector<KernelRow> product_rows();
+std::vector<KernelRow> matmul_rows();
+std::vector<KernelRow> reduction_rows();
+std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
 std::vector<KernelRow> synchronised_rows();

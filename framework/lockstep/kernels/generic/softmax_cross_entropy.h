@@ -39,6 +39,11 @@ void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y);
 // dx = y (dy - sum of y dy over the row); may be dy or y.
 template <class T>
 void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T* dx);
+// The same along the middle axis of arrays [n, c, inner] (softmax_columns.cpp).
+template <class T>
+void softmax_columns_forward(std::int64_t n, std::int64_t c, std::int64_t inner, const T* x, T* y);
+template <class T>
+void softmax_columns_backward(std::int64_t n, std::int64_t c, std::int64_t inner, const T* y, const T* dy, T* dx);
 
 // The number of samples whose target is among the k largest logits; of equal logits the lower index comes first. A NaN
 // counts as larger than any number, and a target that is NaN as wrong unless k >= c.

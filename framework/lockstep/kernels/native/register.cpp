@@ -1,5 +1,5 @@
-// The table of our own vectorised kernels: batch norm with its epilogues, the pointwise algebra, casts, max pooling and
-// small convolutions.
+// The table of our own vectorised kernels: batch norm with its epilogues, layer and RMS norm, the pointwise algebra,
+// casts, max pooling and small convolutions.
 #include <fmt/format.h>
 
 #include "lockstep/kernels/native/convolution.h"
@@ -125,6 +125,7 @@ namespace lockstep::kernels {
 void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
   registry.add("native", batch_norm_rows(), named_by_level);
+  registry.add("native", row_norm_rows(), named_by_level);
   registry.add("native", pointwise_rows(), named_by_level);
   registry.add("native",
                {

@@ -7,6 +7,15 @@
 namespace lockstep::kernels::native {
 namespace {
 
+// A matrix (N, C) is in memory what images of one pixel are in channel blocks that C fills; so lanes are channels.
+ChannelOffer norm_offer(const KernelRequest& r, std::span<const Layout> offered) {
+  ChannelOffer c = channel_offer(r, offered);
+  const std::int64_t channels = c.view.channels;
+  if (r.inputs[0].shape.rank() == 2 && c.view.block == 1)
+    c.view.block = channels % 16 == 0 ? 16 : channels % 8 == 0 ? 8 : 1;
+  return c;
+}
+
 // What the gradient and the sums of a synchronised one read and write alike. A residual's branch is masked by y, where
 // an operation `masks`; the output 0 is each one's own.
 template <class T>
@@ -29,7 +38,7 @@ BatchNormBackward<T> backward_of(const Arguments& a, const BatchNormView& view, 
 
 std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   const auto& op = r.as<BatchNorm2dOp>();
   offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
     const auto run = [=](const Arguments& a) {
@@ -53,7 +62,7 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
 
 std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   const Epilogue epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue();
   offer.build = build_for(r.dtype(), [view = view, epilogue]<class T>(T) {
     return make_kernel([=](const Arguments& a) {
@@ -73,7 +82,7 @@ std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::spa
 
 std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   offer.in_place_input = 0;
   const auto& op = r.as<BatchNorm2dInferenceOp>();
   offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
@@ -95,7 +104,7 @@ std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::spa
 
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   const auto& op = r.as<BatchNorm2dGradientOp>();
   const bool relu = op.epilogue().relu, masks = op.masks(), adds = op.adds();
   offer.in_place_input = 1;
@@ -114,7 +123,7 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
 // The parts of synchronised batch norm.
 std::optional<KernelOffer> batch_norm_moments_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r.inputs[0].dtype)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   offer.build = build_for(r.inputs[0].dtype, [view = view]<class T>(T) {
     const auto run = [=](const Arguments& a) {
       double* const sums = a.out<double>(0);
@@ -128,7 +137,7 @@ std::optional<KernelOffer> batch_norm_moments_kernel(const KernelRequest& r, std
 
 std::optional<KernelOffer> batch_norm_sync(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   const auto& op = r.as<BatchNorm2dSyncOp>();
   offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
     return make_kernel([=](const Arguments& a) {
@@ -150,7 +159,7 @@ std::optional<KernelOffer> batch_norm_sync(const KernelRequest& r, std::span<con
 
 std::optional<KernelOffer> batch_norm_gradient_sums_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r.inputs[0].dtype)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   const auto& op = r.as<BatchNorm2dGradientSumsOp>();
   const bool relu = op.relu(), masks = op.masks(), adds = op.adds();
   if (masks) {
@@ -170,7 +179,7 @@ std::optional<KernelOffer> batch_norm_gradient_sums_kernel(const KernelRequest& 
 
 std::optional<KernelOffer> batch_norm_gradient_apply_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
-  auto [offer, view] = channel_offer(r, offered);
+  auto [offer, view] = norm_offer(r, offered);
   offer.in_place_input = 1;
   offer.build = build_for(r.dtype(), [view = view, relu = r.inputs.size() > 6]<class T>(T) {
     return make_kernel([=](const Arguments& a) {

@@ -71,6 +71,36 @@ struct BatchNormTable {
   void (*gradient)(const Strip&, const Gradient&, const NormaliseLanes&, const GradientLanes&);
 };
 
+// Passes over one row of n elements. weight and bias may be null: both, or the bias.
+template <class T>
+struct RowNormTable {
+  struct Forward {
+    std::int64_t n;
+    const T* x;
+    const float *weight, *bias;
+    T* y;  // may be x
+  };
+  // With a weight, dweight gets dy (x - mean) inverse added, and dbias dy, if it is not null.
+  struct Backward {
+    std::int64_t n;
+    const T *x, *dy;
+    const float* weight;
+    T* dx;  // may be dy
+    float *dweight, *dbias;
+  };
+  struct Factors {
+    float mean, inverse, x, constant;
+  };
+  // sums [2]: of d and d^2 with d = x - pivot.
+  void (*moments)(std::int64_t n, const T* x, float pivot, double* sums);
+  // y = (x - mean) inverse [weight [+ bias]]
+  void (*normalise)(const Forward&, float mean, float inverse);
+  // sums [2]: of a = dy [weight] and of a (x - mean).
+  void (*gradient_sums)(const Backward&, float mean, double* sums);
+  // dx = a inverse + ((x - mean) factors.x + factors.constant)
+  void (*gradient)(const Backward&, const Factors&);
+};
+
 // Max pooling of one plane: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
 // x, dx [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1
 // and 2.
@@ -153,6 +183,8 @@ struct NativeKernels {
   native::ElementwiseTable<native::Bf16> elementwise_bf16;
   native::BatchNormTable<float> batch_norm_f32;
   native::BatchNormTable<native::Bf16> batch_norm_bf16;
+  native::RowNormTable<float> row_norm_f32;
+  native::RowNormTable<native::Bf16> row_norm_bf16;
   native::ConvolutionTable convolution;
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;

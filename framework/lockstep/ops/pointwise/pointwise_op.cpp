@@ -5,6 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
 
 namespace lockstep {
 
@@ -87,21 +88,19 @@ Value pointwise_value(const Expression& expression, std::span<const Value> input
   return apply_op(std::make_shared<PointwiseOp>(std::move(compact)), std::move(values));
 }
 
-std::vector<Type> SumToOp::infer(std::string_view path, std::span<const Type> inputs) const {
-  const std::vector<Type> both{inputs[0], {shape_, inputs[0].dtype}};
-  check(broadcast_shape(name(), path, both) == inputs[0].shape, name(), "{}: {} does not broadcast to {}", path,
-        shape_.str(), inputs[0].str());
-  return {{shape_, inputs[0].dtype}};
-}
-
-std::vector<Value> SumToOp::gradient(const Request& r) const {
-  return {broadcast_to(r.gradients[0], r.inputs[0].shape())};
-}
-
 Value sum_to(Value x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  const Value wide = cast(x, sum_type(x.dtype()));
-  return cast(apply_op(std::make_shared<SumToOp>(shape), {wide}), x.dtype());
+  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::vector<Type> both{x.type(), {shape, x.dtype()}};
+  check(broadcast_shape("sum_to", path, both) == x.shape(), "sum_to", "{}: {} does not broadcast to {}", path,
+        shape.str(), x.type().str());
+  std::vector<int> repeated;
+  const int first = x.shape().rank() - shape.rank();
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    if (i < first || (shape[i - first] == 1 && x.shape()[i] != 1)) repeated.push_back(i);
+  }
+  const Value total = repeated.empty() ? x : cast(sum(x, repeated, true), x.dtype());
+  return total.shape() == shape ? total : reshape(total, shape);
 }
 
 Value broadcast_to(Value x, const Shape& shape) {

@@ -37,20 +37,8 @@ const PointwiseOp* as_pointwise(const Node& node, std::string_view function);
 // Applies the expression to these values, without the inputs that the expression does not read.
 Value pointwise_value(const pointwise::Expression& expression, std::span<const Value> inputs);
 
-// Sums x over the dimensions that a broadcast from `shape` to the shape of x repeats: the gradient of a broadcast.
-class SumToOp : public Op {
- public:
-  explicit SumToOp(Shape shape) : shape_(std::move(shape)) {}
-  const Shape& shape() const { return shape_; }
-  std::string_view name() const override { return "sum_to"; }
-  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
-  std::vector<Value> gradient(const Request& request) const override;
-
- private:
-  Shape shape_;
-};
-
-// Returns x summed to `shape`, and x broadcast to `shape`; x itself where it has the shape.
+// Returns x summed over the dimensions that a broadcast from `shape` to the shape of x repeats, the gradient of a
+// broadcast, and x broadcast to `shape`; x itself where it has the shape. They throw Error where shapes do not fit.
 Value sum_to(Value x, const Shape& shape);
 Value broadcast_to(Value x, const Shape& shape);
 // Returns the shape to which these inputs broadcast. Throws Error that names op and module path where they do not fit.

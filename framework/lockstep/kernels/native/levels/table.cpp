@@ -5,6 +5,7 @@
 #include "lockstep/kernels/native/levels/peak.h"
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
+#include "lockstep/kernels/native/levels/row_norm.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
@@ -17,6 +18,8 @@ const NativeKernels kernels{
     .elementwise_bf16 = Elementwise<Bf16>::table,
     .batch_norm_f32 = BatchNorm<float>::table,
     .batch_norm_bf16 = BatchNorm<Bf16>::table,
+    .row_norm_f32 = RowNorm<float>::table,
+    .row_norm_bf16 = RowNorm<Bf16>::table,
     .convolution = {.forward = convolution_forward,
                     .weights = convolution_weights,
                     .fold = convolution_fold,
