@@ -21,20 +21,24 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/graph/value.h
   lockstep/ops/batch_norm2d.h
   lockstep/ops/cast.h
-  lockstep/ops/conv2d.h
+  lockstep/ops/conv_transpose.h
+  lockstep/ops/convolution.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
   lockstep/ops/gradient.h
   lockstep/ops/linear.h
   lockstep/ops/pointwise.h
-  lockstep/ops/pool2d.h
+  lockstep/ops/pool.h
   lockstep/ops/reduce.h
+  lockstep/ops/resample.h
   lockstep/ops/reshape.h
   lockstep/ops/softmax.h
   lockstep/nn/child.h
+  lockstep/nn/convolution.h
   lockstep/nn/init.h
   lockstep/nn/layers.h
   lockstep/nn/module.h
+  lockstep/nn/pooling.h
   lockstep/nn/sequential.h
   lockstep/nn/summary.h
   lockstep/kernels/kernel.h    # kernels of users' own ops

@@ -22,6 +22,7 @@ std::vector<KernelRow> elementwise_rows();
 std::vector<KernelRow> product_rows();
 std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
+std::vector<KernelRow> spatial_rows();
 std::vector<KernelRow> synchronised_rows();
 
 }  // namespace lockstep::kernels::generic
