@@ -23,7 +23,8 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/batch_norm2d.h
   lockstep/ops/cast.h
   lockstep/ops/concat.h
-  lockstep/ops/conv2d.h
+  lockstep/ops/conv_transpose.h
+  lockstep/ops/convolution.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
   lockstep/ops/embedding.h
@@ -33,9 +34,10 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/pad.h
   lockstep/ops/permute.h
   lockstep/ops/pointwise.h
-  lockstep/ops/pool2d.h
+  lockstep/ops/pool.h
   lockstep/ops/reduce.h
   lockstep/ops/reduced_axes.h
+  lockstep/ops/resample.h
   lockstep/ops/reshape.h
   lockstep/ops/slice.h
   lockstep/ops/row_norm.h
@@ -48,6 +50,8 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/layers.h
   lockstep/nn/module.h
   lockstep/nn/norms.h
+  lockstep/nn/convolution.h
+  lockstep/nn/pooling.h
   lockstep/nn/sequential.h
   lockstep/nn/shapes.h
   lockstep/nn/summary.h

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
@@ -52,7 +52,7 @@ TEST(Nan, PassesThroughFusedConvolutions) {
                                 sweep::random_values({32}, 3));
       if (e.residual) inputs.push_back(sweep::random_values({2, 32, 8, 8}, 4));
       inputs[0].data<double>()[static_cast<std::size_t>(channels) * 64 + 5] = kNan;
-      expect_nan(Conv2dOp({}, e), inputs, {true, false, false, true},
+      expect_nan(ConvolutionOp(Conv2dOptions{}, e), inputs, {true, false, false, true},
                  [&](std::size_t i) { return i >= 32 * 64 && i % 64 == 5; });
     }
   }

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/convolution.h"
 #include "lockstep/kernels/native/convolution.h"
 #include "tests/kernels/native_support.h"
 
@@ -16,8 +16,8 @@ constexpr auto kBackwardData = kernels::native::DirectConvolution::Direction::Ba
 
 // Rows that end within a vector, on its end and behind it, images smaller than a vector, all paddings, and numbers of
 // filters and channels that leave every remainder.
-std::vector<kernels::Conv2dGeometry> geometries() {
-  std::vector<kernels::Conv2dGeometry> all;
+std::vector<kernels::ConvolutionGeometry> geometries() {
+  std::vector<kernels::ConvolutionGeometry> all;
   const auto put = [&](std::int64_t n, std::int64_t c, std::int64_t f, std::int64_t h, std::int64_t w, std::int64_t k,
                        std::int64_t p) {
     all.push_back({.batch = n,
@@ -51,7 +51,7 @@ std::vector<kernels::Conv2dGeometry> geometries() {
 }
 
 struct Sizes {
-  explicit Sizes(const kernels::Conv2dGeometry& g)
+  explicit Sizes(const kernels::ConvolutionGeometry& g)
       : x(g.batch * g.in_channels * g.in_h * g.in_w),
         y(g.batch * g.out_channels * g.out_h() * g.out_w()),
         w(g.out_channels * g.in_channels * g.kernel_h * g.kernel_w) {}
@@ -60,7 +60,7 @@ struct Sizes {
 
 // Calls term(x, y, w), indices, for every product of the convolution.
 template <class Term>
-void for_products(const kernels::Conv2dGeometry& g, const Term& term) {
+void for_products(const kernels::ConvolutionGeometry& g, const Term& term) {
   for (std::int64_t i = 0; i < g.batch * g.out_channels * g.in_channels; ++i) {
     const std::int64_t c = i % g.in_channels, o = i / g.in_channels % g.out_channels,
                        n = i / g.in_channels / g.out_channels;
@@ -95,7 +95,7 @@ struct ForwardCase {
   bool bias = false, relu = false;
 };
 
-std::vector<float> forward(const kernels::Conv2dGeometry& g, const ForwardCase& c,
+std::vector<float> forward(const kernels::ConvolutionGeometry& g, const ForwardCase& c,
                            const kernels::NativeKernels& kernels) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
@@ -113,7 +113,7 @@ std::vector<float> forward(const kernels::Conv2dGeometry& g, const ForwardCase& 
 }
 
 TEST(NativeConvolution, ForwardIsTheSumOfProducts) {
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2);
     const auto bias = random_values<float>(g.out_channels, 3);
@@ -140,7 +140,7 @@ TEST(NativeConvolution, ForwardIsTheSumOfProducts) {
 }
 
 TEST(NativeConvolution, BackwardDataIsItsTranspose) {
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     const Sizes n(g);
     const auto dy = random_values<float>(n.y, 1), w = random_values<float>(n.w, 2);
     std::vector<Exact> want(static_cast<std::size_t>(n.x));
@@ -161,7 +161,8 @@ struct Gradients {
   std::vector<float> dw, dbias;
 };
 
-Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::NativeKernels& kernels, bool bias = true) {
+Gradients weight_gradient(const kernels::ConvolutionGeometry& g, const kernels::NativeKernels& kernels,
+                          bool bias = true) {
   const Sizes n(g);
   const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
   const kernels::native::DirectWeightGradient gradient(g, kernels);
@@ -176,7 +177,7 @@ Gradients weight_gradient(const kernels::Conv2dGeometry& g, const kernels::Nativ
 }
 
 TEST(NativeConvolution, WeightAndBiasGradients) {
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     const Sizes n(g);
     const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
     std::vector<Exact> dw(static_cast<std::size_t>(n.w)), dbias(static_cast<std::size_t>(g.out_channels));
@@ -196,7 +197,7 @@ TEST(NativeConvolution, WeightAndBiasGradients) {
 }
 
 TEST(NativeConvolution, ThreadsChangeNoBit) {
-  const kernels::Conv2dGeometry g{
+  const kernels::ConvolutionGeometry g{
       .batch = 37, .in_channels = 3, .in_h = 32, .in_w = 32, .out_channels = 6, .kernel_h = 5, .kernel_w = 5};
   for_levels([&](const kernels::NativeKernels& kernels) {
     generic::expect_thread_invariant([&] { return forward(g, {.bias = true, .relu = true}, kernels); });
@@ -206,7 +207,7 @@ TEST(NativeConvolution, ThreadsChangeNoBit) {
 }
 
 TEST(NativeConvolution, KeepsNan) {
-  const kernels::Conv2dGeometry g{
+  const kernels::ConvolutionGeometry g{
       .batch = 1, .in_channels = 1, .in_h = 4, .in_w = 4, .out_channels = 1, .kernel_h = 3, .kernel_w = 3};
   std::vector<float> x(16, 1.0F), w(9, 1.0F), y(4);
   x[0] = std::numeric_limits<float>::quiet_NaN();  // in the first window alone
@@ -221,11 +222,11 @@ TEST(NativeConvolution, KeepsNan) {
 }
 
 TEST(NativeConvolution, RefusesWhatItDoesNotCompute) {
-  const kernels::Conv2dGeometry good{
+  const kernels::ConvolutionGeometry good{
       .batch = 1, .in_channels = 2, .in_h = 8, .in_w = 8, .out_channels = 2, .kernel_h = 3, .kernel_w = 3};
   ASSERT_TRUE(kernels::native::supports_convolution(good));
   const auto refused = [&](auto change) {
-    kernels::Conv2dGeometry g = good;
+    kernels::ConvolutionGeometry g = good;
     change(g);
     EXPECT_FALSE(kernels::native::supports_convolution(g));
     EXPECT_FALSE(kernels::native::direct_forward_wins(g) || kernels::native::direct_backward_data_wins(g) ||
@@ -233,13 +234,13 @@ TEST(NativeConvolution, RefusesWhatItDoesNotCompute) {
     EXPECT_THROW(kernels::native::DirectConvolution(g, kForward), Error);
     EXPECT_THROW(kernels::native::DirectWeightGradient{g}, Error);
   };
-  refused([](kernels::Conv2dGeometry& g) { g.stride_w = 2; });
-  refused([](kernels::Conv2dGeometry& g) { g.stride_h = 2; });
-  refused([](kernels::Conv2dGeometry& g) { g.dilation_w = 2; });
-  refused([](kernels::Conv2dGeometry& g) { g.groups = 2; });
-  refused([](kernels::Conv2dGeometry& g) { g.padding_w = 3; });
-  refused([](kernels::Conv2dGeometry& g) { g.in_h = 2; });
-  refused([](kernels::Conv2dGeometry& g) { g.kernel_w = 9, g.in_w = 12; });
+  refused([](kernels::ConvolutionGeometry& g) { g.stride_w = 2; });
+  refused([](kernels::ConvolutionGeometry& g) { g.stride_h = 2; });
+  refused([](kernels::ConvolutionGeometry& g) { g.dilation_w = 2; });
+  refused([](kernels::ConvolutionGeometry& g) { g.groups = 2; });
+  refused([](kernels::ConvolutionGeometry& g) { g.padding_w = 3; });
+  refused([](kernels::ConvolutionGeometry& g) { g.in_h = 2; });
+  refused([](kernels::ConvolutionGeometry& g) { g.kernel_w = 9, g.in_w = 12; });
 }
 
 }  // namespace

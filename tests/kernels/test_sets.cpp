@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reorder.h"
 #include "lockstep/ops/softmax.h"
 #include "tests/kernels/sweep.h"
@@ -22,10 +22,13 @@ using Scale = Tolerance::Scale;
 TEST(KernelSets, NoSamples) {
   const Shape x{0, 16, 8, 8}, w{32, 16, 3, 3}, y{0, 32, 8, 8};
   const Conv2dOptions o{.padding_h = 1, .padding_w = 1};
-  expect_offers_agree(
-      {"conv2d", std::make_shared<Conv2dOp>(o), list(random_values(x, 1), random_values(w, 2)), {true, false}, {}});
+  expect_offers_agree({"conv2d",
+                       std::make_shared<ConvolutionOp>(o),
+                       list(random_values(x, 1), random_values(w, 2)),
+                       {true, false},
+                       {}});
   expect_offers_agree({"conv2d_backward_weights",
-                       std::make_shared<Conv2dBackwardWeightsOp>(o, w, true),
+                       std::make_shared<ConvolutionBackwardWeightsOp>(o, w, true),
                        list(random_values(x, 1), random_values(y, 2)),
                        {true, true},
                        {}});
@@ -36,7 +39,7 @@ TEST(KernelSets, NoSamples) {
                        {}});
   expect_offers_agree({"softmax", std::make_shared<SoftmaxOp>(), list(random_values({0, 7}, 1)), {true}, {}});
   expect_offers_agree(
-      {"max_pool2d", std::make_shared<Pool2dOp>(Pool::Max, Pool2dOptions{}), list(random_values(x, 1)), {true}, {}});
+      {"max_pool2d", std::make_shared<PoolOp>(Pool::Max, Pool2dOptions{}), list(random_values(x, 1)), {true}, {}});
 }
 
 TEST(KernelSets, Linear) {
@@ -98,13 +101,13 @@ TEST(KernelSets, MaxPooling) {
   for (const Pool2dOptions& o : all) {
     for (const std::int64_t channels : {3, 16, 17}) {
       const Shape x{2, channels, 8, 9};
-      Case forward{"max_pool2d", std::make_shared<Pool2dOp>(Pool::Max, o), list(random_values(x, 1)), {true}, {0}};
+      Case forward{"max_pool2d", std::make_shared<PoolOp>(Pool::Max, o), list(random_values(x, 1)), {true}, {0}};
       for (double& v : forward.inputs[0].data<double>()) v = std::round(v * 3);  // many ties
       expect_offers_agree(forward);
       std::vector<Tensor> made = reference(forward);
       // A position takes the gradients of every window it wins: at most a sum over a window.
       expect_offers_agree({"max_pool2d_gradient",
-                           std::make_shared<Pool2dGradientOp>(Pool::Max, o, x),
+                           std::make_shared<PoolGradientOp>(Pool::Max, o, x),
                            list(random_values(made[0].shape(), 2), std::move(made[1])),
                            {true, true},
                            {static_cast<double>(o.kernel_h * o.kernel_w)}});
@@ -115,12 +118,12 @@ TEST(KernelSets, MaxPooling) {
 TEST(KernelSets, LargeWindowsKeepWidePositions) {
   const Pool2dOptions o{.kernel_h = 17, .kernel_w = 16, .stride_h = 2, .stride_w = 2, .padding_h = 2, .padding_w = 2};
   const Shape x{2, 17, 18, 19};
-  Case forward{"max_pool2d", std::make_shared<Pool2dOp>(Pool::Max, o), list(random_values(x, 1)), {true}, {0}};
+  Case forward{"max_pool2d", std::make_shared<PoolOp>(Pool::Max, o), list(random_values(x, 1)), {true}, {0}};
   expect_offers_agree(forward);
   std::vector<Tensor> made = reference(forward);
   ASSERT_EQ(made[1].dtype(), DType::I32);
   expect_offers_agree({"max_pool2d_gradient",
-                       std::make_shared<Pool2dGradientOp>(Pool::Max, o, x),
+                       std::make_shared<PoolGradientOp>(Pool::Max, o, x),
                        list(random_values(made[0].shape(), 2), std::move(made[1])),
                        {true, true},
                        {64}});
@@ -132,14 +135,14 @@ TEST(KernelSets, AveragePooling) {
       const Shape x{2, channels, 8, 9};
       const double window = static_cast<double>(o.kernel_h * o.kernel_w);
       Case forward{"average_pool2d",
-                   std::make_shared<Pool2dOp>(Pool::Average, o),
+                   std::make_shared<PoolOp>(Pool::Average, o),
                    list(random_values(x, 1)),
                    {true},
                    {window + 2}};
       expect_offers_agree(forward);
       const Shape y = reference(forward)[0].shape();
       expect_offers_agree({"average_pool2d_gradient",
-                           std::make_shared<Pool2dGradientOp>(Pool::Average, o, x),
+                           std::make_shared<PoolGradientOp>(Pool::Average, o, x),
                            list(random_values(y, 2)),
                            {true},
                            {window + 2}});
@@ -151,8 +154,8 @@ TEST(KernelSets, GlobalAveragesOfWholeBlocksArePlain) {
   if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Type x{Shape{2, 32, 7, 7}, DType::F32}, y{Shape{2, 32, 1, 1}, DType::F32};
   const Pool2dOptions o{.kernel_h = 7, .kernel_w = 7, .stride_h = 7, .stride_w = 7};
-  const Pool2dOp forward(Pool::Average, o);
-  const Pool2dGradientOp backward(Pool::Average, o, x.shape);
+  const PoolOp forward(Pool::Average, o);
+  const PoolGradientOp backward(Pool::Average, o, x.shape);
   const Layout blocked = Layout::channels_blocked(x.shape, 16), plain;
   const auto f = kernels::kernel_registry().offer({&forward, {x}, {y}}, std::span(&blocked, 1));
   EXPECT_EQ(f.inputs[0], blocked);
@@ -279,7 +282,7 @@ TEST(KernelSets, ReordersAndCasts) {
 
 TEST(KernelSets, MaxPoolingPassesNanOn) {
   const Shape shape{1, 16, 2, 2};
-  const Pool2dOp op(Pool::Max, {});
+  const PoolOp op(Pool::Max, Pool2dOptions{});
   Tensor x(shape, DType::F64);
   x.data<double>()[2] = std::numeric_limits<double>::quiet_NaN();  // channel 0
   for (const DType dtype : {DType::F32, DType::BF16}) {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <thread>
 
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "tests/kernels/sweep.h"
 
@@ -69,10 +69,11 @@ TEST(SmallWork, RunsOnOneThread) {
     const Tensor image = sweep::random_values({4, 16, 6, 6}, 1), filters = sweep::random_values({16, 16, 3, 3}, 2);
     const Tensor rows = sweep::random_values({24, 60}, 3), other_rows = sweep::random_values({24, 40}, 4);
     const std::vector<DType> weighted{dtype, DType::F32}, activations{dtype, dtype};
-    expect_serial(Conv2dOp(kPadded), sweep::list(image.clone(), filters.clone()), weighted);
-    expect_serial(Conv2dBackwardDataOp(kPadded, image.shape()), sweep::list(image.clone(), filters.clone()), weighted);
-    expect_serial(Conv2dBackwardWeightsOp(kPadded, filters.shape(), false), sweep::list(image.clone(), image.clone()),
-                  activations);
+    expect_serial(ConvolutionOp(kPadded), sweep::list(image.clone(), filters.clone()), weighted);
+    expect_serial(ConvolutionBackwardDataOp(kPadded, image.shape()), sweep::list(image.clone(), filters.clone()),
+                  weighted);
+    expect_serial(ConvolutionBackwardWeightsOp(kPadded, filters.shape(), false),
+                  sweep::list(image.clone(), image.clone()), activations);
     expect_serial(LinearOp(), sweep::list(rows.clone(), sweep::random_values({40, 60}, 5)), weighted);
     expect_serial(LinearBackwardWeightsOp(true), sweep::list(rows.clone(), other_rows.clone()), activations);
     expect_serial(MatmulOp(true, false), sweep::list(rows.clone(), other_rows.clone()), activations);
@@ -83,7 +84,7 @@ TEST(SmallWork, RunsOnOneThread) {
 TEST(SmallWork, LargeWorkTakesAllThreads) {
   if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Ran ran =
-      run_with(3, Conv2dOp(kPadded),
+      run_with(3, ConvolutionOp(kPadded),
                sweep::list(sweep::random_values({6, 16, 32, 32}, 1), sweep::random_values({16, 16, 3, 3}, 2)),
                {DType::F32, DType::F32});
   EXPECT_EQ(ran.started, 2);

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "lockstep/core/random.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "tests/kernels/sweep.h"
 
 namespace lockstep::sweep {
@@ -83,9 +83,10 @@ TEST(WinogradError, StaysWithinTheDocumentedBounds) {
     const Tensor image = normal_values(x, 1, 1), gradient = normal_values(x, 1, 3);
     const Tensor weight = normal_values(w, std::sqrt(2.0 / static_cast<double>(9 * layer.channels)), 2);
     const std::pair<const char*, Errors> directions[] = {
-        {"forward", measure(Conv2dOp(o), list(image.clone(), weight.clone()))},
-        {"backward data", measure(Conv2dBackwardDataOp(o, x), list(gradient.clone(), weight.clone()))},
-        {"backward weights", measure(Conv2dBackwardWeightsOp(o, w, false), list(image.clone(), gradient.clone()))}};
+        {"forward", measure(ConvolutionOp(o), list(image.clone(), weight.clone()))},
+        {"backward data", measure(ConvolutionBackwardDataOp(o, x), list(gradient.clone(), weight.clone()))},
+        {"backward weights",
+         measure(ConvolutionBackwardWeightsOp(o, w, false), list(image.clone(), gradient.clone()))}};
     for (const auto& [direction, errors] : directions) {
       if (!errors.winograd || !errors.direct) GTEST_SKIP() << "no Winograd kernels on this processor or in this build";
       print_row(layer, direction, errors);

@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

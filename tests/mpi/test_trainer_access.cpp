@@ -10,7 +10,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/plan/compiled_model.h"

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "lockstep/ops/batch_norm2d.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/ops/row.h"
 

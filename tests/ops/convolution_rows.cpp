@@ -1,4 +1,4 @@
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "tests/ops/row.h"
 
 namespace lockstep::optest {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "tests/ops/row.h"
 
 namespace lockstep::optest {

@@ -41,6 +41,7 @@ std::vector<Row> elementwise_rows();
 std::vector<Row> shape_rows();
 std::vector<Row> index_rows();
 std::vector<Row> loss_rows();
+std::vector<Row> spatial_rows();
 std::vector<Row> composite_rows();
 std::vector<Row> reduction_rows();
 std::vector<Row> row_norm_rows();

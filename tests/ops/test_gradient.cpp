@@ -9,7 +9,7 @@
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/plan/compiled_model.h"

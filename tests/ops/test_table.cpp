@@ -18,8 +18,9 @@ namespace lockstep::optest {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (const auto part : {convolution_rows, pooling_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
-                          shape_rows, index_rows, composite_rows, reduction_rows, row_norm_rows, stack_rows}) {
+  for (const auto part :
+       {convolution_rows, pooling_rows, spatial_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
+        shape_rows, index_rows, composite_rows, reduction_rows, row_norm_rows, stack_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;
@@ -114,10 +115,15 @@ const std::set<std::string> kExempt{
     "batch_norm2d_gradient_apply",
     "batch_norm2d_moments",  // of batch_norm2d_sync, whose rows hold it
     "batch_norm2d_inference_gradient",
-    "conv2d_backward_data",
-    "conv2d_backward_weights",  // gradients
+    "conv1d_backward_weights",
+    "conv2d_backward_weights",
+    "conv3d_backward_weights",  // gradients
+    "average_pool1d_gradient",
     "average_pool2d_gradient",
+    "average_pool3d_gradient",
+    "max_pool1d_gradient",
     "max_pool2d_gradient",
+    "max_pool3d_gradient",
     "cross_entropy_gradient",
     "group_norm_gradient",
     "layer_norm_gradient",
@@ -181,7 +187,7 @@ Derivatives derivatives_of(std::string_view op) {
 
 bool can_be_differentiated_again(const Row& row) {
   const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
-  return !has_norm && row.op != "max_pool2d" && row.op != "cross_entropy";
+  return !has_norm && !row.op.starts_with("max_pool") && row.op != "cross_entropy";
 }
 
 std::vector<Row> rows_to_differentiate_again() {

@@ -6,12 +6,13 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "tests/parity/shape_model.h"
+#include "tests/parity/spatial_model.h"
 
 namespace lockstep::parity {
 namespace {
@@ -45,6 +46,7 @@ Value OperatorModel::operand(Graph& graph, const std::string& name) const {
 Value OperatorModel::apply(Graph& graph) const {
   const std::string op = request_.at("op");
   const Value x = operand(graph, "x");
+  if (is_spatial(request_)) return apply_spatial(request_, x, operand(graph, "weight"), operand(graph, "bias"));
   if (op == "conv2d") {
     return conv2d(x, operand(graph, "weight"), operand(graph, "bias"),
                   {.stride_h = option("stride_h", 1),

@@ -8,7 +8,7 @@
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/support.h"

@@ -5,31 +5,12 @@
 #pragma once
 
 #include "lockstep/nn/child.h"
+#include "lockstep/nn/convolution.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/norms.h"
-#include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/nn/pooling.h"
 
 namespace lockstep::nn {
-
-struct Conv2dConfig {
-  std::int64_t in, out, kernel = 1, stride = 1, padding = 0, dilation = 1, groups = 1;
-  bool bias = true;
-  Initializer weight_init = {}, bias_init = {};  // empty: PyTorch's default
-};
-
-// Convolves x (N, in, H, W) with square filters. Parameters: weight (out, in / groups, kernel, kernel), bias (out).
-class Conv2d : public Module {
- public:
-  using Config = Conv2dConfig;
-  explicit Conv2d(Config config);
-  Value operator()(Value x) const;
-
- private:
-  Conv2dOptions options_;
-  Parameter& weight_;
-  Parameter* bias_;
-};
 
 struct LinearConfig {
   std::int64_t in, out;
@@ -60,13 +41,5 @@ class Dropout : public Module {
  private:
   double probability_;
 };
-
-struct PoolConfig {
-  std::int64_t kernel, stride = 0, padding = 0;  // stride 0: as large as the kernel
-  bool ceil_mode = false;
-};
-// The maximum or the mean of each square window of x (N, C, H, W); padding counts in the mean, as in PyTorch.
-Value max_pool(Value x, PoolConfig config);
-Value average_pool(Value x, PoolConfig config);
 
 }  // namespace lockstep::nn

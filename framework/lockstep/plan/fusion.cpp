@@ -6,7 +6,7 @@
 
 #include "lockstep/graph/copy.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/plan/value_uses.h"
@@ -99,12 +99,12 @@ class Fusion {
     return v.index() == 0 && (as<BatchNorm2dOp>(node(v)) != nullptr || as<BatchNorm2dSyncOp>(node(v)) != nullptr ||
                               as<BatchNorm2dInferenceOp>(node(v)) != nullptr);
   }
-  bool is_product(Value v) const { return as<Conv2dOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
+  bool is_product(Value v) const { return as<ConvolutionOp>(node(v)) != nullptr || as<LinearOp>(node(v)) != nullptr; }
   // A batch norm at inference that is the only reader of a convolution.
   bool folds(Value v) const {
     if (!fold_ || as<BatchNorm2dInferenceOp>(node(v)) == nullptr) return false;
     const Value x = node(v).inputs[0];
-    return as<Conv2dOp>(node(x)) != nullptr && read_once(x);
+    return as<ConvolutionOp>(node(x)) != nullptr && read_once(x);
   }
 
   void find_epilogues() {
@@ -219,7 +219,7 @@ class Fusion {
     if (const auto* op = as<BatchNorm2dSyncOp>(root)) return op->with(epilogue);
     if (const auto* op = as<BatchNorm2dInferenceOp>(root))
       return std::make_shared<BatchNorm2dInferenceOp>(op->epsilon(), epilogue);
-    if (const auto* op = as<Conv2dOp>(root)) return std::make_shared<Conv2dOp>(op->options(), epilogue);
+    if (const auto* op = as<ConvolutionOp>(root)) return std::make_shared<ConvolutionOp>(op->options(), epilogue);
     return std::make_shared<LinearOp>(epilogue.relu);
   }
 
@@ -233,8 +233,8 @@ class Fusion {
     const std::vector<Value> weights = to.apply(std::make_shared<FoldBatchNormOp>(epsilon), std::move(parts));
     std::vector<Value> inputs{c[0], weights[0], weights[1]};
     if (residual) inputs.push_back(residual);
-    const auto& options = as<Conv2dOp>(conv)->options();
-    return to.apply(std::make_shared<Conv2dOp>(options, match.epilogue), std::move(inputs))[0];
+    const auto& options = as<ConvolutionOp>(conv)->options();
+    return to.apply(std::make_shared<ConvolutionOp>(options, match.epilogue), std::move(inputs))[0];
   }
 
   const Graph& graph_;

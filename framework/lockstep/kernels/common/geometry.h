@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "lockstep/graph/layout.h"
-#include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/convolution.h"
+#include "lockstep/ops/pool.h"
 
 namespace lockstep::kernels {
 
@@ -16,13 +16,18 @@ struct BatchNormView {
   std::int64_t elements() const { return batch * blocks() * spatial * block; }  // padding included
 };
 
-// x [batch, in_channels, in_h, in_w], w [out_channels, in_channels / groups, kernel_h, kernel_w].
-struct Conv2dGeometry {
-  std::int64_t batch = 0, in_channels = 0, in_h = 0, in_w = 0, out_channels = 0, kernel_h = 1, kernel_w = 1;
-  std::int64_t stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0, dilation_h = 1, dilation_w = 1, groups = 1;
+// x [batch, in_channels, in_d, in_h, in_w], w [out_channels, in_channels / groups, kernel_d, kernel_h, kernel_w].
+// Images have a depth of 1, and signals a height of 1 too: of missing axes all memory is the same.
+struct ConvolutionGeometry {
+  std::int64_t batch = 0, in_channels = 0, in_d = 1, in_h = 0, in_w = 0, out_channels = 0;
+  std::int64_t kernel_d = 1, kernel_h = 1, kernel_w = 1, stride_d = 1, stride_h = 1, stride_w = 1;
+  std::int64_t padding_d = 0, padding_h = 0, padding_w = 0, dilation_d = 1, dilation_h = 1, dilation_w = 1, groups = 1;
 
+  std::int64_t out_d() const { return out(in_d, kernel_d, stride_d, padding_d, dilation_d); }
   std::int64_t out_h() const { return out(in_h, kernel_h, stride_h, padding_h, dilation_h); }
   std::int64_t out_w() const { return out(in_w, kernel_w, stride_w, padding_w, dilation_w); }
+  // Whether nothing happens along the depth, so that a kernel for images serves.
+  bool is_planar() const { return in_d == 1 && kernel_d == 1 && padding_d == 0; }
 
  private:
   // 0 where the window is larger than the padded image.
@@ -32,18 +37,24 @@ struct Conv2dGeometry {
   }
 };
 
-// x [batch, channels, in_h, in_w], y [batch, channels, out_h, out_w], or on blocks of channels.
+// x [batch, channels, in_d, in_h, in_w], y [batch, channels, out_d, out_h, out_w], or on blocks of channels; missing
+// axes as above.
 struct PoolGeometry {
-  std::int64_t batch = 0, channels = 0, in_h = 0, in_w = 0, kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1;
-  std::int64_t padding_h = 0, padding_w = 0;
-  std::int64_t dilation_h = 1, dilation_w = 1;  // max pooling only
-  bool ceil_mode = false;                       // the last window may hang over the edge
-  bool count_include_pad = true;                // average pooling: divide by the window with its padding
-  std::int64_t block = 1;                       // max pooling only
+  std::int64_t batch = 0, channels = 0, in_d = 1, in_h = 0, in_w = 0, kernel_d = 1, kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_d = 1, stride_h = 1, stride_w = 1, padding_d = 0, padding_h = 0, padding_w = 0;
+  std::int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1;  // max pooling only
+  bool ceil_mode = false;                                       // the last window may hang over the edge
+  bool count_include_pad = true;  // average pooling: divide by the window with its padding
+  std::int64_t block = 1;         // max pooling only
 
+  std::int64_t out_d() const { return out(in_d, kernel_d, stride_d, padding_d, dilation_d); }
   std::int64_t out_h() const { return out(in_h, kernel_h, stride_h, padding_h, dilation_h); }
   std::int64_t out_w() const { return out(in_w, kernel_w, stride_w, padding_w, dilation_w); }
+  std::int64_t in_spatial() const { return in_d * in_h * in_w; }
+  std::int64_t out_spatial() const { return out_d() * out_h() * out_w(); }
+  std::int64_t window() const { return kernel_d * kernel_h * kernel_w; }
   std::int64_t blocks() const { return (channels + block - 1) / block; }
+  bool is_planar() const { return in_d == 1 && kernel_d == 1 && padding_d == 0; }
 
  private:
   // 0 where no window fits. With ceil_mode a window must begin in the image or before it.
@@ -55,38 +66,48 @@ struct PoolGeometry {
   }
 };
 
-inline Conv2dGeometry conv2d_geometry(const Conv2dOptions& o, const Shape& x, const Shape& weight) {
-  return {.batch = x[0],
-          .in_channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .out_channels = weight[0],
-          .kernel_h = weight[2],
-          .kernel_w = weight[3],
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .groups = o.groups};
+inline ConvolutionGeometry convolution_geometry(const ConvolutionOptions& o, const Shape& x, const Shape& weight) {
+  ConvolutionGeometry g{
+      .batch = x[0], .in_channels = x[1], .in_h = 1, .in_w = 1, .out_channels = weight[0], .groups = o.groups};
+  const int axes = static_cast<int>(o.axes.size());
+  const auto take = [&](int i, std::int64_t& in, std::int64_t& kernel, std::int64_t& stride, std::int64_t& padding,
+                        std::int64_t& dilation) {
+    if (i < 0) return;
+    const ConvolutionAxis& axis = o.axes[static_cast<std::size_t>(i)];
+    in = x[i + 2];
+    kernel = weight[i + 2];
+    stride = axis.stride;
+    padding = axis.padding;
+    dilation = axis.dilation;
+  };
+  take(axes - 3, g.in_d, g.kernel_d, g.stride_d, g.padding_d, g.dilation_d);
+  take(axes - 2, g.in_h, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
+  take(axes - 1, g.in_w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
+  return g;
 }
 
-inline PoolGeometry pool_geometry(const Pool2dOptions& o, const Shape& x) {
-  return {.batch = x[0],
-          .channels = x[1],
-          .in_h = x[2],
-          .in_w = x[3],
-          .kernel_h = o.kernel_h,
-          .kernel_w = o.kernel_w,
-          .stride_h = o.stride_h,
-          .stride_w = o.stride_w,
-          .padding_h = o.padding_h,
-          .padding_w = o.padding_w,
-          .dilation_h = o.dilation_h,
-          .dilation_w = o.dilation_w,
-          .ceil_mode = o.ceil_mode,
-          .count_include_pad = o.count_include_pad};
+inline PoolGeometry pool_geometry(const PoolOptions& o, const Shape& x) {
+  PoolGeometry g{.batch = x[0],
+                 .channels = x[1],
+                 .in_h = 1,
+                 .in_w = 1,
+                 .ceil_mode = o.ceil_mode,
+                 .count_include_pad = o.count_include_pad};
+  const int axes = static_cast<int>(o.axes.size());
+  const auto take = [&](int i, std::int64_t& in, std::int64_t& kernel, std::int64_t& stride, std::int64_t& padding,
+                        std::int64_t& dilation) {
+    if (i < 0) return;
+    const PoolAxis& axis = o.axes[static_cast<std::size_t>(i)];
+    in = x[i + 2];
+    kernel = axis.kernel;
+    stride = axis.stride;
+    padding = axis.padding;
+    dilation = axis.dilation;
+  };
+  take(axes - 3, g.in_d, g.kernel_d, g.stride_d, g.padding_d, g.dilation_d);
+  take(axes - 2, g.in_h, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
+  take(axes - 1, g.in_w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
+  return g;
 }
 
 // The block size of the channels in `offered` if these kernels support it (8 or 16), else 1.

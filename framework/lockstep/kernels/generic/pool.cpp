@@ -12,10 +12,10 @@ namespace lockstep::kernels::generic {
 
 namespace {
 
-// body(plane) for every plane of the batch, `block` channels each.
+// body(image) for every channel of the batch, or `block` channels at a time.
 template <class Body>
-void for_planes(const PoolGeometry& g, const Body& body) {
-  const std::int64_t work = (g.in_h * g.in_w + g.out_h() * g.out_w() * g.kernel_h * g.kernel_w) * g.block;
+void for_images(const PoolGeometry& g, const Body& body) {
+  const std::int64_t work = (g.in_spatial() + g.out_spatial() * g.window()) * g.block;
   parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) body(p);
   });
@@ -36,27 +36,37 @@ Taps taps_inside(std::int64_t start, std::int64_t in, std::int64_t k, std::int64
   return {std::min(before, k), std::min(until, k)};
 }
 
+// The input position at which a window begins: negative in the padding.
+struct Corner {
+  std::int64_t d, h, w;
+};
+
 // One output position of `Block` channels side by side: lanes that the compiler makes vectors of.
 template <std::int64_t Block, class T, class Index>
-void max_window(const PoolGeometry& g, std::int64_t top, std::int64_t left, const T* x, T* y, Index* index) {
+void max_window(const PoolGeometry& g, const Corner& corner, const T* x, T* y, Index* index) {
   using C = Compared<T>;
-  const Taps rows = taps_inside(top, g.in_h, g.kernel_h, g.dilation_h);
-  const Taps cols = taps_inside(left, g.in_w, g.kernel_w, g.dilation_w);
-  const bool empty = rows.begin >= rows.end || cols.begin >= cols.end;
+  const Taps planes = taps_inside(corner.d, g.in_d, g.kernel_d, g.dilation_d);
+  const Taps rows = taps_inside(corner.h, g.in_h, g.kernel_h, g.dilation_h);
+  const Taps cols = taps_inside(corner.w, g.in_w, g.kernel_w, g.dilation_w);
+  const bool empty = planes.begin >= planes.end || rows.begin >= rows.end || cols.begin >= cols.end;
+  const std::int64_t first = (planes.begin * g.kernel_h + rows.begin) * g.kernel_w + cols.begin;
   C best[Block];
   std::int32_t at[Block];
   std::fill_n(best, Block, -std::numeric_limits<C>::infinity());
-  std::fill_n(at, Block, static_cast<std::int32_t>(empty ? 0 : rows.begin * g.kernel_w + cols.begin));
-  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-    for (std::int64_t c = cols.begin; c < cols.end; ++c) {
-      const T* from = x + ((top + r * g.dilation_h) * g.in_w + left + c * g.dilation_w) * Block;
-      const auto position = static_cast<std::int32_t>(r * g.kernel_w + c);
+  std::fill_n(at, Block, static_cast<std::int32_t>(empty ? 0 : first));
+  for (std::int64_t p = planes.begin; p < planes.end; ++p) {
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      const std::int64_t row = (corner.d + p * g.dilation_d) * g.in_h + corner.h + r * g.dilation_h;
+      for (std::int64_t c = cols.begin; c < cols.end; ++c) {
+        const T* from = x + (row * g.in_w + corner.w + c * g.dilation_w) * Block;
+        const auto position = static_cast<std::int32_t>((p * g.kernel_h + r) * g.kernel_w + c);
 #pragma omp simd
-      for (std::int64_t l = 0; l < Block; ++l) {
-        const C v = static_cast<C>(from[l]);
-        const bool take = (v > best[l]) | (v != v);
-        best[l] = take ? v : best[l];
-        at[l] = take ? position : at[l];
+        for (std::int64_t l = 0; l < Block; ++l) {
+          const C v = static_cast<C>(from[l]);
+          const bool take = (v > best[l]) | (v != v);
+          best[l] = take ? v : best[l];
+          at[l] = take ? position : at[l];
+        }
       }
     }
   }
@@ -64,16 +74,17 @@ void max_window(const PoolGeometry& g, std::int64_t top, std::int64_t left, cons
   for (std::int64_t l = 0; l < Block; ++l) index[l] = static_cast<Index>(at[l]);
 }
 
-// The planes of `Block` channels each of one sample after the other.
+// The images of `Block` channels each of one sample after the other.
 template <std::int64_t Block, class T, class Index>
-void max_planes(const PoolGeometry& g, const T* x, T* y, Index* index) {
-  const std::int64_t in = g.in_h * g.in_w * Block, oh = g.out_h(), ow = g.out_w();
-  for_planes(g, [&](std::int64_t p) {
+void max_images(const PoolGeometry& g, const T* x, T* y, Index* index) {
+  const std::int64_t in = g.in_spatial() * Block, out = g.out_spatial(), oh = g.out_h(), ow = g.out_w();
+  for_images(g, [&](std::int64_t p) {
     const std::int64_t first = p % g.blocks() * Block, valid = std::min(Block, g.channels - first);
-    for (std::int64_t o = 0; o < oh * ow; ++o) {
-      const std::int64_t at = (p * oh * ow + o) * Block;
-      max_window<Block>(g, o / ow * g.stride_h - g.padding_h, o % ow * g.stride_w - g.padding_w, x + p * in, y + at,
-                        index + at);
+    for (std::int64_t o = 0; o < out; ++o) {
+      const std::int64_t at = (p * out + o) * Block;
+      const Corner corner{o / ow / oh * g.stride_d - g.padding_d, o / ow % oh * g.stride_h - g.padding_h,
+                          o % ow * g.stride_w - g.padding_w};
+      max_window<Block>(g, corner, x + p * in, y + at, index + at);
       std::fill(y + at + valid, y + at + Block, T(0));
       std::fill(index + at + valid, index + at + Block, Index(0));
     }
@@ -91,28 +102,38 @@ Reach windows_at(std::int64_t i, std::int64_t out, std::int64_t k, std::int64_t 
   return {from <= 0 ? 0 : (from + stride - 1) / stride, std::min((i + pad) / stride, out - 1)};
 }
 
+// Along one axis: whether a tap of the window that begins `distance` before a position of the image falls on it, and
+// which one. With dilation a position may lie between two taps.
+bool find_tap(std::int64_t distance, std::int64_t dil, std::int64_t* tap) {
+  *tap = dil > 1 ? distance / dil : distance;
+  return dil == 1 || distance % dil == 0;
+}
+
 // One input position of `Block` channels: the gradients of the windows that it won, added before they are stored.
 template <std::int64_t Block, class T, class Index>
-void max_gradient(const PoolGeometry& g, std::int64_t h, std::int64_t w, const T* dy, const Index* index, T* dx) {
+void max_gradient(const PoolGeometry& g, const Corner& at, const T* dy, const Index* index, T* dx) {
   using C = Compared<T>;
-  const std::int64_t ow = g.out_w();
-  const Reach rows = windows_at(h, g.out_h(), g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
-  const Reach cols = windows_at(w, ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
+  const std::int64_t oh = g.out_h(), ow = g.out_w();
+  const Reach planes = windows_at(at.d, g.out_d(), g.kernel_d, g.stride_d, g.padding_d, g.dilation_d);
+  const Reach rows = windows_at(at.h, oh, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
+  const Reach cols = windows_at(at.w, ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
   C total[Block] = {};
-  for (std::int64_t r = rows.first; r <= rows.last; ++r) {
-    const std::int64_t down = h + g.padding_h - r * g.stride_h;
-    if (g.dilation_h > 1 && down % g.dilation_h != 0) continue;
-    const std::int64_t row = (g.dilation_h > 1 ? down / g.dilation_h : down) * g.kernel_w;
-    for (std::int64_t c = cols.first; c <= cols.last; ++c) {
-      const std::int64_t across = w + g.padding_w - c * g.stride_w;
-      if (g.dilation_w > 1 && across % g.dilation_w != 0) continue;
-      const auto position = static_cast<std::int32_t>(row + (g.dilation_w > 1 ? across / g.dilation_w : across));
-      const T* from = dy + (r * ow + c) * Block;
-      const Index* at = index + (r * ow + c) * Block;
+  std::int64_t tap_d = 0, tap_h = 0, tap_w = 0;
+  for (std::int64_t p = planes.first; p <= planes.last; ++p) {
+    if (!find_tap(at.d + g.padding_d - p * g.stride_d, g.dilation_d, &tap_d)) continue;
+    for (std::int64_t r = rows.first; r <= rows.last; ++r) {
+      if (!find_tap(at.h + g.padding_h - r * g.stride_h, g.dilation_h, &tap_h)) continue;
+      const std::int64_t row = (tap_d * g.kernel_h + tap_h) * g.kernel_w;
+      for (std::int64_t c = cols.first; c <= cols.last; ++c) {
+        if (!find_tap(at.w + g.padding_w - c * g.stride_w, g.dilation_w, &tap_w)) continue;
+        const auto position = static_cast<std::int32_t>(row + tap_w);
+        const T* from = dy + ((p * oh + r) * ow + c) * Block;
+        const Index* won = index + ((p * oh + r) * ow + c) * Block;
 #pragma omp simd
-      for (std::int64_t l = 0; l < Block; ++l) {
-        const C value = static_cast<C>(from[l]);
-        total[l] += static_cast<std::int32_t>(at[l]) == position ? value : C(0);
+        for (std::int64_t l = 0; l < Block; ++l) {
+          const C value = static_cast<C>(from[l]);
+          total[l] += static_cast<std::int32_t>(won[l]) == position ? value : C(0);
+        }
       }
     }
   }
@@ -120,13 +141,12 @@ void max_gradient(const PoolGeometry& g, std::int64_t h, std::int64_t w, const T
 }
 
 template <std::int64_t Block, class T, class Index>
-void max_planes_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
-  const std::int64_t out = g.out_h() * g.out_w() * Block;
-  for_planes(g, [&](std::int64_t p) {
-    T* to = dx + p * g.in_h * g.in_w * Block;
-    for (std::int64_t h = 0; h < g.in_h; ++h) {
-      for (std::int64_t w = 0; w < g.in_w; ++w, to += Block)
-        max_gradient<Block>(g, h, w, dy + p * out, index + p * out, to);
+void max_images_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
+  const std::int64_t in = g.in_spatial(), out = g.out_spatial() * Block;
+  for_images(g, [&](std::int64_t p) {
+    for (std::int64_t i = 0; i < in; ++i) {
+      const Corner at{i / g.in_w / g.in_h, i / g.in_w % g.in_h, i % g.in_w};
+      max_gradient<Block>(g, at, dy + p * out, index + p * out, dx + (p * in + i) * Block);
     }
   });
 }
@@ -144,17 +164,35 @@ AverageWindow average_window(std::int64_t o, std::int64_t in, std::int64_t k, st
   return {std::max<std::int64_t>(begin, 0), std::min(end, in), end - begin};
 }
 
-// Calls window(output position, rows, cols, 1 / divisor) for every window of a plane that holds an element.
+bool is_empty(const AverageWindow& w) { return w.begin >= w.end; }
+std::int64_t inside(const AverageWindow& w) { return w.end - w.begin; }
+
+struct AverageBox {
+  AverageWindow planes, rows, cols;
+};
+
+// Calls window(output position, box, divisor) for every window of an image that holds an element.
 template <class T, class Body>
 void for_average_windows(const PoolGeometry& g, const Body& window) {
-  const std::int64_t oh = g.out_h(), ow = g.out_w();
-  for (std::int64_t r = 0; r < oh; ++r) {
-    const AverageWindow rows = average_window(r, g.in_h, g.kernel_h, g.stride_h, g.padding_h);
-    for (std::int64_t c = 0; c < ow; ++c) {
-      const AverageWindow cols = average_window(c, g.in_w, g.kernel_w, g.stride_w, g.padding_w);
-      if (rows.begin >= rows.end || cols.begin >= cols.end) continue;
-      const std::int64_t inside = (rows.end - rows.begin) * (cols.end - cols.begin);
-      window(r * ow + c, rows, cols, static_cast<T>(g.count_include_pad ? rows.full * cols.full : inside));
+  const std::int64_t out = g.out_spatial(), oh = g.out_h(), ow = g.out_w();
+  for (std::int64_t o = 0; o < out; ++o) {
+    const AverageBox box{average_window(o / ow / oh, g.in_d, g.kernel_d, g.stride_d, g.padding_d),
+                         average_window(o / ow % oh, g.in_h, g.kernel_h, g.stride_h, g.padding_h),
+                         average_window(o % ow, g.in_w, g.kernel_w, g.stride_w, g.padding_w)};
+    const auto& [planes, rows, cols] = box;
+    if (is_empty(planes) || is_empty(rows) || is_empty(cols)) continue;
+    const std::int64_t count = inside(planes) * inside(rows) * inside(cols);
+    window(o, box, static_cast<T>(g.count_include_pad ? planes.full * rows.full * cols.full : count));
+  }
+}
+
+// Calls row(begin, end) for the elements of the image under a window, row by row.
+template <class Body>
+void for_rows(const PoolGeometry& g, const AverageBox& box, const Body& row) {
+  for (std::int64_t d = box.planes.begin; d < box.planes.end; ++d) {
+    for (std::int64_t h = box.rows.begin; h < box.rows.end; ++h) {
+      const std::int64_t first = (d * g.in_h + h) * g.in_w;
+      row(first + box.cols.begin, first + box.cols.end);
     }
   }
 }
@@ -163,16 +201,16 @@ void for_average_windows(const PoolGeometry& g, const Body& window) {
 
 template <class T, class Index>
 void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index) {
-  const std::int64_t window = g.kernel_h * g.kernel_w;
+  const std::int64_t window = g.window();
   check(window <= std::numeric_limits<Index>::max(), "max_pool", "the window has {} elements, expected at most {}",
         window, std::numeric_limits<Index>::max());
   switch (g.block) {
     case 1:
-      return max_planes<1>(g, x, y, index);
+      return max_images<1>(g, x, y, index);
     case 8:
-      return max_planes<8>(g, x, y, index);
+      return max_images<8>(g, x, y, index);
     case 16:
-      return max_planes<16>(g, x, y, index);
+      return max_images<16>(g, x, y, index);
     default:
       fail_for_block(g.block);
   }
@@ -182,11 +220,11 @@ template <class T, class Index>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
   switch (g.block) {
     case 1:
-      return max_planes_backward<1>(g, dy, index, dx);
+      return max_images_backward<1>(g, dy, index, dx);
     case 8:
-      return max_planes_backward<8>(g, dy, index, dx);
+      return max_images_backward<8>(g, dy, index, dx);
     case 16:
-      return max_planes_backward<16>(g, dy, index, dx);
+      return max_images_backward<16>(g, dy, index, dx);
     default:
       fail_for_block(g.block);
   }
@@ -194,15 +232,15 @@ void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T
 
 template <class T>
 void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
-  const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
-  for_planes(g, [&](std::int64_t p) {
-    const T* plane = x + p * in;
+  const std::int64_t in = g.in_spatial(), out = g.out_spatial();
+  for_images(g, [&](std::int64_t p) {
+    const T* image = x + p * in;
     std::fill(y + p * out, y + (p + 1) * out, T(0));
-    for_average_windows<T>(g, [&](std::int64_t o, AverageWindow rows, AverageWindow cols, T divisor) {
+    for_average_windows<T>(g, [&](std::int64_t o, const AverageBox& box, T divisor) {
       T total = 0;
-      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-        for (std::int64_t w = cols.begin; w < cols.end; ++w) total += plane[h * g.in_w + w];
-      }
+      for_rows(g, box, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) total += image[i];
+      });
       y[p * out + o] = total / divisor;
     });
   });
@@ -210,15 +248,15 @@ void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
 
 template <class T>
 void average_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {
-  const std::int64_t in = g.in_h * g.in_w, out = g.out_h() * g.out_w();
-  for_planes(g, [&](std::int64_t p) {
-    T* plane = dx + p * in;
-    std::fill(plane, plane + in, T(0));
-    for_average_windows<T>(g, [&](std::int64_t o, AverageWindow rows, AverageWindow cols, T divisor) {
+  const std::int64_t in = g.in_spatial(), out = g.out_spatial();
+  for_images(g, [&](std::int64_t p) {
+    T* image = dx + p * in;
+    std::fill(image, image + in, T(0));
+    for_average_windows<T>(g, [&](std::int64_t o, const AverageBox& box, T divisor) {
       const T share = dy[p * out + o] / divisor;
-      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-        for (std::int64_t w = cols.begin; w < cols.end; ++w) plane[h * g.in_w + w] += share;
-      }
+      for_rows(g, box, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) image[i] += share;
+      });
     });
   });
 }

@@ -1,7 +1,7 @@
-// Max, average and global average pooling as PyTorch defines them (rounding of ceil_mode included) on dense planes:
-// x [batch, channels, in_h, in_w], y [batch, channels, out_h, out_w]; max pooling also on blocks of channels,
-// [batch, channels / block, in_h, in_w, block] for a block of 8 or 16, where it writes padding 0. A plane depends on
-// its own input alone. Outputs are overwritten and must not overlap inputs; nothing allocates.
+// Max, average and global average pooling as PyTorch defines them (rounding of ceil_mode included) on dense images:
+// x [batch, channels, in_d, in_h, in_w], y [batch, channels, out_d, out_h, out_w]; max pooling also on blocks of
+// channels, [batch, channels / block, in_d, in_h, in_w, block] for a block of 8 or 16, where it writes padding 0. A
+// channel depends on its own input alone. Outputs are overwritten and must not overlap inputs; nothing allocates.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 namespace lockstep::kernels::generic {
 
-// `index` [as y] gets the position of each maximum in its window, h * kernel_w + w: of equal values the first, of
-// values with a NaN the last NaN, which is what y becomes. A window that holds no element of the image gives -infinity
-// and 0, a position outside the image. uint8_t serves windows of up to 255 elements. T: float, double, BFloat16.
+// `index` [as y] gets the position of each maximum in its window, (d * kernel_h + h) * kernel_w + w: of equal values
+// the first, of values with a NaN the last NaN, which is what y becomes. A window that holds no element of the image
+// gives -infinity and 0, a position outside the image. uint8_t serves windows of up to 255 elements. T: float, double,
+// BFloat16.
 template <class T, class Index>
 void max_pool_forward(const PoolGeometry& g, const T* x, T* y, Index* index);
 // Positions outside the image contribute nothing. bf16 is summed in float.

@@ -7,7 +7,7 @@
 #include "lockstep/kernels/generic/reduce.h"
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/batch_norm2d.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 
 namespace lockstep::kernels::generic {
@@ -143,7 +143,8 @@ std::optional<KernelOffer> channel_sum_kernel(const KernelRequest& r, std::span<
 
 // One window over the whole image has simpler loops.
 bool is_global(const PoolGeometry& g) {
-  return g.kernel_h == g.in_h && g.kernel_w == g.in_w && g.padding_h == 0 && g.padding_w == 0;
+  const bool whole = g.kernel_d == g.in_d && g.kernel_h == g.in_h && g.kernel_w == g.in_w;
+  return whole && g.padding_d == 0 && g.padding_h == 0 && g.padding_w == 0;
 }
 
 // Calls f with a value of the type in which positions of maxima are kept.
@@ -154,7 +155,7 @@ std::unique_ptr<Kernel> build_indexed(DType dtype, F f) {
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
-  PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<PoolOp>().options(), r.inputs[0].shape);
   g.block = known_block(r.inputs[0].shape, offered[0]);
   offer.inputs[0] = Layout::channels_blocked(r.inputs[0].shape, g.block);
   std::ranges::fill(offer.outputs, Layout::channels_blocked(r.outputs[0].shape, g.block));
@@ -173,7 +174,7 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   KernelOffer offer = plain_offer(r);
-  PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<PoolGradientOp>().options(), r.outputs[0].shape);
   g.block = known_block(r.inputs[1].shape, offered[1]);
   std::ranges::fill(offer.inputs, Layout::channels_blocked(r.inputs[1].shape, g.block));
   offer.outputs[0] = Layout::channels_blocked(r.outputs[0].shape, g.block);
@@ -192,12 +193,12 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
 
 std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape), dtype = r.dtype()] {
+  offer.build = [g = pool_geometry(r.as<PoolOp>().options(), r.inputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([g](const Arguments& a) {
         if (is_global(g)) {
-          global_average_pool_forward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
+          global_average_pool_forward(g.batch * g.channels, g.in_spatial(), a.in<T>(0), a.out<T>(0));
         } else {
           average_pool_forward(g, a.in<T>(0), a.out<T>(0));
         }
@@ -209,12 +210,12 @@ std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const 
 
 std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape), dtype = r.dtype()] {
+  offer.build = [g = pool_geometry(r.as<PoolGradientOp>().options(), r.outputs[0].shape), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
       return make_kernel([g](const Arguments& a) {
         if (is_global(g)) {
-          global_average_pool_backward(g.batch * g.channels, g.in_h * g.in_w, a.in<T>(0), a.out<T>(0));
+          global_average_pool_backward(g.batch * g.channels, g.in_spatial(), a.in<T>(0), a.out<T>(0));
         } else {
           average_pool_backward(g, a.in<T>(0), a.out<T>(0));
         }
@@ -235,10 +236,18 @@ std::vector<KernelRow> image_rows() {
       kernel_row<BatchNorm2dInferenceOp>("batch_norm2d_inference", batch_norm_inference_kernel),
       kernel_row<BatchNorm2dInferenceGradientOp>("batch_norm2d_inference_gradient", batch_norm_inference_gradient),
       kernel_row<ChannelSumOp>("channel_sum", channel_sum_kernel),
-      kernel_row<Pool2dOp>("average_pool2d", average_pool),
-      kernel_row<Pool2dGradientOp>("average_pool2d_gradient", average_pool_gradient),
-      kernel_row<Pool2dOp>("max_pool2d", max_pool),
-      kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+      kernel_row<PoolOp>("average_pool1d", average_pool),
+      kernel_row<PoolGradientOp>("average_pool1d_gradient", average_pool_gradient),
+      kernel_row<PoolOp>("average_pool2d", average_pool),
+      kernel_row<PoolGradientOp>("average_pool2d_gradient", average_pool_gradient),
+      kernel_row<PoolOp>("average_pool3d", average_pool),
+      kernel_row<PoolGradientOp>("average_pool3d_gradient", average_pool_gradient),
+      kernel_row<PoolOp>("max_pool1d", max_pool),
+      kernel_row<PoolGradientOp>("max_pool1d_gradient", max_pool_gradient),
+      kernel_row<PoolOp>("max_pool2d", max_pool),
+      kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
+      kernel_row<PoolOp>("max_pool3d", max_pool),
+      kernel_row<PoolGradientOp>("max_pool3d_gradient", max_pool_gradient),
   };
 }
 

@@ -1,11 +1,11 @@
 // Convolution, linear layers and matrix products on OpenBLAS.
 #include "lockstep/kernels/generic/batch_norm.h"
-#include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/convolution.h"
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/gemm.h"
 #include "lockstep/kernels/generic/reduce.h"
 #include "lockstep/kernels/generic/rows.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 
 namespace lockstep::kernels::generic {
@@ -13,7 +13,7 @@ namespace {
 
 // The three directions differ in their scratch memory and in the function that they call.
 template <class Scratch, class Run>
-KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch scratch, Run run) {
+KernelOffer convolution(const KernelRequest& r, const ConvolutionGeometry& g, Scratch scratch, Run run) {
   KernelOffer offer = plain_offer(r);
   offer.build = [g, dtype = r.dtype(), scratch, run] {
     return build_typed(dtype, [&](auto tag) {
@@ -26,38 +26,40 @@ KernelOffer convolution(const KernelRequest& r, const Conv2dGeometry& g, Scratch
 }
 
 std::optional<KernelOffer> forward(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<Conv2dOp>();
+  const auto& op = r.as<ConvolutionOp>();
   const bool bias = op.has_bias(r.inputs.size());
   const Epilogue epilogue = op.epilogue();
-  return convolution(r, conv2d_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape), conv2d_forward_scratch,
-                     [=, n = r.outputs[0].shape.elements()](const Conv2dGeometry& g, const Arguments& a, auto tag) {
-                       using T = decltype(tag);
-                       T* y = a.out<T>(0);
-                       conv2d_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, y, a.scratch<T>());
-                       if (epilogue.residual) add(n, y, a.in<T>(bias ? 3 : 2), y);
-                       if (epilogue.relu) relu_forward(n, y, y);
-                     });
+  return convolution(
+      r, convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape), convolution_forward_scratch,
+      [=, n = r.outputs[0].shape.elements()](const ConvolutionGeometry& g, const Arguments& a, auto tag) {
+        using T = decltype(tag);
+        T* y = a.out<T>(0);
+        convolution_forward(g, a.in<T>(0), a.in<T>(1), bias ? a.in<T>(2) : nullptr, y, a.scratch<T>());
+        if (epilogue.residual) add(n, y, a.in<T>(bias ? 3 : 2), y);
+        if (epilogue.relu) relu_forward(n, y, y);
+      });
 }
 
 std::optional<KernelOffer> backward_data(const KernelRequest& r, std::span<const Layout>) {
-  return convolution(r, conv2d_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape),
-                     conv2d_backward_data_scratch, [](const Conv2dGeometry& g, const Arguments& a, auto tag) {
-                       using T = decltype(tag);
-                       conv2d_backward_data(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
-                     });
+  return convolution(
+      r, convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape),
+      convolution_backward_data_scratch, [](const ConvolutionGeometry& g, const Arguments& a, auto tag) {
+        using T = decltype(tag);
+        convolution_backward_data(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
+      });
 }
 
 std::optional<KernelOffer> backward_weights(const KernelRequest& r, std::span<const Layout>) {
   const Shape& dy = r.inputs[1].shape;
-  const BatchNormView channels{.batch = dy[0], .channels = dy[1], .spatial = dy[2] * dy[3]};
-  return convolution(r,
-                     conv2d_geometry(r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
-                     conv2d_backward_weights_scratch,
-                     [channels, bias = r.outputs.size() > 1](const Conv2dGeometry& g, const Arguments& a, auto tag) {
-                       using T = decltype(tag);
-                       conv2d_backward_weights(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
-                       if (bias) channel_sum(channels, a.in<T>(1), a.out<T>(1));
-                     });
+  const BatchNormView channels{.batch = dy[0], .channels = dy[1], .spatial = dy.tail().tail().elements()};
+  return convolution(
+      r, convolution_geometry(r.as<ConvolutionBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape),
+      convolution_backward_weights_scratch,
+      [channels, bias = r.outputs.size() > 1](const ConvolutionGeometry& g, const Arguments& a, auto tag) {
+        using T = decltype(tag);
+        convolution_backward_weights(g, a.in<T>(0), a.in<T>(1), a.out<T>(0), a.scratch<T>());
+        if (bias) channel_sum(channels, a.in<T>(1), a.out<T>(1));
+      });
 }
 
 std::optional<KernelOffer> linear_kernel(const KernelRequest& r, std::span<const Layout>) {
@@ -109,9 +111,15 @@ std::optional<KernelOffer> linear_backward_weights(const KernelRequest& r, std::
 
 std::vector<KernelRow> product_rows() {
   return {
-      kernel_row<Conv2dOp>("conv2d", forward),
-      kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", backward_data),
-      kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", backward_weights),
+      kernel_row<ConvolutionOp>("conv1d", forward),
+      kernel_row<ConvolutionBackwardDataOp>("conv1d_backward_data", backward_data),
+      kernel_row<ConvolutionBackwardWeightsOp>("conv1d_backward_weights", backward_weights),
+      kernel_row<ConvolutionOp>("conv2d", forward),
+      kernel_row<ConvolutionBackwardDataOp>("conv2d_backward_data", backward_data),
+      kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", backward_weights),
+      kernel_row<ConvolutionOp>("conv3d", forward),
+      kernel_row<ConvolutionBackwardDataOp>("conv3d_backward_data", backward_data),
+      kernel_row<ConvolutionBackwardWeightsOp>("conv3d_backward_weights", backward_weights),
       kernel_row<LinearOp>("linear", linear_kernel),
       kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
       kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),

@@ -25,6 +25,7 @@ std::vector<KernelRow> reduction_rows();
 std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
+std::vector<KernelRow> spatial_rows();
 std::vector<KernelRow> synchronised_rows();
 std::vector<KernelRow> shape_sum_rows();
 std::vector<KernelRow> index_sum_rows();

@@ -17,7 +17,7 @@ constexpr std::int64_t kPacked = 16 * 1024;
 std::int64_t round_up(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // The convolution that takes dy to dx, with the kernel turned by 180 degrees.
-Conv2dGeometry transposed(const Conv2dGeometry& g) {
+ConvolutionGeometry transposed(const ConvolutionGeometry& g) {
   return {.batch = g.batch,
           .in_channels = g.out_channels,
           .in_h = g.out_h(),
@@ -29,18 +29,19 @@ Conv2dGeometry transposed(const Conv2dGeometry& g) {
           .padding_w = g.kernel_w - 1 - g.padding_w};
 }
 
-double flops_of_taps(const Conv2dGeometry& g) {
+double flops_of_taps(const ConvolutionGeometry& g) {
   return static_cast<double>(g.in_channels * g.out_channels * g.kernel_h * g.kernel_w);
 }
 
 }  // namespace
 
-bool supports_convolution(const Conv2dGeometry& g) {
-  return g.groups == 1 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 && g.dilation_w == 1 &&
-         g.padding_h < g.kernel_h && g.padding_w < g.kernel_w && g.kernel_w <= 8 && g.out_h() > 0 && g.out_w() > 0;
+bool supports_convolution(const ConvolutionGeometry& g) {
+  return g.is_planar() && g.groups == 1 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
+         g.dilation_w == 1 && g.padding_h < g.kernel_h && g.padding_w < g.kernel_w && g.kernel_w <= 8 &&
+         g.out_h() > 0 && g.out_w() > 0;
 }
 
-ConvolutionTiling::ConvolutionTiling(const Conv2dGeometry& geometry) : g(geometry) {
+ConvolutionTiling::ConvolutionTiling(const ConvolutionGeometry& geometry) : g(geometry) {
   check(supports_convolution(g), "convolution", "a {}x{} kernel on a {}x{} image is none of those that run direct",
         g.kernel_h, g.kernel_w, g.in_h, g.in_w);
   planes = {.channels = g.in_channels,
@@ -76,7 +77,7 @@ void ConvolutionTiling::pack(const NativeKernels& kernels, const float* x, float
                             .zeros = true});
 }
 
-DirectConvolution::DirectConvolution(const Conv2dGeometry& g, Direction direction, const NativeKernels& kernels)
+DirectConvolution::DirectConvolution(const ConvolutionGeometry& g, Direction direction, const NativeKernels& kernels)
     : kernels_(kernels), direction_(direction), tiling_(direction == Direction::Forward ? g : transposed(g)) {
   const auto& [stride, rows] = std::pair(tiling_.planes.stride, tiling_.g.out_h());
   for (std::size_t i = 0; i < tiling_.offsets.size(); i += 2) {
@@ -117,7 +118,7 @@ void DirectConvolution::pack_weights(const float* w, float* packed) const {
 }
 
 void DirectConvolution::run(const Arrays& a) const {
-  const Conv2dGeometry& g = tiling_.g;
+  const ConvolutionGeometry& g = tiling_.g;
   const std::int64_t in = g.in_channels * g.in_h * g.in_w, out_plane = g.out_h() * g.out_w();
   const auto count = static_cast<std::int64_t>(pairs_.size());
   pack_weights(a.w, a.workspace);
@@ -151,7 +152,7 @@ void DirectConvolution::run(const Arrays& a) const {
   });
 }
 
-DirectWeightGradient::DirectWeightGradient(const Conv2dGeometry& g, const NativeKernels& kernels)
+DirectWeightGradient::DirectWeightGradient(const ConvolutionGeometry& g, const NativeKernels& kernels)
     : kernels_(kernels), tiling_(g) {}
 
 std::int64_t DirectWeightGradient::sums() const {
@@ -177,7 +178,7 @@ std::size_t DirectWeightGradient::workspace_bytes() const {
 }
 
 void DirectWeightGradient::pack(const Arrays& a, std::int64_t sample, float* x, float* dy) const {
-  const Conv2dGeometry& g = tiling_.g;
+  const ConvolutionGeometry& g = tiling_.g;
   const std::int64_t out_plane = g.out_h() * g.out_w();
   tiling_.pack(kernels_, a.x + sample * g.in_channels * g.in_h * g.in_w, x);
   kernels_.convolution.copy({.planes = g.out_channels,
@@ -215,7 +216,7 @@ void DirectWeightGradient::run_part(const Arrays& a, std::int64_t part, float* t
 }
 
 void DirectWeightGradient::run(const Arrays& a) const {
-  const Conv2dGeometry& g = tiling_.g;
+  const ConvolutionGeometry& g = tiling_.g;
   const std::int64_t stride = round_up(sums()), weights = sums() - g.out_channels;
   float* scratch = a.workspace + tiling_.parts * stride;
   const auto work = static_cast<std::int64_t>(flops_of_taps(g)) * g.out_h() * g.out_w() * g.batch / tiling_.parts;

@@ -15,18 +15,18 @@
 
 namespace lockstep::kernels::native {
 
-bool supports_convolution(const Conv2dGeometry& g);
+bool supports_convolution(const ConvolutionGeometry& g);
 // Whether these kernels support the geometry; and whether they should be the fastest, by the measurements in
 // convolution_rule.cpp.
-bool direct_forward_wins(const Conv2dGeometry& g);
-bool direct_backward_data_wins(const Conv2dGeometry& g);
-bool direct_backward_weights_wins(const Conv2dGeometry& g);
+bool direct_forward_wins(const ConvolutionGeometry& g);
+bool direct_backward_data_wins(const ConvolutionGeometry& g);
+bool direct_backward_weights_wins(const ConvolutionGeometry& g);
 
 // The output positions of each vector, and the packing of samples for them.
 struct ConvolutionTiling {
-  explicit ConvolutionTiling(const Conv2dGeometry& g);
+  explicit ConvolutionTiling(const ConvolutionGeometry& g);
 
-  Conv2dGeometry g;
+  ConvolutionGeometry g;
   ConvolutionTable::Planes planes;
   std::vector<std::int64_t> offsets;  // of vectors of 16 outputs in a packed plane
   std::int64_t out_row = 0;           // stride of rows in a buffer of these vectors
@@ -41,7 +41,7 @@ struct ConvolutionTiling {
 class DirectConvolution {
  public:
   enum class Direction : std::uint8_t { Forward, BackwardData };
-  DirectConvolution(const Conv2dGeometry& g, Direction direction, const NativeKernels& kernels = native_kernels());
+  DirectConvolution(const ConvolutionGeometry& g, Direction direction, const NativeKernels& kernels = native_kernels());
   std::size_t workspace_bytes() const;  // aligned to 64
 
   struct Arrays {
@@ -67,7 +67,7 @@ class DirectConvolution {
 // dw and, unless null, dbias; both zero for an empty batch.
 class DirectWeightGradient {
  public:
-  explicit DirectWeightGradient(const Conv2dGeometry& g, const NativeKernels& kernels = native_kernels());
+  explicit DirectWeightGradient(const ConvolutionGeometry& g, const NativeKernels& kernels = native_kernels());
   std::size_t workspace_bytes() const;  // aligned to 64
 
   struct Arrays {

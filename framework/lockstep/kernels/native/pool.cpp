@@ -47,13 +47,13 @@ void for_planes(const PoolGeometry& g, const Body& body) {
 }  // namespace
 
 bool supports_max_pool_forward(const PoolGeometry& g) {
-  if (g.kernel_h * g.kernel_w > 255) return false;
+  if (!g.is_planar() || g.kernel_h * g.kernel_w > 255) return false;
   return g.block == 8 || g.block == 16 || (g.block == 1 && g.stride_w <= 2);
 }
 
 bool supports_max_pool_backward(const PoolGeometry& g) {
   const std::int64_t kernel = g.block == 1 ? 2 : 3, padding = g.block == 1 ? 0 : 1;
-  if (g.block != 1 && g.block != 8 && g.block != 16) return false;
+  if (!g.is_planar() || (g.block != 1 && g.block != 8 && g.block != 16)) return false;
   return g.kernel_h == kernel && g.kernel_w == kernel && g.stride_h == 2 && g.stride_w == 2 && g.padding_h <= padding &&
          g.padding_w <= padding && g.dilation_h == 1 && g.dilation_w == 1;
 }

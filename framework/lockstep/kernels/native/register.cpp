@@ -7,15 +7,15 @@
 #include "lockstep/kernels/native/pool.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/conv2d.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/convolution.h"
+#include "lockstep/ops/pool.h"
 
 namespace lockstep::kernels::native {
 namespace {
 
 std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.outputs[1].dtype != DType::U8) return std::nullopt;
-  PoolGeometry g = pool_geometry(r.as<Pool2dOp>().options(), r.inputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<PoolOp>().options(), r.inputs[0].shape);
   g.block = known_block(r.inputs[0].shape, offered[0]);
   if (!supports_max_pool_forward(g)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
@@ -30,7 +30,7 @@ std::optional<KernelOffer> max_pool(const KernelRequest& r, std::span<const Layo
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r) || r.inputs[1].dtype != DType::U8) return std::nullopt;
-  PoolGeometry g = pool_geometry(r.as<Pool2dGradientOp>().options(), r.outputs[0].shape);
+  PoolGeometry g = pool_geometry(r.as<PoolGradientOp>().options(), r.outputs[0].shape);
   g.block = known_block(r.inputs[1].shape, offered[1]);
   if (!supports_max_pool_backward(g)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
@@ -44,8 +44,8 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
 }
 
 std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<Conv2dOp>();
-  const auto g = conv2d_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
+  const auto& op = r.as<ConvolutionOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g, relu = op.epilogue().relu, bias = op.has_bias(r.inputs.size())] {
@@ -64,7 +64,8 @@ std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const L
 }
 
 std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
-  const auto g = conv2d_geometry(r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
+  const auto g =
+      convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || !direct_backward_data_wins(g)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g] {
@@ -78,8 +79,8 @@ std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<co
 }
 
 std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<Conv2dBackwardWeightsOp>();
-  const auto g = conv2d_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
+  const auto& op = r.as<ConvolutionBackwardWeightsOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
   if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g, bias = r.outputs.size() > 1] {
@@ -129,11 +130,16 @@ void register_native_kernels(KernelRegistry& registry) {
   registry.add("native", pointwise_rows(), named_by_level);
   registry.add("native",
                {
-                   kernel_row<Conv2dOp>("conv2d", convolution),
-                   kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", convolution_data),
-                   kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
-                   kernel_row<Pool2dOp>("max_pool2d", max_pool),
-                   kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<ConvolutionOp>("conv1d", convolution),
+                   kernel_row<ConvolutionBackwardDataOp>("conv1d_backward_data", convolution_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv1d_backward_weights", convolution_weights),
+                   kernel_row<PoolOp>("max_pool1d", max_pool),
+                   kernel_row<PoolGradientOp>("max_pool1d_gradient", max_pool_gradient),
+                   kernel_row<ConvolutionOp>("conv2d", convolution),
+                   kernel_row<ConvolutionBackwardDataOp>("conv2d_backward_data", convolution_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
+                   kernel_row<PoolOp>("max_pool2d", max_pool),
+                   kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
                    kernel_row<CastOp>("cast", cast_kernel),
                },
                named_by_level);

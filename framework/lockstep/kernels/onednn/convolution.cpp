@@ -6,7 +6,7 @@
 #include "lockstep/kernels/onednn/convolution_algorithms.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 
 namespace lockstep::kernels::onednn {
 namespace {
@@ -15,21 +15,27 @@ namespace {
 // Weights have the type of the activations; their gradient and biases are f32.
 struct Problem {
   dnnl::memory::desc x, weight, dweight, bias, y;
-  dnnl::memory::dims stride, dilation, padding;
+  dnnl::memory::dims stride = {}, dilation = {}, padding = {};  // by axis
 };
 
 Problem describe(const ConvolutionShape& s, DType dtype, bool bias) {
-  const Conv2dOptions& o = s.options;
+  const ConvolutionOptions& o = s.options;
   Shape filters = s.weight;
-  if (o.groups > 1) filters = Shape{o.groups, s.weight[0] / o.groups, s.weight[1], s.weight[2], s.weight[3]};
-  return {.x = any_layout(s.x, dtype),
-          .weight = any_layout(filters, dtype),
-          .dweight = any_layout(filters, DType::F32),
-          .bias = bias ? descriptor({Shape{s.weight[0]}}) : dnnl::memory::desc(),
-          .y = any_layout(s.y, dtype),
-          .stride = {o.stride_h, o.stride_w},
-          .dilation = {o.dilation_h - 1, o.dilation_w - 1},
-          .padding = {o.padding_h, o.padding_w}};
+  if (o.groups > 1) {  // (groups, out / groups, in / groups, ...)
+    filters[0] /= o.groups;
+    filters = filters.batched(o.groups);
+  }
+  Problem p{.x = any_layout(s.x, dtype),
+            .weight = any_layout(filters, dtype),
+            .dweight = any_layout(filters, DType::F32),
+            .bias = bias ? descriptor({Shape{s.weight[0]}}) : dnnl::memory::desc(),
+            .y = any_layout(s.y, dtype)};
+  for (const ConvolutionAxis& a : o.axes) {
+    p.stride.push_back(a.stride);
+    p.dilation.push_back(a.dilation - 1);
+    p.padding.push_back(a.padding);
+  }
+  return p;
 }
 
 // Also the hint that oneDNN's gradients of a convolution ask for.
@@ -66,9 +72,9 @@ std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& 
 
 }  // namespace
 
-std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const Layout>) {
+std::vector<KernelOffer> convolution_forward(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
-  const auto& op = r.as<Conv2dOp>();
+  const auto& op = r.as<ConvolutionOp>();
   const bool bias = op.has_bias(r.inputs.size());
   const ConvolutionShape shape{op.options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
   const Problem p = describe(shape, r.dtype(), bias);
@@ -83,9 +89,9 @@ std::vector<KernelOffer> conv2d_forward(const KernelRequest& r, std::span<const 
   });
 }
 
-std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::span<const Layout>) {
+std::vector<KernelOffer> convolution_backward_data(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
-  const ConvolutionShape shape{r.as<Conv2dBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape,
+  const ConvolutionShape shape{r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape,
                                r.inputs[0].shape};
   const Problem p = describe(shape, r.dtype(), false);
   return offers(r, shape, Direction::BackwardData, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
@@ -102,10 +108,10 @@ std::vector<KernelOffer> conv2d_backward_data(const KernelRequest& r, std::span<
   });
 }
 
-std::vector<KernelOffer> conv2d_backward_weights(const KernelRequest& r, std::span<const Layout>) {
+std::vector<KernelOffer> convolution_backward_weights(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
   const bool bias = r.outputs.size() > 1;
-  const ConvolutionShape shape{r.as<Conv2dBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
+  const ConvolutionShape shape{r.as<ConvolutionBackwardWeightsOp>().options(), r.inputs[0].shape, r.outputs[0].shape,
                                r.inputs[1].shape};
   const Problem p = describe(shape, r.inputs[0].dtype, bias);
   return offers(r, shape, Direction::BackwardWeights, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {

@@ -6,9 +6,10 @@ namespace lockstep::kernels::onednn {
 namespace {
 
 bool winograd_applies(const ConvolutionShape& s, DType dtype) {
-  const Conv2dOptions& o = s.options;
-  return dtype == DType::F32 && o.groups == 1 && s.weight[2] == 3 && s.weight[3] == 3 && o.stride_h == 1 &&
-         o.stride_w == 1 && o.dilation_h == 1 && o.dilation_w == 1;
+  const ConvolutionOptions& o = s.options;
+  const auto step_by_step = [](const ConvolutionAxis& a) { return a.stride == 1 && a.dilation == 1; };
+  return dtype == DType::F32 && o.groups == 1 && o.axes.size() == 2 && s.weight[2] == 3 && s.weight[3] == 3 &&
+         std::ranges::all_of(o.axes, step_by_step);
 }
 
 // oneDNN 2.6 computes F(4x4, 3x3): 36 products for 16 outputs instead of 144, after transforms of every 4x4 tile of the

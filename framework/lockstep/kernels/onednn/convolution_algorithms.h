@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "lockstep/kernels/kernel.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 
 namespace lockstep::kernels::onednn {
 
 struct ConvolutionShape {
-  Conv2dOptions options;
+  ConvolutionOptions options;
   Shape x, weight, y;
 };
 

@@ -4,7 +4,7 @@
 
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 
 namespace lockstep::kernels::onednn {
 namespace {
@@ -18,7 +18,7 @@ std::int64_t overhang(std::int64_t in, std::int64_t out, std::int64_t kernel, st
 struct Problem {
   dnnl::algorithm algorithm;
   dnnl::memory::desc x, y;
-  dnnl::memory::dims stride, kernel, before, after;
+  dnnl::memory::dims stride = {}, kernel = {}, before = {}, after = {};  // by axis
 
   dnnl::pooling_forward::primitive_desc forward() const {
     const dnnl::pooling_forward::desc d(dnnl::prop_kind::forward_training, algorithm, x, y, stride, kernel, before,
@@ -35,33 +35,37 @@ dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
 
 // nullopt where oneDNN computes something else: with dilation; and for averages over windows that exceed the padding,
 // of which PyTorch counts only the part inside.
-std::optional<Problem> describe(Pool kind, const Pool2dOptions& o, const Type& x, const Type& y, const Layout& layout) {
+std::optional<Problem> describe(Pool kind, const PoolOptions& o, const Type& x, const Type& y, const Layout& layout) {
   if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
-  if (o.dilation_h != 1 || o.dilation_w != 1) return std::nullopt;
-  const std::int64_t below = overhang(x.shape[2], y.shape[2], o.kernel_h, o.stride_h, o.padding_h);
-  const std::int64_t right = overhang(x.shape[3], y.shape[3], o.kernel_w, o.stride_w, o.padding_w);
-  if (kind == Pool::Average && o.count_include_pad && (below > o.padding_h || right > o.padding_w)) return std::nullopt;
   const std::int64_t block = layout.plain() ? 1 : layout.blocks.back().size;
-  return Problem{.algorithm = algorithm(kind, o.count_include_pad),
-                 .x = descriptor(x, Layout::channels_blocked(x.shape, block)),
-                 .y = descriptor(y, Layout::channels_blocked(y.shape, block)),
-                 .stride = {o.stride_h, o.stride_w},
-                 .kernel = {o.kernel_h, o.kernel_w},
-                 .before = {o.padding_h, o.padding_w},
-                 .after = {below, right}};
+  Problem p{.algorithm = algorithm(kind, o.count_include_pad),
+            .x = descriptor(x, Layout::channels_blocked(x.shape, block)),
+            .y = descriptor(y, Layout::channels_blocked(y.shape, block))};
+  for (std::size_t i = 0; i < o.axes.size(); ++i) {
+    const PoolAxis& a = o.axes[i];
+    const int axis = static_cast<int>(i) + 2;
+    const std::int64_t after = overhang(x.shape[axis], y.shape[axis], a.kernel, a.stride, a.padding);
+    if (a.dilation != 1) return std::nullopt;
+    if (kind == Pool::Average && o.count_include_pad && after > a.padding) return std::nullopt;
+    p.stride.push_back(a.stride);
+    p.kernel.push_back(a.kernel);
+    p.before.push_back(a.padding);
+    p.after.push_back(after);
+  }
+  return p;
 }
 
 // Where windows overlap, oneDNN adds up bf16 gradients in bf16.
-bool adds_in_bf16(const Pool2dOptions& o, const Type& dx) {
-  return dx.dtype == DType::BF16 && (o.stride_h < o.kernel_h || o.stride_w < o.kernel_w);
+bool adds_in_bf16(const PoolOptions& o, const Type& dx) {
+  return dx.dtype == DType::BF16 && std::ranges::any_of(o.axes, [](const PoolAxis& a) { return a.stride < a.kernel; });
 }
 
-// The layout for the gradient of `x`: that of dy. For dy with 1x1 images, where blocked and plain are the same memory,
-// blocks, because an input that is pooled to one pixel usually comes from a convolution.
+// The layout for the gradient of `x`: that of dy. For dy with images of one pixel, where blocked and plain are the same
+// memory, blocks, because an input that is pooled to one pixel usually comes from a convolution.
 Layout gradient_layout(const Type& dy, const Layout& offered) {
   const Shape& s = dy.shape;
   if (offered.channel_block(s) > 1) return offered;
-  if (s[2] != 1 || s[3] != 1 || s[1] < 8) return {};
+  if (s.tail().tail().elements() != 1 || s[1] < 8) return {};
   constexpr int kWide = dnnl_cpu_isa_avx512_core;  // a set of bits, as every instruction set here
   const bool wide = (static_cast<int>(dnnl_get_effective_cpu_isa()) & kWide) == kWide;
   return Layout::channels_blocked(s, wide ? 16 : 8);
@@ -71,7 +75,7 @@ Layout gradient_layout(const Type& dy, const Layout& offered) {
 
 std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const Layout> offered) {
   const Layout layout = offered[0].channel_block(r.inputs[0].shape) > 1 ? offered[0] : Layout{};
-  const auto p = describe(Pool::Average, r.as<Pool2dOp>().options(), r.inputs[0], r.outputs[0], layout);
+  const auto p = describe(Pool::Average, r.as<PoolOp>().options(), r.inputs[0], r.outputs[0], layout);
   if (!p) return std::nullopt;
   const auto primitive = p->forward();
   if (!primitive) return std::nullopt;
@@ -79,7 +83,7 @@ std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const 
 }
 
 std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  const PoolOptions& o = r.as<PoolGradientOp>().options();
   if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
   const Layout layout = gradient_layout(r.inputs[0], offered[0]);
   const auto p = describe(Pool::Average, o, r.outputs[0], r.inputs[0], layout);
@@ -93,7 +97,7 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
 }
 
 std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<const Layout> offered) {
-  const Pool2dOptions& o = r.as<Pool2dGradientOp>().options();
+  const PoolOptions& o = r.as<PoolGradientOp>().options();
   if (adds_in_bf16(o, r.outputs[0])) return std::nullopt;
   const Layout layout = offered[1].channel_block(r.inputs[1].shape) > 1 ? offered[1] : Layout{};
   const auto p = describe(Pool::Max, o, r.outputs[0], r.inputs[0], layout);

@@ -13,9 +13,9 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
-#include "lockstep/ops/pool2d.h"
+#include "lockstep/ops/pool.h"
 #include "lockstep/ops/reorder.h"
 
 namespace lockstep::kernels {
@@ -42,16 +42,28 @@ void register_onednn_kernels(KernelRegistry& registry) {
   using namespace onednn;
   registry.add("onednn",
                {
-                   kernel_row<Conv2dOp>("conv2d", conv2d_forward),
-                   kernel_row<Conv2dBackwardDataOp>("conv2d_backward_data", conv2d_backward_data),
-                   kernel_row<Conv2dBackwardWeightsOp>("conv2d_backward_weights", conv2d_backward_weights),
+                   kernel_row<ConvolutionOp>("conv1d", convolution_forward),
+                   kernel_row<ConvolutionBackwardDataOp>("conv1d_backward_data", convolution_backward_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv1d_backward_weights", convolution_backward_weights),
+                   kernel_row<ConvolutionOp>("conv2d", convolution_forward),
+                   kernel_row<ConvolutionBackwardDataOp>("conv2d_backward_data", convolution_backward_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", convolution_backward_weights),
+                   kernel_row<ConvolutionOp>("conv3d", convolution_forward),
+                   kernel_row<ConvolutionBackwardDataOp>("conv3d_backward_data", convolution_backward_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv3d_backward_weights", convolution_backward_weights),
                    kernel_row<LinearOp>("linear", linear_forward),
                    kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
                    kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),
                    kernel_row<MatmulOp>("matmul", onednn::matmul),
-                   kernel_row<Pool2dOp>("average_pool2d", average_pool),
-                   kernel_row<Pool2dGradientOp>("average_pool2d_gradient", average_pool_gradient),
-                   kernel_row<Pool2dGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<PoolOp>("average_pool1d", average_pool),
+                   kernel_row<PoolGradientOp>("average_pool1d_gradient", average_pool_gradient),
+                   kernel_row<PoolGradientOp>("max_pool1d_gradient", max_pool_gradient),
+                   kernel_row<PoolOp>("average_pool2d", average_pool),
+                   kernel_row<PoolGradientOp>("average_pool2d_gradient", average_pool_gradient),
+                   kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<PoolOp>("average_pool3d", average_pool),
+                   kernel_row<PoolGradientOp>("average_pool3d_gradient", average_pool_gradient),
+                   kernel_row<PoolGradientOp>("max_pool3d_gradient", max_pool_gradient),
                    kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
                    kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),
                    kernel_row<ReorderOp>("reorder", reorder_values),

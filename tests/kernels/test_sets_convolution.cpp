@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "tests/kernels/sweep.h"
 
 namespace lockstep::sweep {
@@ -30,10 +30,10 @@ std::vector<std::string> expect_convolution(const Convolution& c) {
                                      c.height, c.width, c.out, c.kernel, o.stride_h, o.dilation_h, o.groups);
   const Shape x{c.batch, c.in, c.height, c.width}, w{c.out, c.in / o.groups, c.kernel, c.kernel};
   const std::vector<Type> types{{x, DType::F64}, {w, DType::F64}};
-  const Shape y = Conv2dOp(o).infer("test", types)[0].shape;
+  const Shape y = ConvolutionOp(o).infer("test", types)[0].shape;
   const double window = static_cast<double>(c.kernel * c.kernel);
   Case forward{.name = "conv2d " + name,
-               .op = std::make_shared<Conv2dOp>(o, c.epilogue),
+               .op = std::make_shared<ConvolutionOp>(o, c.epilogue),
                .inputs = list(random_values(x, 1), random_values(w, 2)),
                .activation = {true, false},
                .tolerance = {static_cast<double>(w[1]) * window + 3}};
@@ -45,12 +45,12 @@ std::vector<std::string> expect_convolution(const Convolution& c) {
   };
   const std::int64_t filters_per_group = c.out / o.groups;
   more({.name = "conv2d_backward_data " + name,
-        .op = std::make_shared<Conv2dBackwardDataOp>(o, x),
+        .op = std::make_shared<ConvolutionBackwardDataOp>(o, x),
         .inputs = list(random_values(y, 5), random_values(w, 2)),
         .activation = {true, false},
         .tolerance = {static_cast<double>(filters_per_group) * window + 2}});
   more({.name = "conv2d_backward_weights " + name,
-        .op = std::make_shared<Conv2dBackwardWeightsOp>(o, w, c.bias),
+        .op = std::make_shared<ConvolutionBackwardWeightsOp>(o, w, c.bias),
         .inputs = list(random_values(x, 1), random_values(y, 5)),
         .activation = {true, true},
         .tolerance = {static_cast<double>(y[0] * y[2] * y[3]) + 2}});
@@ -134,7 +134,7 @@ TEST(KernelSets, WinogradIsThereUnlessExactIsAskedFor) {
   const std::vector<std::string> seen = expect_convolution(c);
   EXPECT_EQ(any_named(seen, "avx512_core"), any_named(seen, "wino"));
   const Type x{Shape{4, 32, 16, 16}, DType::F32}, w{Shape{48, 32, 3, 3}, DType::F32};
-  const Conv2dOp op(c.options);
+  const ConvolutionOp op(c.options);
   kernels::KernelRequest request{&op, {x, w}, {{Shape{4, 48, 16, 16}, DType::F32}}};
   request.options.conv_math = kernels::KernelOptions::ConvMath::Exact;
   for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::vector<Layout>(2)))

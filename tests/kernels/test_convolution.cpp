@@ -1,5 +1,5 @@
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/generic/conv2d.h"
+#include "lockstep/kernels/generic/convolution.h"
 #include "lockstep/kernels/generic/gemm.h"
 #include "tests/kernels/reference.h"
 
@@ -10,7 +10,7 @@ template <class T>
 class Conv2d : public ::testing::Test {};
 TYPED_TEST_SUITE(Conv2d, FloatTypes);
 
-std::vector<kernels::Conv2dGeometry> geometries() {
+std::vector<kernels::ConvolutionGeometry> geometries() {
   return {
       {.batch = 2,
        .in_channels = 3,
@@ -140,15 +140,15 @@ std::vector<kernels::Conv2dGeometry> geometries() {
   };
 }
 
-std::int64_t x_size(const kernels::Conv2dGeometry& g) { return g.batch * g.in_channels * g.in_h * g.in_w; }
-std::int64_t y_size(const kernels::Conv2dGeometry& g) { return g.batch * g.out_channels * g.out_h() * g.out_w(); }
-std::int64_t w_size(const kernels::Conv2dGeometry& g) {
+std::int64_t x_size(const kernels::ConvolutionGeometry& g) { return g.batch * g.in_channels * g.in_h * g.in_w; }
+std::int64_t y_size(const kernels::ConvolutionGeometry& g) { return g.batch * g.out_channels * g.out_h() * g.out_w(); }
+std::int64_t w_size(const kernels::ConvolutionGeometry& g) {
   return g.out_channels * (g.in_channels / g.groups) * g.kernel_h * g.kernel_w;
 }
 
 // Calls term(x index, w index, y index) for every product of the convolution, straight from its definition.
 template <class Term>
-void for_products(const kernels::Conv2dGeometry& g, const Term& term) {
+void for_products(const kernels::ConvolutionGeometry& g, const Term& term) {
   const std::int64_t oh = g.out_h(), ow = g.out_w(), in = g.in_channels / g.groups, out = g.out_channels / g.groups;
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t o = 0; o < g.out_channels; ++o)
@@ -171,13 +171,13 @@ std::vector<Exact> exacts(std::int64_t n) { return std::vector<Exact>(static_cas
 
 TYPED_TEST(Conv2d, ForwardMatchesDefinition) {
   using T = TypeParam;
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     for (const bool with_bias : {false, true}) {
       const auto x = random_values<T>(x_size(g), 1), w = random_values<T>(w_size(g), 2);
       const auto bias = random_values<T>(g.out_channels, 3);
-      auto y = unwritten<T>(y_size(g)), scratch = unwritten<T>(kernels::generic::conv2d_forward_scratch(g));
-      kernels::generic::conv2d_forward<T>(g, x.data(), w.data(), with_bias ? bias.data() : nullptr, y.data(),
-                                          scratch.data());
+      auto y = unwritten<T>(y_size(g)), scratch = unwritten<T>(kernels::generic::convolution_forward_scratch(g));
+      kernels::generic::convolution_forward<T>(g, x.data(), w.data(), with_bias ? bias.data() : nullptr, y.data(),
+                                               scratch.data());
       auto want = exacts(y_size(g));
       for_products(g, [&](std::size_t i, std::size_t k, std::size_t o) {
         want[o].add(static_cast<double>(x[i]) * static_cast<double>(w[k]));
@@ -193,10 +193,10 @@ TYPED_TEST(Conv2d, ForwardMatchesDefinition) {
 
 TYPED_TEST(Conv2d, BackwardDataIsTheTranspose) {
   using T = TypeParam;
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     const auto dy = random_values<T>(y_size(g), 4), w = random_values<T>(w_size(g), 5);
-    auto dx = unwritten<T>(x_size(g)), scratch = unwritten<T>(kernels::generic::conv2d_backward_data_scratch(g));
-    kernels::generic::conv2d_backward_data<T>(g, dy.data(), w.data(), dx.data(), scratch.data());
+    auto dx = unwritten<T>(x_size(g)), scratch = unwritten<T>(kernels::generic::convolution_backward_data_scratch(g));
+    kernels::generic::convolution_backward_data<T>(g, dy.data(), w.data(), dx.data(), scratch.data());
     auto want = exacts(x_size(g));
     for_products(g, [&](std::size_t i, std::size_t k, std::size_t o) {
       want[i].add(static_cast<double>(dy[o]) * static_cast<double>(w[k]));
@@ -207,10 +207,11 @@ TYPED_TEST(Conv2d, BackwardDataIsTheTranspose) {
 
 TYPED_TEST(Conv2d, BackwardWeightsMatchesDefinition) {
   using T = TypeParam;
-  for (const kernels::Conv2dGeometry& g : geometries()) {
+  for (const kernels::ConvolutionGeometry& g : geometries()) {
     const auto x = random_values<T>(x_size(g), 6), dy = random_values<T>(y_size(g), 7);
-    auto dw = unwritten<T>(w_size(g)), scratch = unwritten<T>(kernels::generic::conv2d_backward_weights_scratch(g));
-    kernels::generic::conv2d_backward_weights<T>(g, x.data(), dy.data(), dw.data(), scratch.data());
+    auto dw = unwritten<T>(w_size(g)),
+         scratch = unwritten<T>(kernels::generic::convolution_backward_weights_scratch(g));
+    kernels::generic::convolution_backward_weights<T>(g, x.data(), dy.data(), dw.data(), scratch.data());
     auto want = exacts(w_size(g));
     for_products(g, [&](std::size_t i, std::size_t k, std::size_t o) {
       want[k].add(static_cast<double>(x[i]) * static_cast<double>(dy[o]));
@@ -221,46 +222,47 @@ TYPED_TEST(Conv2d, BackwardWeightsMatchesDefinition) {
 
 TYPED_TEST(Conv2d, DirectLoopsDoNotDependOnThreads) {
   using T = TypeParam;
-  const kernels::Conv2dGeometry g{.batch = 3,
-                                  .in_channels = 17,
-                                  .in_h = 33,
-                                  .in_w = 31,
-                                  .out_channels = 17,
-                                  .kernel_h = 3,
-                                  .kernel_w = 3,
-                                  .padding_h = 1,
-                                  .padding_w = 1,
-                                  .groups = 17};
+  const kernels::ConvolutionGeometry g{.batch = 3,
+                                       .in_channels = 17,
+                                       .in_h = 33,
+                                       .in_w = 31,
+                                       .out_channels = 17,
+                                       .kernel_h = 3,
+                                       .kernel_w = 3,
+                                       .padding_h = 1,
+                                       .padding_w = 1,
+                                       .groups = 17};
   const auto x = random_values<T>(x_size(g), 8), dy = random_values<T>(y_size(g), 9),
              w = random_values<T>(w_size(g), 10);
   expect_thread_invariant([&] {
     auto y = unwritten<T>(y_size(g)), dx = unwritten<T>(x_size(g)), dw = unwritten<T>(w_size(g));
-    kernels::generic::conv2d_forward<T>(g, x.data(), w.data(), nullptr, y.data(), nullptr);
-    kernels::generic::conv2d_backward_data<T>(g, dy.data(), w.data(), dx.data(), nullptr);
-    kernels::generic::conv2d_backward_weights<T>(g, x.data(), dy.data(), dw.data(), nullptr);
+    kernels::generic::convolution_forward<T>(g, x.data(), w.data(), nullptr, y.data(), nullptr);
+    kernels::generic::convolution_backward_data<T>(g, dy.data(), w.data(), dx.data(), nullptr);
+    kernels::generic::convolution_backward_weights<T>(g, x.data(), dy.data(), dw.data(), nullptr);
     y.insert(y.end(), dx.begin(), dx.end());
     y.insert(y.end(), dw.begin(), dw.end());
     return y;
   });
 }
 
-TEST(Conv2dGeometry, WindowLargerThanTheImageHasNoOutput) {
-  const kernels::Conv2dGeometry g{.batch = 1,
-                                  .in_channels = 1,
-                                  .in_h = 2,
-                                  .in_w = 3,
-                                  .out_channels = 1,
-                                  .kernel_h = 3,
-                                  .kernel_w = 3,
-                                  .stride_h = 2,
-                                  .stride_w = 2};
+TEST(ConvolutionGeometry, WindowLargerThanTheImageHasNoOutput) {
+  const kernels::ConvolutionGeometry g{.batch = 1,
+                                       .in_channels = 1,
+                                       .in_h = 2,
+                                       .in_w = 3,
+                                       .out_channels = 1,
+                                       .kernel_h = 3,
+                                       .kernel_w = 3,
+                                       .stride_h = 2,
+                                       .stride_w = 2};
   EXPECT_EQ(g.out_h(), 0);
   EXPECT_EQ(g.out_w(), 1);
 }
 
-TEST(Conv2dGeometry, GroupsThatDoNotDivideAreAnError) {
-  const kernels::Conv2dGeometry g{.batch = 1, .in_channels = 4, .in_h = 2, .in_w = 2, .out_channels = 6, .groups = 4};
-  EXPECT_THROW(kernels::generic::conv2d_forward_scratch(g), Error);
+TEST(ConvolutionGeometry, GroupsThatDoNotDivideAreAnError) {
+  const kernels::ConvolutionGeometry g{
+      .batch = 1, .in_channels = 4, .in_h = 2, .in_w = 2, .out_channels = 6, .groups = 4};
+  EXPECT_THROW(kernels::generic::convolution_forward_scratch(g), Error);
 }
 
 template <class T>

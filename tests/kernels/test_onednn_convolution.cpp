@@ -9,7 +9,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/kernels/registry.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/reorder.h"
 
 namespace lockstep {
@@ -124,7 +124,7 @@ void expect_all_directions(const Case& c) {
   const Conv2dOptions& o = c.options;
   SCOPED_TRACE(formatted("{}x{}x{}x{} -> {} kernel {} stride {} padding {} dilation {} groups {}", c.batch, c.in,
                          c.height, c.width, c.out, c.kernel, o.stride_h, o.padding_h, o.dilation_h, o.groups));
-  const Conv2dOp forward(o);
+  const ConvolutionOp forward(o);
   std::vector<Tensor> inputs;
   inputs.push_back(random_tensor({c.batch, c.in, c.height, c.width}, 1));
   inputs.push_back(random_tensor({c.out, c.in / o.groups, c.kernel, c.kernel}, 2));
@@ -138,10 +138,10 @@ void expect_all_directions(const Case& c) {
   std::vector<Tensor> data_inputs, weight_inputs;
   data_inputs.push_back(random_tensor(y, 4));
   data_inputs.push_back(inputs[1].clone());
-  expect_close(Conv2dBackwardDataOp(o, inputs[0].shape()), data_inputs, c.out / o.groups * window);
+  expect_close(ConvolutionBackwardDataOp(o, inputs[0].shape()), data_inputs, c.out / o.groups * window);
   weight_inputs.push_back(inputs[0].clone());
   weight_inputs.push_back(data_inputs[0].clone());
-  expect_close(Conv2dBackwardWeightsOp(o, inputs[1].shape(), false), weight_inputs, y[0] * y[2] * y[3]);
+  expect_close(ConvolutionBackwardWeightsOp(o, inputs[1].shape(), false), weight_inputs, y[0] * y[2] * y[3]);
 }
 
 TEST(OneDnnConv2d, EveryDirectionAgreesWithTheReference) {
@@ -222,14 +222,14 @@ TEST(OneDnnConv2d, DoesNotDependOnTheAddress) {
   std::vector<Tensor> inputs;
   inputs.push_back(random_tensor({5, 17, 9, 11}, 1));
   inputs.push_back(random_tensor({5, 32, 9, 11}, 2));
-  const Conv2dBackwardWeightsOp op(o, Shape{32, 17, 3, 3}, false);
+  const ConvolutionBackwardWeightsOp op(o, Shape{32, 17, 3, 3}, false);
   const Tensor a = run<float>(op, inputs).value, b = run<float>(op, inputs, {}, 64).value;
   for (std::size_t i = 0; i < a.data<double>().size(); ++i) ASSERT_EQ(a.data<double>()[i], b.data<double>()[i]) << i;
 }
 
 // The same kernel again with other pointers, as when a gradient's slot changes.
 TEST(OneDnnConv2d, FollowsMovedMemory) {
-  const Conv2dOp op({.padding_h = 1, .padding_w = 1});
+  const ConvolutionOp op(Conv2dOptions{.padding_h = 1, .padding_w = 1});
   const Type x{Shape{2, 16, 6, 6}, DType::F32}, w{Shape{16, 16, 3, 3}, DType::F32};
   const auto offer = kernels::kernel_registry().offer({&op, {x, w}, {x}}, std::vector<Layout>(2));
   const auto kernel = offer.build();
@@ -255,7 +255,7 @@ TEST(OneDnnConv2d, AnEmptyBatchHasAKernel) {
   std::vector<Tensor> inputs;
   inputs.emplace_back(Shape{0, 16, 8, 8}, DType::F64);
   inputs.emplace_back(Shape{0, 32, 8, 8}, DType::F64);
-  const Tensor dw = run<float>(Conv2dBackwardWeightsOp(o, Shape{32, 16, 3, 3}, false), inputs).value;
+  const Tensor dw = run<float>(ConvolutionBackwardWeightsOp(o, Shape{32, 16, 3, 3}, false), inputs).value;
   for (const double v : dw.data<double>()) ASSERT_EQ(v, 0.0);
 }
 
@@ -263,9 +263,9 @@ TEST(OneDnnConv2d, WholeBlocksOfChannelsStayBlocked) {
   if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
   const Conv2dOptions o{.padding_h = 1, .padding_w = 1};
   const Type x{Shape{4, 32, 8, 8}, DType::F32}, w{Shape{32, 32, 3, 3}, DType::F32};
-  const Conv2dOp forward(o);
-  const Conv2dBackwardDataOp data(o, x.shape);
-  const Conv2dBackwardWeightsOp weights(o, w.shape, false);
+  const ConvolutionOp forward(o);
+  const ConvolutionBackwardDataOp data(o, x.shape);
+  const ConvolutionBackwardWeightsOp weights(o, w.shape, false);
   const std::vector<Layout> plain(2);
   const auto f = kernels::kernel_registry().offer({&forward, {x, w}, {x}}, plain);
   const auto d = kernels::kernel_registry().offer({&data, {x, w}, {x}}, plain);
