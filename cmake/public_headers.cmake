@@ -24,17 +24,21 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/conv2d.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
+  lockstep/ops/fourier.h
   lockstep/ops/gradient.h
   lockstep/ops/linear.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
+  lockstep/ops/recurrent.h
   lockstep/ops/reduce.h
   lockstep/ops/reshape.h
   lockstep/ops/softmax.h
+  lockstep/ops/spectral_product.h
   lockstep/nn/child.h
   lockstep/nn/init.h
   lockstep/nn/layers.h
   lockstep/nn/module.h
+  lockstep/nn/recurrent.h
   lockstep/nn/sequential.h
   lockstep/nn/summary.h
   lockstep/kernels/kernel.h    # kernels of users' own ops

@@ -19,7 +19,7 @@ namespace lockstep::optest {
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
   for (const auto part : {convolution_rows, pooling_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
-                          composite_rows}) {
+                          recurrent_rows, fourier_rows, composite_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;
@@ -119,7 +119,9 @@ const std::set<std::string> kExempt{
     "average_pool2d_gradient",
     "max_pool2d_gradient",
     "cross_entropy_gradient",
-    "softmax_gradient",        // themselves
+    "softmax_gradient",
+    "lstm_gradient",
+    "gru_gradient",            // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
     "reorder",                 // the plan's own
@@ -173,7 +175,7 @@ Derivatives derivatives_of(std::string_view op) {
 
 bool can_be_differentiated_again(const Row& row) {
   const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
-  return !has_norm && row.op != "max_pool2d" && row.op != "cross_entropy";
+  return !has_norm && row.op != "max_pool2d" && row.op != "cross_entropy" && row.op != "lstm" && row.op != "gru";
 }
 
 std::vector<Row> rows_to_differentiate_again() {

@@ -25,11 +25,12 @@ def main():
     import rows_exchange
     import rows_models
     import rows_operators
+    import rows_sequences
     import session
 
     session.RUNNER = sys.argv[1]
     torch.set_num_threads(1)
-    modules = (rows_data, rows_exchange, rows_models, rows_operators)
+    modules = (rows_data, rows_exchange, rows_models, rows_operators, rows_sequences)
     rows = {name: value for module in modules for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__}
     suite = unittest.TestSuite()

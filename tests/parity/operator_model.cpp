@@ -6,11 +6,14 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
+#include "lockstep/nn/recurrent.h"
 #include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/fourier.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool2d.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/spectral_product.h"
 
 namespace lockstep::parity {
 namespace {
@@ -19,6 +22,9 @@ bool is_function_of_one(std::string_view op) {
   return std::ranges::any_of(pointwise::functions(),
                              [op](const pointwise::Function& f) { return f.name == op && f.operands == 1; });
 }
+
+bool is_recurrent(std::string_view op) { return op == "lstm" || op == "gru"; }
+bool is_transform(std::string_view op) { return op.find("fft") != std::string_view::npos; }
 
 }  // namespace
 
@@ -30,9 +36,10 @@ CrossEntropyOptions loss_options(const nlohmann::json& request) {
 OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands)
     : request_(request) {
   for (const io::NamedTensor& t : operands) {
-    if (t.name.starts_with("bn.")) continue;
+    if (t.name.starts_with("bn.") || t.name.starts_with("rnn.")) continue;
     operands_[t.name] = &add(t.name, Parameter{.shape = t.tensor.shape(), .initialize = nn::constant(0)});
   }
+  if (is_recurrent(request_.at("op").get<std::string>())) add_recurrent();
   if (request_.at("op") != "batch_norm2d") return;
   auto norm = std::make_unique<nn::Child<nn::BatchNorm2d>>(
       this, "bn",
@@ -41,6 +48,43 @@ OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::
                             .momentum = request_.value("norm_momentum", 0.1)});
   norm->freeze_statistics(request_.value("frozen", false));
   norm_ = std::move(norm);
+}
+
+void OperatorModel::add_recurrent() {
+  const nn::RecurrentConfig config{.in = option("in", 1),
+                                   .hidden = option("hidden", 1),
+                                   .layers = option("layers", 1),
+                                   .bias = request_.value("bias", true),
+                                   .bidirectional = request_.value("bidirectional", false)};
+  if (request_.at("op") == "lstm") {
+    recurrent_ = std::make_unique<nn::Child<nn::LSTM>>(this, "rnn", config);
+  } else {
+    recurrent_ = std::make_unique<nn::Child<nn::GRU>>(this, "rnn", config);
+  }
+}
+
+// y, or the state of the last layer that the request names.
+Value OperatorModel::recurrent(Value x) const {
+  const std::string read = request_.value("read", "y");
+  const Value h = operand(x.graph(), "h"), c = operand(x.graph(), "c");
+  if (const auto* gru = dynamic_cast<const nn::GRU*>(recurrent_.get())) {
+    const auto out = (*gru)(x, h ? std::vector<Value>{h} : std::vector<Value>{});
+    return read == "y" ? out.y : out.states.back();
+  }
+  const auto& lstm = dynamic_cast<const nn::LSTM&>(*recurrent_);
+  const auto out = lstm(x, h ? std::vector<nn::LSTM::State>{{h, c}} : std::vector<nn::LSTM::State>{});
+  return read == "y" ? out.y : read == "h" ? out.states.back().h : out.states.back().c;
+}
+
+Value OperatorModel::transform(Value x) const {
+  const std::string op = request_.at("op"), name = request_.value("norm", "backward");
+  const int axes = request_.value("axes", 1);
+  const FftNorm norm = name == "ortho" ? FftNorm::Ortho : name == "forward" ? FftNorm::Forward : FftNorm::Backward;
+  if (op == "fft") return fft(x, axes, norm);
+  if (op == "ifft") return ifft(x, axes, norm);
+  if (op == "rfft") return rfft(x, axes, norm);
+  check(op == "irfft", "parity", "there is no op '{}' here", op);
+  return irfft(x, Shape(request_.at("sizes").get<std::vector<std::int64_t>>()), norm);
 }
 
 Value OperatorModel::operand(Graph& graph, const std::string& name) const {
@@ -76,6 +120,9 @@ Value OperatorModel::apply(Graph& graph) const {
   }
   if (op == "global_average_pool2d") return global_average_pool2d(x);
   if (op == "batch_norm2d") return static_cast<const nn::BatchNorm2d&>(*norm_)(x);
+  if (is_recurrent(op)) return recurrent(x);
+  if (is_transform(op)) return transform(x);
+  if (op == "spectral_product") return spectral_product(x, operand(graph, "weight"));
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
   check(is_function_of_one(op), "parity", "there is no op '{}' here", op);
   return apply_pointwise(op, {x});

@@ -8,6 +8,9 @@ using enum Derivatives;
 constexpr std::string_view kBatchNorm =
     "batch norm can be differentiated once; do without it between the two Values of a gradient()";
 
+constexpr std::string_view kRecurrent =
+    "a recurrent layer can be differentiated once; do without it between the two Values of a gradient()";
+
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
     {"average_pool2d", Any},
@@ -34,9 +37,14 @@ constexpr OpDerivatives kTable[] = {
     {"expand", Any},
     {"fill", None},
     {"fold_batch_norm", None},
+    {"fourier", Any},
+    {"gru", First},
+    {"gru_gradient", None, kRecurrent},
     {"linear", Any},
     {"linear_backward_data", Any},
     {"linear_backward_weights", Any},
+    {"lstm", First},
+    {"lstm_gradient", None, kRecurrent},
     {"matmul", Any},
     {"max_pool2d", First},
     {"max_pool2d_gradient", None, "max_pool2d can be differentiated once; average_pool2d any number of times"},
@@ -45,6 +53,7 @@ constexpr OpDerivatives kTable[] = {
     {"reshape", Any},
     {"softmax", Any},
     {"softmax_gradient", Any},
+    {"spectral_product", Any},
     {"sum", Any},
     {"sum_to", Any},
 };

@@ -22,7 +22,8 @@ KernelFactory without_bf16(KernelFactory factory) {
 
 void register_generic_kernels(KernelRegistry& registry) {
   using namespace generic;
-  for (const auto part : {elementwise_rows, product_rows, image_rows, loss_rows, synchronised_rows})
+  for (const auto part :
+       {elementwise_rows, product_rows, image_rows, loss_rows, synchronised_rows, recurrent_rows, fourier_rows})
     registry.add("generic", part(), without_bf16);
 }
 

@@ -23,5 +23,7 @@ std::vector<KernelRow> product_rows();
 std::vector<KernelRow> image_rows();
 std::vector<KernelRow> loss_rows();
 std::vector<KernelRow> synchronised_rows();
+std::vector<KernelRow> recurrent_rows();
+std::vector<KernelRow> fourier_rows();
 
 }  // namespace lockstep::kernels::generic
