@@ -28,6 +28,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
   lockstep/ops/embedding.h
+  lockstep/ops/fourier.h
   lockstep/ops/gradient.h
   lockstep/ops/index_select.h
   lockstep/ops/linear.h
@@ -35,6 +36,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/permute.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool.h
+  lockstep/ops/recurrent.h
   lockstep/ops/reduce.h
   lockstep/ops/reduced_axes.h
   lockstep/ops/resample.h
@@ -44,6 +46,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/softmax.h
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
+  lockstep/ops/spectral_product.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
   lockstep/nn/init.h
@@ -52,6 +55,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/norms.h
   lockstep/nn/convolution.h
   lockstep/nn/pooling.h
+  lockstep/nn/recurrent.h
   lockstep/nn/sequential.h
   lockstep/nn/shapes.h
   lockstep/nn/summary.h

@@ -18,9 +18,9 @@ namespace lockstep::optest {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (const auto part :
-       {convolution_rows, pooling_rows, spatial_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
-        shape_rows, index_rows, composite_rows, reduction_rows, row_norm_rows, stack_rows}) {
+  for (const auto part : {convolution_rows, pooling_rows, spatial_rows, normalisation_rows, product_rows,
+                          elementwise_rows, loss_rows, shape_rows, index_rows, composite_rows, reduction_rows,
+                          row_norm_rows, stack_rows, recurrent_rows, fourier_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;
@@ -128,6 +128,8 @@ const std::set<std::string> kExempt{
     "group_norm_gradient",
     "layer_norm_gradient",
     "rms_norm_gradient",
+    "lstm_gradient",
+    "gru_gradient",
     "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
@@ -187,7 +189,8 @@ Derivatives derivatives_of(std::string_view op) {
 
 bool can_be_differentiated_again(const Row& row) {
   const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
-  return !has_norm && !row.op.starts_with("max_pool") && row.op != "cross_entropy";
+  return !has_norm && !row.op.starts_with("max_pool") && row.op != "cross_entropy" && row.op != "lstm" &&
+         row.op != "gru";
 }
 
 std::vector<Row> rows_to_differentiate_again() {

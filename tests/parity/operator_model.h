@@ -21,7 +21,7 @@ CrossEntropyOptions loss_options(const nlohmann::json& request);
 class OperatorModel : public nn::Module {
  public:
   // `request` names the op and its options; parameters take names and shapes from `operands`. A norm's own
-  // parameters lie under "bn.".
+  // parameters lie under "bn.", those of a recurrent layer under "rnn.".
   OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands);
   plan::Traced operator()(
       const plan::Inputs& in) const;  // observes "output", which is also the prediction, unless it is a loss
@@ -29,12 +29,16 @@ class OperatorModel : public nn::Module {
 
  private:
   Value apply(Graph& graph) const;
+  Value transform(Value x) const;  // Fourier transforms
+  Value recurrent(Value x) const;
+  void add_recurrent();
   Value operand(Graph& graph, const std::string& name) const;  // invalid where there is none
   std::int64_t option(const char* name, std::int64_t otherwise) const { return request_.value(name, otherwise); }
 
   nlohmann::json request_;
   std::map<std::string, Parameter*> operands_;
   std::unique_ptr<Norm> norm_;
+  std::unique_ptr<nn::Module> recurrent_;
 };
 
 }  // namespace lockstep::parity

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lockstep/ops/concat.h"
-#include "lockstep/ops/conv2d.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/pad.h"
 #include "lockstep/ops/permute.h"
 #include "lockstep/ops/pointwise.h"

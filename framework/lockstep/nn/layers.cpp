@@ -6,8 +6,6 @@
 namespace lockstep::nn {
 namespace {
 
-}
-
 Initializer or_default(Initializer given, std::int64_t fan_in) {
   return given ? std::move(given) : torch_default(fan_in);
 }

@@ -8,6 +8,9 @@ using enum Derivatives;
 constexpr std::string_view kBatchNorm =
     "batch norm can be differentiated once, layer_norm and group_norm any number of times";
 
+constexpr std::string_view kRecurrent =
+    "a recurrent layer can be differentiated once; do without it between the two Values of a gradient()";
+
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
     {"amax", Any},
@@ -49,9 +52,12 @@ constexpr OpDerivatives kTable[] = {
     {"expand", Any},
     {"fill", None},
     {"fold_batch_norm", None},
+    {"fourier", Any},
     {"gather", Any},
     {"group_norm", Any},
     {"group_norm_gradient", Any},
+    {"gru", First},
+    {"gru_gradient", None, kRecurrent},
     {"index_add", Any},
     {"index_select", Any},
     {"layer_norm", Any},
@@ -60,6 +66,8 @@ constexpr OpDerivatives kTable[] = {
     {"linear_backward_data", Any},
     {"linear_backward_weights", Any},
     {"logsumexp", Any},
+    {"lstm", First},
+    {"lstm_gradient", None, kRecurrent},
     {"matmul", Any},
     {"max_pool1d", First},
     {"max_pool1d_gradient", None, "max_pool1d can be differentiated once; average_pool1d any number of times"},
@@ -82,6 +90,7 @@ constexpr OpDerivatives kTable[] = {
     {"slice", Any},
     {"softmax", Any},
     {"softmax_gradient", Any},
+    {"spectral_product", Any},
     {"split", Any},
     {"sum", Any},
     {"to_floating", None, "integers have no slope; differentiate by a floating value"},

@@ -32,5 +32,7 @@ std::vector<KernelRow> index_sum_rows();
 // Kernels that only move elements, of every type.
 std::vector<KernelRow> shape_rows();
 std::vector<KernelRow> index_rows();
+std::vector<KernelRow> recurrent_rows();
+std::vector<KernelRow> fourier_rows();
 
 }  // namespace lockstep::kernels::generic

@@ -159,6 +159,69 @@ struct ConvolutionTable {
   void (*copy)(const Rows&);
 };
 
+// c [rows][panels * kPanel] += a [rows][depth] b, with the columns of b in panels [panels][depth][kPanel]. Each element
+// adds its products in the order of `depth`, by fused multiply-adds; rows of a and c are strides apart.
+inline constexpr int kPanel = 32;
+template <class T>
+struct ProductTable {
+  struct Rows {
+    std::int64_t rows, depth, panels;
+    const T* a;
+    std::int64_t a_stride;
+    const T* b;
+    T* c;
+    std::int64_t c_stride;
+  };
+  void (*add)(const Rows&);
+};
+
+// One axis of a discrete Fourier transform, on lines. Line l = (o, i) with i < inner: its elements, numbers or complex
+// numbers (pairs), begin at o * length * inner + i and lie `inner` apart.
+enum class FourierLine : std::uint8_t {
+  Complex,   // complex to complex, n = plan.length
+  ToHalf,    // real to the first half of the spectrum, inner = 1
+  FromHalf,  // back; imaginary parts at frequency 0 and n / 2 are not read
+};
+template <class T>
+struct FourierTable {
+  // A transform of `length` complex numbers by the radices, whose product it is: roots [length] are e^(s 2 pi i j /
+  // length), s the sign of the transform. A real line of n = 2 length elements needs half_roots [length + 1], e^(s 2 pi
+  // i j / n).
+  struct Plan {
+    std::int64_t length, count;
+    const std::int64_t* radices;
+    const T *roots, *half_roots;  // complex; half_roots null: a real line has `length` elements
+  };
+  // A side that is shorter than the transform holds its low frequencies: 0, 1, ... and in complex lines the negative
+  // ones behind them. Results get the factor `scale`, and ToHalf and FromHalf apply `middle` to the spectrum but for
+  // frequency 0 and n / 2.
+  struct Pass {
+    FourierLine line;
+    Plan plan;
+    std::int64_t from_length, to_length, inner;
+    T scale, middle;
+    const T* from;
+    T* to;
+  };
+  // Lines begin to end; scratch holds fourier_scratch(plan.length) elements. `from` and `to` may be the same where the
+  // lengths are.
+  void (*run)(const Pass&, std::int64_t begin, std::int64_t end, T* scratch);
+
+  // y [n] = sum over `terms` of a [terms][n] b [terms][n], complex numbers, one after the other; terms are strides (in
+  // complex numbers) apart. A conjugated factor has its imaginary part negated.
+  struct Sum {
+    std::int64_t n, terms;
+    const T* a;
+    std::int64_t a_stride;
+    bool conjugate_a;
+    const T* b;
+    std::int64_t b_stride;
+    bool conjugate_b;
+    T* y;
+  };
+  void (*sum)(const Sum&);
+};
+
 struct ConvertTable {
   void (*to_bf16)(std::int64_t n, const float* x, Bf16* y);
   void (*to_f32)(std::int64_t n, const Bf16* x, float* y);
@@ -189,6 +252,10 @@ struct NativeKernels {
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;
   native::PeakTable peak;
+  native::ProductTable<float> product_f32;
+  native::ProductTable<double> product_f64;
+  native::FourierTable<float> fourier_f32;
+  native::FourierTable<double> fourier_f64;
 };
 
 }  // namespace lockstep::kernels

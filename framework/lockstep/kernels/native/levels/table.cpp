@@ -2,10 +2,13 @@
 #include "lockstep/kernels/native/levels/batch_norm.h"
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
+#include "lockstep/kernels/native/levels/fourier.h"
 #include "lockstep/kernels/native/levels/peak.h"
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
+#include "lockstep/kernels/native/levels/product.h"
 #include "lockstep/kernels/native/levels/row_norm.h"
+#include "lockstep/kernels/native/levels/spectral.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
@@ -27,6 +30,10 @@ const NativeKernels kernels{
     .max_pool_f32 = MaxPool<float>::table,
     .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
+    .product_f32 = {.add = add_product<float>},
+    .product_f64 = {.add = add_product<double>},
+    .fourier_f32 = {.run = Fourier<float>::run, .sum = spectral_sum<float>},
+    .fourier_f64 = {.run = Fourier<double>::run, .sum = spectral_sum<double>},
 };
 
 }  // namespace lockstep::kernels::native::LOCKSTEP_LEVEL
