@@ -31,6 +31,8 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/reduce.h
   lockstep/ops/reshape.h
   lockstep/ops/softmax.h
+  lockstep/losses/classification.h
+  lockstep/losses/regression.h
   lockstep/nn/child.h
   lockstep/nn/init.h
   lockstep/nn/layers.h

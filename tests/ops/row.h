@@ -39,6 +39,8 @@ std::vector<Row> normalisation_rows();
 std::vector<Row> product_rows();
 std::vector<Row> elementwise_rows();
 std::vector<Row> loss_rows();
+std::vector<Row> regression_loss_rows();
+std::vector<Row> classification_loss_rows();
 std::vector<Row> composite_rows();
 std::vector<Row> all_rows();
 

@@ -19,7 +19,7 @@ namespace lockstep::optest {
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
   for (const auto part : {convolution_rows, pooling_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
-                          composite_rows}) {
+                          regression_loss_rows, classification_loss_rows, composite_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;

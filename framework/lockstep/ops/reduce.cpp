@@ -36,7 +36,6 @@ std::vector<Value> ChannelSumOp::gradient(const Request& r) const {
 
 Value sum(Value x) { return apply_op(std::make_shared<SumOp>(false), {cast(x, sum_type(x.dtype()))}); }
 Value mean(Value x) { return apply_op(std::make_shared<SumOp>(true), {cast(x, sum_type(x.dtype()))}); }
-Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
 Value fill(Graph& graph, Type type, double value) {
   return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];
 }

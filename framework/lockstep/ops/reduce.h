@@ -58,8 +58,6 @@ class ChannelSumOp : public Op {
 Value sum(Value x);
 // Returns the mean of all elements, a scalar; 0 for no elements.
 Value mean(Value x);
-// Returns the mean over all elements of (prediction - target)^2. Throws Error where shapes do not fit.
-Value mean_squared_error(Value prediction, Value target);
 // Returns a value of this type filled with `value`.
 Value fill(Graph& graph, Type type, double value);
 // Returns the sum per channel: (N, C, ...) -> (C). Throws Error for fewer than two dimensions.
