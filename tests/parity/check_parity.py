@@ -23,13 +23,14 @@ def main():
 
     import rows_data
     import rows_exchange
+    import rows_losses
     import rows_models
     import rows_operators
     import session
 
     session.RUNNER = sys.argv[1]
     torch.set_num_threads(1)
-    modules = (rows_data, rows_exchange, rows_models, rows_operators)
+    modules = (rows_data, rows_exchange, rows_losses, rows_models, rows_operators)
     rows = {name: value for module in modules for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__}
     suite = unittest.TestSuite()
