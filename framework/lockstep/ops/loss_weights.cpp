@@ -45,7 +45,7 @@ void require_equal_shapes(std::string_view loss, Value prediction, Value target)
         prediction.type().str(), target.type().str());
 }
 
-Value element_weights(std::string_view loss, const LossWeights& weights, const Type& type) {
+Value element_weights(std::string_view loss, const LossWeights& weights, Type type) {
   const DType dtype = sum_type(type.dtype);
   Value total;
   if (weights.sample) {
