@@ -26,6 +26,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/dropout.h
   lockstep/ops/gradient.h
   lockstep/ops/linear.h
+  lockstep/ops/one_hot.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool2d.h
   lockstep/ops/reduce.h

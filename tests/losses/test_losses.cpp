@@ -231,6 +231,28 @@ TEST(Losses, BinaryCrossEntropyHasItsSlopeAtZero) {
   EXPECT_NEAR(run(data, slope, 0, kSamples).mean, want, 1e-15);
 }
 
+// Class indices are the targets that have 1 in the channel of the class, without the ignored positions.
+TEST(Losses, DiceTakesClassIndices) {
+  const Data data;
+  Data hot = data;
+  for (std::int64_t i = 0; i < kSamples * 12; ++i) {
+    const std::int32_t label = data.label[static_cast<std::size_t>(i / 12 * 4 + i % 4)];
+    hot.target[static_cast<std::size_t>(i)] = label == i / 4 % 3 ? 1 : 0;
+    hot.mask[static_cast<std::size_t>(i)] = label == -100 ? 0 : 1;
+  }
+  const LossOf labels = [](auto& in, Value p) { return dice_loss(sigmoid(p), in["label"]); };
+  const LossOf channels = [](auto& in, Value p) {
+    return dice_loss(sigmoid(p), in["target"], {}, {.mask = in["mask"]});
+  };
+  const Outcome a = run(data, labels, 0, kSamples), b = run(hot, channels, 0, kSamples);
+  EXPECT_EQ(a.mean, b.mean);
+  EXPECT_EQ(a.gradient, b.gradient);
+  expect_parts_make_the_whole(labels);
+  const LossOf strict = [](auto& in, Value p) { return dice_loss(sigmoid(p), in["label"], {.ignore_index = {}}); };
+  expect_error([&] { run(data, strict, 0, 2); },
+               "[one_hot] (model): 'label' of row 0 of the batch is -100 at position 3, expected a class from 0 to 2");
+}
+
 TEST(Losses, SayWhatDoesNotFit) {
   Graph graph(Mode::Train, DType::F32);
   const auto value = [&](const char* name, Shape shape, DType dtype = DType::F32) {

@@ -2,7 +2,9 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/losses/pieces.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/loss_weights.h"
+#include "lockstep/ops/one_hot.h"
 #include "lockstep/ops/pointwise.h"
 
 namespace lockstep {
@@ -65,12 +67,21 @@ Loss kl_div(Value log_prediction, Value target, KlDivOptions options, const Loss
 
 Loss dice_loss(Value probabilities, Value target, DiceOptions options, const LossWeights& weights) {
   const std::string_view name = "dice_loss";
-  require_equal_shapes(name, probabilities, target);
   check(probabilities.shape().rank() >= 2, name, "the probabilities are {}, expected (samples, channels, ...)",
         probabilities.type().str());
   check(options.smooth >= 0, name, "smooth is {}, expected 0 or more", options.smooth);
-  const Value t = masked(name, target, weights.mask);
-  const Value counted = element_weights(name, {.mask = weights.mask}, probabilities.type());
+  Value channels = target, mask = weights.mask;
+  if (target.dtype() == DType::I32) {
+    const std::int64_t classes = probabilities.shape()[1];  // a copy: nodes move the graph's types
+    channels = one_hot_channels(target, classes, sum_type(probabilities.dtype()), options.ignore_index);
+    Shape positions = channels.shape();
+    positions[1] = 1;
+    const Value valid = sum_to(channels, positions);  // 0 where the index is the ignored one
+    mask = mask ? mask * valid : valid;
+  }
+  require_equal_shapes(name, probabilities, channels);
+  const Value t = masked(name, channels, mask);
+  const Value counted = element_weights(name, {.mask = mask}, probabilities.type());
   const auto total = [&](Value x) { return sum_behind(counted ? x * counted : x, 2); };  // (samples, channels)
   const Value both = total(probabilities * t);
   const Value sizes = options.squared ? total(square(probabilities) + square(t)) : total(probabilities + t);

@@ -4,6 +4,9 @@
 // throw Error where shapes or types do not fit, and for an option out of its range.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "lockstep/graph/loss.h"
 
 namespace lockstep {
@@ -37,10 +40,12 @@ Loss kl_div(Value log_prediction, Value target, KlDivOptions options = {}, const
 
 // Returns the mean over samples and channels of 1 - (2 sum p t + smooth) / (sum p + sum t + smooth) for probabilities p
 // and targets t (samples, channels, ...), with sums over all further dimensions (Milletari et al., "V-Net", 2016, whose
-// denominator has squares). A mask weighs elements in the sums.
+// denominator has squares). A mask weighs elements in the sums. The target may be class indices i32 (samples, ...) too:
+// t is then 1 in the channel of the class, and a position with the ignored index is in no sum.
 struct DiceOptions {
   bool squared = false;  // the denominator sums p^2 and t^2, as in the paper
   double smooth = 1e-5;  // at least 0; the loss of a channel without any target and prediction is 0 if it is above 0
+  std::optional<std::int32_t> ignore_index = -100;  // as that of cross_entropy()
 };
 Loss dice_loss(Value probabilities, Value target, DiceOptions options = {}, const LossWeights& weights = {});
 

@@ -40,6 +40,7 @@ constexpr OpDerivatives kTable[] = {
     {"matmul", Any},
     {"max_pool2d", First},
     {"max_pool2d_gradient", None, "max_pool2d can be differentiated once; average_pool2d any number of times"},
+    {"one_hot", None, "class indices have no slope"},
     {"pointwise", Any},
     {"reorder", None},
     {"reshape", Any},

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/one_hot.h"
 #include "lockstep/ops/softmax.h"
 
 namespace lockstep::kernels::generic {
@@ -76,6 +77,24 @@ std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::s
   return offer;
 }
 
+std::optional<KernelOffer> one_hot_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<OneHotOp>();
+  KernelOffer offer = plain_offer(r);
+  const Shape& labels = r.inputs[0].shape;
+  const CrossEntropyOptions options{.samples = labels[0],
+                                    .classes = op.classes(),
+                                    .source = {.op = "one_hot", .path = r.path, .field = r.field(0)},
+                                    .positions = labels.tail().elements(),
+                                    .ignore_index = op.ignore_index()};
+  offer.build = [options, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options](const Arguments& a) { one_hot(options, a.in<std::int32_t>(0), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
+
 std::optional<KernelOffer> softmax_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   offer.in_place_input = 0;
@@ -122,6 +141,7 @@ std::vector<KernelRow> loss_rows() {
   return {
       kernel_row<lockstep::CrossEntropyOp>("cross_entropy", cross_entropy_kernel),
       kernel_row<lockstep::CrossEntropyGradientOp>("cross_entropy_gradient", cross_entropy_gradient),
+      kernel_row<OneHotOp>("one_hot", one_hot_kernel),
       kernel_row<SoftmaxOp>("softmax", softmax_kernel),
       kernel_row<SoftmaxGradientOp>("softmax_gradient", softmax_gradient_kernel),
       kernel_row<CountCorrectOp>("count_correct", count_correct_kernel),

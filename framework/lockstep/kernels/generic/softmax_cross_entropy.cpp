@@ -89,6 +89,18 @@ void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* proba
 }
 
 template <class T>
+void one_hot(const CrossEntropyOptions& o, const std::int32_t* targets, T* y) {
+  check_targets({o.samples, o.positions}, o.classes, targets, o.ignore_index, o.source);
+  parallel_for(o.samples * o.classes, o.positions, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t sample = row / o.classes, c = row % o.classes;
+      for (std::int64_t i = 0; i < o.positions; ++i)
+        y[row * o.positions + i] = targets[sample * o.positions + i] == c ? T(1) : T(0);
+    }
+  });
+}
+
+template <class T>
 void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y) {
   parallel_for(n, c * 16, [=](std::int64_t begin, std::int64_t end) {
     double tops[kBlock], totals[kBlock];
@@ -138,6 +150,7 @@ double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* lo
                                                  T*);                                                                  \
   template void softmax_cross_entropy_backward<T>(const CrossEntropyOptions&, const T*, TargetsOf<T>, const T*, T, T,  \
                                                   T*);                                                                 \
+  template void one_hot(const CrossEntropyOptions&, const std::int32_t*, T*);                                          \
   template void softmax_forward(std::int64_t, std::int64_t, const T*, T*);                                             \
   template void softmax_backward(std::int64_t, std::int64_t, const T*, const T*, T*);                                  \
   template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*,            \

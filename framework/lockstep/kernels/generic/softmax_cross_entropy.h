@@ -49,6 +49,10 @@ template <class T>
 void softmax_cross_entropy_backward(const CrossEntropyOptions& options, const T* probabilities, TargetsOf<T> targets,
                                     const T* class_weights, T dloss, T weight_total, T* dlogits);
 
+// y [n, c, s] = 1 at the class of a position, 0 elsewhere. Reads samples, classes, positions, ignore_index and source.
+template <class T>
+void one_hot(const CrossEntropyOptions& options, const std::int32_t* targets, T* y);
+
 // y = softmax of each of the n rows of x [n, c] (may be x), computed in double.
 template <class T>
 void softmax_forward(std::int64_t n, std::int64_t c, const T* x, T* y);
