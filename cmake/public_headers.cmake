@@ -34,6 +34,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/linear.h
   lockstep/ops/pad.h
   lockstep/ops/permute.h
+  lockstep/ops/one_hot.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool.h
   lockstep/ops/recurrent.h
@@ -47,6 +48,8 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
+  lockstep/losses/classification.h
+  lockstep/losses/regression.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
   lockstep/nn/init.h

@@ -7,6 +7,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/stream.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/gradient.h"

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/random.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"

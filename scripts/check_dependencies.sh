@@ -13,6 +13,7 @@ table='
 core:
 graph:      core
 ops:        core graph
+losses:     core graph ops
 kernels:    core graph ops
 nn:         core graph ops
 metrics:    core graph ops
@@ -58,7 +59,7 @@ hdf5(_hl)?\.h     framework/lockstep/io/
 '
 
 # The folders whose names are the vocabulary of all others and lie in namespace lockstep itself; any other folder F has lockstep::F.
-root_folders='core graph ops'
+root_folders='core graph ops losses'
 
 mapfile -d '' -t sources < <(find framework data models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
 if ((${#sources[@]} == 0)); then

@@ -10,6 +10,8 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/stream.h"
 #include "lockstep/infer/predictor.h"
+#include "lockstep/losses/classification.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/nn/activations.h"
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/layers.h"

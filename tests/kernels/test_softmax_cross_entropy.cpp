@@ -189,6 +189,69 @@ TYPED_TEST(CrossEntropy, DoesNotDependOnThreads) {
   }
 }
 
+// The same positions as rows of samples and as columns of one sample: the same bits, for classes and for probabilities,
+// with weights of positions, ignored ones and smoothing. 300 positions are more than a block.
+TYPED_TEST(CrossEntropy, ColumnsAreRows) {
+  using T = TypeParam;
+  const std::int64_t n = 300;
+  for (const std::int64_t c : {1, 2, 5, 40}) {
+    for (const double smoothing : {0.0, 0.1}) {
+      for (const bool soft : {false, true}) {
+        const kernels::generic::CrossEntropyOptions rows{
+            .samples = n, .classes = c, .label_smoothing = smoothing, .ignore_index = 0};
+        kernels::generic::CrossEntropyOptions columns = rows;
+        columns.samples = 1;
+        columns.positions = n;
+        const auto z = random_values<T>(n * c, 1, 5), t = random_values<T>(n * c, 2), w = random_values<T>(c, 3, 1.5);
+        auto weights = random_values<T>(n, 4);
+        weights[7] = 0;
+        const auto targets = random_targets(n, c);
+        const auto transposed = [&](const std::vector<T>& x) {
+          std::vector<T> y(x.size());
+          for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+            for (std::size_t j = 0; j < static_cast<std::size_t>(c); ++j)
+              y[j * static_cast<std::size_t>(n) + i] = x[i * static_cast<std::size_t>(c) + j];
+          }
+          return y;
+        };
+        const auto run = [&](const kernels::generic::CrossEntropyOptions& o, const std::vector<T>& x,
+                             const std::vector<T>& probabilities) {
+          const kernels::generic::CrossEntropyTargets<T> of(soft ? nullptr : targets.data(),
+                                                            soft ? probabilities.data() : nullptr, weights.data());
+          auto p = unwritten<T>(n * c);
+          T loss = 0, weight = 0;
+          kernels::generic::softmax_cross_entropy_forward<T>(o, x.data(), of, w.data(), p.data(), &loss, &weight);
+          kernels::generic::softmax_cross_entropy_backward<T>(o, p.data(), of, w.data(), T(0.7), weight, p.data());
+          p.push_back(loss);
+          p.push_back(weight);
+          return p;
+        };
+        auto by_rows = run(rows, z, t), by_columns = run(columns, transposed(z), transposed(t));
+        ASSERT_EQ(by_rows[static_cast<std::size_t>(n * c)], by_columns[static_cast<std::size_t>(n * c)]);
+        ASSERT_EQ(by_rows.back(), by_columns.back());
+        by_rows.resize(static_cast<std::size_t>(n * c));
+        by_columns.resize(static_cast<std::size_t>(n * c));
+        EXPECT_TRUE(same_bits(transposed(by_rows), by_columns)) << c << " classes, smoothing " << smoothing << soft;
+      }
+    }
+  }
+}
+
+TYPED_TEST(CrossEntropy, OfPositionsDoesNotDependOnThreads) {
+  using T = TypeParam;
+  const kernels::generic::CrossEntropyOptions o{.samples = 3, .classes = 7, .label_smoothing = 0.1, .positions = 4001};
+  const auto z = random_values<T>(3 * 7 * 4001, 1);
+  const auto targets = random_targets(3 * 4001, 7);
+  expect_thread_invariant([&] {
+    auto p = unwritten<T>(3 * 7 * 4001), dz = p;
+    T loss = 0, weight = 0;
+    kernels::generic::softmax_cross_entropy_forward<T>(o, z.data(), targets.data(), nullptr, p.data(), &loss, &weight);
+    kernels::generic::softmax_cross_entropy_backward<T>(o, p.data(), targets.data(), nullptr, T(1), weight, dz.data());
+    dz.insert(dz.end(), {loss, weight});
+    return dz;
+  });
+}
+
 // Several rows' exponentials are taken at a time, or a part of one row's.
 TYPED_TEST(CrossEntropy, RowsDoNotDependOnTheirNeighbours) {
   using T = TypeParam;

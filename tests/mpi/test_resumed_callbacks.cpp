@@ -94,6 +94,43 @@ TEST(Patience, ThatIsOverEndsTheRunAgainAndSaysWhy) {
   world().barrier();
 }
 
+// Notes the learning rate of each step.
+class Rates : public Callback {
+ public:
+  explicit Rates(std::vector<double>& rates) : rates_(rates) {}
+  void after_step(const train::StepEvent& event, Orders& /*orders*/) override { rates_.push_back(event.learning_rate); }
+
+ private:
+  std::vector<double>& rates_;
+};
+
+TEST(Plateau, AResumedRunHasTheRatesOfAnUndisturbedOne) {
+  const SharedDirectory shared;
+  const auto options_in = [&](const std::string& name) {
+    train::Options options = without_progress(shared.path() / name, 0);
+    options.epochs = 5;
+    options.rate.kind = optim::ScheduleOptions::Kind::Plateau;
+    options.rate.plateau = {.factor = 0.5, .patience = 0};
+    options.rate.minimum = 0.2 * options.rate.peak;
+    return options;
+  };
+  std::vector<double> whole;
+  run(options_in("whole"), [&](train::Session& session) { session.add<Rates>(whole); });
+  const std::vector<double> factors{1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.2, 0.2};
+  ASSERT_EQ(whole.size(), factors.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_DOUBLE_EQ(whole[i], factors[i] * 1e-30) << "step " << i;
+  for (const std::int64_t stop : {3, 4, 6, 7}) {  // within epochs, and before their evaluations
+    const train::Options options = options_in(std::to_string(stop));
+    std::vector<double> rates;
+    run(options, [&](train::Session& session) {
+      session.add<Rates>(rates);
+      session.add<StopsAt>(stop);
+    });
+    run(resumed(options), [&](train::Session& session) { session.add<Rates>(rates); });
+    EXPECT_EQ(rates, whole) << "stopped after step " << stop;
+  }
+}
+
 // Counts steps and remembers values of each type; notes what it gets back.
 class Counts : public Callback {
  public:

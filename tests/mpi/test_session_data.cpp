@@ -4,11 +4,11 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/pointwise.h"
-#include "lockstep/ops/reduce.h"
 #include "tests/mpi/session_run.h"
 
 namespace lockstep::test {

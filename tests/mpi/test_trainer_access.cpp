@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"

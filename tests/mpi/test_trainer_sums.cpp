@@ -1,7 +1,10 @@
 // Without shards, in f64 and at one global batch, any number of ranks trains what one rank trains, up to the order of
 // additions: uneven parts, ranks without samples, micro-batches, class weights, dropout, streams of uneven length.
 #include "lockstep/data/stream.h"
+#include "lockstep/losses/pieces.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/pointwise.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -85,6 +88,25 @@ TEST(F64, ClassWeightsCountOverAllRanks) {
   ignored = 0;
   task.options.accumulate = 40;  // of one sample each: some weigh nothing
   expect_as_alone(task, 1e-12, "a class without weight");
+}
+
+TEST(F64, WeightsOfSamplesCountOverAllRanks) {
+  Task task = in_f64();
+  task.model = [](const models::Classifier& n) {
+    return [&n](const plan::Inputs& in) {
+      const Value logits = n(in["image"]), weight = relu(sum_behind(in["image"], 1));  // 0 for some samples
+      return plan::Traced{.loss = huber_loss(logits, scale_shift(logits, 0, 1), {.delta = 0.5}, {.sample = weight})};
+    };
+  };
+  expect_as_alone(task, 1e-12, "weights of samples");
+  task.options.accumulate = 40;  // of one sample each: some weigh nothing
+  expect_as_alone(task, 1e-12, "weights of samples in micro-batches");
+  task.model = [](const models::Classifier& n) {
+    return [&n](const plan::Inputs& in) {
+      return plan::Traced{.loss = cross_entropy(n(in["image"]), in["label"], {.ignore_index = 3})};
+    };
+  };
+  expect_as_alone(task, 1e-12, "an ignored class");
 }
 
 TEST(F64, AStepOfWeightZeroIsAnError) {

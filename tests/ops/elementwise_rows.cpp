@@ -85,6 +85,8 @@ std::vector<Row> elementwise_rows() {
       unary("tanh", tanh, [](double x) { return std::tanh(x); }),
       unary(
           "sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -4, 4),
+      unary(
+          "log_sigmoid", log_sigmoid, [](double x) { return -std::log1p(std::exp(-x)); }, -6, 6),
       unary("square", square, [](double x) { return x * x; }),
       unary("abs", abs, [](double x) { return std::abs(x); }),
       unary("erf", erf, [](double x) { return std::erf(x); }),

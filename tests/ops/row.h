@@ -44,6 +44,8 @@ std::vector<Row> loss_rows();
 std::vector<Row> spatial_rows();
 std::vector<Row> recurrent_rows();
 std::vector<Row> fourier_rows();
+std::vector<Row> regression_loss_rows();
+std::vector<Row> classification_loss_rows();
 std::vector<Row> composite_rows();
 std::vector<Row> reduction_rows();
 std::vector<Row> row_norm_rows();

@@ -24,6 +24,29 @@ TEST(ScheduleOptions, EachKindIsItsFunction) {
                step_decay(0.3, {2, 7}, 0.5));
   expect_equal({.kind = Kind::OneCycle, .peak = 0.3, .cycle_rise = 0.5, .cycle_start = 10, .cycle_end = 100},
                one_cycle({.rate = 0.3, .epochs = kEpochs, .rising = 0.5, .start_divisor = 10, .final_divisor = 100}));
+  expect_equal({.kind = Kind::CosineRestarts, .peak = 0.3, .minimum = 0.1, .restart_epochs = 2, .restart_growth = 3},
+               cosine_restarts({.rate = 0.3, .epochs = 2, .growth = 3, .minimum = 0.1}));
+  expect_equal({.kind = Kind::Polynomial, .peak = 0.3, .minimum = 0.1, .power = 2},
+               polynomial({.rate = 0.3, .epochs = kEpochs, .power = 2, .minimum = 0.1}));
+  expect_equal({.kind = Kind::Exponential, .peak = 0.3, .gamma = 0.8}, exponential(0.3, 0.8));
+  expect_equal({.kind = Kind::InverseSqrt, .peak = 0.3}, inverse_square_root(0.3, 1));
+  expect_equal({.kind = Kind::InverseSqrt, .peak = 0.3, .timescale = 3}, inverse_square_root(0.3, 3));
+  expect_equal({.kind = Kind::Plateau, .peak = 0.3}, constant(0.3));
+}
+
+// Up in a straight line, and down from the peak at the end of the warm-up (Vaswani et al.).
+TEST(ScheduleOptions, AnInverseSquareRootBeginsAtTheEndOfTheWarmUp) {
+  expect_equal({.kind = Kind::InverseSqrt, .peak = 0.3, .warmup_epochs = 4},
+               warm_up(inverse_square_root(0.3, 4), 4, 0.1));
+}
+
+TEST(ScheduleOptions, EveryKindWarmsUp) {
+  for (const Kind kind : {Kind::Constant, Kind::Step, Kind::Cosine, Kind::CosineRestarts, Kind::Polynomial,
+                          Kind::Exponential, Kind::InverseSqrt, Kind::Plateau}) {
+    const Schedule made = make_schedule({.kind = kind, .peak = 0.4, .warmup_epochs = 4}, kEpochs, kBatch);
+    EXPECT_NEAR(made(0), 0.04, 1e-15);
+    EXPECT_GT(made(2), made(0));
+  }
 }
 
 TEST(ScheduleOptions, AScaledRateFollowsTheGlobalBatch) {

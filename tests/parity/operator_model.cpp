@@ -30,11 +30,6 @@ bool is_transform(std::string_view op) { return op.find("fft") != std::string_vi
 
 }  // namespace
 
-CrossEntropyOptions loss_options(const nlohmann::json& request) {
-  return {.label_smoothing = request.value("label_smoothing", 0.0),
-          .class_weights = request.value("class_weights", std::vector<double>{})};
-}
-
 OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands)
     : request_(request) {
   for (const io::NamedTensor& t : operands) {
@@ -130,17 +125,11 @@ Value OperatorModel::apply(Graph& graph) const {
   return apply_pointwise(op, {x});
 }
 
-bool OperatorModel::is_loss() const {
-  return request_.at("op") == "cross_entropy" || request_.at("op") == "mean_squared_error";
-}
+bool OperatorModel::is_loss() const { return parity::is_loss(request_); }
 
 plan::Traced OperatorModel::operator()(const plan::Inputs& in) const {
   Graph& graph = in.graph();
-  if (is_loss()) {
-    const Value x = operand(graph, "x");
-    if (request_.at("op") == "mean_squared_error") return {.loss = mean_squared_error(x, in["target"])};
-    return {.loss = cross_entropy(x, in["label"], loss_options(request_))};
-  }
+  if (is_loss()) return {.loss = loss_of(request_, operand(graph, "x"), in)};
   const Value y = apply(graph);
   graph.observe("output", y);
   return {.loss = sum(y * in["cotangent"]) * (1 / static_cast<double>(y.shape()[0])), .prediction = y};

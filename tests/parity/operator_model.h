@@ -10,13 +10,11 @@
 
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/nn/module.h"
-#include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/trace.h"
 #include "tests/parity/axis_operators.h"
+#include "tests/parity/loss_model.h"
 
 namespace lockstep::parity {
-
-CrossEntropyOptions loss_options(const nlohmann::json& request);
 
 class OperatorModel : public nn::Module {
  public:

@@ -11,6 +11,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/resize.h"
+#include "lockstep/optim/plateau.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
@@ -199,9 +200,32 @@ json schedule(const json& r) {
   }
   if (kind == "step") of = optim::step_decay(rate, r.at("milestones").get<std::vector<double>>(), r.at("gamma"));
   if (kind == "warm_up") of = optim::warm_up(optim::constant(rate), epochs, r.at("start"));
+  if (kind == "cosine_restarts") {
+    of = optim::cosine_restarts(
+        {.rate = rate, .epochs = epochs, .growth = r.at("growth"), .minimum = r.value("minimum", 0.0)});
+  }
+  if (kind == "polynomial") of = optim::polynomial({.rate = rate, .epochs = epochs, .power = r.at("power")});
+  if (kind == "exponential") of = optim::exponential(rate, r.at("gamma"));
+  if (kind == "inverse_square_root") of = optim::inverse_square_root(rate, epochs);
   check(static_cast<bool>(of), "parity", "there is no schedule '{}' here", kind);
   json rates = json::array();
   for (const double epoch : r.at("at").get<std::vector<double>>()) rates.push_back(of(epoch));
+  return rates;
+}
+
+// The rate after each evaluation with one of these losses.
+json plateau(const json& r) {
+  const double rate = r.at("rate");
+  optim::Plateau of({.factor = r.at("factor"),
+                     .patience = r.at("patience"),
+                     .threshold = r.at("threshold"),
+                     .cooldown = r.at("cooldown")},
+                    r.at("minimum").get<double>() / rate);
+  json rates = json::array();
+  for (const double loss : r.at("losses").get<std::vector<double>>()) {
+    of.add(loss);
+    rates.push_back(rate * of.factor());
+  }
   return rates;
 }
 
@@ -231,6 +255,7 @@ json answer(const json& request) {
   if (task == "train") return train(request);
   if (task == "resize") return resize(request);
   if (task == "names") return names(request);
+  if (task == "plateau") return plateau(request);
   check(task == "schedule", "parity", "there is no task '{}'", task);
   return schedule(request);
 }

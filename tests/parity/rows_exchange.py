@@ -143,3 +143,39 @@ class Schedules(unittest.TestCase):
         self.check(lambda o: torch.optim.lr_scheduler.OneCycleLR(
             o, 0.4, total_steps=total, pct_start=rising, div_factor=20, final_div_factor=1e3, cycle_momentum=False), at,
             kind="one_cycle", rate=0.4, epochs=total, rising=rising, start_divisor=20, final_divisor=1e3)
+
+    def test_cosine_restarts(self):
+        for growth in (1, 2, 3):
+            self.check(lambda o, g=growth: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 5, g, 1e-3),
+                       list(range(60)), kind="cosine_restarts", rate=0.4, epochs=5, growth=growth, minimum=1e-3)
+
+    def test_polynomial(self):
+        for power in (1.0, 0.5, 2.0):
+            self.check(lambda o, p=power: torch.optim.lr_scheduler.PolynomialLR(o, 30, p), list(range(40)),
+                       kind="polynomial", rate=0.4, epochs=30, power=power)
+
+    def test_exponential(self):
+        self.check(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9), list(range(40)),
+                   kind="exponential", rate=0.4, epochs=40, gamma=0.9)
+
+    def test_inverse_square_root(self):
+        self.check(lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda t: (8 / max(t, 8))**0.5), list(range(60)),
+                   kind="inverse_square_root", rate=0.4, epochs=8)
+
+    def test_plateau(self):
+        generator = torch.Generator().manual_seed(5)
+        losses = (3 * 0.97**torch.arange(120.0) + 0.3 * torch.rand(120, generator=generator)).tolist()
+        losses[30:50] = [losses[29]] * 10 + [float("inf")] * 10
+        for patience, cooldown, threshold, minimum in ((2, 0, 1e-4, 0.0), (0, 3, 1e-2, 1e-3), (5, 1, 0.1, 0.02)):
+            optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
+            scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+                optimizer, factor=0.5, patience=patience, threshold=threshold, cooldown=cooldown, min_lr=minimum, eps=0)
+            want = []
+            for loss in losses:
+                scheduler.step(loss)
+                want.append(optimizer.param_groups[0]["lr"])
+            self.assertGreater(len(set(want)), 3)
+            got = session.ask({"task": "plateau", "rate": 0.4, "factor": 0.5, "patience": patience,
+                               "threshold": threshold, "cooldown": cooldown, "minimum": minimum,
+                               "losses": [min(x, 1e300) for x in losses]})[0]
+            np.testing.assert_allclose(got, want, rtol=self.TOLERANCE)

@@ -190,7 +190,7 @@ class Elementwise(OperatorRow):
         x[0, :4] = 0
         functions = {"relu": torch.relu, "exp": torch.exp, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
                      "square": torch.square, "abs": torch.abs, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
-                     "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
+                     "gelu": F.gelu, "log_sigmoid": F.logsigmoid, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
         for name, function in functions.items():
             self.add(name, {"x": x}, lambda o, f=function: f(o["x"]), op=name)
         for name, function in {"log": torch.log, "sqrt": torch.sqrt}.items():

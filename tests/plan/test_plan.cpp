@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lockstep/losses/regression.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"

@@ -80,7 +80,8 @@ TEST(OptionRows, EveryNameOfAnEnumerationIsReadAndWrittenBack) {
 
 TEST(OptionRows, AnUnknownNameIsRefusedWithTheNamesAndTheNearest) {
   EXPECT_EQ(parse_line({"--schedule", "cosin"}).result.message,
-            "[options] --schedule is 'cosin', expected one of constant, step, cosine, one-cycle; did you mean cosine?");
+            "[options] --schedule is 'cosin', expected one of constant, step, cosine, one-cycle, cosine-restarts, "
+            "polynomial, exponential, inverse-sqrt, plateau; did you mean cosine?");
   EXPECT_EQ(parse_line({"--wire", "int8"}).result.message,
             "[options] --wire is 'int8', expected one of f32, bf16, f16");
   Options options;

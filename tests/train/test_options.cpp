@@ -461,6 +461,33 @@ TEST(Options, AnotherOptimizerBringsItsMomentum) {
   EXPECT_TRUE(o.options.optimizer.rmsprop.centered);
 }
 
+TEST(Options, EachScheduleHasItsSettings) {
+  using Kind = optim::ScheduleOptions::Kind;
+  const auto rate = [](std::vector<const char*> line) {
+    const Outcome o = parse_line(std::move(line));
+    EXPECT_TRUE(o.result.proceed) << o.err;
+    return o.options.rate;
+  };
+  const auto restarts =
+      rate({"--schedule", "cosine-restarts", "--restart-epochs", "5", "--restart-growth", "2", "--min-lr", "0.01"});
+  EXPECT_EQ(restarts.kind, Kind::CosineRestarts);
+  EXPECT_EQ(restarts.restart_epochs, 5);
+  EXPECT_EQ(restarts.restart_growth, 2);
+  EXPECT_EQ(restarts.minimum, 0.01);
+  EXPECT_EQ(rate({"--schedule", "polynomial", "--power", "0.9"}).power, 0.9);
+  EXPECT_EQ(rate({"--schedule", "exponential", "--gamma", "0.9"}).gamma, 0.9);
+  EXPECT_EQ(rate({"--schedule", "inverse-sqrt", "--timescale", "4"}).timescale, 4);
+  const auto plateau = rate({"--schedule", "plateau", "--plateau-factor", "0.5", "--plateau-patience", "3",
+                             "--plateau-threshold", "0.01", "--plateau-cooldown", "2", "--min-lr", "1e-5"});
+  EXPECT_EQ(plateau.kind, Kind::Plateau);
+  EXPECT_EQ(plateau.plateau.factor, 0.5);
+  EXPECT_EQ(plateau.plateau.patience, 3);
+  EXPECT_EQ(plateau.plateau.threshold, 0.01);
+  EXPECT_EQ(plateau.plateau.cooldown, 2);
+  EXPECT_EQ(parse_line({"--schedule", "plateau", "--plateau-factor", "1"}).result.exit_code, 2);
+  EXPECT_EQ(parse_line({"--schedule", "cosine-restarts", "--restart-growth", "0.5"}).result.exit_code, 2);
+}
+
 TEST(Options, WhatWouldHaveNoEffectIsAnError) {
   const std::vector<std::vector<const char*>> lines = {
       {"--momentum", "0.9", "--optimizer", "adam"},
@@ -472,6 +499,16 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
       {"--milestones", "3"},
       {"--min-lr", "0.1", "--schedule", "constant"},
       {"--cycle-rise", "0.2"},
+      {"--min-lr", "0.1", "--schedule", "exponential"},
+      {"--restart-epochs", "5"},
+      {"--restart-growth", "2", "--schedule", "polynomial"},
+      {"--power", "2"},
+      {"--gamma", "0.9"},
+      {"--timescale", "3"},
+      {"--plateau-factor", "0.5"},
+      {"--plateau-patience", "2"},
+      {"--plateau-threshold", "0.1"},
+      {"--plateau-cooldown", "1"},
       {"--step-epochs", "2", "--milestones", "3", "--schedule", "step"},
       {"--warmup-start", "0.2"},
       {"--scale-lr-batch", "64"}};

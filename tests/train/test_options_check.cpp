@@ -57,6 +57,11 @@ TEST(Validate, ProductsDoNotOverflow) {
                         .batch_size = 12,
                         .rate = {.kind = optim::ScheduleOptions::Kind::Step, .step_epochs = 1e-3}}),
             "");
+  const std::string cosines =
+      data_error({.epochs = 1'000'000'000,
+                  .batch_size = 12,
+                  .rate = {.kind = optim::ScheduleOptions::Kind::CosineRestarts, .restart_epochs = 1e-3}});
+  EXPECT_TRUE(has(cosines, "--restart-epochs is 0.001 in a run of 1e+09 epochs")) << cosines;
 }
 
 TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
@@ -144,6 +149,8 @@ TEST(Validate, Contradictions) {
   EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::OneCycle, .warmup_epochs = 1}}),
                   "one-cycle"));
   EXPECT_TRUE(has(validation_error({.rate = {.peak = 0.1, .minimum = 0.2}}), "--min-lr is 0.2"));
+  EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::Plateau}, .eval_every = 0}),
+                  "--schedule plateau with --eval-every 0"));
   EXPECT_TRUE(has(validation_error({.dataset = {.limit_train = 10}}, 2), "--limit-train is 10"));
   EXPECT_TRUE(has(validation_error({.output = ""}), "--output is empty"));
 }

@@ -16,4 +16,11 @@ struct Loss {
   operator Value() const { return mean; }                                      // NOLINT: and a loss is a Value
 };
 
+// How much samples and elements count in a loss; empty: each counts once. Weights are constants of the training, at
+// least 0, of the loss's floating type. A loss is then sum(weight * loss) / sum(weight), and 0 where all weights are 0.
+struct LossWeights {
+  Value sample = {};  // (samples)
+  Value mask = {};    // broadcasts to the elements of which the loss is a mean; where it is 0, the target may be NaN
+};
+
 }  // namespace lockstep

@@ -1,8 +1,12 @@
-// Softmax cross entropy of logits (N, C) against class indices i32 (N), with label smoothing e and class weights w as
-// in PyTorch's cross_entropy: the sum over the batch of w_y (1-e) (-log p_y) + e/C sum_c w_c (-log p_c), divided by the
-// sum over the batch of w_y.
+// Softmax cross entropy of logits (N, C) or (N, C, ...), whose further dimensions are positions such as pixels, as
+// PyTorch's cross_entropy. With p the softmax over C, label smoothing e and class weights w, a position i has the loss
+//   class index y:         (1-e) w_y (-log p_y) + e/C sum_c w_c (-log p_c)
+//   probabilities t_c:     sum_c w_c t'_c (-log p_c) with t'_c = (1-e) t_c + e/C
+// The loss is sum_i s_i loss_i / sum_i s_i w_y for indices and sum_i s_i loss_i / sum_i s_i for probabilities, where
+// s_i is the weight of the position. A position whose index is the ignored one counts nowhere.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lockstep/graph/graph.h"
@@ -11,11 +15,13 @@
 namespace lockstep {
 
 struct CrossEntropyOptions {
-  double label_smoothing = 0;              // in [0, 1]
-  std::vector<double> class_weights = {};  // empty: ones
+  double label_smoothing = 0;                       // in [0, 1]
+  std::vector<double> class_weights = {};           // at least 0, one for each class; empty: ones
+  std::optional<std::int32_t> ignore_index = -100;  // PyTorch's; empty: every index must be a class
 };
 
-// (logits, targets) -> (loss, weight = sum of w_y, probabilities (N, C)).
+// (logits, targets, [weights of positions]) -> (loss, sum of weights, probabilities as the logits). Targets are i32
+// without the dimension C, or probabilities in the type and shape of the logits.
 class CrossEntropyOp : public Op {
  public:
   explicit CrossEntropyOp(CrossEntropyOptions options) : options_(std::move(options)) {}
@@ -28,7 +34,7 @@ class CrossEntropyOp : public Op {
   CrossEntropyOptions options_;
 };
 
-// (probabilities, targets, dloss, weight) -> dlogits.
+// (probabilities, targets, dloss, sum of weights, [weights of positions]) -> dlogits.
 class CrossEntropyGradientOp : public Op {
  public:
   explicit CrossEntropyGradientOp(CrossEntropyOptions options) : options_(std::move(options)) {}
@@ -53,9 +59,10 @@ class CountCorrectOp : public Op {
   std::int64_t k_;
 };
 
-// Returns the loss of logits (N, C) for targets (i32, N), weighted by the sum of w_y. Throws Error where types do not
-// fit. A target outside [0, C) throws SampleError when the plan runs.
-Loss cross_entropy(Value logits, Value target, CrossEntropyOptions options = {});
+// Returns the loss of logits (N, C, ...) for class indices i32 (N, ...) or for probabilities (N, C, ...). Weights of
+// samples are (N), a mask broadcasts to (N, ...). Throws Error where types do not fit. An index that is neither a class
+// nor the ignored one throws SampleError when the plan runs.
+Loss cross_entropy(Value logits, Value target, CrossEntropyOptions options = {}, const LossWeights& weights = {});
 // Returns the number of samples whose target is among the k largest logits, an f64 scalar. Throws Error for k < 1.
 Value count_correct(Value logits, Value target, std::int64_t k = 1);
 

@@ -43,6 +43,7 @@ Value log(Value x) { return apply_pointwise("log", {x}); }
 Value sqrt(Value x) { return apply_pointwise("sqrt", {x}); }
 Value tanh(Value x) { return apply_pointwise("tanh", {x}); }
 Value sigmoid(Value x) { return apply_pointwise("sigmoid", {x}); }
+Value log_sigmoid(Value x) { return apply_pointwise("log_sigmoid", {x}); }
 Value erf(Value x) { return apply_pointwise("erf", {x}); }
 Value gelu(Value x) { return apply_pointwise("gelu", {x}); }
 Value gelu_tanh(Value x) { return apply_pointwise("gelu_tanh", {x}); }

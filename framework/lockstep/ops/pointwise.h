@@ -18,6 +18,7 @@ Value log(Value x);
 Value sqrt(Value x);
 Value tanh(Value x);
 Value sigmoid(Value x);
+Value log_sigmoid(Value x);  // log(1 / (1 + e^-x)), without overflow
 Value erf(Value x);
 Value gelu(Value x);       // x times the probability that a normal number is smaller
 Value gelu_tanh(Value x);  // the approximation of gelu by tanh

@@ -133,7 +133,6 @@ Value variance(Value x, Axes axes, double correction, bool keep) {
   const Value squares = sum(square(wide - mean(wide, reduced, true)), reduced, keep);
   return squares * (1 / std::max(n - correction, 0.0));
 }
-Value mean_squared_error(Value prediction, Value target) { return mean(square(prediction - target)); }
 Value fill(Graph& graph, Type type, double value) {
   return graph.apply(std::make_shared<FillOp>(std::move(type), value), {})[0];
 }

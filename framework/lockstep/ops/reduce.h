@@ -76,8 +76,6 @@ Value amin(Value x, Axes axes = {}, bool keep = false);
 Value variance(Value x, Axes axes = {}, double correction = 1, bool keep = false);
 // Returns the logarithm of the sum of exp(x).
 Value logsumexp(Value x, Axes axes = {}, bool keep = false);
-// Returns the mean over all elements of (prediction - target)^2. Throws Error where shapes do not fit.
-Value mean_squared_error(Value prediction, Value target);
 // Returns a value of this type filled with `value`.
 Value fill(Graph& graph, Type type, double value);
 // Returns the sum per channel: (N, C, ...) -> (C). Throws Error for fewer than two dimensions.

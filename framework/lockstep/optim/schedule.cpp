@@ -1,6 +1,7 @@
 #include "lockstep/optim/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "lockstep/core/error.h"
@@ -31,6 +32,40 @@ Schedule step_decay(double rate, std::vector<double> milestones, double gamma) {
 Schedule cosine(double rate, double epochs, double minimum) {
   check(epochs > 0, "schedule", "a cosine over {} epochs, expected more than 0", epochs);
   return [=](double epoch) { return half_cosine(rate, minimum, epoch / epochs); };
+}
+
+Schedule cosine_restarts(RestartOptions o) {
+  check(o.epochs > 0 && o.growth >= 1, "schedule",
+        "cosines of {} epochs, each {} times as long as the one before, expected more than 0 and at least 1", o.epochs,
+        o.growth);
+  return [o](double epoch) {
+    if (o.growth == 1) return half_cosine(o.rate, o.minimum, std::fmod(epoch, o.epochs) / o.epochs);  // exact
+    double begin = 0, length = o.epochs;
+    while (epoch >= begin + length) {
+      begin += length;
+      length *= o.growth;
+    }
+    return half_cosine(o.rate, o.minimum, (epoch - begin) / length);
+  };
+}
+
+Schedule polynomial(PolynomialOptions o) {
+  check(o.epochs > 0 && o.power > 0, "schedule", "a power of {} over {} epochs, expected both above 0", o.power,
+        o.epochs);
+  return [o](double epoch) {
+    const double left = std::clamp(1 - epoch / o.epochs, 0.0, 1.0);
+    return o.minimum + (o.rate - o.minimum) * math::pow(left, o.power);
+  };
+}
+
+Schedule exponential(double rate, double gamma) {
+  check(gamma > 0, "schedule", "a factor of {} per epoch, expected more than 0", gamma);
+  return [=](double epoch) { return rate * math::pow(gamma, epoch); };
+}
+
+Schedule inverse_square_root(double rate, double timescale) {
+  check(timescale > 0, "schedule", "a timescale of {} epochs, expected more than 0", timescale);
+  return [=](double epoch) { return rate * std::sqrt(timescale / std::max(epoch, timescale)); };
 }
 
 Schedule one_cycle(OneCycleOptions o) {

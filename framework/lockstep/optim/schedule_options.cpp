@@ -10,6 +10,11 @@ std::vector<double> milestones_of(const ScheduleOptions& o, double epochs) {
   return all;
 }
 
+double timescale_of(const ScheduleOptions& o) {
+  if (o.timescale > 0) return o.timescale;
+  return o.warmup_epochs > 0 ? o.warmup_epochs : 1;
+}
+
 Schedule without_warm_up(const ScheduleOptions& o, double rate, double epochs) {
   using Kind = ScheduleOptions::Kind;
   switch (o.kind) {
@@ -25,16 +30,29 @@ Schedule without_warm_up(const ScheduleOptions& o, double rate, double epochs) {
                         .rising = o.cycle_rise,
                         .start_divisor = o.cycle_start,
                         .final_divisor = o.cycle_end});
+    case Kind::CosineRestarts:
+      return cosine_restarts(
+          {.rate = rate, .epochs = o.restart_epochs, .growth = o.restart_growth, .minimum = o.minimum});
+    case Kind::Polynomial:
+      return polynomial({.rate = rate, .epochs = epochs, .power = o.power, .minimum = o.minimum});
+    case Kind::Exponential:
+      return exponential(rate, o.gamma);
+    case Kind::InverseSqrt:
+      return inverse_square_root(rate, timescale_of(o));
+    case Kind::Plateau:
+      return constant(rate);
   }
   return constant(rate);
 }
 
 }  // namespace
 
+double peak_rate(const ScheduleOptions& o, std::int64_t global_batch) {
+  return o.scaled ? o.peak * static_cast<double>(global_batch) / static_cast<double>(o.scale_batch) : o.peak;
+}
+
 Schedule make_schedule(const ScheduleOptions& o, double epochs, std::int64_t global_batch) {
-  const double rate =
-      o.scaled ? o.peak * static_cast<double>(global_batch) / static_cast<double>(o.scale_batch) : o.peak;
-  return warm_up(without_warm_up(o, rate, epochs), o.warmup_epochs, o.warmup_start);
+  return warm_up(without_warm_up(o, peak_rate(o, global_batch), epochs), o.warmup_epochs, o.warmup_start);
 }
 
 }  // namespace lockstep::optim

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/one_hot.h"
 #include "lockstep/ops/softmax.h"
 
 namespace lockstep::kernels::generic {
@@ -24,22 +25,35 @@ TargetSource target_source(const KernelRequest& r) {
 
 CrossEntropyOptions kernel_options(const KernelRequest& r, const lockstep::CrossEntropyOptions& options) {
   const Shape& logits = r.inputs[0].shape;  // or probabilities
-  return {.samples = logits[0],
-          .classes = logits[1],
-          .label_smoothing = options.label_smoothing,
-          .source = target_source(r)};
+  CrossEntropyOptions o{.samples = logits[0],
+                        .classes = logits[1],
+                        .label_smoothing = options.label_smoothing,
+                        .source = target_source(r),
+                        .ignore_index = options.ignore_index};
+  for (int d = 2; d < logits.rank(); ++d) o.positions *= logits[d];
+  return o;
+}
+
+// Targets are the second input; `weights` is the number of the input with the weights of positions, which may be
+// missing.
+template <class T>
+CrossEntropyTargets<T> targets_of(const Arguments& a, bool are_classes, std::size_t weights, bool has_weights) {
+  const T* of_positions = has_weights ? a.in<T>(weights) : nullptr;
+  if (are_classes) return {a.in<std::int32_t>(1), nullptr, of_positions};
+  return {nullptr, a.in<T>(1), of_positions};
 }
 
 std::optional<KernelOffer> cross_entropy_kernel(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<lockstep::CrossEntropyOp>();
   KernelOffer offer = plain_offer(r);
   const CrossEntropyOptions options = kernel_options(r, op.options());
-  offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
+  const bool classes = !is_floating(r.inputs[1].dtype), weighted = r.inputs.size() > 2;
+  offer.build = [=, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
-        softmax_cross_entropy_forward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), a.out<T>(2), a.out<T>(0),
-                                      a.out<T>(1));
+      return make_kernel([=, w = converted<T>(weights)](const Arguments& a) {
+        softmax_cross_entropy_forward<T>(options, a.in<T>(0), targets_of<T>(a, classes, 2, weighted), or_null(w),
+                                         a.out<T>(2), a.out<T>(0), a.out<T>(1));
       });
     });
   };
@@ -50,12 +64,13 @@ std::optional<KernelOffer> cross_entropy_gradient(const KernelRequest& r, std::s
   const auto& op = r.as<lockstep::CrossEntropyGradientOp>();
   KernelOffer offer = plain_offer(r);
   const CrossEntropyOptions options = kernel_options(r, op.options());
-  offer.build = [options, weights = op.options().class_weights, dtype = r.dtype()] {
+  const bool classes = !is_floating(r.inputs[1].dtype), weighted = r.inputs.size() > 4;
+  offer.build = [=, weights = op.options().class_weights, dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);
-      return make_kernel([options, w = converted<T>(weights)](const Arguments& a) {
-        softmax_cross_entropy_backward(options, a.in<T>(0), a.in<std::int32_t>(1), or_null(w), *a.in<T>(2), *a.in<T>(3),
-                                       a.out<T>(0));
+      return make_kernel([=, w = converted<T>(weights)](const Arguments& a) {
+        softmax_cross_entropy_backward<T>(options, a.in<T>(0), targets_of<T>(a, classes, 4, weighted), or_null(w),
+                                          *a.in<T>(2), *a.in<T>(3), a.out<T>(0));
       });
     });
   };
@@ -72,6 +87,23 @@ struct AxisView {
   }
   std::int64_t outer = 1, size = 1, inner = 1;
 };
+std::optional<KernelOffer> one_hot_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<OneHotOp>();
+  KernelOffer offer = plain_offer(r);
+  const Shape& labels = r.inputs[0].shape;
+  const CrossEntropyOptions options{.samples = labels[0],
+                                    .classes = op.classes(),
+                                    .source = {.op = "one_hot", .path = r.path, .field = r.field(0)},
+                                    .positions = labels.tail().elements(),
+                                    .ignore_index = op.ignore_index()};
+  offer.build = [options, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options](const Arguments& a) { one_hot(options, a.in<std::int32_t>(0), a.out<T>(0)); });
+    });
+  };
+  return offer;
+}
 
 std::optional<KernelOffer> softmax_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
@@ -126,6 +158,7 @@ std::vector<KernelRow> loss_rows() {
   return {
       kernel_row<lockstep::CrossEntropyOp>("cross_entropy", cross_entropy_kernel),
       kernel_row<lockstep::CrossEntropyGradientOp>("cross_entropy_gradient", cross_entropy_gradient),
+      kernel_row<OneHotOp>("one_hot", one_hot_kernel),
       kernel_row<SoftmaxOp>("softmax", softmax_kernel),
       kernel_row<SoftmaxGradientOp>("softmax_gradient", softmax_gradient_kernel),
       kernel_row<CountCorrectOp>("count_correct", count_correct_kernel),

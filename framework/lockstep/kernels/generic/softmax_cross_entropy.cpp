@@ -5,22 +5,30 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/math.h"
+#include "lockstep/kernels/generic/cross_entropy_blocks.h"
 #include "lockstep/kernels/generic/reduce.h"
-#include "lockstep/kernels/native/math.h"
 
 namespace lockstep::kernels::generic {
 
 namespace {
 
+constexpr std::int32_t kUsualIgnored = -100;  // needs no mention in an error
+
+struct Extent {
+  std::int64_t samples, positions;
+};
+
 // Checked before any parallel loop, as an exception must not leave such a loop.
-void check_targets(std::int64_t n, std::int64_t c, const std::int32_t* targets, const TargetSource& source) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (targets[i] >= 0 && targets[i] < c) continue;
+void check_targets(Extent size, std::int64_t c, const std::int32_t* targets, std::optional<std::int32_t> ignored,
+                   const TargetSource& source) {
+  for (std::int64_t i = 0; i < size.samples * size.positions; ++i) {
+    if ((targets[i] >= 0 && targets[i] < c) || targets[i] == ignored) continue;
     const std::string path = source.path.empty() ? "" : source.path + ": ";
     const std::string what = source.field.empty() ? "the target" : fmt::format("'{}'", source.field);
-    throw SampleError(fmt::format("[{}] {}{} of ", source.op, path, what), i,
-                      fmt::format(" is {}, expected a class from 0 to {}", targets[i], c - 1));
+    const std::string at = size.positions == 1 ? "" : fmt::format(" at position {}", i % size.positions);
+    const std::string other = !ignored || *ignored == kUsualIgnored ? "" : fmt::format(" or {}", *ignored);
+    throw SampleError(fmt::format("[{}] {}{} of ", source.op, path, what), i / size.positions,
+                      fmt::format(" is {}{}, expected a class from 0 to {}{}", targets[i], at, c - 1, other));
   }
 }
 
@@ -32,103 +40,30 @@ double weight_sum(std::int64_t c, const T* weights) {
   return total;
 }
 
-// The number of exponentials that are computed at a time: of several whole rows, or of a part of one row.
-constexpr std::int64_t kBlock = 256;
-
-std::int64_t rows_at_a_time(std::int64_t c) { return std::max<std::int64_t>(kBlock / std::max<std::int64_t>(c, 1), 1); }
-
-// Calls visit(row, begin, end) for the parts of rows of c elements that lie in [begin, end), in order.
-template <class Visit>
-void for_rows(std::int64_t begin, std::int64_t end, std::int64_t c, const Visit& visit) {
-  while (begin < end) {
-    const std::int64_t row = begin / c, stop = std::min(end, (row + 1) * c);
-    visit(row, begin, stop);
-    begin = stop;
-  }
-}
-
-// Calls visit(row, begin, end, e) for parts of rows, in order: e[i] is exp(x[begin + i] - shifts[row]).
-template <class T, class Visit>
-void for_exponentials(std::int64_t rows, std::int64_t c, const T* x, const double* shifts, const Visit& visit) {
-  double values[kBlock];
-  for (std::int64_t first = 0; first < rows * c; first += kBlock) {
-    const std::int64_t last = std::min(rows * c, first + kBlock);
-    for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) values[i - first] = static_cast<double>(x[i]) - shifts[row];
-    });
-    native::exp_all(last - first, values, values);
-    for_rows(first, last, c, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
-      visit(row, begin, end, values + (begin - first));
-    });
-  }
-}
-
-// Per row the largest value, and the sum of exp(x - largest).
-template <class T>
-void sum_exponentials(std::int64_t rows, std::int64_t c, const T* x, double* tops, double* totals) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    tops[row] = c > 0 ? static_cast<double>(*std::max_element(x + row * c, x + (row + 1) * c)) : 0;
-    totals[row] = 0;
-  }
-  for_exponentials(rows, c, x, tops, [&](std::int64_t row, std::int64_t begin, std::int64_t end, const double* e) {
-    double total = totals[row];
-    for (std::int64_t i = 0; i < end - begin; ++i) total += e[i];
-    totals[row] = total;
-  });
-}
-
-// The loss of a sample, whose sum of exponentials has this logarithm.
-template <class T>
-double row_loss(const CrossEntropyOptions& o, const T* z, std::int64_t y, const T* weights, double log_total) {
-  const auto weight = [weights](std::int64_t j) { return weights ? static_cast<double>(weights[j]) : 1.0; };
-  double loss = (1 - o.label_smoothing) * weight(y) * (log_total - static_cast<double>(z[y]));
-  if (o.label_smoothing > 0) {
-    double smooth = 0;
-    for (std::int64_t j = 0; j < o.classes; ++j) smooth += weight(j) * (log_total - static_cast<double>(z[j]));
-    loss += o.label_smoothing / static_cast<double>(o.classes) * smooth;
-  }
-  return loss;
-}
-
-// Probabilities out of logits of up to rows_at_a_time() rows, and their losses.
-template <class T>
-void rows_forward(const CrossEntropyOptions& o, std::int64_t rows, const T* z, const std::int32_t* targets,
-                  const T* weights, T* p, double* losses) {
-  double tops[kBlock], totals[kBlock];
-  sum_exponentials(rows, o.classes, z, tops, totals);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    totals[row] = math::log(totals[row]) + tops[row];
-    losses[row] = row_loss(o, z + row * o.classes, targets[row], weights, totals[row]);
-  }
-  for_exponentials(rows, o.classes, z, totals,
-                   [p](std::int64_t, std::int64_t begin, std::int64_t end, const double* e) {
-                     for (std::int64_t i = begin; i < end; ++i) p[i] = static_cast<T>(e[i - begin]);
-                   });
-}
-
 }  // namespace
 
 template <class T>
-void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits, const std::int32_t* targets,
+void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits, TargetsOf<T> targets,
                                    const T* class_weights, T* probabilities, T* loss, T* weight_total) {
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy", "label smoothing is {}, expected 0 to 1",
         o.label_smoothing);
-  check_targets(o.samples, o.classes, targets, o.source);
+  if (targets.classes) check_targets({o.samples, o.positions}, o.classes, targets.classes, o.ignore_index, o.source);
+  const std::int64_t n = o.samples * o.positions;
+  const CrossEntropyBlocks<T> blocks(o, targets, class_weights);
   double losses[detail::kSumParts] = {}, weights[detail::kSumParts] = {};
-  const std::int64_t work = o.samples * o.classes / detail::kSumParts * 16;  // exp costs many loads
+  const std::int64_t work = n * o.classes / detail::kSumParts * 16;  // exp costs many loads
   parallel_for(detail::kSumParts, work, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first_row = part_of(o.samples, detail::kSumParts, begin).begin;
-    const std::int64_t last_row = part_of(o.samples, detail::kSumParts, end - 1).end;
-    const std::int64_t block = rows_at_a_time(o.classes);
-    double of_row[kBlock];
+    const std::int64_t begin_of_all = part_of(n, detail::kSumParts, begin).begin;
+    const std::int64_t end_of_all = part_of(n, detail::kSumParts, end - 1).end;
+    double of_block[kBlock];
     std::int64_t part = begin;
-    for (std::int64_t first = first_row; first < last_row; first += block) {
-      const std::int64_t last = std::min(last_row, first + block), at = first * o.classes;
-      rows_forward(o, last - first, logits + at, targets + first, class_weights, probabilities + at, of_row);
+    for (std::int64_t first = begin_of_all, last = 0; first < end_of_all; first = last) {
+      last = blocks.end(first, end_of_all);
+      blocks.forward(first, last, logits, probabilities, of_block);
       for (std::int64_t i = first; i < last; ++i) {
-        while (i >= part_of(o.samples, detail::kSumParts, part).end) ++part;
-        losses[part] += of_row[i - first];
-        weights[part] += class_weights ? static_cast<double>(class_weights[targets[i]]) : 1.0;
+        while (i >= part_of(n, detail::kSumParts, part).end) ++part;
+        losses[part] += of_block[i - first];
+        weights[part] += blocks.weight(i);
       }
     }
   });
@@ -138,25 +73,29 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& o, const T* logits
 }
 
 template <class T>
-void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* probabilities, const std::int32_t* targets,
+void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* probabilities, TargetsOf<T> targets,
                                     const T* class_weights, T dloss, T weight_total, T* dlogits) {
-  check_targets(o.samples, o.classes, targets, o.source);
+  if (targets.classes) check_targets({o.samples, o.positions}, o.classes, targets.classes, o.ignore_index, o.source);
   const T scale = dloss == weight_total ? T(1) : dloss / weight_total;
   const double spread = o.label_smoothing / static_cast<double>(std::max<std::int64_t>(o.classes, 1));
-  const T all = static_cast<T>(spread * weight_sum(o.classes, class_weights)), each = static_cast<T>(spread);
-  parallel_for(o.samples, o.classes, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* p = probabilities + i * o.classes;
-      T* d = dlogits + i * o.classes;
-      const T hit = static_cast<T>(1 - o.label_smoothing) * (class_weights ? class_weights[targets[i]] : T(1));
-      const T p_y = p[targets[i]], factor = hit + all;
-      if (class_weights) {
-        for (std::int64_t j = 0; j < o.classes; ++j) d[j] = scale * (factor * p[j] - each * class_weights[j]);
-      } else {
-        for (std::int64_t j = 0; j < o.classes; ++j) d[j] = scale * (factor * p[j] - each);
-      }
-      const T smooth = each * (class_weights ? class_weights[targets[i]] : T(1));
-      d[targets[i]] = scale * (hit * (p_y - T(1)) + (all * p_y - smooth));
+  const T all = static_cast<T>(spread * weight_sum(o.classes, class_weights));
+  const CrossEntropyBlocks<T> blocks(o, targets, class_weights);
+  parallel_for(o.samples * o.positions, o.classes, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin, last = 0; first < end; first = last) {
+      last = blocks.end(first, end);
+      blocks.backward(first, last, probabilities, scale, all, dlogits);
+    }
+  });
+}
+
+template <class T>
+void one_hot(const CrossEntropyOptions& o, const std::int32_t* targets, T* y) {
+  check_targets({o.samples, o.positions}, o.classes, targets, o.ignore_index, o.source);
+  parallel_for(o.samples * o.classes, o.positions, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t sample = row / o.classes, c = row % o.classes;
+      for (std::int64_t i = 0; i < o.positions; ++i)
+        y[row * o.positions + i] = targets[sample * o.positions + i] == c ? T(1) : T(0);
     }
   });
 }
@@ -193,7 +132,7 @@ void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T
 template <class T>
 double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets,
                      const TargetSource& source) {
-  check_targets(n, c, targets, source);
+  check_targets({n, 1}, c, targets, {}, source);
   std::int64_t correct = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const T* z = logits + i * c;
@@ -207,10 +146,11 @@ double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* lo
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                                                                        \
-  template void softmax_cross_entropy_forward<T>(const CrossEntropyOptions&, const T*, const std::int32_t*, const T*,  \
-                                                 T*, T*, T*);                                                          \
-  template void softmax_cross_entropy_backward<T>(const CrossEntropyOptions&, const T*, const std::int32_t*, const T*, \
-                                                  T, T, T*);                                                           \
+  template void softmax_cross_entropy_forward<T>(const CrossEntropyOptions&, const T*, TargetsOf<T>, const T*, T*, T*, \
+                                                 T*);                                                                  \
+  template void softmax_cross_entropy_backward<T>(const CrossEntropyOptions&, const T*, TargetsOf<T>, const T*, T, T,  \
+                                                  T*);                                                                 \
+  template void one_hot(const CrossEntropyOptions&, const std::int32_t*, T*);                                          \
   template void softmax_forward(std::int64_t, std::int64_t, const T*, T*);                                             \
   template void softmax_backward(std::int64_t, std::int64_t, const T*, const T*, T*);                                  \
   template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*,            \

@@ -1,11 +1,13 @@
-// Softmax cross entropy over logits [n, c] with integer targets [n], class weights [c] (null: ones) and label
-// smoothing, as PyTorch's cross_entropy with reduction="mean". Per sample, with e = label_smoothing,
-//   l = (1 - e) * w_y * -log p_y + e / c * sum_j w_j * -log p_j;  loss = sum l / sum w_y.
-// Sums run over samples in a fixed order in double. Nothing allocates. A target outside [0, c) throws SampleError.
+// Softmax, and its cross entropy over logits [n, c, s] for n samples, c classes and s positions of each sample (s = 1:
+// plain classification) with class weights w (null: ones) and label smoothing e, as PyTorch's cross_entropy with
+// reduction="mean"; ops/cross_entropy.h has the formula. Sums run over positions in a fixed order in double. Nothing
+// allocates. A target outside [0, c), and not the ignored one, throws SampleError.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 
 namespace lockstep::kernels::generic {
 
@@ -18,20 +20,38 @@ struct CrossEntropyOptions {
   std::int64_t samples = 0, classes = 0;
   double label_smoothing = 0;  // in [0, 1]
   TargetSource source = {};
+  std::int64_t positions = 1;                     // of a sample
+  std::optional<std::int32_t> ignore_index = {};  // the target of positions that count nowhere
 };
 
-// Writes probabilities [n, c] (may be the logits), the mean loss, and the weight total sum w_y. A weight total of 0 (no
-// samples, or samples of classes without weight) gives loss 0.
+// What a position should be: a class, or else a probability of each class.
 template <class T>
-void softmax_cross_entropy_forward(const CrossEntropyOptions& options, const T* logits, const std::int32_t* targets,
+struct CrossEntropyTargets {
+  CrossEntropyTargets(const std::int32_t* targets) : classes(targets) {}  // NOLINT: class indices are the usual targets
+  CrossEntropyTargets(const std::int32_t* targets, const T* soft, const T* weights_of_positions)
+      : classes(targets), probabilities(soft), weights(weights_of_positions) {}
+  const std::int32_t* classes;       // [n, s], or null
+  const T* probabilities = nullptr;  // [n, c, s] where `classes` is null
+  const T* weights = nullptr;        // of positions [n, s]; null: ones
+};
+template <class T>
+using TargetsOf = std::type_identity_t<CrossEntropyTargets<T>>;
+
+// Writes probabilities [n, c, s] (may be the logits), the mean loss, and the sum of weights. A sum of 0 (no samples, or
+// samples of classes without weight) gives loss 0. What weighs 0 is not computed: it may be NaN.
+template <class T>
+void softmax_cross_entropy_forward(const CrossEntropyOptions& options, const T* logits, TargetsOf<T> targets,
                                    const T* class_weights, T* probabilities, T* loss, T* weight_total);
 
-// dlogits [n, c] (may be the probabilities). The factor dloss / weight_total is taken first, so that dloss ==
+// dlogits [n, c, s] (may be the probabilities). The factor dloss / weight_total is taken first, so that dloss ==
 // weight_total gives the gradient of the plain sum, exactly, also where both are 0.
 template <class T>
-void softmax_cross_entropy_backward(const CrossEntropyOptions& options, const T* probabilities,
-                                    const std::int32_t* targets, const T* class_weights, T dloss, T weight_total,
-                                    T* dlogits);
+void softmax_cross_entropy_backward(const CrossEntropyOptions& options, const T* probabilities, TargetsOf<T> targets,
+                                    const T* class_weights, T dloss, T weight_total, T* dlogits);
+
+// y [n, c, s] = 1 at the class of a position, 0 elsewhere. Reads samples, classes, positions, ignore_index and source.
+template <class T>
+void one_hot(const CrossEntropyOptions& options, const std::int32_t* targets, T* y);
 
 // y = softmax of each of the n rows of x [n, c] (may be x), computed in double.
 template <class T>

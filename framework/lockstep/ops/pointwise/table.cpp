@@ -182,6 +182,17 @@ constexpr Function kTable[] = {
      .at = [](const double* x) { return math::sigmoid(x[0]); },
      .code = Code::Sigmoid,
      .gradient = [](const Scalar*, Scalar y, Scalar dy, int) { return dy * (y * (1 - y)); }},
+    // min(x, 0) - log(1 + e) with e = exp(-|x|). The logarithm times e / ((1 + e) - 1) corrects the rounding of 1 + e
+    // (Goldberg, "What every computer scientist should know about floating-point arithmetic", 1991, theorem 4).
+    {.name = "log_sigmoid",
+     .operands = 1,
+     .value =
+         [](const Scalar* x) {
+           const Scalar e = exp(-apply("abs", {x[0]})), above = (1 + e) - 1;
+           const Scalar log_1p = select(above, log(1 + e) * (e / above), e);
+           return apply("minimum", {x[0], zero(x[0])}) - log_1p;
+         },
+     .gradient = [](const Scalar* x, Scalar, Scalar dy, int) { return dy * apply("sigmoid", {-x[0]}); }},
     {.name = "erf",
      .operands = 1,
      .at = [](const double* x) { return math::erf(x[0]); },

@@ -46,8 +46,15 @@ struct Choices<optim::Rule> {
 template <>
 struct Choices<optim::ScheduleOptions::Kind> {
   using Kind = optim::ScheduleOptions::Kind;
-  static constexpr std::array kAll{NamedValue{Kind::Constant, "constant"}, NamedValue{Kind::Step, "step"},
-                                   NamedValue{Kind::Cosine, "cosine"}, NamedValue{Kind::OneCycle, "one-cycle"}};
+  static constexpr std::array kAll{NamedValue{Kind::Constant, "constant"},
+                                   NamedValue{Kind::Step, "step"},
+                                   NamedValue{Kind::Cosine, "cosine"},
+                                   NamedValue{Kind::OneCycle, "one-cycle"},
+                                   NamedValue{Kind::CosineRestarts, "cosine-restarts"},
+                                   NamedValue{Kind::Polynomial, "polynomial"},
+                                   NamedValue{Kind::Exponential, "exponential"},
+                                   NamedValue{Kind::InverseSqrt, "inverse-sqrt"},
+                                   NamedValue{Kind::Plateau, "plateau"}};
 };
 
 template <>

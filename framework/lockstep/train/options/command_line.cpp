@@ -176,9 +176,17 @@ void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
         app, options.rate.kind == kind, names,
         fmt::format("is for --schedule {}, and the schedule is {}", choice_name(kind), choice_name(options.rate.kind)));
   };
-  with_schedule(Kind::Cosine, {"min-lr"});
+  require_effect(
+      app, options.rate.has_minimum(), {"min-lr"},
+      fmt::format("is for --schedule cosine, cosine-restarts, polynomial and plateau, and the schedule is {}",
+                  choice_name(options.rate.kind)));
   with_schedule(Kind::Step, {"step-epochs", "step-gamma", "milestones"});
   with_schedule(Kind::OneCycle, {"cycle-rise", "cycle-start", "cycle-end"});
+  with_schedule(Kind::CosineRestarts, {"restart-epochs", "restart-growth"});
+  with_schedule(Kind::Polynomial, {"power"});
+  with_schedule(Kind::Exponential, {"gamma"});
+  with_schedule(Kind::InverseSqrt, {"timescale"});
+  with_schedule(Kind::Plateau, {"plateau-factor", "plateau-patience", "plateau-threshold", "plateau-cooldown"});
   require_effect(app, !given(app, "milestones"), {"step-epochs"}, "contradicts --milestones, expected one of the two");
   require_effect(app, options.rate.warmup_epochs > 0, {"warmup-start"}, "has no effect without --warmup-epochs");
   require_effect(app, options.rate.scaled, {"scale-lr-batch"}, "has no effect without --scale-lr");

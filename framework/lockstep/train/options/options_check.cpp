@@ -74,8 +74,10 @@ void check_rates(const Options& o) {
   check(rate.kind != Kind::OneCycle || rate.warmup_epochs == 0, kOptionsSite,
         "--warmup-epochs is {} with --schedule one-cycle, expected 0: the cycle has a rise of its own (--cycle-rise)",
         rate.warmup_epochs);
-  check(rate.kind != Kind::Cosine || rate.minimum <= rate.peak, kOptionsSite,
-        "--min-lr is {}, expected at most --lr {}", rate.minimum, rate.peak);
+  check(rate.kind != Kind::Plateau || o.eval_every > 0, kOptionsSite,
+        "--schedule plateau with --eval-every 0, expected evaluations to look at: --eval-every above 0");
+  check(!rate.has_minimum() || rate.minimum <= rate.peak, kOptionsSite, "--min-lr is {}, expected at most --lr {}",
+        rate.minimum, rate.peak);
 }
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
@@ -173,6 +175,10 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
             epochs / options.rate.step_epochs <= kMostRateSteps,
         kOptionsSite, "--step-epochs is {} in a run of {:.6g} epochs, expected at most {} steps of the rate",
         options.rate.step_epochs, epochs, kMostRateSteps);
+  check(options.rate.kind != optim::ScheduleOptions::Kind::CosineRestarts ||
+            epochs / options.rate.restart_epochs <= kMostRateSteps,
+        kOptionsSite, "--restart-epochs is {} in a run of {:.6g} epochs, expected at most {} cosines",
+        options.rate.restart_epochs, epochs, kMostRateSteps);
 }
 
 std::int64_t global_batch(const Options& options, int ranks) {

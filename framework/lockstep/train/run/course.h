@@ -29,11 +29,12 @@ class Course {
 
   data::SamplerPosition position() const { return training_.position(); }
   std::int64_t steps_per_epoch() const { return training_.sampler().steps_per_epoch(); }
-  double epochs_done() const;                               // with a fraction inside an epoch
-  std::int64_t total_steps() const;                         // number of updates at which the run ends
-  double schedule_epochs() const;                           // number of epochs at which the rate's schedule ends
-  bool is_done(std::int64_t updates) const;                 // the run ends after `updates` updates
-  double rate() const { return schedule_(epochs_done()); }  // learning rate for the next batch
+  double epochs_done() const;                // with a fraction inside an epoch
+  std::int64_t total_steps() const;          // number of updates at which the run ends
+  double schedule_epochs() const;            // number of epochs at which the rate's schedule ends
+  bool is_done(std::int64_t updates) const;  // the run ends after `updates` updates
+  double rate() const { return rate_factor_ * schedule_(epochs_done()); }  // learning rate for the next batch
+  void set_rate_factor(double factor) { rate_factor_ = factor; }           // 1 at first
   // Throws Error if the run reaches the last, smaller batch of an epoch and that batch cannot be trained.
   void check_last_batch(const Trainer& trainer) const;
 
@@ -43,6 +44,7 @@ class Course {
   std::unique_ptr<data::Loader> evaluation_;
   std::map<std::string, std::unique_ptr<data::Loader>> more_evaluations_;
   optim::Schedule schedule_;
+  double rate_factor_ = 1;  // of a schedule that depends on evaluations
 };
 
 }  // namespace lockstep::train

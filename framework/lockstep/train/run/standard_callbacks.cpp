@@ -10,6 +10,7 @@
 #include "lockstep/train/callbacks/log_events.h"
 #include "lockstep/train/callbacks/log_hashes.h"
 #include "lockstep/train/callbacks/log_rank_loss.h"
+#include "lockstep/train/callbacks/lower_rate.h"
 #include "lockstep/train/callbacks/profile_steps.h"
 #include "lockstep/train/callbacks/save_checkpoints.h"
 #include "lockstep/train/callbacks/show_progress.h"
@@ -39,6 +40,13 @@ std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_c
                         const char* value = std::getenv(name.c_str());
                         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
                       }});
+}
+
+std::unique_ptr<LowerRate> lower_rate(const RunParts& run) {
+  const optim::ScheduleOptions& o = run.facts.options.rate;
+  const double least = o.minimum / optim::peak_rate(o, run.facts.global_batch());
+  return std::make_unique<LowerRate>(o.plateau, least,
+                                     [&course = run.course](double factor) { course.set_rate_factor(factor); });
 }
 
 // All options, the program's own among them, and the size of the job.
@@ -84,6 +92,7 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
                                      .updates = o.checkpoints.every_steps,
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, run.course.has_evaluation() ? o.eval_every : 0));
+  if (o.rate.kind == optim::ScheduleOptions::Kind::Plateau) list.add(Stage::Decide, lower_rate(run));
   list.add(Stage::Decide,
            std::make_unique<EarlyStop>(o.patience.evaluations, o.patience.metric,
                                        is_higher_better("patience-metric", o.patience.metric, run.trainer.metrics())));
