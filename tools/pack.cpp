@@ -67,7 +67,7 @@ void pack(PackArguments& arguments) {
   if (arguments.dataset.name == kFolderName) {
     check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images");
   } else {
-    data::check_dataset(datasets::catalogue(), arguments.dataset.name, arguments.dataset.dir);
+    data::check_dataset(datasets::catalogue(), arguments.dataset);
   }
   std::filesystem::create_directories(arguments.output);
   for (const data::Split split : splits_of(arguments.split)) {

@@ -77,22 +77,22 @@ class SetText {
     return value;
   }
 
-  void read_field(const Json& json, RecordLayout& layout) const {
-    Field field{.name = text(json, "name"), .shape = {}, .dtype = DType::U8};
-    if (json.contains("encoding")) {
-      const std::string encoding = text(json, "encoding");
+  void read_field(const Json& object, RecordLayout& layout) const {
+    Field field{.name = text(object, "name"), .shape = {}, .dtype = DType::U8};
+    if (object.contains("encoding")) {
+      const std::string encoding = text(object, "encoding");
       check(encoding == "image file", kRecordSet, "{}: field '{}' has the encoding '{}', expected 'image file'", path_,
             printable(field.name), printable(encoding));
       check(layout.image_file < 0, kRecordSet, "{}: two fields are image files, expected at most one", path_);
       layout.image_file = static_cast<int>(layout.fields.size());
     } else {
-      const std::string type = text(json, "dtype");
+      const std::string type = text(object, "dtype");
       const auto found = std::ranges::find(kTypes, type, [](DType t) { return name_of(t); });
       check(found != kTypes.end(), kRecordSet, "{}: field '{}' has the dtype '{}', which is unknown", path_,
             printable(field.name), printable(type));
       field.dtype = *found;
       std::vector<std::int64_t> dims;
-      for (const Json& size : array(json, "shape")) {
+      for (const Json& size : array(object, "shape")) {
         check(size.is_number_unsigned() && size.get<std::uint64_t>() <= std::uint64_t{kMostFieldBytes}, kRecordSet,
               "{}: field '{}' has a dimension that is no number from 0 to {}", path_, printable(field.name),
               kMostFieldBytes);
@@ -103,11 +103,11 @@ class SetText {
     layout.fields.push_back(std::move(field));
   }
 
-  RecordFileEntry read_file(const Json& json) const {
-    RecordFileEntry file{.name = text(json, "name"),
-                         .records = number(json, "records"),
-                         .bytes = number(json, "bytes"),
-                         .index_hash = number(json, "index_hash")};
+  RecordFileEntry read_file(const Json& object) const {
+    RecordFileEntry file{.name = text(object, "name"),
+                         .records = number(object, "records"),
+                         .bytes = number(object, "bytes"),
+                         .index_hash = number(object, "index_hash")};
     const bool plain = !file.name.empty() && file.name != "." && file.name != ".." &&
                        file.name.find('/') == std::string::npos && file.name.find('\0') == std::string::npos;
     check(plain, kRecordSet, "{}: the file name '{}', expected one without folders", path_, printable(file.name));
