@@ -2,6 +2,7 @@
 
 #include "data/datasets/cifar.h"
 #include "data/datasets/digits.h"
+#include "data/datasets/field_entries.h"
 #include "data/datasets/mnist.h"
 #include "data/datasets/npy.h"
 #include "data/datasets/synthetic.h"
@@ -12,6 +13,11 @@ data::Catalogue catalogue() {
   static const std::vector<data::DatasetEntry> table{
       digits_entry(), synthetic_entry(), mnist_entry(), cifar10_entry(), cifar100_entry(), npy_entry(),
   };
+  return table;
+}
+
+data::Catalogue field_catalogue() {
+  static const std::vector<data::DatasetEntry> table{hdf5_entry(), arrays_entry(), csv_entry()};
   return table;
 }
 

@@ -7,5 +7,7 @@
 namespace lockstep::datasets {
 
 data::Catalogue catalogue();  // images with labels
+// Arrays of files: samples with the fields "input" and "target" (data/datasets/field_entries.h).
+data::Catalogue field_catalogue();
 
 }  // namespace lockstep::datasets
