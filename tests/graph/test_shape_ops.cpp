@@ -41,7 +41,7 @@ TEST_F(ShapeOps, RefuseAxesThatAreNotThere) {
   const Value x = value({2, 3});
   expect("[slice] net.head: axis 2 of a value f32(2, 3), expected -2 to 1", [&] { slice(x, 2, 0, 1); });
   expect("[transpose] net.head: axis -3 of a value f32(2, 3), expected -2 to 1", [&] { transpose(x, 0, -3); });
-  expect("[flip] net.head: axis 1 is given twice, expected each at most once", [&] { flip(x, {1, -1}); });
+  expect("[flip] net.head: axis -1 is given twice, expected each at most once", [&] { flip(x, {1, -1}); });
   expect("[unsqueeze] net.head: new axis 4 beside those of f32(2, 3), expected -3 to 2", [&] { unsqueeze(x, 4); });
   expect("[permute] net.head: axes (1) of f32(2, 3), expected each of its 2 axes once", [&] { permute(x, {1}); });
 }
@@ -114,7 +114,7 @@ TEST_F(ShapeOps, RefuseIndicesThatAreNotI32OrDoNotFit) {
   const Value x = value({4, 5}), wide = value({3}, DType::I64), index = value({2, 5}, DType::I32);
   expect("[index_select] net.head: indices are i64(3), expected i32", [&] { index_select(x, 0, wide); });
   expect(
-      "[gather] net.head: indices are (2, 5) for a value (4, 5), expected as many axes, and no more elements along "
+      "[gather] net.head: indices are (2, 5) for a value (4, 4), expected as many axes, and no more elements along "
       "any but axis 0",
       [&] {
         gather(x, 0, index);
