@@ -66,8 +66,9 @@ bool decode_element(const NpyArray& array, const std::byte* element, DType dtype
   return true;
 }
 
-// Whether elements in the file are those in memory.
+// Whether elements in the file are those in memory. Unsigned numbers of 64 bits are not: they may be too large.
 bool lies_as_in_memory(const NpyArray& array, DType dtype) {
+  if (array.kind == 'u' && array.item_bytes == 8) return false;
   const bool ours = array.big_endian == (std::endian::native == std::endian::big);
   return static_cast<std::int64_t>(size_of(dtype)) == array.item_bytes && (ours || array.item_bytes == 1);
 }

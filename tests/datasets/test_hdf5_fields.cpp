@@ -124,7 +124,9 @@ TEST(Hdf5Fields, MistakesNameFileDatasetAndExpectation) {
 TEST(Hdf5Fields, AFileThatChangesAfterwardsIsAnError) {
   const TempDir dir;
   write_run(dir, "a.h5", 4);
-  const Hdf5Dataset set({.files = {"a.h5"}, .dir = dir.path(), .inputs = {"x"}});
+  write_run(dir, "b.h5", 4);
+  const Hdf5Dataset set({.files = {"a.h5", "b.h5"}, .dir = dir.path(), .inputs = {"x"}, .open_files = 1});
+  sample_of(set, 7);  // a.h5 is closed now
   std::filesystem::remove(dir / "a.h5");
   std::vector<io::NamedTensor> other;
   other.push_back({"x", counted<float>({4, 2, 4})});

@@ -97,19 +97,18 @@ void SampleStore::read(std::int64_t index, std::span<std::byte* const> out) cons
   }
 }
 
-// The samples of other ranks that are not here yet, each once, sorted: so those of one rank lie together.
-std::vector<std::int64_t> SampleStore::missing(std::span<const std::int64_t> samples) const {
-  std::vector<std::int64_t> wanted;
-  for (const std::int64_t index : samples) {
-    check_index(index);
-    if (index < mine_.begin || index >= mine_.end) wanted.push_back(index);
-  }
-  std::ranges::sort(wanted);
-  const auto repeated = std::ranges::unique(wanted);
-  wanted.erase(repeated.begin(), repeated.end());
+// The samples of other ranks that are not here yet, each with the number of its uses, sorted: so those of one rank lie
+// together. Those that are here get their uses at once, as a thread may release them at any time.
+std::map<std::int64_t, std::int64_t> SampleStore::hold(std::span<const std::int64_t> samples) {
+  for (const std::int64_t index : samples) check_index(index);
+  std::map<std::int64_t, std::int64_t> missing;
   const std::scoped_lock lock(mutex_);
-  std::erase_if(wanted, [&](std::int64_t index) { return guests_.contains(index); });
-  return wanted;
+  for (const std::int64_t index : samples) {
+    if (index >= mine_.begin && index < mine_.end) continue;
+    const auto guest = guests_.find(index);
+    ++(guest != guests_.end() ? guest->second.uses : missing[index]);
+  }
+  return missing;
 }
 
 // Sends every rank the numbers of the samples that are wanted of it, and receives their bytes, in the order of
@@ -137,16 +136,16 @@ std::vector<std::byte> SampleStore::exchange(const std::vector<std::int64_t>& wa
 }
 
 void SampleStore::bring(std::span<const std::int64_t> samples) {
-  const std::vector<std::int64_t> wanted = missing(samples);
+  const std::map<std::int64_t, std::int64_t> missing = hold(samples);
+  std::vector<std::int64_t> wanted;
+  for (const auto& [index, uses] : missing) wanted.push_back(index);
   const std::vector<std::byte> received = exchange(wanted);
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Guest guest{.bytes = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(sample_bytes_, 1))};
+    Guest guest{.bytes = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(sample_bytes_, 1)),
+                .uses = missing.at(wanted[i])};
     if (sample_bytes_ > 0) std::memcpy(guest.bytes.get(), received.data() + i * sample_bytes_, sample_bytes_);
     guests_[wanted[i]] = std::move(guest);
-  }
-  for (const std::int64_t index : samples) {
-    if (index < mine_.begin || index >= mine_.end) ++guests_.at(index).uses;
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,7 +52,7 @@ class SampleStore : public Dataset, public SampleSupply {
   void read_part(const Dataset& source, Range part);
   std::byte* own(std::int64_t index) const;
   int owner(std::int64_t index) const;
-  std::vector<std::int64_t> missing(std::span<const std::int64_t> samples) const;
+  std::map<std::int64_t, std::int64_t> hold(std::span<const std::int64_t> samples);
   std::vector<std::byte> exchange(const std::vector<std::int64_t>& wanted) const;
 
   comm::Communicator ranks_;
