@@ -24,7 +24,7 @@ struct Parts {
   std::unique_ptr<models::Classifier> network = task.network();
   PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
   parallel::GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
-                                  prepared.store(), prepared.updater(), {.counts = prepared.nominal().counts.size()}};
+                                  prepared.store(), prepared.updater(), {.counts = prepared.nominal().sums(Mode::Train)}};
   BatchFeed feed{prepared};
   StepRunner runner{prepared, engine, feed};
   TrainerState state{prepared, engine};

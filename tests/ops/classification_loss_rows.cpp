@@ -67,7 +67,7 @@ double focal(double z, double t, double alpha, double gamma) {
 
 Row kl_row(std::string config, bool log_target) {
   return weighted(
-      "sum_to", std::move(config), {kShape, -4, -0.1},
+      "sum", std::move(config), {kShape, -4, -0.1},
       [=](auto v) {
         const Value target = log_target ? log(v[1]) : v[1];
         return kl_div(v[0], target, {.log_target = log_target}, weights_of(v));
@@ -86,7 +86,7 @@ Row kl_row(std::string config, bool log_target) {
 
 Row dice_row(std::string config, DiceOptions options) {
   return weighted(
-      "sum_to", std::move(config), {kShape, 0, 1},
+      "sum", std::move(config), {kShape, 0, 1},
       [=](auto v) { return dice_loss(v[0], v[1], options, weights_of(v)); },
       [=](auto in) {
         return mean_of_parts(in, 4, [&](std::int64_t first, std::int64_t end) {
@@ -158,7 +158,7 @@ std::vector<Row> classification_loss_rows() {
       kl_row("kl_div_log_target", true),
       dice_row("dice", {}),
       dice_row("dice_squared", {.squared = true, .smooth = 1}),
-      {.op = "sum_to",
+      {.op = "sum",
        .config = "cosine_embedding",
        .operands = {{Shape{4, 5}}, {Shape{4, 5}, -2, 2}, {Shape{4}}, {Shape{4}, 0.5, 2}},
        .trace = [](auto v) -> Value {

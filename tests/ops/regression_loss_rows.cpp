@@ -70,7 +70,7 @@ Array relative_l2_of(std::span<const Array> in, bool weighted) {
 }
 
 Row relative_l2_row(bool weighted) {
-  Row row{.op = "sum_to",
+  Row row{.op = "sum",
           .config = weighted ? "relative_l2_weighted" : "relative_l2",
           .operands = {{kShape}, {kShape, -2, 2}},
           .trace = [=](auto v) -> Value {

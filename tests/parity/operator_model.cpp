@@ -114,11 +114,11 @@ Value OperatorModel::apply(Graph& graph) const {
   }
   if (op == "global_average_pool2d") return global_average_pool2d(x);
   if (norm_) return (*norm_)(x);
-  const Value y = apply_axis_operator(request_, [&](const std::string& name) { return operand(graph, name); });
-  if (y) return y;
   if (is_recurrent(op)) return recurrent(x);
   if (is_transform(op)) return transform(x);
   if (op == "spectral_product") return spectral_product(x, operand(graph, "weight"));
+  const Value y = apply_axis_operator(request_, [&](const std::string& name) { return operand(graph, name); });
+  if (y) return y;
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
   if (is_shape_op(request_)) return apply_shape_op(request_, x, operand(graph, "y"));
   check(is_function_of_one(op), "parity", "there is no op '{}' here", op);
