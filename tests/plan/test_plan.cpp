@@ -344,7 +344,7 @@ TEST(Plan, RefusesToComputeOnIntegers) {
       [&] {
         model.plan(Mode::Eval, {{"target", {Shape{4}, DType::I32}}});
       },
-      "elements are i32, expected f32 or f64");
+      "[sum] (model): input is i32(4), expected a floating type");
 }
 
 TEST(Plan, ParametersOutsideTheModelAreNamed) {

@@ -128,7 +128,9 @@ framework/lockstep/nn/a.h "lockstep/plan/plan.h"
 framework/lockstep/comm/a.h "lockstep/parallel/tree.h"
 framework/lockstep/optim/a.h <lockstep/comm/communicator.h>
 framework/lockstep/parallel/a.cpp "lockstep/data/sampler.h"
-framework/lockstep/data/a.cpp "lockstep/comm/communicator.h"
+framework/lockstep/data/a.cpp "lockstep/parallel/gradient_engine.h"
+framework/lockstep/metrics/a.cpp "lockstep/nn/module.h"
+framework/lockstep/losses/a.cpp "lockstep/nn/module.h"
 framework/lockstep/checkpoint/a.cpp "lockstep/nn/module.h"
 framework/lockstep/checkpoint/a.cpp <hdf5.h>
 framework/lockstep/infer/a.cpp "lockstep/train/run/session.h"
