@@ -86,8 +86,7 @@ Row kl_row(std::string config, bool log_target) {
 
 Row dice_row(std::string config, DiceOptions options) {
   return weighted(
-      "sum", std::move(config), {kShape, 0, 1},
-      [=](auto v) { return dice_loss(v[0], v[1], options, weights_of(v)); },
+      "sum", std::move(config), {kShape, 0, 1}, [=](auto v) { return dice_loss(v[0], v[1], options, weights_of(v)); },
       [=](auto in) {
         return mean_of_parts(in, 4, [&](std::int64_t first, std::int64_t end) {
           double both = 0, sizes = 0;
