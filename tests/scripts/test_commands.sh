@@ -216,8 +216,8 @@ case_contributing() { # the table of CONTRIBUTING.md, and that each of its check
     expect_line "$line"
   done <<'EOF'
 models/zoo/registry.cpp|rm "$1"|^CONTRIBUTING.md: model: there is no models/zoo/registry.cpp
-models/zoo/registry.cpp|sed -i /vgg/d "$1"|^models/zoo/vgg.h: models/zoo/registry.cpp has no line for it$
-models/zoo/vgg.cpp|rm "$1"|^models/zoo/registry.cpp: there is no models/zoo/vgg.h with a .cpp$
+models/zoo/registry.cpp|sed -i /vgg/d "$1"|^models/zoo/vgg.h: neither models/zoo/registry.cpp nor field_model.cpp has a line for it$
+models/zoo/vgg.cpp|rm "$1"|^models/zoo: a registry includes vgg.h, and there is no vgg.h with a .cpp$
 data/datasets/catalogue.cpp|sed -i "s/npy_entry(),//" "$1"|^data/datasets/npy.h: npy_entry\(\) is not in data/datasets/catalogue.cpp$
 data/datasets/mnist.h|sed -i /mnist_entry/d "$1"|^data/datasets/catalogue.cpp: no header declares mnist_entry
 docs/data.md|sed -i "/^. .npy. ./d" "$1"|^docs/data.md: no row for the data set npy$
