@@ -11,6 +11,7 @@
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/hdf5_listing.h"
 #include "lockstep/io/hdf5_reader.h"
+#include "lockstep/io/image_types.h"
 
 namespace lockstep::io {
 namespace {
@@ -24,24 +25,6 @@ Hdf5Handle owned(Hdf5Id id, Hdf5Handle::Close closer, const std::string& file, s
 
 std::int64_t checked(std::int64_t code, const std::string& file, std::string_view operation) {
   return check_hdf5(code, file, operation, kHdf5);
-}
-
-Hdf5Id native_type(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return H5T_NATIVE_FLOAT;
-    case DType::F64:
-      return H5T_NATIVE_DOUBLE;
-    case DType::I32:
-      return H5T_NATIVE_INT32;
-    case DType::I64:
-      return H5T_NATIVE_INT64;
-    case DType::U8:
-      return H5T_NATIVE_UINT8;
-    case DType::BF16:
-      break;
-  }
-  return -1;
 }
 
 // Throws Error for a filter (compression) that this library does not have.
@@ -244,7 +227,7 @@ class DirectReader : public Hdf5Reader {
     const Hdf5Handle transfer = owned(H5Pcreate(H5P_DATASET_XFER), H5Pclose, file, "H5Pcreate");
     checked(H5Pset_type_conv_cb(transfer.get(), refuse_range, &out_of_range), file, "H5Pset_type_conv_cb");
     const herr_t code =
-        H5Dread(set.handle.get(), native_type(set.info.dtype), to.get(), from.get(), transfer.get(), out.data());
+        H5Dread(set.handle.get(), hdf5_memory_type(set.info.dtype), to.get(), from.get(), transfer.get(), out.data());
     if (out_of_range) {
       H5Eclear2(H5E_DEFAULT);
       fail(kHdf5, "{}: '{}' has a number in the slab from ({}) that {} cannot hold", file, dataset,

@@ -56,9 +56,9 @@ Value rfft(Value x, int axes = 1, FftNorm norm = FftNorm::Backward);
 // x does not tell whether nd is odd. Imaginary parts that no real signal has are ignored.
 Value irfft(Value x, const Shape& sizes, FftNorm norm = FftNorm::Backward);
 
-// The low frequencies alone, computed without the others: of all but the last axis the frequencies 0 to modes - 1 and
-// -modes to -1, of the last axis 0 to modes - 1; the result is (..., 2 m1, ..., md, 2). What a Fourier neural operator
-// multiplies with its weights.
+// Returns the low frequencies of rfft(), without computing its high ones: frequencies 0 to modes - 1 of the last axis,
+// and 0 to modes - 1 and -modes to -1 of each axis before it; the result is (..., 2 m1, ..., md, 2). A Fourier neural
+// operator multiplies these by its weights.
 Value rfft_low(Value x, const Shape& modes, FftNorm norm = FftNorm::Backward);
 // The real values (..., sizes) of a spectrum as rfft_low() gives it; the other frequencies are 0.
 Value irfft_low(Value x, const Shape& sizes, FftNorm norm = FftNorm::Backward);

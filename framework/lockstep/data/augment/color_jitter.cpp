@@ -33,7 +33,7 @@ void ColorJitter::change(const SampleKey& key, const Field& before, const std::b
   const auto factor = [&](double value) {
     return static_cast<float>(random.uniform(std::max(0.0, 1 - value), 1 + value));
   };
-  // All numbers are drawn, so one option does not change the others' factors.
+  // Every factor is drawn, also of an option that is 0: so an option changes no factor of another one.
   const float brightness = factor(options_.brightness), contrast = factor(options_.contrast);
   const float saturation = factor(options_.saturation);
   const double hue = random.uniform(-options_.hue, options_.hue);

@@ -1,4 +1,4 @@
-// The common part of transforms that change one field of a sample and copy the others.
+// The base of transforms that change one field of a sample and copy its other fields.
 #pragma once
 
 #include <cstddef>
