@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/kernels/generic/element_bytes.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -156,19 +157,9 @@ void MappedCopy::copy(const Element* source, Element* destination) const {
 }
 
 void MappedCopy::operator()(const void* source, void* destination) const {
-  const auto with = [&]<class Element>(Element) {
+  with_element_of(element_bytes_, [&]<class Element>(Element) {
     copy(static_cast<const Element*>(source), static_cast<Element*>(destination));
-  };
-  switch (element_bytes_) {
-    case 8:
-      return with(std::uint64_t{});
-    case 4:
-      return with(std::uint32_t{});
-    case 2:
-      return with(std::uint16_t{});
-    default:
-      return with(std::uint8_t{});
-  }
+  });
 }
 
 MappedSum::Axis MappedSum::axis_of(const IndexMap& map) {

@@ -11,6 +11,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/kernels/generic/element_bytes.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -135,24 +136,14 @@ void ElementGather::for_elements(std::int64_t begin, std::int64_t end, const Vis
 }
 
 void ElementGather::gather(std::size_t element_bytes, const void* x, const std::int32_t* indices, void* y) const {
-  const auto with = [&]<class Element>(Element) {
+  with_element_of(element_bytes, [&]<class Element>(Element) {
     const auto* const from = static_cast<const Element*>(x);
     auto* const to = static_cast<Element*>(y);
     parallel_for(elements_, 1, [&](std::int64_t begin, std::int64_t end) {
       for_elements(begin, end,
                    [&](std::int64_t i, std::int64_t offset) { to[i] = from[offset + indices[i] * stride_]; });
     });
-  };
-  switch (element_bytes) {
-    case 8:
-      return with(std::uint64_t{});
-    case 4:
-      return with(std::uint32_t{});
-    case 2:
-      return with(std::uint16_t{});
-    default:
-      return with(std::uint8_t{});
-  }
+  });
 }
 
 template <class T>
