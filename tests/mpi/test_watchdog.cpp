@@ -15,6 +15,7 @@
 
 #include "lockstep/core/log.h"
 #include "tests/mpi/harness.h"
+#include "tests/messages.h"
 
 namespace lockstep::test {
 namespace {
@@ -63,7 +64,6 @@ bool comes(const std::function<bool()>& happened) {
   return false;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
   Logged logged;

@@ -4,13 +4,12 @@
 
 #include "lockstep/train/callbacks/log_rank_loss.h"
 #include "tests/train/streams.h"
+#include "tests/messages.h"
 
 namespace lockstep::train {
 namespace {
 
 MetricResult accuracy(double value) { return {.name = "accuracy", .results = {value}, .form = MetricForm::Percent}; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class ProgressTest : public FolderTest {
  protected:

@@ -28,7 +28,7 @@ StateSnapshot::StateSnapshot(plan::ParameterStore& store, const TrainingState& s
       const std::size_t bytes = static_cast<std::size_t>(layout.storage_elements(e.info.shape)) * size_of(e.info.dtype);
       offsets.push_back(add_region(static_cast<const std::byte*>(store.value(e.parameter)), bytes));
     }
-    entries_.push_back({e.info, layout, offsets[static_cast<std::size_t>(e.state + 1)]});
+    entries_.push_back({e.info, layout, offsets[static_cast<std::size_t>(e.state) + 1]});
   }
   memory_ = allocate_aligned(bytes_);
 }
