@@ -46,7 +46,8 @@ class Block : public nn::Module {
  public:
   Block(std::int64_t in, std::int64_t layers, const Config& c) {
     for (std::int64_t i = 0; i < layers; ++i) {
-      layers_.push_back(std::make_unique<nn::Child<Layer>>(this, formatted("denselayer{}", i + 1), in + i * c.growth, c));
+      layers_.push_back(
+          std::make_unique<nn::Child<Layer>>(this, formatted("denselayer{}", i + 1), in + i * c.growth, c));
     }
   }
 
@@ -61,7 +62,8 @@ class Block : public nn::Module {
 
 class Transition : public nn::Module {
  public:
-  explicit Transition(std::int64_t in) : norm_(this, "norm", {.channels = in}), conv_(this, "conv", conv(in, in / 2, 1)) {}
+  explicit Transition(std::int64_t in)
+      : norm_(this, "norm", {.channels = in}), conv_(this, "conv", conv(in, in / 2, 1)) {}
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, in / 2, H / 2, W / 2)
     return nn::average_pool(conv_(relu(norm_(x))), {.kernel = 2});

@@ -17,7 +17,7 @@ struct DenseNetConfig {
     ImageNet,  // 7x7 stride 2, batch norm, then a 3x3 max pool of stride 2
     Cifar,     // 3x3 stride 1
   };
-  std::int64_t growth = 32;                           // channels that a layer adds
+  std::int64_t growth = 32;                            // channels that a layer adds
   std::vector<std::int64_t> layers = {6, 12, 24, 16};  // per block; each block but the first halves height and width
   std::int64_t stem_channels = 64;
   std::int64_t bottleneck = 4;  // a 3x3 convolution reads this many times `growth` channels

@@ -29,7 +29,9 @@ nn::BatchNormConfig norm(std::int64_t channels) { return {.channels = channels};
 // Convolution, batch norm and ReLU6.
 class ConvNorm : public nn::Sequential {
  public:
-  explicit ConvNorm(const nn::Conv2dConfig& c) { append<nn::Conv2d>(c).append<nn::BatchNorm2d>(norm(c.out)).append(relu6); }
+  explicit ConvNorm(const nn::Conv2dConfig& c) {
+    append<nn::Conv2d>(c).append<nn::BatchNorm2d>(norm(c.out)).append(relu6);
+  }
 };
 
 struct BlockConfig {
@@ -89,8 +91,8 @@ MobileNetV2::MobileNetV2(const Config& c) {
   const std::int64_t last = divisible(kLast * std::max(1.0, c.width));
   features_.append<ConvNorm>(conv(in, last, 1));
   classifier_.append<nn::Dropout>(c.dropout);
-  classifier_.append<nn::Linear>(nn::LinearConfig{
-      .in = last, .out = c.classes, .weight_init = nn::normal(0, 0.01), .bias_init = nn::constant(0)});
+  classifier_.append<nn::Linear>(
+      nn::LinearConfig{.in = last, .out = c.classes, .weight_init = nn::normal(0, 0.01), .bias_init = nn::constant(0)});
 }
 
 Value MobileNetV2::operator()(Value images) const {

@@ -1,5 +1,5 @@
-// MobileNetV2 (Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks", 2018) with torchvision's names,
-// shapes and initialisation, and a form for 32x32 images whose stem and second stage keep height and width.
+// MobileNetV2 (Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks", 2018) with torchvision's
+// names, shapes and initialisation, and a form for 32x32 images whose stem and second stage keep height and width.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace lockstep::models {
 
 struct MobileNetV2Config {
-  double width = 1;          // factor of all channels; results are multiples of 8
+  double width = 1;           // factor of all channels; results are multiples of 8
   bool small_images = false;  // strides of 1 in the stem and the second stage
-  double dropout = 0.2;      // before the classifier
+  double dropout = 0.2;       // before the classifier
   std::int64_t in_channels = 3, classes = 1000;
 };
 

@@ -125,9 +125,12 @@ std::optional<KernelOffer> to_floating_kernel(const KernelRequest& r, std::span<
 
 std::vector<KernelRow> elementwise_rows() {
   return {
-      kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<ExpandOp>("expand", expand),
-      kernel_row<FillOp>("fill", fill_kernel),          kernel_row<ReorderOp>("reorder", reorder_kernel),
-      kernel_row<CastOp>("cast", cast_kernel),          kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
+      kernel_row<DropoutOp>("dropout", dropout_kernel),
+      kernel_row<ExpandOp>("expand", expand),
+      kernel_row<FillOp>("fill", fill_kernel),
+      kernel_row<ReorderOp>("reorder", reorder_kernel),
+      kernel_row<CastOp>("cast", cast_kernel),
+      kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
       kernel_row<NormalNoiseOp>("normal_noise", normal_noise_kernel),
   };
 }
