@@ -25,10 +25,10 @@ namespace {
 
 struct PotentialConfig {
   std::int64_t atoms = 0;
-  std::int64_t width = 64;    // features of the perceptron's layers
-  std::int64_t radial = 32;   // Gaussians, from `nearest` to `cutoff`
-  double nearest = 0.7;       // the smallest distance of two atoms
-  double cutoff = 4;          // the distance from which on atoms do not see each other
+  std::int64_t width = 64;   // features of the perceptron's layers
+  std::int64_t radial = 32;  // Gaussians, from `nearest` to `cutoff`
+  double nearest = 0.7;      // the smallest distance of two atoms
+  double cutoff = 4;         // the distance from which on atoms do not see each other
 };
 
 // (1, ...): numbers that stay as they are.
@@ -46,8 +46,9 @@ class Potential final : public nn::Module {
         // 1 for an atom beside itself, whose distance 0 has no derivative.
         self_(add("self", constant({1, c.atoms, c.atoms},
                                    [n = static_cast<std::size_t>(c.atoms)](std::size_t i) { return i / n == i % n; }))),
-        centres_(add("centres", constant({1, 1, 1, c.radial},
-                                         [c](std::size_t i) { return c.nearest + static_cast<double>(i) * spacing(c); }))),
+        centres_(
+            add("centres", constant({1, 1, 1, c.radial},
+                                    [c](std::size_t i) { return c.nearest + static_cast<double>(i) * spacing(c); }))),
         linear1_(this, "linear1", {.in = c.radial, .out = c.width}),
         linear2_(this, "linear2", {.in = c.width, .out = c.width}),
         linear3_(this, "linear3", {.in = c.width, .out = 1}) {
@@ -70,9 +71,7 @@ class Potential final : public nn::Module {
   }
 
  private:
-  static double spacing(const PotentialConfig& c) {
-    return (c.cutoff - c.nearest) / static_cast<double>(c.radial - 1);
-  }
+  static double spacing(const PotentialConfig& c) { return (c.cutoff - c.nearest) / static_cast<double>(c.radial - 1); }
 
   PotentialConfig config_;
   Parameter& self_;
@@ -83,14 +82,15 @@ class Potential final : public nn::Module {
 }  // namespace
 
 int main(int argc, char** argv) {
-  train::Program program("train_forces", "Trains a potential on energies and forces of clusters of atoms.",
-                         {.dataset = {.name = "clusters",
-                                      .fields = {.inputs = "positions", .targets = "energies,forces", .normalise = "none"}},
-                          .epochs = 50,
-                          .batch_size = 16,
-                          .optimizer = {.rule = optim::Rule::Adam},
-                          .rate = {.peak = 2e-3, .warmup_epochs = 1}},
-                         datasets::force_catalogue());
+  train::Program program(
+      "train_forces", "Trains a potential on energies and forces of clusters of atoms.",
+      {.dataset = {.name = "clusters",
+                   .fields = {.inputs = "positions", .targets = "energies,forces", .normalise = "none"}},
+       .epochs = 50,
+       .batch_size = 16,
+       .optimizer = {.rule = optim::Rule::Adam},
+       .rate = {.peak = 2e-3, .warmup_epochs = 1}},
+      datasets::force_catalogue());
   PotentialConfig config;
   double energy_weight = 1;
   program.option("width", config.width, "features of the layers of the network");

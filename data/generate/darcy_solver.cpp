@@ -94,6 +94,7 @@ int solve_darcy(const DarcyMatrix& matrix, std::span<const double> source, std::
   for (double& value : residual) value /= static_cast<double>(cells);  // the integral of f over a cell
   std::ranges::fill(solution, 0);
   const double limit = options.tolerance * options.tolerance * dot(residual, residual);
+  check(std::isfinite(limit), kSite, "the square of the right-hand side is {}, expected a finite number", limit);
   double previous = 0;
   for (int iteration = 0; iteration <= options.max_iterations; ++iteration) {
     if (dot(residual, residual) <= limit) return iteration;
@@ -107,7 +108,8 @@ int solve_darcy(const DarcyMatrix& matrix, std::span<const double> source, std::
     add(residual, -step, image);
     previous = product;
   }
-  fail(kSite, "conjugate gradients left a residual of {:.1e} after {} iterations, expected {:.1e} of the right-hand side",
+  fail(kSite,
+       "conjugate gradients left a residual of {:.1e} after {} iterations, expected {:.1e} of the right-hand side",
        std::sqrt(dot(residual, residual)), options.max_iterations, options.tolerance);
 }
 

@@ -71,9 +71,9 @@ void GaussianField::generate(std::uint64_t seed, std::int64_t first, std::int64_
     }
   });
   const nn::Sequential none;  // a predictor of no weights
-  infer::Predictor filtered(
-      none, [&](const plan::Inputs& in) { return irfft(rfft(in["noise"], 3) * in["filter"], sizes); },
-      {.dtype = DType::F64, .batch = count});
+  infer::Predictor filtered(none,
+                            [&](const plan::Inputs& in) { return irfft(rfft(in["noise"], 3) * in["filter"], sizes); },
+                            {.dtype = DType::F64, .batch = count});
   const Tensor density = filtered({{"noise", noise}, {"filter", filter}});
   std::ranges::copy(density.data<double>(), out[0]);
 }

@@ -14,9 +14,9 @@
 namespace lockstep::datasets {
 
 struct GaussianFieldOptions {
-  std::int64_t size = 32;                             // cells per axis
+  std::int64_t size = 32;                                // cells per axis
   double min_log_amplitude = -1, max_log_amplitude = 1;  // log A is uniform in this range
-  double min_index = -3, max_index = 0;               // n too
+  double min_index = -3, max_index = 0;                  // n too
 };
 
 // Fields: "density" (size, size, size) and "parameters" (2): log A and n.

@@ -69,15 +69,17 @@ LennardJones::LennardJones(const LennardJonesOptions& options) : options_(option
 
 std::string LennardJones::parameters() const {
   const LennardJonesOptions& o = options_;
-  return nlohmann::json{{"equation", "energies = sum over pairs of 4 (r^-12 - r^-6), forces = -d energies / d positions"},
-                        {"atoms", o.atoms},
-                        {"temperature", o.temperature},
-                        {"sweeps", o.sweeps},
-                        {"radius", radius_}}
+  return nlohmann::json{
+      {"equation", "energies = sum over pairs of 4 (r^-12 - r^-6), forces = -d energies / d positions"},
+      {"atoms", o.atoms},
+      {"temperature", o.temperature},
+      {"sweeps", o.sweeps},
+      {"radius", radius_}}
       .dump();
 }
 
-// Random places in the sphere, one by one, that are not too near to each other: at first 0.9, and less if none is found.
+// Random places in the sphere, one by one, that are not too near to each other: at first 0.9, and less if none is
+// found.
 void LennardJones::place(RandomStream& random, std::span<double> positions) const {
   double nearest = 0.9;
   for (std::size_t i = 0; i < positions.size() / 3;) {

@@ -1,7 +1,7 @@
 // Clusters of atoms with the Lennard-Jones potential, in its units (epsilon = sigma = 1):
 //   E = sum over pairs of 4 (r^-12 - r^-6),   F = -dE/dx.
-// Configurations are those of a canonical ensemble in a sphere: each sample is a Metropolis chain of its own (Metropolis
-// et al., 1953), which starts at random places and cools down.
+// Configurations are those of a canonical ensemble in a sphere: each sample is a Metropolis chain of its own
+// (Metropolis et al., 1953), which starts at random places and cools down.
 #pragma once
 
 #include <cstdint>

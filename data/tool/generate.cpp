@@ -31,12 +31,14 @@ void generate(const Generator& generator, Common& common) {
   std::int64_t shown = 0;  // tenths
   write_samples(generator, common.file, [&](std::int64_t done) {
     const std::int64_t tenths = done * 10 / common.file.samples;
-    if (tenths > shown && tenths < 10) fmt::print(stderr, "{}: {} of {}\n", generator.name(), done, common.file.samples);
+    if (tenths > shown && tenths < 10)
+      fmt::print(stderr, "{}: {} of {}\n", generator.name(), done, common.file.samples);
     shown = tenths;
   });
   std::string sets;
   for (const data::Field& field : generator.fields())
-    sets += fmt::format("{}{} {}", sets.empty() ? "" : ", ", field.name, field.shape.batched(common.file.samples).str());
+    sets +=
+        fmt::format("{}{} {}", sets.empty() ? "" : ", ", field.name, field.shape.batched(common.file.samples).str());
   fmt::print("{} samples of {} in {}: {}\n", common.file.samples, generator.name(), common.output, sets);
 }
 
@@ -89,9 +91,9 @@ void add_darcy(CLI::App* parent) {
 }
 
 void add_gaussian(CLI::App* parent) {
-  auto command = add<GaussianField, GaussianFieldOptions>(
-      parent, "gaussian",
-      "Random fields in a periodic cube with the power spectrum A (k / k_Nyquist)^n; density, and parameters (log A, n)");
+  auto command = add<GaussianField, GaussianFieldOptions>(parent, "gaussian",
+                                                          "Random fields in a periodic cube with the power spectrum A "
+                                                          "(k / k_Nyquist)^n; density, and parameters (log A, n)");
   using O = GaussianFieldOptions;
   command.number("size", &O::size, "cells per axis");
   command.number("min-log-amplitude", &O::min_log_amplitude, "log A is at least N");
@@ -110,8 +112,8 @@ void add_lennard_jones(CLI::App* parent) {
 }
 
 void add_lorenz(CLI::App* parent) {
-  auto command =
-      add<Lorenz, LorenzOptions>(parent, "lorenz", "Windows of Lorenz's chaotic system of 1963; past and future values");
+  auto command = add<Lorenz, LorenzOptions>(parent, "lorenz",
+                                            "Windows of Lorenz's chaotic system of 1963; past and future values");
   using O = LorenzOptions;
   command.number("past", &O::past, "values that a model sees");
   command.number("future", &O::future, "values that follow");
