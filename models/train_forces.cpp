@@ -42,7 +42,7 @@ Parameter constant(std::vector<std::int64_t> shape, std::function<double(std::si
 class Potential final : public nn::Module {
  public:
   explicit Potential(const PotentialConfig& c)
-      : config_(c),
+      : config_(checked(c)),
         // 1 for an atom beside itself, whose distance 0 has no derivative.
         self_(add("self", constant({1, c.atoms, c.atoms},
                                    [n = static_cast<std::size_t>(c.atoms)](std::size_t i) { return i / n == i % n; }))),
@@ -51,11 +51,7 @@ class Potential final : public nn::Module {
                                     [c](std::size_t i) { return c.nearest + static_cast<double>(i) * spacing(c); }))),
         linear1_(this, "linear1", {.in = c.radial, .out = c.width}),
         linear2_(this, "linear2", {.in = c.width, .out = c.width}),
-        linear3_(this, "linear3", {.in = c.width, .out = 1}) {
-    check(c.width >= 1 && c.radial >= 2 && c.cutoff > c.nearest, "forces",
-          "--width is {}, --radial {} and --cutoff {}, expected at least 1 and 2, and more than {}", c.width, c.radial,
-          c.cutoff, c.nearest);
-  }
+        linear3_(this, "linear3", {.in = c.width, .out = 1}) {}
 
   // (samples, atoms, 3) -> (samples)
   Value operator()(Value position) const {
@@ -71,6 +67,12 @@ class Potential final : public nn::Module {
   }
 
  private:
+  static const PotentialConfig& checked(const PotentialConfig& c) {
+    check(c.width >= 1 && c.radial >= 2 && c.cutoff > c.nearest, "forces",
+          "--width is {}, --radial {} and --cutoff {}, expected at least 1 and 2, and more than {}", c.width, c.radial,
+          c.cutoff, c.nearest);
+    return c;
+  }
   static double spacing(const PotentialConfig& c) { return (c.cutoff - c.nearest) / static_cast<double>(c.radial - 1); }
 
   PotentialConfig config_;

@@ -83,7 +83,10 @@ class Forces(SystemTest):
         for more, text in ((("--targets", "energies"), "--targets is 'energies'"), (("--targets", "forces,energies"), "expected (atoms, 3), () and (atoms, 3)"),
                            (("--normalise", "standard"), "forces would be no derivatives of energies"), (("--radial", 1), "--radial 1")):
             with self.subTest(more):
-                self.fail_with(ranks(2, self.command("wrong", *more)), text)
+                result = self.run_command(ranks(2, self.command("wrong", *more)), 60)
+                self.assertNotEqual(result.status, 0, result)
+                self.assertIn(text, result.output)
+                self.expect_no_process()
 
 
 class Resize(SystemTest):
