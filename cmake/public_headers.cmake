@@ -32,6 +32,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/gradient.h
   lockstep/ops/index_select.h
   lockstep/ops/linear.h
+  lockstep/ops/normal_noise.h
   lockstep/ops/pad.h
   lockstep/ops/permute.h
   lockstep/ops/one_hot.h

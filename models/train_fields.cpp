@@ -6,6 +6,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/field_model.h"
 
@@ -66,17 +68,27 @@ int main(int argc, char** argv) {
   program.option("width", config.width, "channels, or features, of the model's first layer inside; 0: the model's own");
   program.option("depth", config.depth, "layers of the model, or levels of resolution; 0: the model's own");
   program.option("modes", config.modes, "frequencies per axis that a Fourier layer keeps; 0: the model's own");
+  program.option("latent", config.latent, "numbers in the middle of --model vae; 0: the model's own");
+  program.option("dropout", config.dropout, "probability of dropout in cosmoflow, lstm, gru (between layers) and tcn");
+  program.option("kl-weight", config.kl_weight, "of the divergence in the loss of --model vae");
   program.option("loss", loss, "mse, l1, huber, or relative-l2 (of each sample: |prediction - target| / |target|)");
   return program.run(argc, argv, [&](train::Session& session) {
     config.input = session.data().shape_of("input");
     config.output = session.data().shape_of("target");
     const auto network = models::build_field_model(model, config);
     train::Trainer& trainer = session.build(*network, [&](const plan::Inputs& in) {
-      const Value prediction = (*network)(in["input"]), target = in["target"];
-      return plan::Traced{
+      const auto [prediction, penalty] = network->with_penalty(in["input"]);
+      const Value target = in["target"];
+      plan::Traced traced{
           .loss = loss_of(loss, prediction, target),
           .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
           .prediction = prediction};
+      if (penalty) {
+        traced.loss.mean = traced.loss.mean + penalty;
+        const double samples = static_cast<double>(prediction.shape()[0]);
+        traced.metrics.push_back(metrics::mean_of("penalty", cast(penalty, DType::F64) * samples, Better::Lower));
+      }
+      return traced;
     });
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

@@ -9,5 +9,6 @@ namespace lockstep::datasets {
 data::Catalogue catalogue();  // images with labels
 // Arrays of files: samples with the fields "input" and "target" (data/datasets/field_entries.h).
 data::Catalogue field_catalogue();
+data::Catalogue force_catalogue();  // atoms with energies and forces (data/datasets/clusters.h)
 
 }  // namespace lockstep::datasets

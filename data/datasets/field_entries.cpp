@@ -1,6 +1,7 @@
 #include "data/datasets/field_entries.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -62,15 +63,42 @@ int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
   int least = fields.front().shape.rank();
   for (const Field& field : fields) least = std::min(least, field.shape.rank());
   const bool differ = std::ranges::any_of(fields, [&](const Field& f) { return f.shape.rank() != least; });
-  return differ || least > 1 ? least : 0;  // one dimension alone is a row of features
+  return differ || least > 1 ? std::min(least, 3) : 0;  // one dimension alone is a row of features
 }
 
-std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& fields, int axes,
-                                               const std::vector<std::string>& names) {
+// How the samples' dimensions are read.
+struct Axes {
+  int inputs = 0, targets = 0;  // spatial dimensions, or 1 for time
+  bool series = false;          // channels are behind the time, not in front
+};
+
+// Targets of one dimension or none are numbers where the inputs are fields of more dimensions, or series.
+Axes axes_of(const DatasetOptions& o, const std::vector<Field>& inputs, const std::vector<Field>& targets) {
+  const auto rank = [](const Field& field) { return field.shape.rank(); };
+  const int most_target = targets.empty() ? 0 : rank(*std::ranges::max_element(targets, {}, rank));
+  if (o.fields.series) {
+    for (const Field& field : inputs) {
+      check(rank(field) == 1 || rank(field) == 2, kSite,
+            "--series: '{}' has samples {}, expected (time) or (time, features)", field.name, field.shape.str());
+    }
+    return {.inputs = 1, .targets = most_target == 2 ? 1 : 0, .series = true};
+  }
+  const int most_input = rank(*std::ranges::max_element(inputs, {}, rank));
+  const bool numbers =
+      !targets.empty() && (o.fields.spatial_axes >= 0 ? most_target < std::min<std::int64_t>(2, o.fields.spatial_axes)
+                                                      : most_target < std::min(2, most_input - 1));
+  if (numbers) return {.inputs = spatial_axes(o, inputs), .targets = 0};
+  std::vector<Field> all = inputs;
+  all.insert(all.end(), targets.begin(), targets.end());
+  const int axes = spatial_axes(o, all);
+  return {.inputs = axes, .targets = axes};
+}
+
+std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& fields, int axes) {
   std::vector<data::NormalisationOptions> wishes;
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    data::NormalisationOptions wish{.field = name, .channel_axis = field.shape.rank() > axes ? 0 : -1};
+  for (const Field& field : fields) {
+    const int channels = o.fields.series ? axes : 0;  // the axis that counts them
+    data::NormalisationOptions wish{.field = field.name, .channel_axis = field.shape.rank() > axes ? channels : -1};
     wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
                    : o.fields.normalise == "range" ? data::Scaling::MinMax
                                                    : data::Scaling::MeanStd;
@@ -80,11 +108,11 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
   return wishes;
 }
 
-nlohmann::json described(const std::vector<Field>& fields, const std::vector<std::string>& names, int axes) {
+nlohmann::json described(const std::vector<Field>& fields, int axes, bool series) {
   nlohmann::json list = nlohmann::json::array();
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    list.push_back({{"name", name}, {"channels", data::channels_of(field, axes)}});
+  for (const Field& field : fields) {
+    const std::int64_t channels = data::channels_of(field, axes, series);
+    list.push_back({{"name", field.name}, {"channels", channels}});
   }
   return list;
 }
@@ -105,26 +133,32 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   const std::vector<Field>& fields = data.train->fields();
   const bool classes = names.targets.size() == 1 &&
                        !is_float(fields[data::find_field(kSite, fields, names.targets[0])]) && data.classes() > 0;
-  std::vector<std::string> measured = names.inputs;
-  if (!classes) measured.insert(measured.end(), names.targets.begin(), names.targets.end());
-  std::vector<Field> spatial;
-  for (const std::string& name : measured) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
-  const int axes = spatial_axes(o, spatial);
-  const auto wanted = wishes(o, fields, axes, measured);
+  const auto called = [&](const std::vector<std::string>& wanted) {
+    std::vector<Field> found;
+    for (const std::string& name : wanted) found.push_back(fields[data::find_field(kSite, fields, name)]);
+    return found;
+  };
+  const std::vector<Field> inputs = called(names.inputs),
+                           targets = classes ? std::vector<Field>{} : called(names.targets);
+  const Axes axes = axes_of(o, inputs, targets);
+  auto wanted = wishes(o, inputs, axes.inputs);
+  std::ranges::move(wishes(o, targets, axes.targets), std::back_inserter(wanted));
   const data::Normalisation normalisation = comm == nullptr ? data::measure_normalisation(*data.train, wanted)
                                                             : data::measure_normalisation(*data.train, wanted, *comm);
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
   const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
-    transforms.push_back(
-        std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions}));
+    transforms.push_back(std::make_shared<data::JoinFields>(
+        data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
   };
-  join("input", names.inputs, axes);
-  if (!classes) join("target", names.targets, axes);
+  join("input", names.inputs, axes.inputs);
+  if (!classes) join("target", names.targets, axes.targets);
   data.train_transforms = data.eval_transforms = transforms;
-  data.record = nlohmann::json{{"inputs", described(fields, names.inputs, axes)},
-                               {"targets", classes ? nlohmann::json::array() : described(fields, names.targets, axes)},
-                               {"spatial_axes", axes},
+  data.record = nlohmann::json{{"inputs", described(inputs, axes.inputs, axes.series)},
+                               {"targets", described(targets, axes.targets, axes.series)},
+                               {"spatial_axes", axes.inputs},
+                               {"target_axes", axes.targets},
+                               {"series", axes.series},
                                {"normalisation", nlohmann::json::parse(normalisation.text())}}
                     .dump();
 }

@@ -26,6 +26,7 @@
 #include "lockstep/ops/gradient.h"
 #include "lockstep/ops/index_select.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/normal_noise.h"
 #include "lockstep/ops/pad.h"
 #include "lockstep/ops/permute.h"
 #include "lockstep/ops/pointwise.h"

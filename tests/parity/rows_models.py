@@ -36,6 +36,26 @@ class Resnet50(ModelRow):
         self.step("resnet50", [3, 72, 56], 6, classes=1000)
 
 
+class ResNeXt50(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("resnext50_32x4d", [3, 72, 56], 6)
+
+
+class WideResNet50(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("wide_resnet50_2", [3, 40, 40], 4)
+
+
+class DenseNet121(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("densenet121", [3, 72, 56], 6)
+
+
+class MobileNetV2(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("mobilenet_v2", [3, 72, 56], 6)
+
+
 class Resnet18Cifar(ModelRow):
     def test_everything_of_a_step(self):
         self.step("resnet18_cifar", [3, 32, 32], 4)

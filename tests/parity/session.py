@@ -99,25 +99,32 @@ class ShiftedRelu(torch.autograd.Function):
 
 
 def borderline_runs(run_torch):
-    """Results in f32 where every ReLU that rounding might decide is decided the one way, and the other; the images are
-    moved a little too, for maxima that nearly tie."""
+    """Results in f32 where every ReLU that rounding might decide is decided the one way, and the other, at both ends of
+    a ReLU6; the images are moved a little too, for maxima that nearly tie."""
     results = []
     for shift in (judge.BORDERLINE, -judge.BORDERLINE):
         def relu(x, inplace=False, shift=shift):
             return ShiftedRelu.apply(x, shift)
-        with mock.patch.object(F, "relu", relu), mock.patch.object(torch, "relu", relu):
+
+        def hardtanh(x, low, high, inplace=False, shift=shift):
+            return low + ShiftedRelu.apply(x - low, shift) - ShiftedRelu.apply(x - high, shift)
+        with mock.patch.object(F, "relu", relu), mock.patch.object(torch, "relu", relu), mock.patch.object(F, "hardtanh", hardtanh):
             results.append(run_torch(torch.float32, torch.contiguous_format, torch.Generator().manual_seed(7)))
     return results
 
 
 def torch_model(model, batch, request, dtype, memory_format, noise=None):
     """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
+    source = batch["input" if "field_model" in request else "image"]
+    if source.dim() != 4:
+        memory_format = torch.contiguous_format
     model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
-    image, label = batch["image"].to(dtype, memory_format=memory_format), batch["label"]
+    image = source.to(dtype, memory_format=memory_format)
+    label = batch["target"].to(dtype) if "field_model" in request else batch["label"]
     if noise is not None:
         image = image * (1 + (2 * torch.rand(image.shape, generator=noise, dtype=dtype) - 1) * judge.MOVED)
     steps = request.get("steps", 1)
-    rows, loss_function = len(image) // steps, loss_of(request, dtype)
+    rows, loss_function = len(image) // steps, F.mse_loss if "field_model" in request else loss_of(request, dtype)
     optimizer = optimizer_of(model.parameters(), request)
     result, losses = {}, []
 

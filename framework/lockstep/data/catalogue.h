@@ -27,6 +27,7 @@ struct FieldOptions {
   double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty
   std::int64_t spatial_axes = -1;      // spatial dimensions of a sample; a further one before them counts channels; -1:
                                        // those of the field with the fewest
+  bool series = false;                 // inputs are (time) or (time, features); features are their channels
   std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
   double log_offset = 0;               // with `log`: added before the logarithm
 };
