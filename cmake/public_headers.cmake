@@ -81,6 +81,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/catalogue.h
   lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
+  lockstep/data/dataset_view.h
   lockstep/data/field_selection.h
   lockstep/data/file_pattern.h
   lockstep/data/file_source.h
@@ -102,6 +103,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/records/record_reader.h
   lockstep/data/records/record_writer.h
   lockstep/data/unreadable.h
+  lockstep/data/wrap_sets.h
   # training
   lockstep/optim/groups.h
   lockstep/optim/rules.h

@@ -7,6 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/image_data.h"
+#include "lockstep/data/wrap_sets.h"
 
 namespace lockstep::data {
 namespace {
@@ -37,6 +38,9 @@ const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
 void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   const DatasetEntry& entry = find_dataset(catalogue, options.name);
   if (entry.check_options) entry.check_options(options);
+  const SampleOptions& samples = options.samples;
+  check(!samples.balanced || samples.weights.empty(), kSite,
+        "--balanced and --sample-weights are both given, expected one of the two");
   check(
       !entry.needs_dir || !options.dir.empty(), kSite,
       "--data-dir is missing, expected the folder with the files of {}, in this option or in LOCKSTEP_DATA_DIR (which "
@@ -82,8 +86,16 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
     data.eval = entry.open(options, Split::Eval);
     check(data.train->fields() == data.eval->fields(), options.name,
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
-    add_image_transforms(data, entry, options);
   }
+  const SampleOptions& samples = options.samples;
+  check(samples.eval_subset.empty() || data.eval, kSite, "--eval-subset {} without evaluation samples, expected some",
+        samples.eval_subset.string());
+  if (!entry.takes_fields) {
+    data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
+    if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
+  }
+  wrap_sets(data, samples);
+  if (!entry.open_all) add_image_transforms(data, entry, options);
   data.train = limited(std::move(data.train), options.limit_train, "limit-train");
   if (data.eval) data.eval = limited(std::move(data.eval), options.limit_eval, "limit-eval");
   data.check();
@@ -94,6 +106,7 @@ void prepare_data(Catalogue catalogue, const DatasetOptions& options, RunData& d
   if (const DatasetEntry& entry = find_dataset(catalogue, options.name); entry.prepare) {
     entry.prepare(data, options, comm);
   }
+  order_samples(data, options.samples, comm);
   convert_floats(data, options.floats);
   data.check();
 }

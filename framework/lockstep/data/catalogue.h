@@ -31,10 +31,24 @@ struct FieldOptions {
   double log_offset = 0;               // with `log`: added before the logarithm
 };
 
+// What is done with the samples of any data set (data/wrap_sets.h).
+struct SampleOptions {
+  // Text files with the indices of samples, one per line: the others are left out. Empty: all.
+  std::filesystem::path train_subset{}, eval_subset{};
+  Unreadable unreadable = Unreadable::Stop;
+  std::int64_t cache_mb = 0;  // MiB of decoded samples that this rank keeps in memory
+  bool store = false;         // the training set in the memory of all ranks together (data/sample_store.h)
+  // Samples that an epoch has: each class equally often, or by the weights of a file, one per line for each sample of
+  // the data set.
+  bool balanced = false;
+  std::filesystem::path weights{};
+};
+
 struct DatasetOptions {
   std::string name{};           // name of an entry of the catalogue
   std::filesystem::path dir{};  // folder with the files, for an entry that needs files
   FieldOptions fields{};
+  SampleOptions samples{};
   std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
   std::uint64_t seed = 0;                        // seed of data that is generated, and of a random split
   bool augment = false;                          // random crops and flips of images in training
@@ -51,7 +65,8 @@ struct DatasetEntry {
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.
   std::function<std::unique_ptr<Dataset>(const DatasetOptions&, Split)> open{};
-  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication.
+  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication. With
+  // `takes_fields` it also takes the parts that SampleOptions' files of indices name, before it splits.
   std::function<RunData(const DatasetOptions&)> open_all{};
   // Completes what open_all() returned, for an entry whose ranks share the work (statistics over all samples). A
   // collective call over the ranks of the communicator, which is null for a process alone. Throws AgreedError.

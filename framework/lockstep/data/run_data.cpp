@@ -35,6 +35,12 @@ Shape RunData::shape_of(std::string_view field) const {
   return all[find_field(kSite, all, field)].shape;
 }
 
+std::int64_t RunData::replaced() const {
+  std::int64_t all = 0;
+  for (const auto& set : replacing) all += set->replaced();
+  return all;
+}
+
 void RunData::check() const {
   lockstep::check(train != nullptr, kSite, "there is no training set, expected one");
   const std::vector<Field> trained = fields_after(*train, train_transforms);

@@ -29,6 +29,8 @@ class ImageFiles {
   virtual std::string describe() const = 0;                         // one line for a log
   // Returns the bytes as they are; throws Error if they cannot be read. `index` is in [0, size()).
   virtual ImageFile read(std::int64_t index) const = 0;
+  // The label, where it is known without the file; -1: it is not.
+  virtual std::int32_t label(std::int64_t /*index*/) const { return -1; }
   virtual std::string place(std::int64_t index) const = 0;  // file or record, for messages
 };
 
@@ -53,6 +55,9 @@ class DecodedImages : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return static_cast<std::int64_t>(files_->class_names().size()); }
   std::string describe() const override;
+  std::string locate(std::int64_t index) const override { return files_->place(index); }
+  std::int32_t label(std::int64_t index) const override { return files_->label(index); }
+  bool is_random() const override { return options_.crop.crop == Crop::Random; }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
   void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 

@@ -10,9 +10,9 @@ namespace {
 
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
   return {*facts.data.train,
-          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder}),
+          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder, .order = facts.data.order}),
           facts.data.train_transforms,
-          {.threads = facts.threads.loaders}};
+          {.threads = facts.threads.loaders, .supply = facts.data.supply}};
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.
