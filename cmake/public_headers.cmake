@@ -87,6 +87,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/file_source.h
   lockstep/data/image_data.h
   lockstep/data/image_dataset.h
+  lockstep/data/image_options.h
   lockstep/data/join_fields.h
   lockstep/data/inspection.h
   lockstep/data/images/decoded_images.h

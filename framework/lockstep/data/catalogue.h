@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/data/image_options.h"
 #include "lockstep/data/run_data.h"
 
 namespace lockstep::comm {
@@ -42,6 +43,8 @@ struct SampleOptions {
   // the data set.
   bool balanced = false;
   std::filesystem::path weights{};
+  // More than 1: an epoch permutes blocks of this many neighbours, which are read in sequence (SamplerOptions).
+  std::int64_t shuffle_block = 1;
 };
 
 struct DatasetOptions {
@@ -49,6 +52,7 @@ struct DatasetOptions {
   std::filesystem::path dir{};  // folder with the files, for an entry that needs files
   FieldOptions fields{};
   SampleOptions samples{};
+  ImageSetOptions images{};
   std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
   std::uint64_t seed = 0;                        // seed of data that is generated, and of a random split
   bool augment = false;                          // random crops and flips of images in training
@@ -61,6 +65,10 @@ struct DatasetEntry {
   std::string description;    // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;     // the samples are read from files in DatasetOptions::dir
   bool takes_fields = false;  // the entry reads DatasetOptions::fields
+  bool takes_images = false;  // programs with this entry offer the options in DatasetOptions::images
+  // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
+  // keeps decoded images in memory as SampleOptions say.
+  bool decodes = false;
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.
@@ -77,6 +85,7 @@ struct DatasetEntry {
   // Empty: measured when the set is opened.
   std::vector<float> mean{}, stddev{};
   bool mirrored = false;  // augmentation may flip images left to right
+  std::vector<std::string> class_names{};  // by label, where they are known before the files are
 };
 
 using Catalogue = std::span<const DatasetEntry>;  // a table, which must outlive its users

@@ -112,9 +112,9 @@ std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::file
   return std::make_unique<SubsetDataset>(std::move(set), std::move(indices));
 }
 
-void wrap_sets(RunData& data, const SampleOptions& options) {
+void wrap_sets(RunData& data, const SampleOptions& options, Caching caching) {
   if (options.unreadable == Unreadable::Replace) replace_unreadable(data);
-  if (options.cache_mb > 0) cache(data, options.cache_mb);
+  if (options.cache_mb > 0 && caching == Caching::Here) cache(data, options.cache_mb);
 }
 
 void order_samples(RunData& data, const SampleOptions& options, const comm::Communicator* comm) {

@@ -80,6 +80,7 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
        .my_shards = world().my_shards(),
        .seed = parts_->options().seed,
        .shuffle = options.shuffle,
+       .shuffle_block = options.shuffle_block,
        .remainder = options.remainder,
        .order = options.order});
 }
