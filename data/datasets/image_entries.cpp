@@ -49,7 +49,8 @@ RunData open_folder(const DatasetOptions& o) {
         o.dir.string());
   ImageList train = list_image_folder(folder), eval = list_image_folder(split_folder(o.dir, Split::Eval));
   check_same_classes(train, eval);
-  return decode_both(o, std::make_unique<ImageFolder>(std::move(train)), std::make_unique<ImageFolder>(std::move(eval)));
+  return decode_both(o, std::make_unique<ImageFolder>(std::move(train)),
+                     std::make_unique<ImageFolder>(std::move(eval)));
 }
 
 std::unique_ptr<data::Dataset> stored(data::RecordReader records, std::size_t cache) {

@@ -173,8 +173,8 @@ std::vector<Field> LabelShares::fields(const std::vector<Field>& in) const {
   return out;
 }
 
-void LabelShares::apply(const SampleKey& /*key*/, const std::vector<Field>& shape,
-                        std::span<const std::byte* const> in, std::span<std::byte* const> out) const {
+void LabelShares::apply(const SampleKey& /*key*/, const std::vector<Field>& shape, std::span<const std::byte* const> in,
+                        std::span<std::byte* const> out) const {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i].bytes() > 0) std::memcpy(out[i], in[i], shape[i].bytes());
   }

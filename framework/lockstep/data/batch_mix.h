@@ -1,4 +1,5 @@
-// Mixes the samples of a batch in pairs, and their labels to shares of classes: mixup (Zhang et al. 2018) and CutMix (Yun et al. 2019).
+// Mixes the samples of a batch in pairs, and their labels to shares of classes: mixup (Zhang et al. 2018) and CutMix
+// (Yun et al. 2019).
 //
 // The partners are neighbours in the order of the step: positions 0 and 1 of the global batch, 2 and 3, and so on; the
 // last one of an odd number takes its left neighbour. As the order is a random permutation, so are the pairs. Position

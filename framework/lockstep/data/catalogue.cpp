@@ -42,10 +42,11 @@ void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   const SampleOptions& samples = options.samples;
   check(!samples.balanced || samples.weights.empty(), kSite,
         "--balanced and --sample-weights are both given, expected one of the two");
-  check(samples.shuffle_block == 1 || (!samples.balanced && samples.weights.empty()), kSite,
-        "--shuffle-block {} with --balanced or --sample-weights, which give each sample a place of its own; expected one "
-        "of the two",
-        samples.shuffle_block);
+  check(
+      samples.shuffle_block == 1 || (!samples.balanced && samples.weights.empty()), kSite,
+      "--shuffle-block {} with --balanced or --sample-weights, which give each sample a place of its own; expected one "
+      "of the two",
+      samples.shuffle_block);
   check(
       !entry.needs_dir || !options.dir.empty(), kSite,
       "--data-dir is missing, expected the folder with the files of {}, in this option or in LOCKSTEP_DATA_DIR (which "

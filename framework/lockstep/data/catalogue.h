@@ -84,7 +84,7 @@ struct DatasetEntry {
   // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
   // Empty: measured when the set is opened.
   std::vector<float> mean{}, stddev{};
-  bool mirrored = false;  // augmentation may flip images left to right
+  bool mirrored = false;                   // augmentation may flip images left to right
   std::vector<std::string> class_names{};  // by label, where they are known before the files are
 };
 

@@ -23,7 +23,8 @@ struct AugmentOptions {
   // top to bottom.
   std::vector<double> crop_scale{0.08, 1}, crop_ratio{3.0 / 4, 4.0 / 3};
   double hflip = -1, vflip = 0;
-  std::vector<double> color_jitter{};  // brightness, contrast, saturation, hue; one number: of the first three; empty: none
+  std::vector<double>
+      color_jitter{};  // brightness, contrast, saturation, hue; one number: of the first three; empty: none
   AutoAugment policy = AutoAugment::None;
   int ra_operations = 2, ra_magnitude = 9;  // of RandAugment; the magnitude is 0 to 30
   double random_erase = 0;                  // probability that a rectangle is erased

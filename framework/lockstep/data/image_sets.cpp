@@ -47,7 +47,9 @@ CropOptions crop_options(const DatasetOptions& o, Split split) {
 }
 
 ColorJitterOptions jitter_options(const std::vector<double>& numbers) {
-  const auto at = [&](std::size_t i) { return numbers.size() == 1 && i < 3 ? numbers[0] : i < numbers.size() ? numbers[i] : 0; };
+  const auto at = [&](std::size_t i) {
+    return numbers.size() == 1 && i < 3 ? numbers[0] : i < numbers.size() ? numbers[i] : 0;
+  };
   return {.brightness = at(0), .contrast = at(1), .saturation = at(2), .hue = at(3)};
 }
 
@@ -89,17 +91,16 @@ Transforms training_transforms(const Making& m, const PixelStatistics& pixels) {
     transforms.push_back(std::make_shared<RandomFlip>(FlipOptions{.horizontal = across, .vertical = down}));
   if (!a.color_jitter.empty()) transforms.push_back(std::make_shared<ColorJitter>(jitter_options(a.color_jitter)));
   if (a.policy == AutoAugment::RandAugment)
-    transforms.push_back(std::make_shared<RandAugment>(
-        RandAugmentOptions{.operations = a.ra_operations, .magnitude = a.ra_magnitude}));
+    transforms.push_back(
+        std::make_shared<RandAugment>(RandAugmentOptions{.operations = a.ra_operations, .magnitude = a.ra_magnitude}));
   if (m.options.augment && m.options.images.size == 0) image.crop_padding = m.image[1] / 8;
   image.cutout = a.cutout;
   transforms.push_back(std::make_shared<ImageTransform>(image));
   add_resize(transforms, m);
   if (a.random_erase > 0)
-    transforms.push_back(std::make_shared<RandomErasing>(
-        RandomErasingOptions{.probability = a.random_erase, .noise = a.erase_noise}));
-  if (a.noise > 0)
-    transforms.push_back(std::make_shared<GaussianNoise>(GaussianNoiseOptions{.stddev = a.noise}));
+    transforms.push_back(
+        std::make_shared<RandomErasing>(RandomErasingOptions{.probability = a.random_erase, .noise = a.erase_noise}));
+  if (a.noise > 0) transforms.push_back(std::make_shared<GaussianNoise>(GaussianNoiseOptions{.stddev = a.noise}));
   return transforms;
 }
 
@@ -108,8 +109,7 @@ Transforms evaluation_transforms(const Making& m, const PixelStatistics& pixels,
   add_crop(transforms, m, Split::Eval);
   transforms.push_back(std::make_shared<ImageTransform>(converted(m, pixels)));
   add_resize(transforms, m);
-  if (m.options.images.mixing.any())
-    transforms.push_back(std::make_shared<LabelShares>(classes, m.options.floats));
+  if (m.options.images.mixing.any()) transforms.push_back(std::make_shared<LabelShares>(classes, m.options.floats));
   return transforms;
 }
 
@@ -124,9 +124,11 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
                         std::int64_t channels) {
   const ImageSetOptions& images = o.images;
   if (!images.mean.empty()) {
-    const auto count = static_cast<std::int64_t>(images.mean.size());
-    check(count == 1 || count == channels, kSite, "--mean and --std have {} numbers, expected 1 or {}, as images have channels",
-          count, channels);
+    for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
+      const auto count = static_cast<std::int64_t>(numbers->size());
+      check(count == 1 || count == channels, kSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
+            option, count, channels);
+    }
     return {.pixels = {.mean = {images.mean.begin(), images.mean.end()},
                        .stddev = {images.stddev.begin(), images.stddev.end()}},
             .source = "given"};
@@ -192,8 +194,8 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
 }
 
 void check_normalising(const ImageSetOptions& o) {
-  check(o.mean.size() == o.stddev.size(), kSite, "--mean has {} numbers and --std {}, expected equally many",
-        o.mean.size(), o.stddev.size());
+  check(o.mean.empty() == o.stddev.empty(), kSite, "--{} is given without --{}, expected both or none",
+        o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
   for (const double value : o.stddev)
     check(value > 0, kSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1", value);
   check(o.mean.empty() || o.source == PixelSource::Auto, kSite,
@@ -273,16 +275,15 @@ void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOpti
              normalising(data, entry, o, image->shape[0]));
 }
 
-void prepare_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& o,
-                    const comm::Communicator* comm) {
+void prepare_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& o, const comm::Communicator* comm) {
   const Field* const image = entry.decodes ? image_of(data) : nullptr;
   if (image == nullptr) return;
   Normalising by = normalising(data, entry, o, image->shape[0]);
   if (!by.later) return;
   log()->info("measuring mean and deviation of {} training images", data.train->size());
   const std::vector<NormalisationOptions> wanted{{.field = "image", .scaling = Scaling::MeanStd, .channel_axis = 0}};
-  const Normalisation measured = comm == nullptr ? measure_normalisation(*data.train, wanted)
-                                                 : measure_normalisation(*data.train, wanted, *comm);
+  const Normalisation measured =
+      comm == nullptr ? measure_normalisation(*data.train, wanted) : measure_normalisation(*data.train, wanted, *comm);
   const FieldNormalisation& numbers = measured.fields().front();
   for (std::size_t c = 0; c < numbers.shift.size(); ++c) {
     by.pixels.mean.push_back(static_cast<float>(numbers.shift[c] / 255));

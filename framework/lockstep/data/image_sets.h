@@ -19,8 +19,8 @@ DecodeOptions decode_options(const DatasetOptions& options, Split split, const I
 // for options about images with other data. The statistics of files are measured by prepare_images().
 void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& options);
 
-// Measures the statistics of pixels in files, if options ask for them: each rank reads a part. Collective over the ranks
-// of `comm`, which is null for a process alone; throws AgreedError.
+// Measures the statistics of pixels in files, if options ask for them: each rank reads a part. Collective over the
+// ranks of `comm`, which is null for a process alone; throws AgreedError.
 void prepare_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& options,
                     const comm::Communicator* comm);
 

@@ -28,11 +28,11 @@ struct RunData {
   std::shared_ptr<const SampleOrder> order{};
   SampleSupply* supply = nullptr;
   std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
-  std::string class_field = "label";  // of the training set's samples: an integer, if classes() is not 0
-  std::shared_ptr<const BatchMix> mix{};     // mixes the samples of training batches; null: none
-  std::vector<std::string> class_names{};    // by label; empty: they are not known
-  bool cropped = false;                      // images were cropped to the model's size when they were decoded
-  std::string notes{};                       // a line for the log about what becomes of the samples; empty: none
+  std::string class_field = "label";       // of the training set's samples: an integer, if classes() is not 0
+  std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
+  std::vector<std::string> class_names{};  // by label; empty: they are not known
+  bool cropped = false;                    // images were cropped to the model's size when they were decoded
+  std::string notes{};                     // a line for the log about what becomes of the samples; empty: none
   std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
 
   std::int64_t classes() const { return train->classes(); }

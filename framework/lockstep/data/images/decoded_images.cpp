@@ -33,8 +33,8 @@ RgbPixels decode_region(EncodedImage& image, const ImageRegion& region, int redu
   return pixels;
 }
 
-ImagePart part_of_image(const DecodeOptions& options, std::int64_t height, std::int64_t width,
-                        const std::string& place, RandomStream& random) {
+ImagePart part_of_image(const DecodeOptions& options, std::int64_t height, std::int64_t width, const std::string& place,
+                        RandomStream& random) {
   try {
     return choose_part(options.crop, height, width, random);
   } catch (const Error& error) {

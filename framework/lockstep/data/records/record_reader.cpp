@@ -158,8 +158,8 @@ std::int32_t RecordImages::label(std::int64_t index) const {
 std::int32_t RecordImages::label_in(std::span<const std::byte> end, std::int64_t index) const {
   std::int32_t label = 0;
   std::memcpy(&label, end.data() + end.size() - sizeof label, sizeof label);
-  check(label >= 0 && label < records_.layout().classes, kRecords, "{}: label {}, expected 0 to {}", place(index), label,
-        records_.layout().classes - 1);
+  check(label >= 0 && label < records_.layout().classes, kRecords, "{}: label {}, expected 0 to {}", place(index),
+        label, records_.layout().classes - 1);
   return label;
 }
 

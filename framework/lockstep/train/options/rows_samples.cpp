@@ -61,8 +61,9 @@ OptionGroup sample_rows(Options& o) {
           {.name = "shuffle-block",
            .value = option_value(samples.shuffle_block),
            .argument = "N",
-           .text = "shuffle blocks of N neighbouring samples, which are read in sequence, for records on slow disks; 1: "
-                   "single samples",
+           .text =
+               "shuffle blocks of N neighbouring samples, which are read in sequence, for records on slow disks; 1: "
+               "single samples",
            .low = 1,
            .high = 1e9,
            .resume = Resume::SameInEpoch,

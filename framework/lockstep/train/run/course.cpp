@@ -11,8 +11,8 @@ namespace {
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
   return {*facts.data.train,
           trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder,
-                           .order = facts.data.order,
-                           .shuffle_block = facts.options.dataset.samples.shuffle_block}),
+                                              .order = facts.data.order,
+                                              .shuffle_block = facts.options.dataset.samples.shuffle_block}),
           facts.data.train_transforms,
           {.threads = facts.threads.loaders, .mix = facts.data.mix, .supply = facts.data.supply}};
 }
