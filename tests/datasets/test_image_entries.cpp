@@ -1,30 +1,11 @@
-// The entries "folder" and "records": options become decoding, transforms, mixing and a record; the same samples as
-// CIFAR's files have; caches, statistics, labels and mistakes.
-#include <algorithm>
-#include <fstream>
-#include <map>
+// The entries "folder" and "records": options become decoding, transforms, mixing and a record; caches, statistics,
+// labels and mistakes.
 #include <nlohmann/json.hpp>
 
-#include "data/datasets/catalogue.h"
-#include "data/datasets/cifar.h"
-#include "data/datasets/image_folder.h"
-#include "lockstep/data/batch_mix.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/data/records/record_reader.h"
-#include "lockstep/data/records/record_writer.h"
-#include "tests/data/image_files.h"
-#include "tests/data/support.h"
+#include "tests/datasets/image_sets.h"
 
 namespace lockstep::datasets {
 namespace {
-
-using namespace data;
-
-void put(const std::filesystem::path& path, const std::vector<std::byte>& bytes) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
 
 // train and val with three classes and JPEGs and PNGs of many sizes; class `cat` has more files than the others.
 void write_images(const std::filesystem::path& root) {
@@ -38,39 +19,6 @@ void write_images(const std::filesystem::path& root) {
     if (i % 2 == 0) put(root / "val" / name / formatted("{:02}.jpg", i), encode_jpeg(image));
     if (i == 1) put(root / "val" / "bee" / "01.png", encode_png(image));
   }
-}
-
-DatasetOptions options_of(const std::filesystem::path& dir, std::int64_t size) {
-  return {.name = "folder", .dir = dir, .images = {.size = size}, .augment = true};
-}
-
-RunData open(const DatasetOptions& options, Catalogue catalogue = image_catalogue()) {
-  RunData data = open_data(catalogue, options);
-  prepare_data(catalogue, options, data);
-  return data;
-}
-
-// The bytes of all fields of `epochs` epochs of training, as a session's loader gives them.
-std::vector<Bytes> training_batches(const RunData& data, int epochs = 2, int threads = 0) {
-  const std::int64_t size = data.order ? data.order->length() : data.train->size();
-  Loader loader(*data.train, DistributedSampler({.size = size, .global_batch = 8, .seed = 3, .order = data.order}),
-                data.train_transforms, {.threads = threads, .mix = data.mix});
-  std::vector<Bytes> all;
-  for (std::int64_t step = 0; step < epochs * loader.sampler().steps_per_epoch(); ++step) {
-    Batch batch = loader.next();
-    for (const Tensor& field : batch.fields) {
-      const auto* begin = reinterpret_cast<const std::uint8_t*>(field.raw());
-      all.emplace_back(begin, begin + field.bytes());
-    }
-    loader.recycle(std::move(batch));
-  }
-  return all;
-}
-
-void pack_both(const std::filesystem::path& root, const std::filesystem::path& to) {
-  std::filesystem::create_directories(to);
-  pack_images(ImageFolder(list_image_folder(root / "train")), {.folder = to, .name = "train"});
-  pack_images(ImageFolder(list_image_folder(root / "val")), {.folder = to, .name = "eval"});
 }
 
 TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
@@ -263,77 +211,6 @@ TEST(ImageEntries, MistakesAreNamed) {
         o.images.augment.vflip = 0.5;
       },
       {"--hflip or --vflip without --augment"});
-}
-
-// All files of one size, as in CIFAR: by folder, by records of files, and by the binary files of the entry `cifar`. The
-// first `count` samples of each split count.
-void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::path& files, const TempDir& dir,
-                           std::int64_t count) {
-  const Catalogue catalogue(&cifar, 1);
-  DatasetOptions options{.name = cifar.name, .dir = files, .augment = true};
-  RunData binary = open(options, catalogue);
-  // Folders have the order of classes, in which the binary samples are read too.
-  std::map<bool, std::vector<std::int64_t>> orders;
-  for (const bool train : {true, false}) {
-    const Dataset& set = train ? *binary.train : *binary.eval;
-    std::vector<std::pair<std::int32_t, std::int64_t>> order;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto sample = sample_of(set, i);
-      TestImage image{.height = 32, .width = 32, .channels = 3};
-      for (std::size_t p = 0; p < 1024; ++p) {
-        for (std::size_t c = 0; c < 3; ++c) image.values.push_back(sample[0][c * 1024 + p]);
-      }
-      const std::string& name = binary.class_names[static_cast<std::size_t>(set.label(i))];
-      put(dir / (train ? "train" : "val") / name / formatted("{:06}.png", i), encode_png(image));
-      order.emplace_back(set.label(i), i);
-    }
-    std::ranges::sort(order);
-    for (const auto& [label, index] : order) orders[train].push_back(index);
-  }
-  const auto list = [&](const char* name, const std::vector<std::int64_t>& indices) {
-    std::ofstream file(dir / name);
-    for (const std::int64_t i : indices) file << i << "\n";
-    return dir / name;
-  };
-  options.samples.train_subset = list("train.txt", orders[true]);
-  options.samples.eval_subset = list("eval.txt", orders[false]);
-  binary = open(options, catalogue);
-  pack_both(dir.path(), dir / "packed");
-  DatasetOptions folder = options_of(dir.path(), 0);
-  folder.images.mean = {0.4914, 0.4822, 0.4465};
-  folder.images.stddev = {0.2470, 0.2435, 0.2616};
-  DatasetOptions records = folder;
-  records.name = "records";
-  records.dir = dir / "packed";
-  const auto expected = training_batches(binary);
-  EXPECT_EQ(open(folder).class_names, binary.class_names);
-  EXPECT_EQ(training_batches(open(folder)), expected) << "folder";
-  EXPECT_EQ(training_batches(open(records)), expected) << "records";
-}
-
-TEST(ImageEntries, CifarAsFoldersRecordsAndBinaryGivesTheSameBatches) {
-  const TempDir dir;
-  for (const char* name : {"train.bin", "test.bin"}) {
-    Bytes bytes;
-    RandomStream random(6, bytes.size());
-    for (int i = 0; i < 60; ++i) {
-      bytes.push_back(static_cast<std::uint8_t>(7 * i % 10));
-      for (int p = 0; p < 3072; ++p) bytes.push_back(static_cast<std::uint8_t>(random.below(256)));
-    }
-    dir.write(name, bytes);
-  }
-  DatasetEntry small = cifar10_entry();
-  small.open = [](const DatasetOptions& o, Split split) {
-    return read_cifar({.files = {o.dir / (split == Split::Train ? "train.bin" : "test.bin")}, .records = 60});
-  };
-  expect_same_as_binary(small, dir.path(), dir, 60);
-}
-
-TEST(ImageEntries, RealCifarAsFoldersRecordsAndBinaryGivesTheSameBatches) {
-  if (!real_data() || !std::filesystem::exists(*real_data() / "cifar-10-batches-bin"))
-    GTEST_SKIP() << "no cifar-10-batches-bin/ in LOCKSTEP_TEST_DATA";
-  const TempDir dir;
-  expect_same_as_binary(cifar10_entry(), *real_data(), dir, 1000);
 }
 
 }  // namespace
