@@ -82,11 +82,13 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/catalogue.h
   lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
+  lockstep/data/dataset_view.h
   lockstep/data/field_selection.h
   lockstep/data/file_pattern.h
   lockstep/data/file_source.h
   lockstep/data/image_data.h
   lockstep/data/image_dataset.h
+  lockstep/data/image_options.h
   lockstep/data/join_fields.h
   lockstep/data/inspection.h
   lockstep/data/images/decoded_images.h
@@ -103,6 +105,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/records/record_reader.h
   lockstep/data/records/record_writer.h
   lockstep/data/unreadable.h
+  lockstep/data/wrap_sets.h
   # training
   lockstep/optim/groups.h
   lockstep/optim/rules.h

@@ -4,6 +4,7 @@
 #include "data/datasets/clusters.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/field_entries.h"
+#include "data/datasets/image_entries.h"
 #include "data/datasets/mnist.h"
 #include "data/datasets/npy.h"
 #include "data/datasets/synthetic.h"
@@ -14,6 +15,18 @@ data::Catalogue catalogue() {
   static const std::vector<data::DatasetEntry> table{
       digits_entry(), synthetic_entry(), mnist_entry(), cifar10_entry(), cifar100_entry(), npy_entry(),
   };
+  return table;
+}
+
+data::Catalogue image_catalogue() {
+  static const std::vector<data::DatasetEntry> table = [] {
+    std::vector<data::DatasetEntry> entries{folder_entry(), records_entry()};
+    for (const data::DatasetEntry& entry : catalogue()) {
+      entries.push_back(entry);
+      entries.back().takes_images = true;
+    }
+    return entries;
+  }();
   return table;
 }
 

@@ -40,6 +40,9 @@ class CsvDataset : public data::Dataset {
   const std::vector<data::Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return static_cast<std::int64_t>(options_.classes.size()); }
   std::string describe() const override;
+  std::int32_t label(std::int64_t index) const override {
+    return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(index)];
+  }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
 
   // The text of each class. Found in the files: all integers from 0 on in their order (up to 65535), if every text is

@@ -10,8 +10,10 @@
 #include "data/datasets/npy_fields.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/combined_datasets.h"
+#include "lockstep/data/dataset_view.h"
 #include "lockstep/data/join_fields.h"
 #include "lockstep/data/normalisation.h"
+#include "lockstep/data/wrap_sets.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -37,12 +39,25 @@ void check_files_options(const DatasetOptions& o) {
   check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'run*.h5'", o.name);
 }
 
-// The sets for training and evaluation: of different files, or parts of the same ones.
+// The sets for training and evaluation: of different files, or parts of the same ones, which files of indices name or
+// --eval-fraction divides.
 RunData open_sets(const DatasetOptions& o, MakeSet make) {
   RunData data;
   data.train = make(o, files_of(o));
+  const data::SampleOptions& samples = o.samples;
   if (!o.fields.eval_files.empty()) {
     data.eval = make(o, split_names("eval-files", o.fields.eval_files));
+  } else if (!samples.eval_subset.empty()) {
+    check(!samples.train_subset.empty(), kSite,
+          "--eval-subset is given without --eval-files, so it names samples of --files; expected --train-subset beside "
+          "it");
+    const std::shared_ptr<const data::Dataset> all = std::move(data.train);
+    data.train = std::make_unique<data::DatasetView>(all);
+    data.eval = std::make_unique<data::DatasetView>(all);
+  }
+  data.train = data::subset_of(std::move(data.train), samples.train_subset, "train-subset");
+  if (data.eval) {
+    data.eval = data::subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
   } else if (o.fields.eval_fraction > 0) {
     auto parts =
         data::split_dataset(std::move(data.train), {1 - o.fields.eval_fraction, o.fields.eval_fraction}, o.seed);

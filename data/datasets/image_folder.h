@@ -41,6 +41,7 @@ class ImageFolder : public data::ImageFiles {
   const std::vector<std::string>& class_names() const override { return list_.classes; }
   std::string describe() const override;
   data::ImageFile read(std::int64_t index) const override;
+  std::int32_t label(std::int64_t index) const override { return list_.labels[static_cast<std::size_t>(index)]; }
   std::string place(std::int64_t index) const override;
 
  private:

@@ -30,7 +30,8 @@ struct Arguments {
 };
 
 void list() {
-  for (const data::DatasetEntry& entry : datasets::catalogue()) fmt::print("{:12} {}\n", entry.name, entry.description);
+  for (const data::DatasetEntry& entry : datasets::image_catalogue())
+    fmt::print("{:12} {}\n", entry.name, entry.description);
   fmt::print("\nTo be fetched:\n");
   for (const Source& source : datasets::sources()) {
     std::int64_t bytes = 0;
@@ -120,9 +121,14 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       app.add_subcommand("check", "Reads a data set whole, as a training program does, and reports on it");
   name(checked, "a data set of `lockstep-data list`");
   dir(checked, "folder of its files");
+  checked
+      ->add_option("--image-size", arguments.dataset.images.size,
+                   "crop images to N rows and columns, as for evaluation; 0: all images have one size")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
   checked->callback([&] {
     arguments.dataset.dir = arguments.dir;
-    datasets::print_report(datasets::catalogue(), arguments.dataset);
+    datasets::print_report(datasets::image_catalogue(), arguments.dataset);
   });
 
   datasets::add_generate(app);

@@ -15,7 +15,7 @@ case_commands() {
   done
   run "$tool" list
   expect_status 0
-  for name in digits synthetic mnist cifar10 cifar100 npy cifar10-python; do expect_line "^$name +"; done
+  for name in folder records digits synthetic mnist cifar10 cifar100 npy cifar10-python; do expect_line "^$name +"; done
   for wrong in "" "fetch" "check" "convert digits --to npy" "train digits" "list --all" "generate" "generate waves" "generate darcy --samples 4"; do
     # shellcheck disable=SC2086  # words of a command line
     run "$tool" $wrong
@@ -35,7 +35,7 @@ case_commands() {
   expect_line "^lockstep-data: \[fetch\] 'imagenet' cannot be fetched, expected one of mnist, " 1
   run "$tool" check imagenet
   expect_status 1
-  expect_line "'imagenet', expected one of digits, " 1
+  expect_line "'imagenet', expected one of folder, records, digits, " 1
   run "$tool" check mnist
   expect_status 1
   expect_line "data-dir is missing" 1

@@ -52,32 +52,27 @@ void FunctionDataset::read(std::int64_t index, std::span<std::byte* const> out) 
   options_.read(index, out);
 }
 
-SubsetDataset::SubsetDataset(std::unique_ptr<Dataset> whole, std::vector<std::int64_t> indices)
-    : whole_(std::move(whole)), indices_(std::move(indices)) {
-  check(whole_ != nullptr, "subset", "the data set is null, expected one to take a part of");
+SubsetDataset::SubsetDataset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
+    : DatasetView(std::move(whole), "subset"), indices_(std::move(indices)) {
   for (std::int64_t index : indices_) {
-    check(index >= 0 && index < whole_->size(), "subset", "{}: index {}, expected 0 to {}", whole_->describe(), index,
-          whole_->size() - 1);
+    check(index >= 0 && index < this->whole().size(), "subset", "{}: index {}, expected 0 to {}",
+          this->whole().describe(), index, this->whole().size() - 1);
   }
 }
 
-std::unique_ptr<SubsetDataset> SubsetDataset::first(std::unique_ptr<Dataset> whole, std::int64_t count) {
+std::unique_ptr<SubsetDataset> SubsetDataset::first(std::shared_ptr<const Dataset> whole, std::int64_t count) {
   check(count >= 0, "subset", "count {}, expected at least 0", count);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), 0);
   return std::make_unique<SubsetDataset>(std::move(whole), std::move(indices));
 }
 
-std::string SubsetDataset::describe() const { return fmt::format("{} of {}", size(), whole_->describe()); }
+std::string SubsetDataset::describe() const { return fmt::format("{} of {}", size(), whole().describe()); }
 
-void SubsetDataset::read(std::int64_t index, std::span<std::byte* const> out) const {
-  check_index(index);
-  whole_->read(indices_[static_cast<std::size_t>(index)], out);
-}
+void SubsetDataset::read(std::int64_t index, std::span<std::byte* const> out) const { whole().read(at(index), out); }
 
 void SubsetDataset::read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const {
-  check_index(index);
-  whole_->read_random(indices_[static_cast<std::size_t>(index)], key, out);
+  whole().read_random(at(index), key, out);
 }
 
 }  // namespace lockstep::data

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/core/tensor.h"
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/dataset_view.h"
 
 namespace lockstep::data {
 
@@ -62,26 +62,27 @@ class FunctionDataset : public Dataset {
 };
 
 // Some samples of another data set: sample i is sample indices[i] of `whole`.
-class SubsetDataset : public Dataset {
+class SubsetDataset : public DatasetView {
  public:
-  // Takes ownership of `whole`. Throws Error for an index outside [0, whole->size()).
-  SubsetDataset(std::unique_ptr<Dataset> whole, std::vector<std::int64_t> indices);
+  // Throws Error for an index outside [0, whole->size()).
+  SubsetDataset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
   // Makes a data set of the first `count` samples; throws Error for a count outside [0, whole->size()].
-  static std::unique_ptr<SubsetDataset> first(std::unique_ptr<Dataset> whole, std::int64_t count);
+  static std::unique_ptr<SubsetDataset> first(std::shared_ptr<const Dataset> whole, std::int64_t count);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
-  const std::vector<Field>& fields() const override { return whole_->fields(); }
-  std::int64_t classes() const override { return whole_->classes(); }
   std::string describe() const override;
-  std::string locate(std::int64_t index) const override {
-    check_index(index);
-    return whole_->locate(indices_[static_cast<std::size_t>(index)]);
-  }
+  std::string locate(std::int64_t index) const override { return whole().locate(at(index)); }
+  std::int32_t label(std::int64_t index) const override { return whole().label(at(index)); }
+  std::int64_t origin(std::int64_t index) const override { return whole().origin(at(index)); }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
   void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 
  private:
-  std::unique_ptr<Dataset> whole_;
+  std::int64_t at(std::int64_t index) const {
+    check_index(index);
+    return indices_[static_cast<std::size_t>(index)];
+  }
+
   std::vector<std::int64_t> indices_;
 };
 

@@ -7,11 +7,12 @@
 
 namespace lockstep::data {
 
-CachedDataset::CachedDataset(std::unique_ptr<Dataset> whole, std::size_t most_bytes)
-    : whole_(std::move(whole)), most_bytes_(most_bytes) {
-  check(whole_ != nullptr, "cache", "the data set is null, expected one to keep in memory");
-  for (const Field& field : whole_->fields()) sample_bytes_ += field.bytes();
-  samples_.resize(static_cast<std::size_t>(whole_->size()));
+CachedDataset::CachedDataset(std::shared_ptr<const Dataset> whole, std::size_t most_bytes)
+    : DatasetView(std::move(whole), "cache"), most_bytes_(most_bytes) {
+  check(!is_random(), "cache", "{} makes random choices while it reads, which copies of its samples would repeat",
+        describe());
+  for (const Field& field : fields()) sample_bytes_ += field.bytes();
+  samples_.resize(static_cast<std::size_t>(size()));
 }
 
 bool CachedDataset::copy_cached(std::int64_t index, std::span<std::byte* const> out) const {
@@ -38,7 +39,7 @@ bool CachedDataset::reserve() const {
 void CachedDataset::read(std::int64_t index, std::span<std::byte* const> out) const {
   check_index(index);
   if (copy_cached(index, out)) return;
-  whole_->read(index, out);
+  whole().read(index, out);
   if (!reserve()) return;
   auto copy = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(sample_bytes_, 1));
   std::byte* to = copy.get();

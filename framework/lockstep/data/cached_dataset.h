@@ -10,22 +10,21 @@
 #include <mutex>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/dataset_view.h"
 
 namespace lockstep::data {
 
 // Any thread may read. Transforms follow later, so random augmentation still differs by epoch.
-class CachedDataset : public Dataset {
+class CachedDataset : public DatasetView {
  public:
-  // Keeps at most `most_bytes` of samples, on this rank. Throws Error if `whole` is null.
-  CachedDataset(std::unique_ptr<Dataset> whole, std::size_t most_bytes);
+  // Keeps at most `most_bytes` of samples, on this rank. Throws Error if `whole` is null, or makes random choices while
+  // it reads.
+  CachedDataset(std::shared_ptr<const Dataset> whole, std::size_t most_bytes);
 
-  std::int64_t size() const override { return whole_->size(); }
-  const std::vector<Field>& fields() const override { return whole_->fields(); }
-  std::int64_t classes() const override { return whole_->classes(); }
-  std::string describe() const override { return whole_->describe(); }
-  std::string locate(std::int64_t index) const override { return whole_->locate(index); }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
+  void read_random(std::int64_t index, const SampleKey& /*key*/, std::span<std::byte* const> out) const override {
+    read(index, out);
+  }
 
   std::size_t bytes() const { return used_; }                      // of the samples in memory
   std::int64_t reads_from_memory() const { return from_memory_; }  // since construction
@@ -35,7 +34,6 @@ class CachedDataset : public Dataset {
   bool copy_cached(std::int64_t index, std::span<std::byte* const> out) const;
   bool reserve() const;
 
-  std::unique_ptr<Dataset> whole_;
   std::size_t sample_bytes_ = 0, most_bytes_;
   mutable std::array<std::mutex, 64> locks_;
   mutable std::vector<std::unique_ptr<std::byte[]>> samples_;  // by index, each under its lock; null: not in memory

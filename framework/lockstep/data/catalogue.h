@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/data/image_options.h"
 #include "lockstep/data/run_data.h"
 
 namespace lockstep::comm {
@@ -32,10 +33,27 @@ struct FieldOptions {
   double log_offset = 0;               // with `log`: added before the logarithm
 };
 
+// What is done with the samples of any data set (data/wrap_sets.h).
+struct SampleOptions {
+  // Text files with the indices of samples, one per line: the others are left out. Empty: all.
+  std::filesystem::path train_subset{}, eval_subset{};
+  Unreadable unreadable = Unreadable::Stop;
+  std::int64_t cache_mb = 0;  // MiB of decoded samples that this rank keeps in memory
+  bool store = false;         // the training set in the memory of all ranks together (data/sample_store.h)
+  // Samples that an epoch has: each class equally often, or by the weights of a file, one per line for each sample of
+  // the data set.
+  bool balanced = false;
+  std::filesystem::path weights{};
+  // More than 1: an epoch permutes blocks of this many neighbours, which are read in sequence (SamplerOptions).
+  std::int64_t shuffle_block = 1;
+};
+
 struct DatasetOptions {
   std::string name{};           // name of an entry of the catalogue
   std::filesystem::path dir{};  // folder with the files, for an entry that needs files
   FieldOptions fields{};
+  SampleOptions samples{};
+  ImageSetOptions images{};
   std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
   std::uint64_t seed = 0;                        // seed of data that is generated, and of a random split
   bool augment = false;                          // random crops and flips of images in training
@@ -48,11 +66,16 @@ struct DatasetEntry {
   std::string description;    // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;     // the samples are read from files in DatasetOptions::dir
   bool takes_fields = false;  // the entry reads DatasetOptions::fields
+  bool takes_images = false;  // programs with this entry offer the options in DatasetOptions::images
+  // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
+  // keeps decoded images in memory as SampleOptions say.
+  bool decodes = false;
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.
   std::function<std::unique_ptr<Dataset>(const DatasetOptions&, Split)> open{};
-  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication.
+  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication. With
+  // `takes_fields` it also takes the parts that SampleOptions' files of indices name, before it splits.
   std::function<RunData(const DatasetOptions&)> open_all{};
   // Completes what open_all() returned, for an entry whose ranks share the work (statistics over all samples). A
   // collective call over the ranks of the communicator, which is null for a process alone. Throws AgreedError.
@@ -62,7 +85,8 @@ struct DatasetEntry {
   // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
   // Empty: measured when the set is opened.
   std::vector<float> mean{}, stddev{};
-  bool mirrored = false;  // augmentation may flip images left to right
+  bool mirrored = false;                   // augmentation may flip images left to right
+  std::vector<std::string> class_names{};  // by label, where they are known before the files are
 };
 
 using Catalogue = std::span<const DatasetEntry>;  // a table, which must outlive its users

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include "lockstep/core/error.h"
@@ -29,10 +30,6 @@ double split_number(std::uint64_t seed, std::int64_t index) {
 }
 
 }  // namespace
-
-SharedDataset::SharedDataset(std::shared_ptr<const Dataset> whole) : whole_(std::move(whole)) {
-  check(whole_ != nullptr, "shared data set", "the data set is null, expected one to view");
-}
 
 ConcatDataset::ConcatDataset(std::vector<std::unique_ptr<Dataset>> parts) : parts_(std::move(parts)), first_{0} {
   constexpr std::string_view kConcat = "concatenation";
@@ -63,9 +60,23 @@ std::string ConcatDataset::locate(std::int64_t index) const {
   return parts_[part]->locate(index - first_[part]);
 }
 
+std::int32_t ConcatDataset::label(std::int64_t index) const {
+  const std::size_t part = part_of_sample(index);
+  return parts_[part]->label(index - first_[part]);
+}
+
+bool ConcatDataset::is_random() const {
+  return std::ranges::any_of(parts_, [](const auto& part) { return part->is_random(); });
+}
+
 void ConcatDataset::read(std::int64_t index, std::span<std::byte* const> out) const {
   const std::size_t part = part_of_sample(index);
   parts_[part]->read(index - first_[part], out);
+}
+
+void ConcatDataset::read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const {
+  const std::size_t part = part_of_sample(index);
+  parts_[part]->read_random(index - first_[part], key, out);
 }
 
 std::vector<std::int64_t> ConcatDataset::sizes() const {
@@ -102,18 +113,22 @@ std::vector<std::unique_ptr<Dataset>> split_dataset(std::unique_ptr<Dataset> who
   for (std::vector<std::int64_t>& indices : split_by_fraction(shared->size(), fractions, seed)) {
     check(!indices.empty(), "split", "{}: a part of fraction {} has no sample", shared->describe(),
           fractions[parts.size()]);
-    parts.push_back(std::make_unique<SubsetDataset>(std::make_unique<SharedDataset>(shared), std::move(indices)));
+    parts.push_back(std::make_unique<SubsetDataset>(shared, std::move(indices)));
   }
   return parts;
 }
 
-std::vector<std::int64_t> read_indices(const std::filesystem::path& path) {
+namespace {
+
+// Reads one value per line; empty lines and what follows a '#' are skipped.
+template <class T>
+std::vector<T> read_lines(const std::filesystem::path& path, std::string_view expected, bool (*accepts)(T)) {
   FileSource file(path);
   std::string text;
   std::vector<std::uint8_t> piece(std::size_t{1} << 16);
   for (std::size_t got = file.read_some(piece); got > 0; got = file.read_some(piece))
     text.append(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got));
-  std::vector<std::int64_t> indices;
+  std::vector<T> values;
   std::int64_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -124,13 +139,24 @@ std::vector<std::int64_t> read_indices(const std::filesystem::path& path) {
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first == line.npos) continue;
     line = line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
-    std::int64_t index = 0;
-    const auto [stop, code] = std::from_chars(line.data(), line.data() + line.size(), index);
-    check(code == std::errc() && stop == line.data() + line.size() && index >= 0, file.name(),
-          "line {}: '{}', expected the index of a sample, from 0 on", number, line.substr(0, 40));
-    indices.push_back(index);
+    T value{};
+    const auto [stop, code] = std::from_chars(line.data(), line.data() + line.size(), value);
+    check(code == std::errc() && stop == line.data() + line.size() && accepts(value), file.name(),
+          "line {}: '{}', expected {}", number, line.substr(0, 40), expected);
+    values.push_back(value);
   }
-  return indices;
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> read_indices(const std::filesystem::path& path) {
+  return read_lines<std::int64_t>(path, "the index of a sample, from 0 on",
+                                  [](std::int64_t index) { return index >= 0; });
+}
+
+std::vector<double> read_numbers(const std::filesystem::path& path) {
+  return read_lines<double>(path, "a finite number", [](double value) { return std::isfinite(value); });
 }
 
 }  // namespace lockstep::data

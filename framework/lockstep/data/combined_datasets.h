@@ -1,4 +1,4 @@
-// Data sets made of others: a view of a shared one, several in a row, and the parts of a split. Any thread may read.
+// Data sets made of others: several in a row, and the parts of a split. Any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,6 @@
 
 namespace lockstep::data {
 
-// A data set that several owners share, such as the parts of a split: SubsetDataset(view, indices).
-class SharedDataset : public Dataset {
- public:
-  explicit SharedDataset(std::shared_ptr<const Dataset> whole);
-
-  std::int64_t size() const override { return whole_->size(); }
-  const std::vector<Field>& fields() const override { return whole_->fields(); }
-  std::int64_t classes() const override { return whole_->classes(); }
-  std::string describe() const override { return whole_->describe(); }
-  std::string locate(std::int64_t index) const override { return whole_->locate(index); }
-  void read(std::int64_t index, std::span<std::byte* const> out) const override { whole_->read(index, out); }
-
- private:
-  std::shared_ptr<const Dataset> whole_;
-};
-
 // The samples of `parts` one part after the other.
 class ConcatDataset : public Dataset {
  public:
@@ -38,7 +22,10 @@ class ConcatDataset : public Dataset {
   std::int64_t classes() const override { return parts_.front()->classes(); }
   std::string describe() const override;
   std::string locate(std::int64_t index) const override;
+  std::int32_t label(std::int64_t index) const override;
+  bool is_random() const override;
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
+  void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 
   // The number of samples of each part, for mixture_weights() (sample_order.h).
   std::vector<std::int64_t> sizes() const;
@@ -62,5 +49,7 @@ std::vector<std::unique_ptr<Dataset>> split_dataset(std::unique_ptr<Dataset> who
 // Reads sample indices from a text file, one per line; empty lines and what follows a '#' are skipped. Throws Error
 // with file and line for anything else. SubsetDataset checks the range.
 std::vector<std::int64_t> read_indices(const std::filesystem::path& path);
+// The same for numbers that are finite, such as the weights of samples.
+std::vector<double> read_numbers(const std::filesystem::path& path);
 
 }  // namespace lockstep::data

@@ -41,6 +41,12 @@ class Dataset {
   virtual std::string describe() const = 0;           // one line for a log
   // Where a sample comes from, for messages: "run1.h5, sample 12".
   virtual std::string locate(std::int64_t index) const { return "sample " + std::to_string(index); }
+  // The class of a sample, where the set knows it without reading the sample; -1: it does not.
+  virtual std::int32_t label(std::int64_t /*index*/) const { return -1; }
+  // The number of a sample in the set of which subsets and splits took it.
+  virtual std::int64_t origin(std::int64_t index) const { return index; }
+  // Whether read_random() makes random choices, which a copy of a sample in memory would repeat.
+  virtual bool is_random() const { return false; }
   // Writes field i of sample `index` to out[i], which has fields()[i].bytes() bytes. Throws Error for an index outside
   // [0, size()), and for a sample that cannot be read.
   virtual void read(std::int64_t index, std::span<std::byte* const> out) const = 0;

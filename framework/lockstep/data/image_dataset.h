@@ -29,6 +29,7 @@ class ImageDataset : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return images_.classes; }
   std::string describe() const override;
+  std::int32_t label(std::int64_t index) const override { return images_.labels[static_cast<std::size_t>(index)]; }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
 
   const Images& images() const { return images_; }

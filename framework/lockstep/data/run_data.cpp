@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/data/batch_mix.h"
 #include "lockstep/data/pipeline.h"
 
 namespace lockstep::data {
@@ -35,9 +36,16 @@ Shape RunData::shape_of(std::string_view field) const {
   return all[find_field(kSite, all, field)].shape;
 }
 
+std::int64_t RunData::replaced() const {
+  std::int64_t all = 0;
+  for (const auto& set : replacing) all += set->replaced();
+  return all;
+}
+
 void RunData::check() const {
   lockstep::check(train != nullptr, kSite, "there is no training set, expected one");
-  const std::vector<Field> trained = fields_after(*train, train_transforms);
+  std::vector<Field> trained = fields_after(*train, train_transforms);
+  if (mix) trained = mix->fields(trained);
   check_same(*train, fields(), trained);
   if (eval) check_same(*eval, fields_after(*eval, eval_transforms), trained);
   for (const auto& [name, set] : more_eval) {

@@ -9,18 +9,34 @@
 #include <vector>
 
 #include "lockstep/data/image_data.h"
+#include "lockstep/data/sample_order.h"
 #include "lockstep/data/transforms.h"
+#include "lockstep/data/unreadable.h"
 
 namespace lockstep::data {
+
+class BatchMix;
+class SampleSupply;
 
 struct RunData {
   std::unique_ptr<Dataset> train{}, eval{};                     // null eval: the run has no evaluation
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
   PixelStatistics pixels{};  // of images, one value per channel; empty for other data
+  // What data/wrap_sets.h adds: which samples a training epoch has (null: each once), what brings samples of the
+  // training set to this rank (LoaderOptions::supply; null: nothing), and the sets that replace unreadable samples.
+  std::shared_ptr<const SampleOrder> order{};
+  SampleSupply* supply = nullptr;
+  std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
+  std::string class_field = "label";       // of the training set's samples: an integer, if classes() is not 0
+  std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
+  std::vector<std::string> class_names{};  // by label; empty: they are not known
+  bool cropped = false;                    // images were cropped to the model's size when they were decoded
+  std::string notes{};                     // a line for the log about what becomes of the samples; empty: none
   std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
 
   std::int64_t classes() const { return train->classes(); }
+  std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
   // Returns the fields of a sample after eval_transforms: the model's inputs, without the dimension of samples.
   std::vector<Field> fields() const;
   // Returns the shape of one of these fields; throws Error, with the known names, if there is none.

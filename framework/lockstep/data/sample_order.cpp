@@ -82,18 +82,30 @@ std::vector<double> balanced_weights(const std::vector<std::int32_t>& labels) {
   return weights;
 }
 
-std::vector<std::int32_t> labels_of(const Dataset& dataset, std::string_view field) {
+std::vector<std::int32_t> labels_of(const Dataset& dataset, std::string_view field, std::optional<Range> part) {
   const std::vector<Field>& fields = dataset.fields();
   const std::size_t at = find_field("labels", fields, field);
-  check(fields[at].dtype == DType::I32 && fields[at].shape == Shape(), "labels",
-        "field '{}' is {} {}, expected one i32 per sample", field, name_of(fields[at].dtype), fields[at].shape.str());
+  const DType type = fields[at].dtype;
+  check((type == DType::I32 || type == DType::I64 || type == DType::U8) && fields[at].shape.elements() == 1, "labels",
+        "field '{}' is {} {}, expected one integer per sample", field, name_of(type), fields[at].shape.str());
   std::vector<std::vector<std::byte>> sample;
   std::vector<std::byte*> out;
   for (const Field& one : fields) out.push_back(sample.emplace_back(one.bytes()).data());
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    dataset.read(static_cast<std::int64_t>(i), out);
-    std::memcpy(&labels[i], out[at], sizeof labels[i]);
+  const Range samples = part.value_or(Range{0, dataset.size()});
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = samples.begin; i < samples.end; ++i) {
+    dataset.read(i, out);
+    std::int64_t label = 0;  // bytes of smaller integers come first (little endian)
+    if (type == DType::I32) {
+      std::int32_t value = 0;
+      std::memcpy(&value, out[at], sizeof value);
+      label = value;
+    } else {
+      std::memcpy(&label, out[at], size_of(type));
+    }
+    check(label >= std::numeric_limits<std::int32_t>::min() && label <= std::numeric_limits<std::int32_t>::max(),
+          "labels", "{}: field '{}' is {}, expected an integer of 32 bits", dataset.locate(i), field, label);
+    labels.push_back(static_cast<std::int32_t>(label));
   }
   return labels;
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/core/partition.h"
 #include "lockstep/data/dataset.h"
 
 namespace lockstep::data {
@@ -46,7 +48,9 @@ std::vector<double> mixture_weights(const std::vector<std::int64_t>& sizes, cons
 // Weights with which all classes that occur are taken equally: 1 / (samples of the class). Throws Error for an empty
 // list.
 std::vector<double> balanced_weights(const std::vector<std::int32_t>& labels);
-// Reads one scalar field, I32, of all samples; the loader would read them as labels. Throws Error for another field.
-std::vector<std::int32_t> labels_of(const Dataset& dataset, std::string_view field = "label");
+// Reads one scalar field of integers of samples [part.begin, part.end), all without a part. Throws Error for another
+// field, and a number that is no i32.
+std::vector<std::int32_t> labels_of(const Dataset& dataset, std::string_view field = "label",
+                                    std::optional<Range> part = {});
 
 }  // namespace lockstep::data

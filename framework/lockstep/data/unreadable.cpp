@@ -11,9 +11,8 @@ namespace {
 constexpr std::string_view kReplace = "unreadable samples";
 }
 
-ReplaceUnreadable::ReplaceUnreadable(std::unique_ptr<Dataset> whole, ReplaceOptions options)
-    : whole_(std::move(whole)), options_(options) {
-  check(whole_ != nullptr, kReplace, "the data set is null, expected one to read from");
+ReplaceUnreadable::ReplaceUnreadable(std::shared_ptr<const Dataset> whole, ReplaceOptions options)
+    : DatasetView(std::move(whole), kReplace), options_(options) {
   check(options.most_in_a_row > 0 && options.most_warnings > 0, kReplace,
         "at most {} in a row and {} warnings, expected at least 1 of each", options.most_in_a_row,
         options.most_warnings);
@@ -21,12 +20,12 @@ ReplaceUnreadable::ReplaceUnreadable(std::unique_ptr<Dataset> whole, ReplaceOpti
 
 void ReplaceUnreadable::read(std::int64_t index, std::span<std::byte* const> out) const {
   check_index(index);
-  read_next(index, [&](std::int64_t i) { whole_->read(i, out); });
+  read_next(index, [&](std::int64_t i) { whole().read(i, out); });
 }
 
 void ReplaceUnreadable::read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const {
   check_index(index);
-  read_next(index, [&](std::int64_t i) { whole_->read_random(i, key, out); });
+  read_next(index, [&](std::int64_t i) { whole().read_random(i, key, out); });
 }
 
 template <class Read>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/dataset_view.h"
 
 namespace lockstep::data {
 
@@ -24,15 +24,11 @@ struct ReplaceOptions {
   std::int64_t most_warnings = 20;
 };
 
-class ReplaceUnreadable : public Dataset {
+class ReplaceUnreadable : public DatasetView {
  public:
-  // Takes ownership of `whole`. Throws Error for numbers below 1.
-  explicit ReplaceUnreadable(std::unique_ptr<Dataset> whole, ReplaceOptions options = {});
+  // Throws Error for numbers below 1.
+  explicit ReplaceUnreadable(std::shared_ptr<const Dataset> whole, ReplaceOptions options = {});
 
-  std::int64_t size() const override { return whole_->size(); }
-  const std::vector<Field>& fields() const override { return whole_->fields(); }
-  std::int64_t classes() const override { return whole_->classes(); }
-  std::string describe() const override { return whole_->describe(); }
   // Sample `index`; if it throws Error, then index + 1, and so on, from 0 after the last one. The random choices stay
   // those of the key.
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
@@ -46,7 +42,6 @@ class ReplaceUnreadable : public Dataset {
   void read_next(std::int64_t index, const Read& read) const;
   void note(std::int64_t index, const std::string& message) const;
 
-  std::unique_ptr<Dataset> whole_;
   ReplaceOptions options_;
   mutable std::mutex mutex_;  // of the members below
   mutable std::int64_t replaced_ = 0;

@@ -11,6 +11,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/images/crop.h"
 #include "lockstep/data/images/encoded_image.h"
+#include "lockstep/data/images/pixel_cache.h"
 
 namespace lockstep::data {
 
@@ -29,6 +30,8 @@ class ImageFiles {
   virtual std::string describe() const = 0;                         // one line for a log
   // Returns the bytes as they are; throws Error if they cannot be read. `index` is in [0, size()).
   virtual ImageFile read(std::int64_t index) const = 0;
+  // The label, where it is known without the file; -1: it is not.
+  virtual std::int32_t label(std::int64_t /*index*/) const { return -1; }
   virtual std::string place(std::int64_t index) const = 0;  // file or record, for messages
 };
 
@@ -39,6 +42,9 @@ struct DecodeOptions {
   // pixels: faster, and nearly the same pixels. false: always whole, the bits of Pillow and torchvision.
   bool reduce = true;
   ImageLimits limits{};
+  // Keep whole images in memory, up to this many bytes, and decode every image whole as without `reduce`: later epochs
+  // make their crops of these pixels. 0: none.
+  std::size_t cache_bytes = 0;
 };
 
 // Fields "image", U8 (channels, crop.height, crop.width), and "label", I32. read(), which has no key, makes the random
@@ -53,16 +59,23 @@ class DecodedImages : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return static_cast<std::int64_t>(files_->class_names().size()); }
   std::string describe() const override;
+  std::string locate(std::int64_t index) const override { return files_->place(index); }
+  std::int32_t label(std::int64_t index) const override { return files_->label(index); }
+  bool is_random() const override { return options_.crop.crop == Crop::Random; }
   void read(std::int64_t index, std::span<std::byte* const> out) const override;
   void read_random(std::int64_t index, const SampleKey& key, std::span<std::byte* const> out) const override;
 
   const ImageFiles& files() const { return *files_; }
   const DecodeOptions& options() const { return options_; }
+  const PixelCache* cache() const { return cache_.get(); }  // null without DecodeOptions::cache_bytes
 
  private:
+  std::shared_ptr<const WholeImage> whole_image(std::int64_t index) const;
+
   std::unique_ptr<const ImageFiles> files_;
   DecodeOptions options_;
   std::vector<Field> fields_;
+  std::unique_ptr<PixelCache> cache_;
 };
 
 // Decodes the part of an image file that `options` choose with `random`, to (channels, height, width). Throws Error,

@@ -15,6 +15,25 @@ struct Choices<data::Remainder> {
 };
 
 template <>
+struct Choices<data::Unreadable> {
+  static constexpr std::array kAll{NamedValue{data::Unreadable::Stop, "stop"},
+                                   NamedValue{data::Unreadable::Replace, "replace"}};
+};
+
+template <>
+struct Choices<data::AutoAugment> {
+  static constexpr std::array kAll{NamedValue{data::AutoAugment::None, "none"},
+                                   NamedValue{data::AutoAugment::RandAugment, "ra"}};
+};
+
+template <>
+struct Choices<data::PixelSource> {
+  static constexpr std::array kAll{NamedValue{data::PixelSource::Auto, "auto"},
+                                   NamedValue{data::PixelSource::ImageNet, "imagenet"},
+                                   NamedValue{data::PixelSource::Measured, "measured"}};
+};
+
+template <>
 struct Choices<Precision> {
   static constexpr std::array kAll{NamedValue{Precision::F32, "f32"}, NamedValue{Precision::F64, "f64"},
                                    NamedValue{Precision::BF16, "bf16"},

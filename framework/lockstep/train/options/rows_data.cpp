@@ -113,16 +113,6 @@ OptionGroup data_rows(Options& o) {
            .resume = Resume::Never,
            .reason = "the model sees other numbers",
            .data = ForData::Fields},
-          {.name = "limit-train",
-           .value = option_value(o.dataset.limit_train),
-           .argument = "N",
-           .text = "train on the first N samples; 0: all",
-           .resume = Resume::SameSamples},
-          {.name = "limit-eval",
-           .value = option_value(o.dataset.limit_eval),
-           .argument = "N",
-           .text = "evaluate on the first N samples; 0: all (of synthetic, 128)",
-           .effect = Effect::Order},
       }};
 }
 

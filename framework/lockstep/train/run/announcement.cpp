@@ -67,6 +67,7 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
   logger->info("data: {}", data_line(facts));
+  if (!facts.data.notes.empty()) logger->info("data: {}", facts.data.notes);
   Options options = facts.options;
   for (const OptionRow& row : option_rows(options)) {
     const auto variable = options.from_environment.find(row.name);

@@ -10,9 +10,11 @@ namespace {
 
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
   return {*facts.data.train,
-          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder}),
+          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder,
+                                              .order = facts.data.order,
+                                              .shuffle_block = facts.options.dataset.samples.shuffle_block}),
           facts.data.train_transforms,
-          {.threads = facts.threads.loaders}};
+          {.threads = facts.threads.loaders, .mix = facts.data.mix, .supply = facts.data.supply}};
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.

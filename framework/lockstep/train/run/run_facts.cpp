@@ -1,8 +1,11 @@
 #include "lockstep/train/run/run_facts.h"
 
+#include <algorithm>
+
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/format.h"
+#include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/session_setup.h"
 
@@ -53,6 +56,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   }
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
   check_data(facts);
+  data::store_samples(facts.data, dataset.samples, comm, std::max(1, facts.threads.loaders));
   return facts;
 }
 

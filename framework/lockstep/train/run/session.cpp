@@ -157,6 +157,8 @@ bool Session::end() {
   files_->keep();  // for ranks whose last keep() was before rank 0 created the folder again
   log()->info("memory: at most {:.0f} MiB resident on this rank",
               static_cast<double>(host::process_memory().peak) / 1048576);
+  if (const std::int64_t replaced = facts_->data.replaced(); replaced > 0)
+    log()->warn("data: {} reads of unreadable samples on this rank gave other samples", replaced);
   callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = trained}); });
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),

@@ -74,13 +74,15 @@ std::span<const double> Trainer::sums() const {
 
 data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const SamplingOptions& options) const {
   return data::DistributedSampler(
-      {.size = dataset.size(),
+      {.size = options.order ? options.order->length() : dataset.size(),
        .global_batch = options.global_batch > 0 ? options.global_batch : parts_->options().global_batch,
        .shards = world().tree.shards(),
        .my_shards = world().my_shards(),
        .seed = parts_->options().seed,
        .shuffle = options.shuffle,
-       .remainder = options.remainder});
+       .shuffle_block = options.shuffle_block,
+       .remainder = options.remainder,
+       .order = options.order});
 }
 
 void Trainer::start_profile() { parts_->runner.start_profile(); }

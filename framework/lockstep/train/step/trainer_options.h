@@ -41,6 +41,8 @@ struct SamplingOptions {
   bool shuffle = true;                                // false: the order of the data set, for evaluation
   data::Remainder remainder = data::Remainder::Keep;  // for an epoch's last samples, if they fill no global batch
   std::int64_t global_batch = 0;                      // samples per step over all ranks; 0: the trainer's
+  std::shared_ptr<const data::SampleOrder> order{};   // the samples of an epoch; null: each once
+  std::int64_t shuffle_block = 1;                     // neighbours that stay together (data::SamplerOptions)
 };
 
 }  // namespace lockstep::train

@@ -1,0 +1,74 @@
+// What is done with the samples of any data set.
+#include "lockstep/train/options/choices.h"
+#include "lockstep/train/options/options_table.h"
+
+namespace lockstep::train {
+
+OptionGroup sample_rows(Options& o) {
+  data::SampleOptions& samples = o.dataset.samples;
+  return {
+      "Samples",
+      {
+          {.name = "train-subset",
+           .value = option_value(samples.train_subset),
+           .argument = "FILE",
+           .text = "train on the samples whose indices FILE has, one per line, from 0 on",
+           .resume = Resume::SameSamples},
+          {.name = "eval-subset",
+           .value = option_value(samples.eval_subset),
+           .argument = "FILE",
+           .text = "evaluate on the samples whose indices FILE has; of arrays without --eval-files, indices of the "
+                   "samples in --files, in place of --eval-fraction",
+           .effect = Effect::Order},
+          {.name = "limit-train",
+           .value = option_value(o.dataset.limit_train),
+           .argument = "N",
+           .text = "train on the first N samples; 0: all",
+           .resume = Resume::SameSamples},
+          {.name = "limit-eval",
+           .value = option_value(o.dataset.limit_eval),
+           .argument = "N",
+           .text = "evaluate on the first N samples; 0: all (of synthetic, 128)",
+           .effect = Effect::Order},
+          {.name = "unreadable",
+           .value = option_value(samples.unreadable),
+           .argument = "WHAT",
+           .text = "samples that cannot be read: stop the run, or replace each by the next one that can be read, with "
+                   "a warning"},
+          {.name = "cache-mb",
+           .value = option_value(samples.cache_mb),
+           .argument = "N",
+           .text = "MiB of decoded samples that each rank keeps in memory for later epochs; 0: none",
+           .high = 1e9,
+           .effect = Effect::None},
+          {.name = "store",
+           .value = option_value(samples.store),
+           .text = "hold the training samples in the memory of all ranks together, each on one rank, and exchange "
+                   "those of the next steps: each file is read once",
+           .effect = Effect::None},
+          {.name = "balanced",
+           .value = option_value(samples.balanced),
+           .text = "each class equally often in an epoch, whatever its number of samples",
+           .resume = Resume::SameInEpoch,
+           .reason = "an epoch keeps its order of samples"},
+          {.name = "sample-weights",
+           .value = option_value(samples.weights),
+           .argument = "FILE",
+           .text = "samples are in an epoch in proportion to their weights in FILE, one per line, for each sample of "
+                   "the data set",
+           .resume = Resume::SameInEpoch,
+           .reason = "an epoch keeps its order of samples"},
+          {.name = "shuffle-block",
+           .value = option_value(samples.shuffle_block),
+           .argument = "N",
+           .text =
+               "shuffle blocks of N neighbouring samples, which are read in sequence, for records on slow disks; 1: "
+               "single samples",
+           .low = 1,
+           .high = 1e9,
+           .resume = Resume::SameInEpoch,
+           .reason = "an epoch keeps its order of samples"},
+      }};
+}
+
+}  // namespace lockstep::train
