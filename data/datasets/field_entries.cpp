@@ -1,13 +1,18 @@
 #include "data/datasets/field_entries.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/datasets/csv.h"
+#include "data/datasets/field_options.h"
+#include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/augment/gaussian_noise.h"
+#include "lockstep/data/class_target.h"
 #include "lockstep/data/combined_datasets.h"
 #include "lockstep/data/dataset_view.h"
 #include "lockstep/data/join_fields.h"
@@ -22,14 +27,30 @@ constexpr std::string_view kSite = "options";
 using data::DatasetOptions;
 using data::Field;
 using data::RunData;
-using MakeSet = std::unique_ptr<data::Dataset> (*)(const DatasetOptions&, const std::vector<std::string>& files);
+using MakeSet =
+    std::function<std::unique_ptr<data::Dataset>(const DatasetOptions&, const std::vector<std::string>& files)>;
 
 std::vector<std::string> files_of(const DatasetOptions& o) { return split_names("files", o.fields.files); }
 
 void check_fields_options(const DatasetOptions& o) {
-  check(!o.fields.inputs.empty() && !o.fields.targets.empty(), kSite,
+  const data::FieldOptions& f = o.fields;
+  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty()), kSite,
         "--inputs is '{}' and --targets is '{}', expected the names of arrays in the files, separated by commas",
-        o.fields.inputs, o.fields.targets);
+        f.inputs, f.targets);
+  check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
+        o.name);
+  check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kSite,
+        "--label is '{}', which is a class, expected no --targets and a --loss of classes", f.label);
+  check(f.target != data::TargetKind::Classes || !f.label.empty() || split_names("targets", f.targets).size() == 1,
+        kSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
+  check(f.target == data::TargetKind::Classes || f.classes == 0, kSite,
+        "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
+  check(f.mean.empty() == f.stddev.empty(), kSite, "--mean is '{}' and --std is '{}', expected both or none", f.mean,
+        f.stddev);
+  check(f.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
+  check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kSite,
+        "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
   check(!o.augment && o.resize == 0, kSite, "--augment and --resize are for images, and {} has none", o.name);
 }
 
@@ -40,7 +61,7 @@ void check_files_options(const DatasetOptions& o) {
 
 // The sets for training and evaluation: of different files, or parts of the same ones, which files of indices name or
 // --eval-fraction divides.
-RunData open_sets(const DatasetOptions& o, MakeSet make) {
+RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
   RunData data;
   data.train = make(o, files_of(o));
   const data::SampleOptions& samples = o.samples;
@@ -80,21 +101,6 @@ int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
   return differ || least > 1 ? least : 0;  // one dimension alone is a row of features
 }
 
-std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& fields, int axes,
-                                               const std::vector<std::string>& names) {
-  std::vector<data::NormalisationOptions> wishes;
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    data::NormalisationOptions wish{.field = name, .channel_axis = field.shape.rank() > axes ? 0 : -1};
-    wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
-                   : o.fields.normalise == "range" ? data::Scaling::MinMax
-                                                   : data::Scaling::MeanStd;
-    if (o.fields.normalise == "log") wish.log_offset = o.fields.log_offset;
-    wishes.push_back(std::move(wish));
-  }
-  return wishes;
-}
-
 nlohmann::json described(const std::vector<Field>& fields, const std::vector<std::string>& names, int axes) {
   nlohmann::json list = nlohmann::json::array();
   for (const std::string& name : names) {
@@ -116,32 +122,66 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   return names;
 }
 
+// Counts the classes of the target, and returns its transform.
+std::shared_ptr<const data::Transform> class_target(RunData& data, const DatasetOptions& o,
+                                                    const comm::Communicator* comm, const std::string& name, int axes) {
+  const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
+  const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
+  data.class_field = name;
+  data.class_counts = data::count_classes(*data.train, name, wanted, ignored, comm);
+  return std::make_shared<data::ClassTarget>(
+      data::ClassTargetOptions{.field = name, .classes = data.classes(), .ignore_index = ignored}, axes);
+}
+
+data::Normalisation measured(const RunData& data, const std::vector<data::NormalisationOptions>& wanted,
+                             const comm::Communicator* comm) {
+  return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
+                         : data::measure_normalisation(*data.train, wanted, *comm);
+}
+
 void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
   const std::vector<Field>& fields = data.train->fields();
-  const bool classes = names.targets.size() == 1 &&
-                       !is_float(fields[data::find_field(kSite, fields, names.targets[0])]) && data.classes() > 0;
-  std::vector<std::string> measured = names.inputs;
-  if (!classes) measured.insert(measured.end(), names.targets.begin(), names.targets.end());
+  const data::TargetKind kind = o.fields.target;
+  std::vector<std::string> scaled = names.inputs, on_grid = names.inputs;
+  if (kind == data::TargetKind::Numbers) scaled.insert(scaled.end(), names.targets.begin(), names.targets.end());
+  if (kind != data::TargetKind::Classes) on_grid.insert(on_grid.end(), names.targets.begin(), names.targets.end());
   std::vector<Field> spatial;
-  for (const std::string& name : measured) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
+  for (const std::string& name : on_grid) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
   const int axes = spatial_axes(o, spatial);
-  const auto wanted = wishes(o, fields, axes, measured);
-  const data::Normalisation normalisation = comm == nullptr ? data::measure_normalisation(*data.train, wanted)
-                                                            : data::measure_normalisation(*data.train, wanted, *comm);
+  std::vector<data::NormalisationOptions> wanted = wishes(o, fields, axes, scaled);
+  if (kind == data::TargetKind::Flags) {  // only converted
+    for (const std::string& name : names.targets) wanted.push_back({.field = name, .scaling = data::Scaling::None});
+  }
+  const data::Normalisation normalisation = measured(data, wanted, comm);
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
-  const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
+  const auto join = [&](const char* name, const std::vector<std::string>& all) {
     transforms.push_back(
-        std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions}));
+        std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = axes}));
   };
-  join("input", names.inputs, axes);
-  if (!classes) join("target", names.targets, axes);
-  data.train_transforms = data.eval_transforms = transforms;
-  data.record = nlohmann::json{{"inputs", described(fields, names.inputs, axes)},
-                               {"targets", classes ? nlohmann::json::array() : described(fields, names.targets, axes)},
-                               {"spatial_axes", axes},
-                               {"normalisation", nlohmann::json::parse(normalisation.text())}}
-                    .dump();
+  join("input", names.inputs);
+  if (kind == data::TargetKind::Classes) {
+    transforms.push_back(class_target(data, o, comm, names.targets.front(), axes));
+  } else {
+    join("target", names.targets);
+  }
+  data.eval_transforms = transforms;
+  std::vector<std::string> all = names.inputs;
+  all.insert(all.end(), names.targets.begin(), names.targets.end());
+  data.train_transforms = symmetry_transforms(o, fields, all, axes);
+  data.train_transforms.insert(data.train_transforms.end(), transforms.begin(), transforms.end());
+  if (o.fields.noise > 0)
+    data.train_transforms.push_back(
+        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
+  const bool has_targets = kind != data::TargetKind::Classes;
+  nlohmann::json record{{"inputs", described(fields, names.inputs, axes)},
+                        {"targets", has_targets ? described(fields, names.targets, axes) : nlohmann::json::array()},
+                        {"spatial_axes", axes},
+                        {"normalisation", nlohmann::json::parse(normalisation.text())}};
+  if (kind == data::TargetKind::Classes) {
+    record["classes"] = {{"count", data.classes()}, {"samples", data.class_counts}, {"names", data.class_names}};
+  }
+  data.record = record.dump();
 }
 
 void prepare_named(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
@@ -163,34 +203,28 @@ std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::v
                                                  .sample_axis = o.fields.sample_axis});
 }
 
-std::unique_ptr<data::Dataset> make_csv(const DatasetOptions& o, const std::vector<std::string>& files) {
-  return std::make_unique<CsvDataset>(CsvOptions{.files = files,
-                                                 .dir = o.dir,
-                                                 .inputs = split_names("inputs", o.fields.inputs),
-                                                 .targets = split_names("targets", o.fields.targets),
-                                                 .dtype = o.floats});
+CsvOptions csv_options(const DatasetOptions& o, const std::vector<std::string>& files) {
+  CsvOptions csv{.files = files, .dir = o.dir, .inputs = split_names("inputs", o.fields.inputs), .dtype = o.floats};
+  if (!o.fields.targets.empty()) csv.targets = split_names("targets", o.fields.targets);
+  csv.label = o.fields.label;
+  return csv;
+}
+
+// The files for evaluation have the classes of those for training.
+RunData open_csv(const DatasetOptions& o) {
+  std::vector<std::string> classes;
+  RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
+    CsvOptions csv = csv_options(options, files);
+    csv.classes = classes;
+    auto set = std::make_unique<CsvDataset>(std::move(csv));
+    classes = set->class_names();
+    return set;
+  });
+  data.class_names = std::move(classes);
+  return data;
 }
 
 }  // namespace
-
-std::vector<std::string> split_names(std::string_view option, std::string_view text) {
-  std::vector<std::string> names(1);
-  int depth = 0;
-  for (const char c : text) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
-  for (std::string& name : names) {
-    name.erase(0, name.find_first_not_of(' '));
-    name.erase(name.find_last_not_of(' ') + 1);
-    check(!name.empty(), kSite, "--{} is '{}', expected names with commas between them", option, text);
-  }
-  return names;
-}
 
 data::DatasetEntry hdf5_entry() {
   return {.name = "hdf5",
@@ -223,12 +257,13 @@ data::DatasetEntry arrays_entry() {
 
 data::DatasetEntry csv_entry() {
   return {.name = "csv",
-          .description = "rows of CSV tables: --files, and columns as --inputs and --targets",
+          .description = "rows of CSV tables: --files, and columns as --inputs, --targets or --label",
           .takes_fields = true,
-          .open_all = [](const DatasetOptions& o) { return open_sets(o, make_csv); },
+          .open_all = open_csv,
           .prepare =
               [](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-                prepare_fields(data, o, comm, {.inputs = {"input"}, .targets = {"target"}});
+                prepare_fields(data, o, comm,
+                               {.inputs = {"input"}, .targets = {o.fields.label.empty() ? "target" : "label"}});
               },
           .check_options = check_files_options};
 }

@@ -68,6 +68,7 @@ std::vector<OptionGroup> option_groups(Options& options);
 std::vector<OptionRow> option_rows(Options& options);
 
 OptionGroup data_rows(Options& options);
+OptionGroup field_rows(Options& options);
 OptionGroup sample_rows(Options& options);
 OptionGroup training_rows(Options& options);
 OptionGroup optimiser_rows(Options& options);
