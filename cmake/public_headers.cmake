@@ -25,6 +25,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/concat.h
   lockstep/ops/conv_transpose.h
   lockstep/ops/convolution.h
+  lockstep/ops/class_counts.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
   lockstep/ops/embedding.h
@@ -67,6 +68,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/kernels/registry.h
   lockstep/plan/compiled_model.h
   lockstep/plan/plan.h
+  lockstep/metrics/classes.h
   lockstep/metrics/metrics.h
   # data
   lockstep/data/array_datasets.h
@@ -80,6 +82,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/cached_dataset.h
   lockstep/data/batch_mix.h
   lockstep/data/catalogue.h
+  lockstep/data/class_target.h
   lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
   lockstep/data/dataset_view.h

@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/datasets/csv.h"
+#include "data/datasets/field_axes.h"
+#include "data/datasets/field_options.h"
+#include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/augment/gaussian_noise.h"
+#include "lockstep/data/class_target.h"
 #include "lockstep/data/combined_datasets.h"
 #include "lockstep/data/dataset_view.h"
 #include "lockstep/data/join_fields.h"
@@ -23,14 +29,30 @@ constexpr std::string_view kSite = "options";
 using data::DatasetOptions;
 using data::Field;
 using data::RunData;
-using MakeSet = std::unique_ptr<data::Dataset> (*)(const DatasetOptions&, const std::vector<std::string>& files);
+using MakeSet =
+    std::function<std::unique_ptr<data::Dataset>(const DatasetOptions&, const std::vector<std::string>& files)>;
 
 std::vector<std::string> files_of(const DatasetOptions& o) { return split_names("files", o.fields.files); }
 
 void check_fields_options(const DatasetOptions& o) {
-  check(!o.fields.inputs.empty() && !o.fields.targets.empty(), kSite,
+  const data::FieldOptions& f = o.fields;
+  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty()), kSite,
         "--inputs is '{}' and --targets is '{}', expected the names of arrays in the files, separated by commas",
-        o.fields.inputs, o.fields.targets);
+        f.inputs, f.targets);
+  check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
+        o.name);
+  check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kSite,
+        "--label is '{}', which is a class, expected no --targets and a --loss of classes", f.label);
+  check(f.target != data::TargetKind::Classes || !f.label.empty() || split_names("targets", f.targets).size() == 1,
+        kSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
+  check(f.target == data::TargetKind::Classes || f.classes == 0, kSite,
+        "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
+  check(f.mean.empty() == f.stddev.empty(), kSite, "--mean is '{}' and --std is '{}', expected both or none", f.mean,
+        f.stddev);
+  check(f.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
+  check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kSite,
+        "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
   check(!o.augment && o.resize == 0, kSite, "--augment and --resize are for images, and {} has none", o.name);
 }
 
@@ -41,7 +63,7 @@ void check_files_options(const DatasetOptions& o) {
 
 // The sets for training and evaluation: of different files, or parts of the same ones, which files of indices name or
 // --eval-fraction divides.
-RunData open_sets(const DatasetOptions& o, MakeSet make) {
+RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
   RunData data;
   data.train = make(o, files_of(o));
   const data::SampleOptions& samples = o.samples;
@@ -70,59 +92,6 @@ RunData open_sets(const DatasetOptions& o, MakeSet make) {
   return data;
 }
 
-bool is_float(const Field& field) { return field.dtype == DType::F32 || field.dtype == DType::F64; }
-
-// The number of spatial dimensions. Where fields differ in their dimensions, those with more have channels.
-int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
-  if (o.fields.spatial_axes >= 0) return static_cast<int>(o.fields.spatial_axes);
-  int least = fields.front().shape.rank();
-  for (const Field& field : fields) least = std::min(least, field.shape.rank());
-  const bool differ = std::ranges::any_of(fields, [&](const Field& f) { return f.shape.rank() != least; });
-  return differ || least > 1 ? std::min(least, 3) : 0;  // one dimension alone is a row of features
-}
-
-// How the samples' dimensions are read.
-struct Axes {
-  int inputs = 0, targets = 0;  // spatial dimensions, or 1 for time
-  bool series = false;          // channels are behind the time, not in front
-};
-
-// Targets of one dimension or none are numbers where the inputs are fields of more dimensions, or series.
-Axes axes_of(const DatasetOptions& o, const std::vector<Field>& inputs, const std::vector<Field>& targets) {
-  const auto rank = [](const Field& field) { return field.shape.rank(); };
-  const int most_target = targets.empty() ? 0 : rank(*std::ranges::max_element(targets, {}, rank));
-  if (o.fields.series) {
-    for (const Field& field : inputs) {
-      check(rank(field) == 1 || rank(field) == 2, kSite,
-            "--series: '{}' has samples {}, expected (time) or (time, features)", field.name, field.shape.str());
-    }
-    return {.inputs = 1, .targets = most_target == 2 ? 1 : 0, .series = true};
-  }
-  const int most_input = rank(*std::ranges::max_element(inputs, {}, rank));
-  const bool numbers =
-      !targets.empty() && (o.fields.spatial_axes >= 0 ? most_target < std::min<std::int64_t>(2, o.fields.spatial_axes)
-                                                      : most_target < std::min(2, most_input - 1));
-  if (numbers) return {.inputs = spatial_axes(o, inputs), .targets = 0};
-  std::vector<Field> all = inputs;
-  all.insert(all.end(), targets.begin(), targets.end());
-  const int axes = spatial_axes(o, all);
-  return {.inputs = axes, .targets = axes};
-}
-
-std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& fields, int axes) {
-  std::vector<data::NormalisationOptions> wishes;
-  for (const Field& field : fields) {
-    const int channels = o.fields.series ? axes : 0;  // the axis that counts them
-    data::NormalisationOptions wish{.field = field.name, .channel_axis = field.shape.rank() > axes ? channels : -1};
-    wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
-                   : o.fields.normalise == "range" ? data::Scaling::MinMax
-                                                   : data::Scaling::MeanStd;
-    if (o.fields.normalise == "log") wish.log_offset = o.fields.log_offset;
-    wishes.push_back(std::move(wish));
-  }
-  return wishes;
-}
-
 nlohmann::json described(const std::vector<Field>& fields, int axes, bool series) {
   nlohmann::json list = nlohmann::json::array();
   for (const Field& field : fields) {
@@ -144,22 +113,37 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   return names;
 }
 
+std::vector<Field> called(const std::vector<Field>& fields, const std::vector<std::string>& names) {
+  std::vector<Field> found;
+  for (const std::string& name : names) found.push_back(fields[data::find_field(kSite, fields, name)]);
+  return found;
+}
+
+// Counts the classes of the target, and returns its transform.
+std::shared_ptr<const data::Transform> class_target(RunData& data, const DatasetOptions& o,
+                                                    const comm::Communicator* comm, const std::string& name, int axes) {
+  const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
+  const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
+  data.class_field = name;
+  data.class_counts = data::count_classes(*data.train, name, wanted, ignored, comm);
+  return std::make_shared<data::ClassTarget>(
+      data::ClassTargetOptions{.field = name, .classes = data.classes(), .ignore_index = ignored}, axes);
+}
+
+data::Normalisation measured(const RunData& data, const std::vector<data::NormalisationOptions>& wanted,
+                             const comm::Communicator* comm) {
+  return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
+                         : data::measure_normalisation(*data.train, wanted, *comm);
+}
+
 void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
   const std::vector<Field>& fields = data.train->fields();
-  const bool classes = names.targets.size() == 1 &&
-                       !is_float(fields[data::find_field(kSite, fields, names.targets[0])]) && data.classes() > 0;
-  const auto called = [&](const std::vector<std::string>& wanted) {
-    std::vector<Field> found;
-    for (const std::string& name : wanted) found.push_back(fields[data::find_field(kSite, fields, name)]);
-    return found;
-  };
-  const std::vector<Field> inputs = called(names.inputs),
-                           targets = classes ? std::vector<Field>{} : called(names.targets);
-  const Axes axes = axes_of(o, inputs, targets);
-  auto wanted = wishes(o, inputs, axes.inputs);
-  std::ranges::move(wishes(o, targets, axes.targets), std::back_inserter(wanted));
-  const data::Normalisation normalisation = comm == nullptr ? data::measure_normalisation(*data.train, wanted)
-                                                            : data::measure_normalisation(*data.train, wanted, *comm);
+  const data::TargetKind kind = o.fields.target;
+  const bool classes = kind == data::TargetKind::Classes;
+  const std::vector<Field> inputs = called(fields, names.inputs);
+  const std::vector<Field> targets = classes ? std::vector<Field>() : called(fields, names.targets);
+  const FieldAxes axes = axes_of(o, inputs, targets);
+  const data::Normalisation normalisation = measured(data, wishes(o, inputs, targets, axes), comm);
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
   const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
@@ -167,15 +151,28 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
         data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
   };
   join("input", names.inputs, axes.inputs);
-  if (!classes) join("target", names.targets, axes.targets);
-  data.train_transforms = data.eval_transforms = transforms;
-  data.record = nlohmann::json{{"inputs", described(inputs, axes.inputs, axes.series)},
-                               {"targets", described(targets, axes.targets, axes.series)},
-                               {"spatial_axes", axes.inputs},
-                               {"target_axes", axes.targets},
-                               {"series", axes.series},
-                               {"normalisation", nlohmann::json::parse(normalisation.text())}}
-                    .dump();
+  if (classes) {
+    transforms.push_back(class_target(data, o, comm, names.targets.front(), axes.inputs));
+  } else {
+    join("target", names.targets, axes.targets);
+  }
+  data.eval_transforms = transforms;
+  std::vector<std::string> all = names.inputs;
+  all.insert(all.end(), names.targets.begin(), names.targets.end());
+  data.train_transforms = symmetry_transforms(o, fields, all, axes.inputs);
+  data.train_transforms.insert(data.train_transforms.end(), transforms.begin(), transforms.end());
+  if (o.fields.noise > 0)
+    data.train_transforms.push_back(
+        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
+  nlohmann::json record{{"inputs", described(inputs, axes.inputs, axes.series)},
+                        {"targets", described(targets, axes.targets, axes.series)},
+                        {"spatial_axes", axes.inputs},
+                        {"target_axes", axes.targets},
+                        {"series", axes.series},
+                        {"normalisation", nlohmann::json::parse(normalisation.text())}};
+  if (classes)
+    record["classes"] = {{"count", data.classes()}, {"samples", data.class_counts}, {"names", data.class_names}};
+  data.record = record.dump();
 }
 
 void prepare_named(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
@@ -197,34 +194,28 @@ std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::v
                                                  .sample_axis = o.fields.sample_axis});
 }
 
-std::unique_ptr<data::Dataset> make_csv(const DatasetOptions& o, const std::vector<std::string>& files) {
-  return std::make_unique<CsvDataset>(CsvOptions{.files = files,
-                                                 .dir = o.dir,
-                                                 .inputs = split_names("inputs", o.fields.inputs),
-                                                 .targets = split_names("targets", o.fields.targets),
-                                                 .dtype = o.floats});
+CsvOptions csv_options(const DatasetOptions& o, const std::vector<std::string>& files) {
+  CsvOptions csv{.files = files, .dir = o.dir, .inputs = split_names("inputs", o.fields.inputs), .dtype = o.floats};
+  if (!o.fields.targets.empty()) csv.targets = split_names("targets", o.fields.targets);
+  csv.label = o.fields.label;
+  return csv;
+}
+
+// The files for evaluation have the classes of those for training.
+RunData open_csv(const DatasetOptions& o) {
+  std::vector<std::string> classes;
+  RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
+    CsvOptions csv = csv_options(options, files);
+    csv.classes = classes;
+    auto set = std::make_unique<CsvDataset>(std::move(csv));
+    classes = set->class_names();
+    return set;
+  });
+  data.class_names = std::move(classes);
+  return data;
 }
 
 }  // namespace
-
-std::vector<std::string> split_names(std::string_view option, std::string_view text) {
-  std::vector<std::string> names(1);
-  int depth = 0;
-  for (const char c : text) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
-  for (std::string& name : names) {
-    name.erase(0, name.find_first_not_of(' '));
-    name.erase(name.find_last_not_of(' ') + 1);
-    check(!name.empty(), kSite, "--{} is '{}', expected names with commas between them", option, text);
-  }
-  return names;
-}
 
 data::DatasetEntry hdf5_entry() {
   return {.name = "hdf5",
@@ -257,12 +248,13 @@ data::DatasetEntry arrays_entry() {
 
 data::DatasetEntry csv_entry() {
   return {.name = "csv",
-          .description = "rows of CSV tables: --files, and columns as --inputs and --targets",
+          .description = "rows of CSV tables: --files, and columns as --inputs, --targets or --label",
           .takes_fields = true,
-          .open_all = [](const DatasetOptions& o) { return open_sets(o, make_csv); },
+          .open_all = open_csv,
           .prepare =
               [](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-                prepare_fields(data, o, comm, {.inputs = {"input"}, .targets = {"target"}});
+                prepare_fields(data, o, comm,
+                               {.inputs = {"input"}, .targets = {o.fields.label.empty() ? "target" : "label"}});
               },
           .check_options = check_files_options};
 }

@@ -20,6 +20,10 @@ class Communicator;
 
 namespace lockstep::data {
 
+// What the targets of arrays are: numbers, which are normalised; classes, from 0 on, which become I32; or flags,
+// numbers from 0 to 1 that stay as they are.
+enum class TargetKind : std::uint8_t { Numbers, Classes, Flags };
+
 // The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
 struct FieldOptions {
   std::string files{}, eval_files{};   // paths with * and ?, separated by commas
@@ -31,6 +35,14 @@ struct FieldOptions {
   bool series = false;                 // inputs are (time) or (time, features); features are their channels
   std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
   double log_offset = 0;               // with `log`: added before the logarithm
+  std::string mean{}, stddev{};        // given, not measured: a number per channel of inputs, then targets, with commas
+  TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
+  std::string label{};                      // column of a table with the class, in place of targets
+  std::int64_t classes = 0;                 // 0: the largest class in the training samples tells
+  std::int64_t ignore_index = -100;         // in a target: a position without a class
+  std::string symmetry = "none";            // in training: none, flips, rotations or all (augment/field_symmetry.h)
+  std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
+  double noise = 0;  // in training: standard deviation of what is added to normalised inputs
 };
 
 // What is done with the samples of any data set (data/wrap_sets.h).

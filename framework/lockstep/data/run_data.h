@@ -35,7 +35,12 @@ struct RunData {
   std::string notes{};                     // a line for the log about what becomes of the samples; empty: none
   std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
 
-  std::int64_t classes() const { return train->classes(); }
+  // Of targets that are classes: how often each is there in training samples, and their names; empty: not counted, no
+  // names.
+  std::vector<std::int64_t> class_counts{};
+  std::vector<std::string> class_names{};
+
+  std::int64_t classes() const { return class_counts.empty() ? train->classes() : std::ssize(class_counts); }
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
   // Returns the fields of a sample after eval_transforms: the model's inputs, without the dimension of samples.
   std::vector<Field> fields() const;

@@ -32,6 +32,7 @@ constexpr OpDerivatives kTable[] = {
     {"batch_norm2d_sync", First},
     {"cast", Any},
     {"channel_sum", Any},
+    {"class_counts", None, "it has no slope; return it in a metric of the model, not in the loss"},
     {"concat", Any},
     {"conv1d", Any},
     {"conv1d_backward_data", Any},

@@ -46,6 +46,8 @@ void for_each_value(T& traced, const F& f) {
   for (auto& [name, value] : traced.counts) f(value);
   for (auto& metric : traced.metrics) {
     for (auto& value : metric.sums) f(value);
+    f(metric.scores);
+    f(metric.labels);
   }
 }
 

@@ -40,8 +40,11 @@ void Evaluate::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/
   record_.evaluation = {.step = event.step, .loss = totals.loss, .metrics = totals.metrics};
   const std::string training = record_.epoch.epoch == event.epoch - 1 ? record_.epoch.str() : "";
   log()->info("epoch {}: {}evaluation {}", event.epoch, training, text_of(totals));
-  for (const auto& [name, more] : event.more)
+  for (const std::string& line : metric_lines(totals.metrics)) log()->info("epoch {}: {}", event.epoch, line);
+  for (const auto& [name, more] : event.more) {
     log()->info("epoch {}: evaluation of {}: {}", event.epoch, name, text_of(more));
+    for (const std::string& line : metric_lines(more.metrics)) log()->info("epoch {}: {}", event.epoch, line);
+  }
 }
 
 }  // namespace lockstep::train

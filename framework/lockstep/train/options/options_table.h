@@ -69,6 +69,7 @@ std::vector<OptionGroup> option_groups(Options& options);
 std::vector<OptionRow> option_rows(Options& options);
 
 OptionGroup data_rows(Options& options);
+OptionGroup field_rows(Options& options);
 OptionGroup sample_rows(Options& options);
 OptionGroup image_rows(Options& options);
 OptionGroup augment_rows(Options& options);

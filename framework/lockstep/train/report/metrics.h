@@ -21,7 +21,7 @@ struct MetricsRecord {
   std::int64_t epoch = 0;
   std::string split = "train";             // "train", "epoch" or "eval"
   double loss = 0;                         // mean over the samples
-  std::vector<MetricResult> metrics = {};  // a metric with several results is written as an array
+  std::vector<MetricResult> metrics = {};  // several results are an array, a table an array of rows
   double lr = 0;
   double samples_per_second = 0;
   double seconds = 0;                                               // time since training began
