@@ -196,9 +196,7 @@ data::Batch rows_of(const data::Batch& batch, Range part) {
   rows.step.local = {0, part.size()};
   rows.step.global_size = part.size();
   for (const Tensor& field : batch.fields) {
-    std::vector<std::int64_t> shape(field.shape().begin(), field.shape().end());
-    shape[0] = part.size();
-    Tensor cut(Shape(shape), field.dtype());
+    Tensor cut(field.shape().tail().batched(part.size()), field.dtype());
     const std::size_t row = field.bytes() / static_cast<std::size_t>(batch.samples());
     std::copy_n(field.raw() + static_cast<std::size_t>(part.begin) * row, cut.bytes(), cut.raw());
     rows.fields.push_back(std::move(cut));

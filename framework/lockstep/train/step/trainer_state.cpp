@@ -25,7 +25,9 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 }  // namespace
 
 std::size_t TrainerState::state_bytes() const {
-  return checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes() + guard_norms().size_bytes();
+  std::size_t bytes = checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes();
+  for (const io::NamedTensor& tensor : further_state()) bytes += tensor.tensor.bytes();
+  return bytes;
 }
 
 Tensor TrainerState::gradient(const std::string& parameter, double weight) {
