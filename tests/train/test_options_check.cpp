@@ -12,9 +12,10 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_EQ(validation_error({.rate = {.peak = -1}}), "[options] --lr is -1, expected a number above 0");
   EXPECT_EQ(validation_error({.label_smoothing = 1}),
             "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
-  EXPECT_EQ(parse_line({"--optimizer", "muon"}).result.message,
-            "[options] --optimizer is 'muon', expected one of sgd, adam, adamw, rmsprop, adagrad, adamax, nadam, radam, "
-            "lion, lars, lamb");
+  EXPECT_EQ(
+      parse_line({"--optimizer", "muon"}).result.message,
+      "[options] --optimizer is 'muon', expected one of sgd, adam, adamw, rmsprop, adagrad, adamax, nadam, radam, "
+      "lion, lars, lamb");
   EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
   EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
   EXPECT_TRUE(has(validation_error({.optimizer = {.sgd = {.momentum = 1}}}), "--momentum is 1"));

@@ -23,8 +23,9 @@ inline constexpr std::string_view kAveragedParameter = "optimizer/average/", kAv
 void save_weights(const std::filesystem::path& path, std::span<const io::NamedTensor> tensors);
 
 // Reads such a file, the model's part of a Lockstep checkpoint (both are verified by their hash), with the average of
-// the weights in their place if the checkpoint has one, or a file that h5py wrote (f32, f64, i32, i64, u8 in either byte order, also chunked and compressed). A file of h5py has no hash and is
-// read in a child process, so a damaged file on which HDF5 crashes gives an Error too. Returns tensors sorted by name.
+// the weights in their place if the checkpoint has one, or a file that h5py wrote (f32, f64, i32, i64, u8 in either
+// byte order, also chunked and compressed). A file of h5py has no hash and is read in a child process, so a damaged
+// file on which HDF5 crashes gives an Error too. Returns tensors sorted by name.
 std::vector<io::NamedTensor> load_weights(const std::filesystem::path& path);
 
 }  // namespace lockstep::checkpoint

@@ -32,16 +32,16 @@ struct Adamax {
   template <class T>
   auto prepare(const Rates& r) const {
     const double correction = 1 - math::pow(options.beta1, static_cast<double>(r.step));
-    return [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2),
-            c1 = static_cast<T>(1 - options.beta1), epsilon = static_cast<T>(options.epsilon),
-            decay = static_cast<T>(r.weight_decay),
-            rate = static_cast<T>(r.learning_rate / correction)](T& w, T g, T& m, T& u) {
-      const T d = g + decay * w;
-      m = b1 * m + c1 * d;
-      const T old = b2 * u, now = std::abs(d) + epsilon;
-      u = old > now ? old : now;  // a NaN of the gradient stays
-      w -= rate * m / u;
-    };
+    return
+        [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2), c1 = static_cast<T>(1 - options.beta1),
+         epsilon = static_cast<T>(options.epsilon), decay = static_cast<T>(r.weight_decay),
+         rate = static_cast<T>(r.learning_rate / correction)](T& w, T g, T& m, T& u) {
+          const T d = g + decay * w;
+          m = b1 * m + c1 * d;
+          const T old = b2 * u, now = std::abs(d) + epsilon;
+          u = old > now ? old : now;  // a NaN of the gradient stays
+          w -= rate * m / u;
+        };
   }
 };
 
@@ -93,13 +93,13 @@ struct Radam {
   auto prepare(const Rates& r) const {
     const auto t = static_cast<double>(r.step);
     const double power = math::pow(options.beta2, t), correction2 = 1 - power;
-    const double longest = 2 / (1 - options.beta2) - 1;         // rho_inf
+    const double longest = 2 / (1 - options.beta2) - 1;           // rho_inf
     const double length = longest - 2 * t * power / correction2;  // rho_t
     const bool rectified = length > 5;
     const double rectification =
         rectified ? std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) : 1;
-    const double rate = r.learning_rate / (1 - math::pow(options.beta1, t)) *
-                        (rectified ? rectification * std::sqrt(correction2) : 1);
+    const double rate =
+        r.learning_rate / (1 - math::pow(options.beta1, t)) * (rectified ? rectification * std::sqrt(correction2) : 1);
     return [rectified, b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2),
             c1 = static_cast<T>(1 - options.beta1), c2 = static_cast<T>(1 - options.beta2),
             epsilon = static_cast<T>(options.epsilon), decay = static_cast<T>(r.weight_decay),

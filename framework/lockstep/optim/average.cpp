@@ -51,8 +51,8 @@ class AveragedRule final : public UpdateRule {
 }  // namespace
 
 std::shared_ptr<UpdateRule> with_average(std::shared_ptr<UpdateRule> rule, const AverageOptions& options) {
-  check(options.ema >= 0 && options.ema < 1, "average", "the decay of the moving average is {}, expected 0 or more, below 1",
-        options.ema);
+  check(options.ema >= 0 && options.ema < 1, "average",
+        "the decay of the moving average is {}, expected 0 or more, below 1", options.ema);
   check(options.swa_start >= 0, "average", "the mean of weights begins at epoch {}, expected 1 or more, or 0 for none",
         options.swa_start);
   check(options.ema == 0 || options.swa_start == 0, "average",

@@ -91,9 +91,8 @@ std::unique_ptr<UpdateRule> lamb(LambOptions options) {
 }
 
 std::unique_ptr<UpdateRule> make_lars(const RuleOptions& options) {
-  return lars({.momentum = options.sgd.momentum,
-               .coefficient = options.trust_coefficient,
-               .epsilon = options.adam.epsilon});
+  return lars(
+      {.momentum = options.sgd.momentum, .coefficient = options.trust_coefficient, .epsilon = options.adam.epsilon});
 }
 std::unique_ptr<UpdateRule> make_lamb(const RuleOptions& options) {
   return lamb({.beta1 = options.adam.beta1, .beta2 = options.adam.beta2, .epsilon = options.adam.epsilon});

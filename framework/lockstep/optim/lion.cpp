@@ -11,16 +11,16 @@ struct Lion {
   static std::string_view name() { return "lion"; }
   template <class T>
   auto prepare(const Rates& r) const {
-    return [b1 = static_cast<T>(options.beta1), c1 = static_cast<T>(1 - options.beta1),
-            b2 = static_cast<T>(options.beta2), c2 = static_cast<T>(1 - options.beta2),
-            shrink = static_cast<T>(1 - r.learning_rate * r.weight_decay),
-            rate = static_cast<T>(r.learning_rate)](T& w, T g, T& m) {
-      const T d = b1 * m + c1 * g;
-      // Of a NaN both comparisons are false, and the last branch hands it on.
-      const T sign = d > 0 ? T{1} : (d < 0 ? T{-1} : d);
-      w = shrink * w - rate * sign;
-      m = b2 * m + c2 * g;
-    };
+    return
+        [b1 = static_cast<T>(options.beta1), c1 = static_cast<T>(1 - options.beta1), b2 = static_cast<T>(options.beta2),
+         c2 = static_cast<T>(1 - options.beta2), shrink = static_cast<T>(1 - r.learning_rate * r.weight_decay),
+         rate = static_cast<T>(r.learning_rate)](T& w, T g, T& m) {
+          const T d = b1 * m + c1 * g;
+          // Of a NaN both comparisons are false, and the last branch hands it on.
+          const T sign = d > 0 ? T{1} : (d < 0 ? T{-1} : d);
+          w = shrink * w - rate * sign;
+          m = b2 * m + c2 * g;
+        };
   }
 };
 

@@ -102,8 +102,7 @@ class ElementwiseRule final : public UpdateRule {
         : update_elements(n, value, gradient, states, MeanGradient<false, T>(rates), element, States{});
   }
   template <class T>
-  Squares sum(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states,
-              const Rates& rates) const {
+  Squares sum(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
     if constexpr (kUsesNorms) {
       const auto step = rule_.template step<T>(rates);
       return rates.clip_value > 0

@@ -23,8 +23,7 @@ struct MomentumSgd {
   template <class T>
   auto prepare(const Rates& r) const {
     return [rate = static_cast<T>(r.learning_rate), decay = static_cast<T>(r.weight_decay),
-            momentum = static_cast<T>(options.momentum),
-            nesterov = options.nesterov](T& w, T g, T& m) {
+            momentum = static_cast<T>(options.momentum), nesterov = options.nesterov](T& w, T g, T& m) {
       const T d = g + decay * w;
       m = momentum * m + d;  // m starts at zero, so the first step sets it to d
       w -= rate * (nesterov ? d + momentum * m : m);

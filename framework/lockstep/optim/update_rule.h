@@ -97,8 +97,8 @@ std::unique_ptr<UpdateRule> radam(AdamOptions options);
 struct LionOptions {
   double beta1 = 0.9, beta2 = 0.99;
 };
-// Lion (Chen et al., "Symbolic discovery of optimization algorithms" (2023), algorithm 2): w -= rate * (sign(beta1 * m +
-// (1 - beta1) * g) + decay * w); m = beta2 * m + (1 - beta2) * g.
+// Lion (Chen et al., "Symbolic discovery of optimization algorithms" (2023), algorithm 2): w -= rate * (sign(beta1 * m
+// + (1 - beta1) * g) + decay * w); m = beta2 * m + (1 - beta2) * g.
 std::unique_ptr<UpdateRule> lion(LionOptions options);
 
 struct LarsOptions {

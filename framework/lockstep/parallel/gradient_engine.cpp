@@ -23,12 +23,11 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       weight_average_(store, owned_),
       guard_(store, checked_parts(owned_, store.buckets().size()),
              guard_options(memory.domains(), owned_.ownership(), updater, options)),
-      reductions_(
-          store, reducer_, world,
-          {.statistics = memory_.statistics(),
-           .squares = !memory_.squares().empty(),
-           .noise = noise_sums(memory_, options),
-           .wire = options.reduction.wire}),
+      reductions_(store, reducer_, world,
+                  {.statistics = memory_.statistics(),
+                   .squares = !memory_.squares().empty(),
+                   .noise = noise_sums(memory_, options),
+                   .wire = options.reduction.wire}),
       norms_(store, updater, reducer_, {.squares = memory_.squares(), .norms = memory_.norms()}),
       average_(store, {.active = updates_by_local_gradients(options), .local_steps = options.local_steps}),
       driver_([&sums = sums_, &reducer = reducer_] {

@@ -20,7 +20,7 @@ class GradientDecision {
     bool guard = false;    // check norms against `limits`
     bool hold = false;     // hold back a step whose gradient is not finite or exceeds a limit
     GradientGuardOptions limits = {};
-    bool noise = false;          // estimate the noise
+    bool noise = false;         // estimate the noise
     bool by_parameter = false;  // the update depends on norms of whole parameters (update/tensor_norms.h)
     bool needs_squares() const { return clip_norm > 0 || guard || noise || by_parameter; }
   };

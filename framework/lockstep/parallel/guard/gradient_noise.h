@@ -21,15 +21,14 @@ struct NoiseEstimate {
   double square = 0;  // |G|^2
 };
 
-// `sums` by NoiseSum: over the shards with samples, of the squared norm of the shard's mean gradient, of 1 / (samples of
-// the shard), and of 1; `square` is the squared norm of the mean gradient of all `samples`. Returns nothing for less
+// `sums` by NoiseSum: over the shards with samples, of the squared norm of the shard's mean gradient, of 1 / (samples
+// of the shard), and of 1; `square` is the squared norm of the mean gradient of all `samples`. Returns nothing for less
 // than two shards.
 inline std::optional<NoiseEstimate> estimate_noise(std::span<const double> sums, double square, double samples) {
   const double shards = sums[kShards];
   if (shards < 2) return std::nullopt;
   // E[mean of shards' squares] = |G|^2 + tr(S) * mean(1 / samples of a shard); E[square] = |G|^2 + tr(S) / samples.
-  const double trace =
-      (sums[kShardSquares] / shards - square) / (sums[kInverseSamples] / shards - 1 / samples);
+  const double trace = (sums[kShardSquares] / shards - square) / (sums[kInverseSamples] / shards - 1 / samples);
   return NoiseEstimate{.trace = trace, .square = square - trace / samples};
 }
 

@@ -94,8 +94,8 @@ void ReductionScheduler::join(const plan::Bucket& bucket) const {
   });
 }
 
-// The gradient of the shard alone lies in its slot: adds up its squares, in blocks, so that neither threads nor the size
-// of buckets change the sum.
+// The gradient of the shard alone lies in its slot: adds up its squares, in blocks, so that neither threads nor the
+// size of buckets change the sum.
 void ReductionScheduler::measure(std::size_t number) {
   const plan::Bucket& bucket = store_.buckets()[number];
   const std::byte* gradient = bucket.gradients[static_cast<std::size_t>(slot())];

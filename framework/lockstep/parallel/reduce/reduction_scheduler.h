@@ -1,7 +1,7 @@
 // Decides when the reduction of a bucket starts. As the gradients of a bucket become final, the sums of this rank's
 // shards are joined in its slots; after the last shard the bucket is started, in the same order on all ranks. Batch
-// statistics come before all buckets, sums of squares after them. On request it also measures the gradient of each shard,
-// for the noise scale. One thread, the one that computes.
+// statistics come before all buckets, sums of squares after them. On request it also measures the gradient of each
+// shard, for the noise scale. One thread, the one that computes.
 #pragma once
 
 #include <span>
@@ -68,7 +68,7 @@ class ReductionScheduler {
   // Of the present shard's gradient, with Options::noise.
   struct Measure {
     double samples = 0, weight = 0;
-    std::size_t left = 0;               // buckets
+    std::size_t left = 0;              // buckets
     std::vector<double> squares = {};  // by block of all buckets
     std::vector<std::size_t> first_block = {};
   } measure_;

@@ -133,9 +133,9 @@ void Updater::clip_parameters(std::span<const double> squares, double gradient_s
 void Updater::set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step) {
   for (Whole& w : wholes_) {
     if (!w.adapts) continue;
-    w.trust = rule_->trust({.values = sum_of(values, w.first_block, w.end_block),
-                            .steps = sum_of(steps, w.first_block, w.end_block)},
-                           rates_of(w, step));
+    w.trust = rule_->trust(
+        {.values = sum_of(values, w.first_block, w.end_block), .steps = sum_of(steps, w.first_block, w.end_block)},
+        rates_of(w, step));
   }
 }
 

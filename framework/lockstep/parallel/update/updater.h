@@ -32,8 +32,8 @@ class Updater {
   // Whether updates need the norms of whole parameters: of gradients alone, or also of values and steps.
   bool clips_parameters() const { return options_.clip_layer_norm > 0; }
   bool uses_norms() const { return rule_->uses_norms(); }
-  // Both take sums by block of BucketReducer::kBlock elements, all buckets one after the other; in the store, parameters
-  // begin at blocks. Sets the factors of clipping by parameter from the squares of the summed gradient.
+  // Both take sums by block of BucketReducer::kBlock elements, all buckets one after the other; in the store,
+  // parameters begin at blocks. Sets the factors of clipping by parameter from the squares of the summed gradient.
   void clip_parameters(std::span<const double> squares, double gradient_scale);
   // Sets the trust ratios from the squares of values and of steps.
   void set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step);
@@ -46,7 +46,7 @@ class Updater {
   struct Whole {
     std::size_t first_block, end_block;
     double rate_scale, weight_decay;
-    bool adapts;              // its rate has a trust ratio: it is a weight, no bias and no parameter of a norm
+    bool adapts;                 // its rate has a trust ratio: it is a weight, no bias and no parameter of a norm
     double clip = 1, trust = 1;  // factors of the step
   };
   // Neighbouring parameters, or a part of one, with the same rates; small enough for a core's cache.
@@ -72,7 +72,7 @@ class Updater {
   plan::ParameterStore& store_;
   std::shared_ptr<optim::UpdateRule> rule_;
   UpdaterOptions options_;
-  std::vector<Whole> wholes_;              // in the order of memory, as all below
+  std::vector<Whole> wholes_;  // in the order of memory, as all below
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> first_blocks_;  // by bucket
 };

@@ -1,5 +1,5 @@
-// Adds the weights to their mean after the last update of each epoch from a first one on (--swa-start; optim/average.h),
-// before a checkpoint of that update: a resumed run has the mean of a run without a stop.
+// Adds the weights to their mean after the last update of each epoch from a first one on (--swa-start;
+// optim/average.h), before a checkpoint of that update: a resumed run has the mean of a run without a stop.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"

@@ -55,7 +55,9 @@ void check_options(const TrainerOptions& o, int ranks) {
   check(!alone || (!o.rule->uses_norms() && o.update.clip_layer_norm == 0 && !o.noise_scale), kSite,
         "{} with a hook that does not reduce, expected an update without norms of whole parameters: no rank has the "
         "whole gradient",
-        o.noise_scale ? "the noise scale" : o.rule->uses_norms() ? o.rule->name() : "clipping by parameter");
+        o.noise_scale          ? "the noise scale"
+        : o.rule->uses_norms() ? o.rule->name()
+                               : "clipping by parameter");
   const std::int64_t parts = std::max<std::int64_t>(o.shards, ranks);
   check(!o.noise_scale || std::min(parts, o.global_batch) >= 2, kSite,
         "the noise scale of the gradient with {} shards of {} samples, expected at least two shards (or ranks) with "

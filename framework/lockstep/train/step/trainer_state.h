@@ -56,7 +56,7 @@ class TrainerState {
   void broadcast_weights();  // sends rank 0's weights to all ranks; an average of weights begins with them
 
  private:
-  std::span<const double> guard_norms() const;  // norms that a checkpoint has for the guard; empty: none
+  std::span<const double> guard_norms() const;         // norms that a checkpoint has for the guard; empty: none
   std::vector<io::NamedTensor> further_state() const;  // of guard, averages and noise
   void load_further(const std::vector<io::NamedTensor>& tensors);
   void begin_load();

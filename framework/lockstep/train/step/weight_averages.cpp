@@ -97,7 +97,8 @@ void WeightAverages::load(const std::vector<io::NamedTensor>& tensors) {
     return found->tensor.data<double>();
   };
   count_ = values_of(std::string(checkpoint::kAverageCount), 1)[0];
-  for (Statistic& s : statistics_) std::ranges::copy(values_of(average_name(s.name), s.average.size()), s.average.begin());
+  for (Statistic& s : statistics_)
+    std::ranges::copy(values_of(average_name(s.name), s.average.size()), s.average.begin());
 }
 
 }  // namespace lockstep::train
