@@ -103,6 +103,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/records/record_writer.h
   lockstep/data/unreadable.h
   # training
+  lockstep/optim/average.h
   lockstep/optim/groups.h
   lockstep/optim/rules.h
   lockstep/optim/schedule.h

@@ -5,7 +5,7 @@
 
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weights.h"
-#include "lockstep/parallel/guard/gradient_noise.h"
+#include "lockstep/parallel/reduce/gradient_noise.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

@@ -9,7 +9,7 @@
 
 #include "lockstep/parallel/control/step_state.h"
 #include "lockstep/parallel/guard/gradient_guard.h"
-#include "lockstep/parallel/guard/gradient_noise.h"
+#include "lockstep/parallel/reduce/gradient_noise.h"
 
 namespace lockstep::parallel {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/parallel/guard/gradient_noise.h"
+#include "lockstep/parallel/reduce/gradient_noise.h"
 #include "lockstep/parallel/reduce/sum_of_squares.h"
 
 namespace lockstep::parallel {

@@ -22,7 +22,7 @@ class ReductionScheduler {
   struct Options {
     std::vector<std::span<double>> statistics = {};  // of this rank, by slot
     bool squares = false;                            // the reducer has a bucket of sums of squares
-    // By slot, kNoiseSums doubles at the end of the bucket of squares (guard/gradient_noise.h); empty: none are wanted.
+    // By slot, kNoiseSums doubles at the end of the bucket of squares (gradient_noise.h); empty: none are wanted.
     std::vector<std::span<double>> noise = {};
     Wire wire = Wire::Exact;
   };

@@ -82,6 +82,12 @@ std::vector<io::NamedTensor> WeightAverages::state() const {
   tensors.push_back({std::string(checkpoint::kAverageCount), Tensor::from<double>(Shape{1}, std::span(&count_, 1))});
   for (const Statistic& s : statistics_)
     tensors.push_back({average_name(s.name), Tensor::from<double>(s.parameter->shape, std::span(s.average))});
+  // The optimizer's state has tied weights under their first name alone, and a reader looks for each name.
+  const int last = store_.options().optimizer_states - 1;
+  for (const NamedParameter& p : store_.parameters()) {
+    if (store_.has_gradient(p.parameter) && store_.name(p.parameter) != p.name)
+      tensors.push_back({average_name(p.name), store_.read_state(p.name, last)});
+  }
   return tensors;
 }
 
