@@ -123,7 +123,7 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "noise-scale",
            .value = option_value(o.trainer.noise_scale),
            .text = "log the gradient noise scale, in samples: about the largest batch that pays",
-           .effect = Effect::Order},
+           .effect = Effect::None},
       }};
 }
 

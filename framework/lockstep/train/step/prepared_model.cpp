@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/parallel/reduce/bucket_pieces.h"
 #include "lockstep/train/step/autotune.h"
 #include "lockstep/train/step/batch_check.h"

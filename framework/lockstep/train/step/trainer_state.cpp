@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/step/tensor_broadcast.h"
