@@ -110,6 +110,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/unreadable.h
   lockstep/data/wrap_sets.h
   # training
+  lockstep/optim/average.h
   lockstep/optim/groups.h
   lockstep/optim/rules.h
   lockstep/optim/schedule.h

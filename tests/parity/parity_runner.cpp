@@ -38,6 +38,12 @@ std::shared_ptr<optim::UpdateRule> make_rule(const json& request) {
                            .momentum = request.value("momentum", 0.0),
                            .centered = request.value("centered", false)});
   }
+  if (name == "adagrad") return optim::adagrad({});
+  if (name == "adamax") return optim::adamax({});
+  if (name == "nadam") return optim::nadam({});
+  if (name == "radam") return optim::radam({});
+  if (name == "lars") return optim::lars({.momentum = request.value("momentum", 0.9)});
+  if (name == "lamb") return optim::lamb({});
   check(name == "adam" || name == "adamw", "parity", "there is no optimizer '{}' here", name);
   return optim::adam({.decoupled_decay = name == "adamw"});
 }

@@ -72,17 +72,29 @@ OPTIMIZERS = {
     "rmsprop with momentum": {"optimizer": "rmsprop", "lr": 1e-5, "alpha": 0.9, "momentum": 0.9},
     "rmsprop, centered": {"optimizer": "rmsprop", "lr": 1e-5, "centered": True, "momentum": 0.5},
 }
+# Of the rules that are alike, one network is enough.
+MORE_OPTIMIZERS = {
+    "adagrad": {"optimizer": "adagrad", "lr": 1e-4, "weight_decay": 1e-2},
+    "adamax": {"optimizer": "adamax", "lr": 1e-4, "weight_decay": 1e-2},
+    "nadam": {"optimizer": "nadam", "lr": 1e-4, "weight_decay": 1e-2},
+    "radam": {"optimizer": "radam", "lr": 1e-3, "weight_decay": 1e-2},
+    "lars": {"optimizer": "lars", "lr": 0.1, "weight_decay": 1e-2},
+    "lamb": {"optimizer": "lamb", "lr": 1e-4, "weight_decay": 1e-2},
+}
 
 
 class Steps(ModelRow):
-    def ten(self, model, image, samples):
+    def ten(self, model, image, samples, optimizers=None):
         session.compare(self, model, [self.case(title, model, image, samples, steps=10, **options)
-                                      for title, options in OPTIMIZERS.items()])
+                                      for title, options in (optimizers or OPTIMIZERS).items()])
 
 
 class ToySteps(Steps):
     def test_ten_small_steps(self):
         self.ten("toy", [3, 32, 32], 16)
+
+    def test_ten_small_steps_of_more_optimizers(self):
+        self.ten("toy", [3, 32, 32], 16, MORE_OPTIMIZERS)
 
 
 class Resnet20Steps(Steps):

@@ -49,6 +49,7 @@ void WriteMetrics::write_step(const StepEvent& event) {
     record.epoch = event.epoch;
     record.split = "train";
     record.extra = communication(trainer_.times());
+    if (event.totals.noise_scale) record.extra["noise_scale"] = *event.totals.noise_scale;
     if (trainer_.skipped() > 0) record.extra["skipped"] = trainer_.skipped();
     metrics->write(record);
   }

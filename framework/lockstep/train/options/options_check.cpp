@@ -121,6 +121,32 @@ void check_run(const Options& o) {
   check_trace(o);
 }
 
+void check_averages(const Options& o) {
+  const optim::AverageOptions& average = o.trainer.average;
+  check(average.ema == 0 || average.swa_start == 0, kOptionsSite,
+        "--ema is {} and --swa-start {}, expected one of the two: evaluations have one average", average.ema,
+        average.swa_start);
+  check(average.swa_start <= o.epochs || o.epochs == 0, kOptionsSite,
+        "--swa-start is {}, expected at most --epochs {}: no weights would join the mean", average.swa_start, o.epochs);
+}
+
+// Without the gradient of all ranks there are no norms of it.
+void check_norms(const Options& o, int world_size) {
+  const bool local = o.trainer.parallel.local_steps > 1, topk = o.trainer.parallel.topk > 0;
+  const bool adapts = o.optimizer.rule == optim::Rule::Lars || o.optimizer.rule == optim::Rule::Lamb;
+  check(!local || !adapts, kOptionsSite,
+        "--optimizer {} with --local-steps, expected another: no rank has the whole gradient then",
+        choice_name(o.optimizer.rule));
+  check(!local || o.trainer.update.clip_layer_norm == 0, kOptionsSite,
+        "--clip-layer-norm is {} with --local-steps, expected 0: no rank has the whole gradient then",
+        o.trainer.update.clip_layer_norm);
+  if (!o.trainer.noise_scale) return;
+  check(!local && !topk, kOptionsSite, "--noise-scale with --local-steps or --topk, expected the whole gradient");
+  check(std::max<std::int64_t>(o.trainer.shards, world_size) >= 2 && global_batch(o, world_size) >= 2, kOptionsSite,
+        "--noise-scale with {} rank and --shards {}, expected at least 2 of one of them: it compares their gradients",
+        world_size, o.trainer.shards);
+}
+
 // At most one option may replace the reduction tree.
 void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
@@ -153,6 +179,8 @@ void validate(const Options& options, int world_size) {
   check_batch(options, world_size);
   check_rates(options);
   check_communication(options);
+  check_averages(options);
+  check_norms(options, world_size);
   check_run(options);
 }
 

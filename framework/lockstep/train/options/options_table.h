@@ -87,7 +87,7 @@ std::string value_text(const OptionRow& row);
 std::vector<std::string> names_of(const OptionRow& row);
 // Describes the numbers that a row accepts: "at least 0 and below 1"; "": any number from 0.
 std::string range_text(const OptionRow& row);
-// Returns "--optimizer is 'lion', expected one of sgd, adam, adamw", with the name that was probably intended.
+// Returns "--optimizer is 'muon', expected one of sgd, adam, adamw", with the name that was probably intended.
 std::string unknown_name(const OptionRow& row, std::string_view given);
 // Throws Error for a value that is out of its row's range or none of its names. `precision` is the type of the weights,
 // for rows whose values are rounded to it. Needs neither ranks nor data.

@@ -68,6 +68,10 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   logger->info("gradients: {}", run.trainer.describe_parallel());
   logger->info("data: {}", data_line(facts));
   if (!facts.data.notes.empty()) logger->info("data: {}", facts.data.notes);
+  const optim::AverageOptions& average = facts.options.trainer.average;
+  if (average.ema > 0) logger->info("average: evaluations are of the weights' moving average, --ema {}", average.ema);
+  if (average.swa_start > 0)
+    logger->info("average: evaluations are of the weights' mean over the ends of epochs from {} on", average.swa_start);
   Options options = facts.options;
   for (const OptionRow& row : option_rows(options)) {
     const auto variable = options.from_environment.find(row.name);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "lockstep/train/callbacks/answer_signals.h"
+#include "lockstep/train/callbacks/average_weights.h"
 #include "lockstep/train/callbacks/beat.h"
 #include "lockstep/train/callbacks/early_stop.h"
 #include "lockstep/train/callbacks/epoch_meter.h"
@@ -91,6 +92,8 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   const SaveCheckpoints::Every every{.epochs = o.checkpoints.every_epochs,
                                      .updates = o.checkpoints.every_steps,
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
+  if (const std::int64_t first = o.trainer.average.swa_start; first > 0)
+    list.add(Stage::Decide, std::make_unique<AverageWeights>(run.trainer, first));
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, run.course.has_evaluation() ? o.eval_every : 0));
   if (o.rate.kind == optim::ScheduleOptions::Kind::Plateau) list.add(Stage::Decide, lower_rate(run));
   list.add(Stage::Decide,

@@ -54,7 +54,11 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   Heartbeat& heartbeat = parts_->prepared.heartbeat();
   heartbeat.enter(Heartbeat::Phase::Evaluating);
   Totals totals;
-  parts_->or_poison([&] { totals = parts_->evaluator.run(loader, progress); });
+  parts_->or_poison([&] {
+    parts_->state.averages().use(true);
+    totals = parts_->evaluator.run(loader, progress);
+    parts_->state.averages().use(false);
+  });
   heartbeat.enter(Heartbeat::Phase::Outside);
   return totals;
 }
@@ -126,6 +130,11 @@ void Trainer::note_in(Trace* trace) {
   parts_->engine.note_in(trace);
 }
 const parallel::StepTimes& Trainer::times() const { return parts_->engine.times(); }
+
+void Trainer::add_to_average() {
+  parts_->require_ranks();
+  parts_->or_poison([&] { parts_->state.averages().add(); });
+}
 
 std::int64_t Trainer::updates() const { return parts_->state.updates(); }
 std::string Trainer::kernels() const { return parts_->prepared.kernels(); }

@@ -74,7 +74,8 @@ class Trainer {
   // Trains the batches of streams: each rank's own batch, or none after the end of its stream. If no rank has a sample,
   // nothing is trained and Totals::samples is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
-  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks. Calls
+  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks; with an
+  // average of the weights (TrainerOptions::average), evaluates that. Calls
   // `progress` after each batch with the number of samples of the data set that all ranks have reached.
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
@@ -127,6 +128,9 @@ class Trainer {
   void note_in(Trace* trace);
   // Returns the times of the last step on this rank, in seconds: computing, waiting, and the slowest rank.
   const parallel::StepTimes& times() const;
+
+  // Adds the present weights to the mean of SWA (TrainerOptions::average); nothing without one. Collective.
+  void add_to_average();
 
   std::int64_t updates() const;  // number of updates done
   // Returns the facts, except threads and BLAS, that determine the order of sums in kernels: instruction sets, oneDNN,

@@ -30,6 +30,7 @@ parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTria
   return {.statistics = prepared.nominal().statistic_doubles(),
           .counts = prepared.nominal().sums(Mode::Train) + o.sums,
           .clip_norm = o.clip_norm,
+          .noise = o.noise_scale,
           .shard_optimizer = o.parallel.shard_optimizer,
           .thread = driver.begins_with_thread(),
           .late_updates = o.parallel.late_updates,
@@ -131,6 +132,9 @@ void TrainerParts::finish_update() {
                             "running statistics of step", update);
     move_running_statistics(prepared, engine);
     engine.own_values_moved();
+    state.averages().update();
+    if (const auto& noise = engine.gradient_noise(); noise) state.noise().add(*noise);
+    totals.noise_scale = state.noise().scale();
   }
   last_weight = totals.weight;
   if (StepProfile* profile = runner.profile()) profile->end_step();
