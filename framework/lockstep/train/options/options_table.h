@@ -69,6 +69,8 @@ std::vector<OptionRow> option_rows(Options& options);
 
 OptionGroup data_rows(Options& options);
 OptionGroup training_rows(Options& options);
+OptionGroup tuning_rows(Options& options);
+OptionGroup trial_rows(Options& options);
 OptionGroup optimiser_rows(Options& options);
 OptionGroup rate_rows(Options& options);
 OptionGroup rank_rows(Options& options);

@@ -5,6 +5,7 @@
 #include "lockstep/core/format.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {
 namespace {
@@ -35,6 +36,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     validate(o, comm.size());
     if (!source.own) data::check_dataset(source.catalogue, o.dataset);
   });
+  settle_trials(facts.options);
   facts.threads = share_threads(comm, o);
   facts.start = check_start(facts);
   apply(facts.threads);
@@ -52,6 +54,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     data::prepare_data(source.catalogue, dataset, facts.data, &comm);
   }
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
   return facts;
 }
