@@ -32,7 +32,7 @@ Names head_of_fields(const std::string& name) {
 }
 
 TEST(LastLayers, OfTheZooAreItsHeads) {
-  for (const auto& [name, head] : {std::pair{"toy", "fc3"}, {"mnist_mlp", "fc3"}, {"resnet20", "fc"}, {"resnet18", "fc"},
+  for (const auto& [name, head] : {std::pair{"toy", "fc3"}, {"mnist_mlp", "4"}, {"resnet20", "fc"}, {"resnet18", "fc"},
                                    {"vgg11_bn", "classifier.6"}}) {
     const std::string layer(head);
     EXPECT_EQ(head_of_classifier(name), (Names{layer + ".weight", layer + ".bias"})) << name;

@@ -12,7 +12,7 @@ namespace lockstep::optim {
 namespace {
 
 template <class LossOfRate>
-RateTest::Result run(const LossOfRate& loss, double low = 1e-6, double high = 10, std::int64_t steps = 141) {
+RateTest::Result run(LossOfRate loss, double low = 1e-6, double high = 10, std::int64_t steps = 141) {
   RateTest test(low, high, steps);
   while (!test.is_over()) test.add(loss(test.next_rate()));
   return test.result();
