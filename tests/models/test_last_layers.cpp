@@ -25,14 +25,16 @@ Names head_of_classifier(const std::string& name) {
 
 Names head_of_fields(const std::string& name) {
   const auto network = models::build_field_model(name, {.input = {2, 16, 16}, .output = {1, 16, 16}, .width = 4});
-  return plan::last_layers(
-      network->named_parameters(),
-      [&](const plan::Inputs& in) { return plan::Traced{.prediction = (*network)(in["input"])}; },
-      {{"input", {Shape{2, 2, 16, 16}, DType::F32}}});
+  return plan::last_layers(network->named_parameters(),
+                           [&](const plan::Inputs& in) { return plan::Traced{.prediction = (*network)(in["input"])}; },
+                           {{"input", {Shape{2, 2, 16, 16}, DType::F32}}});
 }
 
 TEST(LastLayers, OfTheZooAreItsHeads) {
-  for (const auto& [name, head] : {std::pair{"toy", "fc3"}, {"mnist_mlp", "4"}, {"resnet20", "fc"}, {"resnet18", "fc"},
+  for (const auto& [name, head] : {std::pair{"toy", "fc3"},
+                                   {"mnist_mlp", "4"},
+                                   {"resnet20", "fc"},
+                                   {"resnet18", "fc"},
                                    {"vgg11_bn", "classifier.6"}}) {
     const std::string layer(head);
     EXPECT_EQ(head_of_classifier(name), (Names{layer + ".weight", layer + ".bias"})) << name;

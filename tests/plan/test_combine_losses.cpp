@@ -28,8 +28,7 @@ Outcome run(const std::function<plan::Traced(const plan::Inputs& in, Value predi
       parameters.named(), [&](const plan::Inputs& in) { return model(in, in.graph().parameter(a) * in["x"]); },
       {.dtype = DType::F64, .seed = 3}, std::move(compile));
   const Type table{Shape{kBatch, kWidth}, DType::F64};
-  plan::Plan& plan =
-      compiled.plan(Mode::Train, {{"x", table}, {"t", table}, {"w", {Shape{kBatch}, DType::F64}}});
+  plan::Plan& plan = compiled.plan(Mode::Train, {{"x", table}, {"t", table}, {"w", {Shape{kBatch}, DType::F64}}});
   for (const char* name : {"x", "t", "w"}) {
     if (plan.input(name) != nullptr) fill_input<double>(plan, name);
   }
@@ -57,15 +56,13 @@ void expect_equal(const Outcome& a, const Outcome& b) {
 
 TEST(SeveralLosses, AreTheirWeightedSumAndAMetricEach) {
   const Outcome several = run([](const plan::Inputs& in, Value y) {
-    return plan::Traced{
-        .losses = {{"data", mean_squared_error(y, in["t"])}, {"size", mean(lockstep::abs(y)), 0.25}}};
+    return plan::Traced{.losses = {{"data", mean_squared_error(y, in["t"])}, {"size", mean(lockstep::abs(y)), 0.25}}};
   });
   const Outcome by_hand = run([](const plan::Inputs& in, Value y) {
     return plan::Traced{.loss = mean(square(y - in["t"])) + 0.25 * mean(lockstep::abs(y))};
   });
-  const Outcome data = run([](const plan::Inputs& in, Value y) {
-    return plan::Traced{.loss = mean(square(y - in["t"]))};
-  });
+  const Outcome data =
+      run([](const plan::Inputs& in, Value y) { return plan::Traced{.loss = mean(square(y - in["t"]))}; });
   expect_equal(several, by_hand);
   EXPECT_EQ(several.weight, static_cast<double>(kBatch));
   ASSERT_EQ(several.metrics.size(), 2U);
@@ -102,33 +99,40 @@ TEST(SeveralLosses, OfOtherWeightsStandPerSample) {
 
 TEST(SeveralLosses, ThatCannotBeAddedAreNamed) {
   const auto expect = [](std::vector<plan::PartialLoss> (*losses)(const plan::Inputs& in, Value y), const char* text) {
-    expect_error(
-        [&] {
-          run([&](const plan::Inputs& in, Value y) { return plan::Traced{.losses = losses(in, y)}; });
-        },
-        text);
+    expect_error([&] { run([&](const plan::Inputs& in, Value y) { return plan::Traced{.losses = losses(in, y)}; }); },
+                 text);
   };
   using Losses = std::vector<plan::PartialLoss>;
-  expect([](const plan::Inputs& in, Value y) {
-    return Losses{{"a", mean(square(y))}, {"b", mean_squared_error(y, in["t"], {.sample = in["w"]})}};
-  }, "the losses 'a' and 'b' have weight sums of their own");
+  expect(
+      [](const plan::Inputs& in, Value y) {
+        return Losses{{"a", mean(square(y))}, {"b", mean_squared_error(y, in["t"], {.sample = in["w"]})}};
+      },
+      "the losses 'a' and 'b' have weight sums of their own");
   expect([](const plan::Inputs&, Value y) { return Losses{{"a", square(y)}}; }, "the loss 'a' is f64(5, 3)");
   expect([](const plan::Inputs&, Value) { return Losses{{"a", Value()}}; }, "the loss 'a' is an empty Value");
   expect([](const plan::Inputs&, Value y) { return Losses{{"loss", mean(y)}}; }, "named 'loss'");
-  expect([](const plan::Inputs&, Value y) { return Losses{{"a", mean(y)}, {"a", mean(y)}}; }, "two metrics are named 'a'");
-  expect([](const plan::Inputs&, Value y) {
-    return Losses{{"a", mean(y), std::numeric_limits<double>::infinity()}};
-  }, "the factor of the loss 'a' is inf");
+  expect(
+      [](const plan::Inputs&, Value y) {
+        return Losses{{"a", mean(y)}, {"a", mean(y)}};
+      },
+      "two metrics are named 'a'");
+  expect(
+      [](const plan::Inputs&, Value y) {
+        return Losses{{"a", mean(y), std::numeric_limits<double>::infinity()}};
+      },
+      "the factor of the loss 'a' is inf");
   expect_error(
       [] {
-        run([](const plan::Inputs&, Value y) {
-          return plan::Traced{.loss = mean(y), .losses = {{"a", mean(y)}}};
-        });
+        run([](const plan::Inputs&, Value y) { return plan::Traced{.loss = mean(y), .losses = {{"a", mean(y)}}}; });
       },
       "a loss and a list of losses");
-  expect_error([] { run([](const plan::Inputs& in, Value y) {
-                   return plan::Traced{.loss = per_sample(mean_squared_error(y, in["t"]), mean(y))};
-                 }); }, "expected (samples, ...)");
+  expect_error(
+      [] {
+        run([](const plan::Inputs& in, Value y) {
+          return plan::Traced{.loss = per_sample(mean_squared_error(y, in["t"]), mean(y))};
+        });
+      },
+      "expected (samples, ...)");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ OptionGroup trial_rows(Options& o) {
                    "model that can learn gets their loss down; 0: train on all data",
            .high = 1e9,
            .resume = Resume::Never,
-               .reason = "the position in the epoch needs the same samples"},
+           .reason = "the position in the epoch needs the same samples"},
       }};
 }
 
