@@ -51,6 +51,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
   lockstep/losses/classification.h
+  lockstep/losses/per_sample.h
   lockstep/losses/regression.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h

@@ -11,6 +11,7 @@
 #include "lockstep/data/stream.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/losses/classification.h"
+#include "lockstep/losses/per_sample.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/nn/activations.h"
 #include "lockstep/nn/embedding.h"

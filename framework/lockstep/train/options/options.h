@@ -12,6 +12,7 @@
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/rule_options.h"
 #include "lockstep/optim/schedule_options.h"
+#include "lockstep/train/options/tuning_options.h"
 #include "lockstep/train/step/trainer_options.h"
 
 namespace lockstep::train {
@@ -78,6 +79,8 @@ struct Options {
   double label_smoothing = 0;
   std::uint64_t seed = 1;
   std::string weights{};  // file of the first weights; "": initial values of the model
+  TuningOptions tuning = {};
+  TrialOptions trial = {};
   Precision precision = Precision::F32;
 
   optim::RuleOptions optimizer = {};

@@ -82,8 +82,8 @@ void check_rates(const Options& o) {
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
 bool is_of_a_run(const std::string& name) {
-  const std::array<std::string, 8> own{"checkpoints", "logs",  "metrics",        "hashes",
-                                       "run.json",    ".lock", "supervisor.log", "dllogger"};
+  const std::array<std::string, 9> own{"checkpoints", "logs",           "metrics",  "hashes", "run.json",
+                                       ".lock",       "supervisor.log", "dllogger", "find-lr"};
   return std::ranges::any_of(own,
                              [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }
@@ -147,6 +147,23 @@ void check_norms(const Options& o, int world_size) {
         world_size, o.trainer.shards);
 }
 
+void check_trials(const Options& o) {
+  freeze_patterns(o.tuning);
+  rate_groups(o.tuning);
+  check(!o.tuning.replace_head || !o.weights.empty(), kOptionsSite,
+        "--replace-head without --weights, expected the file whose other layers are taken");
+  const TrialOptions usual;
+  check(o.trial.find_lr || (o.trial.lr_range == usual.lr_range && o.trial.lr_steps == usual.lr_steps), kOptionsSite,
+        "--find-lr-range and --find-lr-steps have no effect without --find-lr, expected it beside them");
+  if (!o.trial.find_lr) return;
+  check(o.trial.lr_range.size() == 2, kOptionsSite,
+        "--find-lr-range is {}, expected two rising rates: the first and the last", joined(o.trial.lr_range, ","));
+  check(
+      o.checkpoints.resume.empty(), kOptionsSite,
+      "--find-lr with --resume {}, expected one of the two; --weights FILE begins the test from a checkpoint's weights",
+      o.checkpoints.resume);
+}
+
 // At most one option may replace the reduction tree.
 void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
@@ -182,6 +199,7 @@ void validate(const Options& options, int world_size) {
   check_averages(options);
   check_norms(options, world_size);
   check_run(options);
+  check_trials(options);
 }
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {

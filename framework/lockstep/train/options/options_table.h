@@ -74,6 +74,8 @@ OptionGroup sample_rows(Options& options);
 OptionGroup image_rows(Options& options);
 OptionGroup augment_rows(Options& options);
 OptionGroup training_rows(Options& options);
+OptionGroup tuning_rows(Options& options);
+OptionGroup trial_rows(Options& options);
 OptionGroup optimiser_rows(Options& options);
 OptionGroup rate_rows(Options& options);
 OptionGroup rank_rows(Options& options);

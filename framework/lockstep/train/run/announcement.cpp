@@ -19,6 +19,8 @@ std::string data_line(const RunFacts& facts) {
   std::string text = fmt::format("{}: {} training", facts.options.dataset.name, data.train->size());
   text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
   for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
+  if (const std::int64_t batches = facts.options.trial.overfit_batches; batches > 0)
+    text += fmt::format(" (both the first {} global batches, in order, without augmentation)", batches);
   if (data.classes() > 0) text += fmt::format(", {} classes", data.classes());
   if (facts.options.dataset.resize > 0) text += fmt::format(", images resized to {}", data.image_shape().str());
   if (data.classes() > 0) return text;

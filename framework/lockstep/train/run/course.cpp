@@ -10,7 +10,8 @@ namespace {
 
 data::Loader training_loader(const RunFacts& facts, const Trainer& trainer) {
   return {*facts.data.train,
-          trainer.sampler(*facts.data.train, {.remainder = facts.options.remainder,
+          trainer.sampler(*facts.data.train,
+                          {.shuffle = facts.options.trial.overfit_batches == 0, .remainder = facts.options.remainder,
                                               .order = facts.data.order,
                                               .shuffle_block = facts.options.dataset.samples.shuffle_block}),
           facts.data.train_transforms,
@@ -70,7 +71,7 @@ double Course::schedule_epochs() const {
 
 bool Course::is_done(std::int64_t updates) const {
   const Options& o = facts_.options;
-  return (o.max_steps > 0 && updates >= o.max_steps) || (o.epochs > 0 && position().epoch >= o.epochs);
+  return ended_ || (o.max_steps > 0 && updates >= o.max_steps) || (o.epochs > 0 && position().epoch >= o.epochs);
 }
 
 void Course::check_last_batch(const Trainer& trainer) const {

@@ -33,6 +33,7 @@ class Course {
   std::int64_t total_steps() const;          // number of updates at which the run ends
   double schedule_epochs() const;            // number of epochs at which the rate's schedule ends
   bool is_done(std::int64_t updates) const;  // the run ends after `updates` updates
+  void end() { ended_ = true; }              // the run ends here, whatever its options say
   double rate() const { return rate_factor_ * schedule_(epochs_done()); }  // learning rate for the next batch
   void set_rate_factor(double factor) { rate_factor_ = factor; }           // 1 at first
   // Throws Error if the run reaches the last, smaller batch of an epoch and that batch cannot be trained.
@@ -45,6 +46,7 @@ class Course {
   std::map<std::string, std::unique_ptr<data::Loader>> more_evaluations_;
   optim::Schedule schedule_;
   double rate_factor_ = 1;  // of a schedule that depends on evaluations
+  bool ended_ = false;
 };
 
 }  // namespace lockstep::train

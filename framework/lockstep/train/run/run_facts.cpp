@@ -8,6 +8,7 @@
 #include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {
 namespace {
@@ -38,6 +39,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     validate(o, comm.size());
     if (!source.own) data::check_dataset(source.catalogue, o.dataset);
   });
+  settle_trials(facts.options);
   facts.threads = share_threads(comm, o);
   facts.start = check_start(facts);
   apply(facts.threads);
@@ -55,6 +57,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     data::prepare_data(source.catalogue, dataset, facts.data, &comm);
   }
   check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
   data::store_samples(facts.data, dataset.samples, comm, std::max(1, facts.threads.loaders));
   return facts;

@@ -22,6 +22,7 @@
 #include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/standard_callbacks.h"
 #include "lockstep/train/run/start.h"
+#include "lockstep/train/run/tuning.h"
 
 namespace lockstep::train {
 namespace {
@@ -78,6 +79,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   const std::size_t before = host::process_memory().resident;
   comm::check_same(comm_, "the list of callbacks", callbacks_->description());
   comm::collectively(comm_, [&] { host::check_address_space("compiling the model", kKernelNeeds); });
+  check_together(comm_, [&] { apply_tuning(facts_->options, module); });
   trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
@@ -94,7 +96,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
-  if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, *trainer_);
+  if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, module, model, *trainer_);
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);

@@ -21,6 +21,7 @@
 #include "lockstep/train/callbacks/write_metrics.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {
 namespace {
@@ -99,6 +100,7 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   list.add(Stage::Decide,
            std::make_unique<EarlyStop>(o.patience.evaluations, o.patience.metric,
                                        is_higher_better("patience-metric", o.patience.metric, run.trainer.metrics())));
+  if (o.trial.find_lr) list.add(Stage::Decide, find_rate(run));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));

@@ -147,7 +147,7 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
     if (comm_.is_root()) report = checkpoint::load_weights(model_.parameters(), file, options);
   });
   broadcast_weights();
-  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched})
+  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched, &report.skipped})
     broadcast(comm_, *names);
   return report;
 }
