@@ -1,12 +1,15 @@
 #include "data/datasets/field_entries.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/datasets/csv.h"
+#include "data/datasets/field_record.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/combined_datasets.h"
 #include "lockstep/data/join_fields.h"
@@ -19,13 +22,22 @@ constexpr std::string_view kSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
+using data::Purpose;
 using data::RunData;
-using MakeSet = std::unique_ptr<data::Dataset> (*)(const DatasetOptions&, const std::vector<std::string>& files);
+using MakeSet =
+    std::function<std::unique_ptr<data::Dataset>(const DatasetOptions&, const std::vector<std::string>& files)>;
 
 std::vector<std::string> files_of(const DatasetOptions& o) { return split_names("files", o.fields.files); }
 
+// The arrays of the targets, which predictions do not need.
+std::vector<std::string> targets_of(const DatasetOptions& o) {
+  return o.purpose == Purpose::Predict ? std::vector<std::string>() : split_names("targets", o.fields.targets);
+}
+
 void check_fields_options(const DatasetOptions& o) {
-  check(!o.fields.inputs.empty() && !o.fields.targets.empty(), kSite,
+  check(o.fields.eval_fraction < 1 || o.purpose != Purpose::Train, kSite,
+        "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", o.fields.eval_fraction);
+  check(!o.fields.inputs.empty() && (!o.fields.targets.empty() || o.purpose == Purpose::Predict), kSite,
         "--inputs is '{}' and --targets is '{}', expected the names of arrays in the files, separated by commas",
         o.fields.inputs, o.fields.targets);
   check(!o.augment && o.resize == 0, kSite, "--augment and --resize are for images, and {} has none", o.name);
@@ -36,8 +48,19 @@ void check_files_options(const DatasetOptions& o) {
   check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'run*.h5'", o.name);
 }
 
+// One set for everything: nothing is trained.
+RunData open_one(std::unique_ptr<data::Dataset> set) {
+  const std::shared_ptr<const data::Dataset> shared = std::move(set);
+  return {.train = std::make_unique<data::SharedDataset>(shared),
+          .eval = std::make_unique<data::SharedDataset>(shared)};
+}
+
 // The sets for training and evaluation: of different files, or parts of the same ones.
-RunData open_sets(const DatasetOptions& o, MakeSet make) {
+RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
+  if (o.purpose == Purpose::Predict) return open_one(make(o, files_of(o)));
+  if (o.purpose == Purpose::Evaluate && !o.fields.eval_files.empty())
+    return open_one(make(o, split_names("eval-files", o.fields.eval_files)));
+  if (o.purpose == Purpose::Evaluate && o.fields.eval_fraction == 1) return open_one(make(o, files_of(o)));
   RunData data;
   data.train = make(o, files_of(o));
   if (!o.fields.eval_files.empty()) {
@@ -55,6 +78,8 @@ RunData open_sets(const DatasetOptions& o, MakeSet make) {
 }
 
 bool is_float(const Field& field) { return field.dtype == DType::F32 || field.dtype == DType::F64; }
+
+bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && !o.record.empty(); }
 
 // The number of spatial dimensions. Where fields differ in their dimensions, those with more have channels.
 int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
@@ -80,18 +105,18 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
   return wishes;
 }
 
-nlohmann::json described(const std::vector<Field>& fields, const std::vector<std::string>& names, int axes) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    list.push_back({{"name", name}, {"channels", data::channels_of(field, axes)}});
-  }
+// Arrays as they are recorded. `columns`: of a table, the names of all columns.
+std::vector<RecordedField> recorded(const std::vector<Field>& fields, const std::vector<std::string>& names,
+                                    const std::vector<std::string>& columns) {
+  std::vector<RecordedField> list;
+  for (const std::string& name : names)
+    list.push_back({.name = name, .shape = fields[data::find_field(kSite, fields, name)].shape, .columns = columns});
   return list;
 }
 
-// Names of the fields that come from `texts`, in their order: the sets have inputs first, then targets.
+// Names of the fields in their order: the sets have inputs first, then targets. Of a table, the columns of both.
 struct Names {
-  std::vector<std::string> inputs, targets;
+  std::vector<std::string> inputs, targets, input_columns{}, target_columns{};
 };
 
 Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
@@ -101,32 +126,68 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   return names;
 }
 
-void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
+// The normalisation of these arrays: that of the run that made the weights, else measured.
+data::Normalisation normalisation_for(const RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
+                                      const Names& names, int axes) {
+  const std::vector<Field>& fields = data.train->fields();
+  if (is_known(o)) {
+    const auto find = [&] {
+      return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets);
+    };
+    return comm == nullptr ? find() : comm::collectively(*comm, find);
+  }
+  std::vector<std::string> all = names.inputs;
+  all.insert(all.end(), names.targets.begin(), names.targets.end());
+  const auto wanted = wishes(o, fields, axes, all);
+  return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
+                         : data::measure_normalisation(*data.train, wanted, *comm);
+}
+
+// What a checkpoint records of data that is ready; `names`: without targets that are classes.
+FieldRecord record_of(const RunData& data, const Names& names, int axes, data::Normalisation normalisation) {
+  const std::vector<Field>& fields = data.train->fields();
+  FieldRecord record{.inputs = recorded(fields, names.inputs, names.input_columns),
+                     .targets = recorded(fields, names.targets, names.target_columns),
+                     .spatial_axes = axes,
+                     .normalisation = std::move(normalisation),
+                     .input = data.shape_of("input"),
+                     .predicted = data.fields(),
+                     .classes = data.classes()};
+  std::erase_if(record.predicted, [](const Field& field) { return field.name == "input"; });
+  return record;
+}
+
+// Takes from the record of the run that made the weights what files without targets do not have.
+void complete_for_prediction(RunData& data, const DatasetOptions& o) {
+  const FieldRecord record = FieldRecord::parse(o.record);
+  data.absent = absent_fields(record, data.shape_of("input"), o.floats);
+  data.absent_classes = record.classes;
+  if (!record.targets.empty()) data.decode = decoder(record);
+}
+
+void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, Names names) {
   const std::vector<Field>& fields = data.train->fields();
   const bool classes = names.targets.size() == 1 &&
                        !is_float(fields[data::find_field(kSite, fields, names.targets[0])]) && data.classes() > 0;
-  std::vector<std::string> measured = names.inputs;
-  if (!classes) measured.insert(measured.end(), names.targets.begin(), names.targets.end());
+  if (classes) names.targets.clear();
   std::vector<Field> spatial;
-  for (const std::string& name : measured) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
-  const int axes = spatial_axes(o, spatial);
-  const auto wanted = wishes(o, fields, axes, measured);
-  const data::Normalisation normalisation = comm == nullptr ? data::measure_normalisation(*data.train, wanted)
-                                                            : data::measure_normalisation(*data.train, wanted, *comm);
+  for (const auto* list : {&names.inputs, &names.targets}) {
+    for (const std::string& name : *list) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
+  }
+  const int axes = is_known(o) ? FieldRecord::parse(o.record).spatial_axes : spatial_axes(o, spatial);
+  data::Normalisation normalisation = normalisation_for(data, o, comm, names, axes);
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
   const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
+    if (all.empty()) return;
     transforms.push_back(
         std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions}));
   };
   join("input", names.inputs, axes);
-  if (!classes) join("target", names.targets, axes);
+  join("target", names.targets, axes);
   data.train_transforms = data.eval_transforms = transforms;
-  data.record = nlohmann::json{{"inputs", described(fields, names.inputs, axes)},
-                               {"targets", classes ? nlohmann::json::array() : described(fields, names.targets, axes)},
-                               {"spatial_axes", axes},
-                               {"normalisation", nlohmann::json::parse(normalisation.text())}}
-                    .dump();
+  if (o.purpose == Purpose::Predict) return complete_for_prediction(data, o);
+  data.record = record_of(data, names, axes, std::move(normalisation)).text();
 }
 
 void prepare_named(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
@@ -137,23 +198,50 @@ std::unique_ptr<data::Dataset> make_hdf5(const DatasetOptions& o, const std::vec
   return std::make_unique<Hdf5Dataset>(Hdf5Options{.files = files,
                                                    .dir = o.dir,
                                                    .inputs = split_names("inputs", o.fields.inputs),
-                                                   .targets = split_names("targets", o.fields.targets),
+                                                   .targets = targets_of(o),
                                                    .sample_axis = o.fields.sample_axis});
 }
 
 std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::vector<std::string>& /*files*/) {
   return std::make_unique<NpyDataset>(NpyOptions{.dir = o.dir,
                                                  .inputs = split_names("inputs", o.fields.inputs),
-                                                 .targets = split_names("targets", o.fields.targets),
+                                                 .targets = targets_of(o),
                                                  .sample_axis = o.fields.sample_axis});
 }
 
-std::unique_ptr<data::Dataset> make_csv(const DatasetOptions& o, const std::vector<std::string>& files) {
-  return std::make_unique<CsvDataset>(CsvOptions{.files = files,
-                                                 .dir = o.dir,
-                                                 .inputs = split_names("inputs", o.fields.inputs),
-                                                 .targets = split_names("targets", o.fields.targets),
-                                                 .dtype = o.floats});
+// The columns "*" of a table are those of the run that made the weights: another file may have further ones.
+std::vector<std::string> csv_inputs(const DatasetOptions& o) {
+  std::vector<std::string> names = split_names("inputs", o.fields.inputs);
+  if (!is_known(o) || std::ranges::find(names, "*") == names.end()) return names;
+  const FieldRecord record = FieldRecord::parse(o.record);
+  return record.inputs.empty() ? names : record.inputs.front().columns;
+}
+
+// Tells the names of the columns in RunData::record, from which prepare_csv() takes them.
+RunData open_csv(const DatasetOptions& o) {
+  std::string names;
+  RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
+    auto set = std::make_unique<CsvDataset>(CsvOptions{.files = files,
+                                                       .dir = options.dir,
+                                                       .inputs = csv_inputs(options),
+                                                       .targets = targets_of(options),
+                                                       .dtype = options.floats});
+    names = nlohmann::json{set->input_names(), set->target_names()}.dump(-1, ' ', false,
+                                                                         nlohmann::json::error_handler_t::replace);
+    return set;
+  });
+  data.record = names;
+  return data;
+}
+
+void prepare_csv(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
+  const auto columns = nlohmann::json::parse(data.record).get<std::vector<std::vector<std::string>>>();
+  prepare_fields(
+      data, o, comm,
+      {.inputs = {"input"},
+       .targets = o.purpose == Purpose::Predict ? std::vector<std::string>() : std::vector<std::string>{"target"},
+       .input_columns = columns.at(0),
+       .target_columns = columns.at(1)});
 }
 
 }  // namespace
@@ -210,11 +298,8 @@ data::DatasetEntry csv_entry() {
   return {.name = "csv",
           .description = "rows of CSV tables: --files, and columns as --inputs and --targets",
           .takes_fields = true,
-          .open_all = [](const DatasetOptions& o) { return open_sets(o, make_csv); },
-          .prepare =
-              [](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-                prepare_fields(data, o, comm, {.inputs = {"input"}, .targets = {"target"}});
-              },
+          .open_all = open_csv,
+          .prepare = prepare_csv,
           .check_options = check_files_options};
 }
 

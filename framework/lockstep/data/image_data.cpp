@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/resize.h"
@@ -47,6 +48,21 @@ PixelStatistics per_channel(PixelStatistics pixels, std::int64_t channels) {
     if (values->size() == 1) values->resize(static_cast<std::size_t>(channels), values->front());
   }
   return pixels;
+}
+
+std::string text_of(const PixelStatistics& pixels) {
+  return nlohmann::json{{"pixels", {{"mean", pixels.mean}, {"stddev", pixels.stddev}}}}.dump();
+}
+
+PixelStatistics parse_pixel_statistics(std::string_view text) {
+  try {
+    const nlohmann::json pixels = nlohmann::json::parse(text).at("pixels");
+    return {.mean = pixels.at("mean").get<std::vector<float>>(),
+            .stddev = pixels.at("stddev").get<std::vector<float>>()};
+  } catch (const nlohmann::json::exception& error) {
+    fail("data", "the checkpoint's record of its data cannot be used: {}; expected mean and stddev of the pixels",
+         error.what());
+  }
 }
 
 Transforms image_transforms(const Shape& image, const ImageInput& input) {

@@ -1,6 +1,8 @@
 // What sets of images share: the statistics of their pixels, and the transforms between bytes and a model's input.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/data/transforms.h"
@@ -13,6 +15,10 @@ struct PixelStatistics {
 // Computes mean and standard deviation, per channel, of the field "image" (U8, scaled to [0, 1]) over all samples. The
 // sums are exact, so all machines get the same values. Throws Error if the set has no pixels or no such field.
 PixelStatistics pixel_statistics(const Dataset& dataset);
+// The text of a JSON object with these numbers, for checkpoints (RunData::record); numbers read back are the same bits.
+// The second function throws Error at site "data" for another text.
+std::string text_of(const PixelStatistics& pixels);
+PixelStatistics parse_pixel_statistics(std::string_view text);
 
 struct ImageInput {
   PixelStatistics pixels{};  // one value per channel
