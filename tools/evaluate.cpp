@@ -68,8 +68,9 @@ fs::path run_folder(const fs::path& file) {
 fs::path find_program(const std::string& name) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   const fs::path path = folder / name;
-  check(fs::exists(path), "weights", "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH",
-        name, folder.string());
+  check(fs::exists(path), "weights",
+        "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
+        folder.string());
   return path;
 }
 
@@ -87,29 +88,35 @@ void use(Arguments& a, bool predicts) {
   take(request.user, "--program", a.program);
   if (predicts) {
     take(request.user, "--output", a.output);
-    check(!a.output.empty(), "command line", "--output is missing, expected the file for the predictions: .h5, .npy or .csv");
+    check(!a.output.empty(), "command line",
+          "--output is missing, expected the file for the predictions: .h5, .npy or .csv");
   }
   const checkpoint::WeightsSource source = checkpoint::find_weights(a.named);
   const auto metadata = train::parse_json(source.metadata);
-  const fs::path program = !a.program.empty() ? fs::path(a.program) : find_program(program_of(metadata, source.file.string()));
+  const fs::path program =
+      !a.program.empty() ? fs::path(a.program) : find_program(program_of(metadata, source.file.string()));
   request.weights = source.file;
   request.predictions = a.output;
   request.output = run_folder(source.file);
   become(program, arguments_for(metadata, request));
 }
 
-CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& text, const char* footer, bool predicts) {
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& text, const char* footer,
+                      bool predicts) {
   CLI::App* command = app.add_subcommand(name, text);
   command->footer(footer);
   command->prefix_command();  // the words from the first unknown option on are the program's
   auto a = std::make_shared<Arguments>();
   a->command = command;
-  command->add_option("weights", a->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
+  command
+      ->add_option("weights", a->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
       ->required()
       ->type_name("CHECKPOINT|RUN");
   if (predicts)
     command->add_option("--output", a->output, "The file for predictions: a new .h5, .npy or .csv")->type_name("FILE");
-  command->add_option("--program", a->program, "The program; without it the one that wrote the checkpoint, beside lockstep")
+  command
+      ->add_option("--program", a->program,
+                   "The program; without it the one that wrote the checkpoint, beside lockstep")
       ->type_name("PATH");
   command->callback([a, predicts] { use(*a, predicts); });
   return command;

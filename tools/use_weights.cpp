@@ -19,7 +19,7 @@ constexpr std::string_view kSite = "weights";
 
 // Options of the framework that say what a model computes or which samples it sees, beside those that shape the model
 // and those of fields and images. All others are about training.
-constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing", "seed",       "precision",
+constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing", "seed",      "precision",
                                                   "conv-math",  "unused",          "limit-eval"};
 
 bool is_needed(const train::OptionRow& row) {
@@ -53,10 +53,11 @@ bool has_new_samples(const nlohmann::json& options, const std::vector<std::strin
 
 std::string program_of(const nlohmann::json& metadata, const std::string& file) {
   const auto program = metadata.find("program");
-  check(metadata.is_object() && program != metadata.end() && program->is_string(), kSite,
-        "{}: it has no record of the program that wrote it, expected a checkpoint; --program PATH names the program, and "
-        "its options are then all to be given",
-        file);
+  check(
+      metadata.is_object() && program != metadata.end() && program->is_string(), kSite,
+      "{}: it has no record of the program that wrote it, expected a checkpoint; --program PATH names the program, and "
+      "its options are then all to be given",
+      file);
   const auto name = program->get<std::string>();
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
   check(!name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == name.npos, kSite,
@@ -66,7 +67,8 @@ std::string program_of(const nlohmann::json& metadata, const std::string& file) 
 
 std::vector<std::string> arguments_for(const nlohmann::json& metadata, const UseRequest& request) {
   std::vector<std::string> words;
-  const nlohmann::json options = metadata.is_object() ? metadata.value("options", nlohmann::json::object()) : nlohmann::json::object();
+  const nlohmann::json options =
+      metadata.is_object() ? metadata.value("options", nlohmann::json::object()) : nlohmann::json::object();
   check(options.is_object(), kSite, "{}: 'options' in its metadata cannot be used: expected an object",
         request.weights.string());
   train::Options defaults;

@@ -17,8 +17,8 @@ struct UseRequest {
   std::vector<std::string> user{};      // further options, as they were given
 };
 
-// Returns the program's name in a checkpoint's metadata. Throws Error at site "weights" with `file` if there is none, or
-// if it cannot be the name of a program.
+// Returns the program's name in a checkpoint's metadata. Throws Error at site "weights" with `file` if there is none,
+// or if it cannot be the name of a program.
 std::string program_of(const nlohmann::json& metadata, const std::string& file);
 // Returns the arguments of the program. Throws Error at site "weights" for metadata without options.
 std::vector<std::string> arguments_for(const nlohmann::json& metadata, const UseRequest& request);

@@ -70,7 +70,8 @@ std::string message_of(const Work& work) {
 TEST_F(ArrayFiles, Hdf5HasEachArrayUnderItsName) {
   const fs::path path = write("all.h5", {0, 4, 5, 7});
   const auto reader = io::make_hdf5_reader({});
-  const io::Hdf5Info pressure = reader->info(path.string(), "flow/pressure"), label = reader->info(path.string(), "label");
+  const io::Hdf5Info pressure = reader->info(path.string(), "flow/pressure"),
+                     label = reader->info(path.string(), "label");
   EXPECT_EQ(pressure.shape, (Shape{7, 2, 3}));
   EXPECT_EQ(pressure.dtype, DType::F32);
   EXPECT_EQ(label.shape, Shape{7});
@@ -78,14 +79,16 @@ TEST_F(ArrayFiles, Hdf5HasEachArrayUnderItsName) {
   Tensor found(Shape{7, 2, 3}, DType::F32), numbers(Shape{7}, DType::I32);
   reader->read(path.string(), "flow/pressure", pressure, {.start = {0, 0, 0}, .count = {7, 2, 3}, .step = {1, 1, 1}},
                {found.raw(), found.bytes()});
-  reader->read(path.string(), "label", label, {.start = {0}, .count = {7}, .step = {1}}, {numbers.raw(), numbers.bytes()});
+  reader->read(path.string(), "label", label, {.start = {0}, .count = {7}, .step = {1}},
+               {numbers.raw(), numbers.bytes()});
   for (std::size_t i = 0; i < 42; ++i) EXPECT_EQ(found.data<float>()[i], static_cast<float>(i) / 4);
   for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(numbers.data<std::int32_t>()[i], -static_cast<std::int32_t>(i));
 }
 
 TEST_F(ArrayFiles, PartsDoNotChangeTheBytes) {
   for (const char* suffix : {".h5", ".csv"}) {
-    EXPECT_EQ(bytes(write(std::string("one") + suffix, {0, 7})), bytes(write(std::string("many") + suffix, {0, 1, 6, 7})));
+    EXPECT_EQ(bytes(write(std::string("one") + suffix, {0, 7})),
+              bytes(write(std::string("many") + suffix, {0, 1, 6, 7})));
   }
 }
 
@@ -102,7 +105,8 @@ TEST_F(ArrayFiles, NpyIsTheArrayBehindItsHeader) {
   ASSERT_EQ(text.size() % 64, (3 * 6 * 4) % 64);
   const std::size_t header = text.size() - 3 * 6 * 4;
   EXPECT_EQ(text.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  EXPECT_EQ(static_cast<unsigned char>(text[8]) + 256 * static_cast<unsigned char>(text[9]), static_cast<int>(header) - 10);
+  EXPECT_EQ(static_cast<unsigned char>(text[8]) + 256 * static_cast<unsigned char>(text[9]),
+            static_cast<int>(header) - 10);
   EXPECT_EQ(text.substr(10, text.find('}') - 9), "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 3,), }");
   EXPECT_EQ(text[header - 1], '\n');
   float last = 0;
@@ -141,14 +145,17 @@ TEST_F(ArrayFiles, NothingIsLeftOfAFileThatIsNotFinished) {
 }
 
 TEST_F(ArrayFiles, MistakesAreNamed) {
-  EXPECT_NE(message_of([&] { ArrayFile(folder_ / "p.txt"); }).find("expected a name that ends in .h5, .npy or .csv"), std::string::npos);
+  EXPECT_NE(message_of([&] { ArrayFile(folder_ / "p.txt"); }).find("expected a name that ends in .h5, .npy or .csv"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { ArrayFile(folder_ / "none" / "p.h5"); }).find("there is no folder"), std::string::npos);
   const fs::path there = write("there.csv", {0, 1});
   const std::string before = bytes(there);
   EXPECT_NE(message_of([&] { ArrayFile{there}; }).find("exists already"), std::string::npos);
   EXPECT_EQ(bytes(there), before);
   ArrayFile two(folder_ / "two.npy");
-  EXPECT_NE(message_of([&] { two.begin(kFields, 1); }).find("2 arrays, flow/pressure, label, and a .npy file holds one"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { two.begin(kFields, 1); }).find("2 arrays, flow/pressure, label, and a .npy file holds one"),
+      std::string::npos);
   ArrayFile other(folder_ / "other.h5");
   other.begin(kFields, 3);
   EXPECT_NE(message_of([&] { other.append(part(0, 4)); }).find("expected 3 in all"), std::string::npos);

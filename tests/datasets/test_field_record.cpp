@@ -17,14 +17,11 @@ FieldRecord flow() {
   return {.inputs = {{.name = "density", .shape = Shape{4, 5}}, {.name = "velocity", .shape = Shape{2, 4, 5}}},
           .targets = {{.name = "pressure", .shape = Shape{4, 5}}, {.name = "heat", .shape = Shape{2, 4, 5}}},
           .spatial_axes = 2,
-          .normalisation = data::Normalisation({{.field = "density", .shift = {1.5}, .scale = {0.1}},
-                                                {.field = "velocity", .channel_axis = 0, .shift = {1, 2}, .scale = {3, 4}},
-                                                {.field = "pressure", .shift = {-2}, .scale = {0.5}},
-                                                {.field = "heat",
-                                                 .log_offset = 1.0,
-                                                 .channel_axis = 0,
-                                                 .shift = {0.25, 0.5},
-                                                 .scale = {1, 2}}}),
+          .normalisation = data::Normalisation(
+              {{.field = "density", .shift = {1.5}, .scale = {0.1}},
+               {.field = "velocity", .channel_axis = 0, .shift = {1, 2}, .scale = {3, 4}},
+               {.field = "pressure", .shift = {-2}, .scale = {0.5}},
+               {.field = "heat", .log_offset = 1.0, .channel_axis = 0, .shift = {0.25, 0.5}, .scale = {1, 2}}}),
           .input = Shape{3, 4, 5},
           .predicted = {{"target", Shape{3, 4, 5}, DType::F32}},
           .classes = 0};
@@ -55,7 +52,9 @@ TEST(FieldRecords, AreReadBackAsTheyWere) {
 TEST(FieldRecords, OtherTextsAreErrors) {
   const std::string text = flow().text();
   for (const std::string wrong : {"", "{}", "[]", "null", "{\"inputs\":[]}"})
-    EXPECT_NE(message_of([&] { FieldRecord::parse(wrong); }).find("the checkpoint's record of its data"), std::string::npos) << wrong;
+    EXPECT_NE(message_of([&] { FieldRecord::parse(wrong); }).find("the checkpoint's record of its data"),
+              std::string::npos)
+        << wrong;
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     EXPECT_NE(changed.find(from), changed.npos) << from;
@@ -67,7 +66,8 @@ TEST(FieldRecords, OtherTextsAreErrors) {
 }
 
 TEST(FieldRecords, NormaliseArraysOfOtherNamesInTheirOrder) {
-  const std::vector<Field> fields{{"rho", Shape{8, 9}, DType::F64}, {"v", Shape{2, 8, 9}, DType::F32}, {"p", Shape{1, 8, 9}, DType::F32}};
+  const std::vector<Field> fields{
+      {"rho", Shape{8, 9}, DType::F64}, {"v", Shape{2, 8, 9}, DType::F32}, {"p", Shape{1, 8, 9}, DType::F32}};
   const data::Normalisation inputs = normalisation_of(flow(), fields, {"rho", "v"}, {});
   ASSERT_EQ(inputs.fields().size(), 2u);
   EXPECT_EQ(inputs.fields()[0], (data::FieldNormalisation{.field = "rho", .shift = {1.5}, .scale = {0.1}}));
@@ -76,18 +76,23 @@ TEST(FieldRecords, NormaliseArraysOfOtherNamesInTheirOrder) {
 }
 
 TEST(FieldRecords, RefuseArraysThatDoNotFit) {
-  const Field rho{"rho", Shape{4, 5}, DType::F32}, v{"v", Shape{2, 4, 5}, DType::F32}, w{"w", Shape{3, 4, 5}, DType::F32};
+  const Field rho{"rho", Shape{4, 5}, DType::F32}, v{"v", Shape{2, 4, 5}, DType::F32},
+      w{"w", Shape{3, 4, 5}, DType::F32};
   const Field density{"density", Shape{4, 5}, DType::F32}, line{"line", Shape{4}, DType::F32};
   const auto tried = [&](const std::vector<std::string>& inputs, const std::vector<std::string>& targets = {}) {
     return message_of([&] { normalisation_of(flow(), {rho, v, w, density, line}, inputs, targets); });
   };
   EXPECT_EQ(tried({"rho", "v"}), "no error");
-  EXPECT_NE(tried({"rho"}).find("--inputs has 1 arrays (rho), the model was trained with 2 (density, velocity)"), std::string::npos);
-  EXPECT_NE(tried({"v", "density"}).find("'v' has samples (2, 4, 5), the model was trained with 'density'"), std::string::npos);
+  EXPECT_NE(tried({"rho"}).find("--inputs has 1 arrays (rho), the model was trained with 2 (density, velocity)"),
+            std::string::npos);
+  EXPECT_NE(tried({"v", "density"}).find("'v' has samples (2, 4, 5), the model was trained with 'density'"),
+            std::string::npos);
   EXPECT_NE(tried({"rho", "density"}).find("expected the order density, velocity"), std::string::npos);
   EXPECT_NE(tried({"rho", "w"}).find("expected 2 spatial dimensions and 2 channels"), std::string::npos);
   EXPECT_NE(tried({"line", "v"}).find("'line' has samples (4)"), std::string::npos);
-  EXPECT_NE(tried({"rho", "v"}, {"rho"}).find("--targets has 1 arrays (rho), the model was trained with 2 (pressure, heat)"), std::string::npos);
+  EXPECT_NE(
+      tried({"rho", "v"}, {"rho"}).find("--targets has 1 arrays (rho), the model was trained with 2 (pressure, heat)"),
+      std::string::npos);
 }
 
 TEST(FieldRecords, AbsentFieldsFollowTheInput) {
@@ -119,7 +124,10 @@ TEST(FieldRecords, DecodeDividesChannelsAndUndoesTheNormalisation) {
       EXPECT_NEAR(arrays[1].tensor.data<double>()[40 * s + 20 + i], std::exp(2 * in[60 * s + 40 + i] + 0.5) - 1, 1e-12);
     }
   }
-  EXPECT_NE(message_of([&] { decoder(record)(Tensor(Shape{2, 4, 4, 5}, DType::F64)); }).find("expected (samples, 3 channels"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              decoder(record)(Tensor(Shape{2, 4, 4, 5}, DType::F64));
+            }).find("expected (samples, 3 channels"),
+            std::string::npos);
 }
 
 TEST(FieldRecords, ColumnsOfATableBecomeArrays) {
