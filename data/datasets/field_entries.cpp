@@ -105,15 +105,6 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
   return wishes;
 }
 
-// Arrays as they are recorded. `columns`: of a table, the names of all columns.
-std::vector<RecordedField> recorded(const std::vector<Field>& fields, const std::vector<std::string>& names,
-                                    const std::vector<std::string>& columns) {
-  std::vector<RecordedField> list;
-  for (const std::string& name : names)
-    list.push_back({.name = name, .shape = fields[data::find_field(kSite, fields, name)].shape, .columns = columns});
-  return list;
-}
-
 // Names of the fields in their order: the sets have inputs first, then targets. Of a table, the columns of both.
 struct Names {
   std::vector<std::string> inputs, targets, input_columns{}, target_columns{};
@@ -226,8 +217,8 @@ RunData open_csv(const DatasetOptions& o) {
                                                        .inputs = csv_inputs(options),
                                                        .targets = targets_of(options),
                                                        .dtype = options.floats});
-    names = nlohmann::json{set->input_names(), set->target_names()}.dump(-1, ' ', false,
-                                                                         nlohmann::json::error_handler_t::replace);
+    names = nlohmann::json::array({set->input_names(), set->target_names()})
+                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return set;
   });
   data.record = names;

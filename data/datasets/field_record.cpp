@@ -91,18 +91,18 @@ std::string names_of(const std::vector<RecordedField>& fields) {
 }
 
 // Appends the normalisation of the arrays `names`, which are those of one option.
-void add_entries(const FieldRecord& record, const std::vector<RecordedField>& recorded, std::string_view option,
+void add_entries(const FieldRecord& record, const std::vector<RecordedField>& trained, std::string_view option,
                  const std::vector<Field>& fields, const std::vector<std::string>& names,
                  std::vector<data::FieldNormalisation>& entries) {
-  check(names.size() == recorded.size(), kSite, "--{} has {} arrays ({}), the model was trained with {} ({})", option,
-        names.size(), joined(names, ", "), recorded.size(), names_of(recorded));
+  check(names.size() == trained.size(), kSite, "--{} has {} arrays ({}), the model was trained with {} ({})", option,
+        names.size(), joined(names, ", "), trained.size(), names_of(trained));
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const RecordedField& before = recorded[i];
+    const RecordedField& before = trained[i];
     const Field& now = fields[data::find_field(kSite, fields, names[i])];
     const bool elsewhere =
-        names[i] != before.name && std::ranges::find(recorded, names[i], &RecordedField::name) != recorded.end();
+        names[i] != before.name && std::ranges::find(trained, names[i], &RecordedField::name) != trained.end();
     check(!elsewhere, kSite, "--{} has '{}' where the model was trained with '{}': expected the order {}", option,
-          names[i], before.name, names_of(recorded));
+          names[i], before.name, names_of(trained));
     const int axes = record.spatial_axes;
     const bool fits = now.shape.rank() == axes || now.shape.rank() == axes + 1;
     check(fits && data::channels_of(now, axes) == channels_of(before, axes), kSite,
@@ -176,6 +176,14 @@ FieldRecord FieldRecord::parse(std::string_view text) {
     fail(kSite, "the checkpoint's record of its data cannot be used: {}; expected that of a run of this version",
          error.what());
   }
+}
+
+std::vector<RecordedField> recorded(const std::vector<Field>& fields, const std::vector<std::string>& names,
+                                    const std::vector<std::string>& columns) {
+  std::vector<RecordedField> list;
+  for (const std::string& name : names)
+    list.push_back({.name = name, .shape = fields[data::find_field(kSite, fields, name)].shape, .columns = columns});
+  return list;
 }
 
 data::Normalisation normalisation_of(const FieldRecord& record, const std::vector<Field>& fields,

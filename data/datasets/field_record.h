@@ -35,6 +35,11 @@ struct FieldRecord {
   static FieldRecord parse(std::string_view text);
 };
 
+// Returns the arrays `names` of `fields` as a record has them. `columns`: of a table, the names of all its columns.
+// Throws Error for a name that is not there.
+std::vector<RecordedField> recorded(const std::vector<data::Field>& fields, const std::vector<std::string>& names,
+                                    const std::vector<std::string>& columns);
+
 // Returns the recorded normalisation for arrays that may have other names: `inputs`, and `targets` unless there are
 // none, are fields of `fields` in the order of the record. Throws Error at site "data" for another number of arrays or
 // channels, and for names of the record in another order.
