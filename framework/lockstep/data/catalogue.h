@@ -29,7 +29,8 @@ struct FieldOptions {
   std::string files{}, eval_files{};   // paths with * and ?, separated by commas
   std::string inputs{}, targets{};     // names in the files, separated by commas; NAME[:, 0:2] takes a part
   std::int64_t sample_axis = 0;        // the dimension that counts samples
-  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty
+  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty; 1 is
+                                       // for a run that only evaluates
   std::int64_t spatial_axes = -1;      // spatial dimensions of a sample; a further one before them counts channels; -1:
                                        // those of the field with the fewest
   bool series = false;                 // inputs are (time) or (time, features); features are their channels
@@ -71,6 +72,9 @@ struct DatasetOptions {
   bool augment = false;                          // random crops and flips of images in training
   std::int64_t resize = 0;                       // pixels of the images' shorter side; 0: as in the data set
   DType floats = DType::F32;                     // F32 or F64: the type of the model's inputs that are not integers
+  Purpose purpose = Purpose::Train;  // Predict: the sets need no targets, and all samples of fields.files are predicted
+  // RunData::record of the run that made the weights, for a purpose other than Train; empty: there is none.
+  std::string record{};
 };
 
 struct DatasetEntry {

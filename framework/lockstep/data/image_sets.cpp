@@ -120,9 +120,22 @@ struct Normalising {
   bool later = false;  // prepare_images() measures them
 };
 
+// Reads the numbers that record_text() wrote.
+PixelStatistics recorded_pixels(const std::string& record) {
+  try {
+    const nlohmann::json images = nlohmann::json::parse(record).at("images");
+    return {.mean = images.at("mean").get<std::vector<float>>(), .stddev = images.at("std").get<std::vector<float>>()};
+  } catch (const nlohmann::json::exception& error) {
+    fail("data", "the checkpoint's record of its data cannot be used: {}; expected mean and deviation of the pixels",
+         error.what());
+  }
+}
+
 Normalising normalising(const RunData& data, const DatasetEntry& entry, const DatasetOptions& o,
                         std::int64_t channels) {
   const ImageSetOptions& images = o.images;
+  if (o.purpose != Purpose::Train && !o.record.empty())
+    return {.pixels = recorded_pixels(o.record), .source = "those of the checkpoint"};
   if (!images.mean.empty()) {
     for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());

@@ -4,7 +4,6 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/batch_mix.h"
-#include "lockstep/data/pipeline.h"
 
 namespace lockstep::data {
 namespace {
@@ -12,7 +11,13 @@ namespace {
 constexpr std::string_view kSite = "data";
 
 std::vector<Field> fields_after(const Dataset& dataset, const Transforms& transforms) {
-  return Pipeline(dataset.fields(), transforms).fields();
+  std::vector<Field> fields = dataset.fields();
+  for (const auto& transform : transforms) {
+    lockstep::check(transform != nullptr, kSite, "a transform of {} is null", dataset.describe());
+    fields = transform->fields(fields);
+    check_fields(kSite, fields);
+  }
+  return fields;
 }
 
 std::string text_of(const std::vector<Field>& fields) {
@@ -29,7 +34,16 @@ void check_same(const Dataset& set, const std::vector<Field>& fields, const std:
 
 }  // namespace
 
-std::vector<Field> RunData::fields() const { return fields_after(*train, eval_transforms); }
+std::int64_t RunData::classes() const {
+  if (!class_counts.empty()) return std::ssize(class_counts);
+  return absent_classes > 0 ? absent_classes : train->classes();
+}
+
+std::vector<Field> RunData::fields() const {
+  std::vector<Field> all = fields_after(*train, eval_transforms);
+  all.insert(all.end(), absent.begin(), absent.end());
+  return all;
+}
 
 Shape RunData::shape_of(std::string_view field) const {
   const std::vector<Field> all = fields();
@@ -46,7 +60,7 @@ void RunData::check() const {
   lockstep::check(train != nullptr, kSite, "there is no training set, expected one");
   std::vector<Field> trained = fields_after(*train, train_transforms);
   if (mix) trained = mix->fields(trained);
-  check_same(*train, fields(), trained);
+  check_same(*train, fields_after(*train, eval_transforms), trained);
   if (eval) check_same(*eval, fields_after(*eval, eval_transforms), trained);
   for (const auto& [name, set] : more_eval) {
     lockstep::check(set != nullptr, kSite, "the evaluation set '{}' is null, expected a data set", name);

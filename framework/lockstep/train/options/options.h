@@ -106,8 +106,17 @@ struct Options {
   StallLimits stall = {};
   bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
 
+  // A run that trains nothing: with the weights that checkpoints.resume or `weights` names, it evaluates, or predicts
+  // and writes the predictions to the file `predict` (data/array_file.h); "": it does not predict.
+  bool evaluate_only = false;
+  std::string predict{};
+
   // The environment variables that gave values, by the names of their options; the command line sets it.
   std::map<std::string, std::string> from_environment = {};
+
+  data::Purpose purpose() const {
+    return !predict.empty() ? data::Purpose::Predict : evaluate_only ? data::Purpose::Evaluate : data::Purpose::Train;
+  }
 };
 
 // Throws Error for a value out of its range, and for options that contradict each other or the number of ranks.

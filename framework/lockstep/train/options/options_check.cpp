@@ -6,6 +6,7 @@
 
 #include "lockstep/checkpoint/retention.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/array_file.h"
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
@@ -82,8 +83,8 @@ void check_rates(const Options& o) {
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
 bool is_of_a_run(const std::string& name) {
-  const std::array<std::string, 9> own{"checkpoints", "logs",           "metrics",  "hashes", "run.json",
-                                       ".lock",       "supervisor.log", "dllogger", "find-lr"};
+  const std::array<std::string, 9> own{"checkpoints", "logs",           "metrics",  "hashes",      "run.json",
+                                       ".lock",       "supervisor.log", "dllogger", "find-lr", "evaluations"};
   return std::ranges::any_of(own,
                              [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }
@@ -164,6 +165,18 @@ void check_trials(const Options& o) {
       o.checkpoints.resume);
 }
 
+// A run that trains nothing needs weights.
+void check_purpose(const Options& o) {
+  if (o.purpose() == data::Purpose::Train) return;
+  check(!o.evaluate_only || o.predict.empty(), kOptionsSite,
+        "--evaluate-only and --predict are given, expected one of the two");
+  const std::string_view option = o.evaluate_only ? "--evaluate-only" : "--predict";
+  check(!o.weights.empty() || !o.checkpoints.resume.empty(), kOptionsSite,
+        "{} needs weights, expected --weights with a checkpoint, a file of weights or the folder of a run, or --resume",
+        option);
+  if (!o.predict.empty()) data::check_array_file(o.predict, kOptionsSite);
+}
+
 // At most one option may replace the reduction tree.
 void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
@@ -200,9 +213,11 @@ void validate(const Options& options, int world_size) {
   check_norms(options, world_size);
   check_run(options);
   check_trials(options);
+  check_purpose(options);
 }
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {
+  if (options.purpose() != data::Purpose::Train) return;
   const std::int64_t batch = global_batch(options, world_size);
   check(batch <= samples, kOptionsSite, "{} is {}{}, expected at most the {} training samples of {}",
         options.global_batch > 0 ? "--global-batch" : "--batch-size",

@@ -91,9 +91,10 @@ OptionGroup data_rows(Options& o) {
           {.name = "eval-fraction",
            .value = option_value(o.dataset.fields.eval_fraction),
            .argument = "X",
-           .text = "part of the samples that is for evaluation, drawn by --seed, without --eval-files; 0: none",
+           .text =
+               "part of the samples that is for evaluation, drawn by --seed, without --eval-files; 0: none; 1: all, "
+               "with --evaluate-only",
            .high = 1,
-           .below_high = true,
            .resume = Resume::Never,
            .reason = "another part is another training set",
            .data = ForData::Fields},

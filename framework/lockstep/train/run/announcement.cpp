@@ -18,6 +18,9 @@ std::string data_line(const RunFacts& facts) {
   const data::RunData& data = facts.data;
   std::string text = fmt::format("{}: {} training", facts.options.dataset.name, data.train->size());
   text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
+  if (!facts.trains())
+    text = fmt::format("{}: {} samples to {}", facts.options.dataset.name, data.predicted().size(),
+                       facts.options.purpose() == data::Purpose::Predict ? "predict" : "evaluate");
   for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
   if (const std::int64_t batches = facts.options.trial.overfit_batches; batches > 0)
     text += fmt::format(" (both the first {} global batches, in order, without augmentation)", batches);

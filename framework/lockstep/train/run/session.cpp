@@ -17,6 +17,7 @@
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/announcement.h"
 #include "lockstep/train/run/checkpoints.h"
+#include "lockstep/train/run/prediction.h"
 #include "lockstep/train/run/resume.h"
 #include "lockstep/train/run/run_metadata.h"
 #include "lockstep/train/run/session_setup.h"
@@ -52,7 +53,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
                                                                 .hash_every = o.hash_every,
                                                                 .log_level = o.logging.level,
                                                                 .log_per_host = o.logging.per_host,
-                                                                .dllogger = o.logging.records == RecordFile::DLLogger});
+                                                                .dllogger = o.logging.records == RecordFile::DLLogger,
+                                                                .log_alone = !facts_->trains()});
   tell(facts_->start, comm_);
   files_->log().to_file(fmt::format("the checks before the first step took {:.1f} ms", 1000 * facts_->start.seconds));
   watchdog_ = watch_ranks(*facts_, *files_, heartbeat_);
@@ -80,16 +82,21 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   comm::check_same(comm_, "the list of callbacks", callbacks_->description());
   comm::collectively(comm_, [&] { host::check_address_space("compiling the model", kKernelNeeds); });
   check_together(comm_, [&] { apply_tuning(facts_->options, module); });
-  trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
+  const bool predicts = facts_->options.purpose() == data::Purpose::Predict;
+  trainer_ = make_trainer(*facts_, module, predicts ? prediction_alone(model) : model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
+  if (!facts_->trains()) {
+    prepare_weights(before);
+    return *trainer_;
+  }
   checkpoint::Retention keep;
   check_together(comm_, [&] {
     course_->check_last_batch(*trainer_);
     keep = retention(facts_->options, trainer_->metrics());
     is_higher_better("patience-metric", facts_->options.patience.metric, trainer_->metrics());
   });
-  const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
+  const RunParts parts = this->parts();
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
   checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, std::move(keep));
@@ -110,6 +117,8 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   return *trainer_;
 }
 
+RunParts Session::parts() { return {*facts_, *files_, heartbeat_, *record_, *course_, *trainer_}; }
+
 bool Session::done() const { return course_->is_done(trainer_->updates()); }
 
 int Session::status() const {
@@ -119,6 +128,10 @@ int Session::status() const {
 
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build(), expected after it");
+  if (!facts_->trains()) {
+    use_weights();
+    return false;
+  }
   if (!loop_.stopped) make_up();
   if (loop_.stopped || done()) return end();
   const data::SamplerPosition at = course_->position();
@@ -279,6 +292,7 @@ void Session::load_callbacks() {
 // Carries out the orders of callbacks. A request that arrives while the checkpoint is copied is answered by that
 // checkpoint: the state is the same.
 void Session::carry_out(const Orders& orders) {
+  if (!facts_->trains()) return;  // there is nothing to save or to stop
   loop_.stopped = loop_.stopped || orders.stops();
   loop_.finished = loop_.finished || orders.finishes();
   const bool asked = !orders.reasons().empty();

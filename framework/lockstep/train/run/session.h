@@ -8,6 +8,9 @@
 //     session.finish_epoch();
 //   }
 //
+// With --evaluate-only or --predict (Options::purpose()) nothing is trained: build() loads the weights, and
+// next_epoch() evaluates or predicts, and returns false.
+//
 // An ordered list of callbacks runs around steps, evaluations, epochs and checkpoints
 // (train/callbacks/callback_list.h); a program adds its own: session.add<EarlyStop>(patience).
 //
@@ -43,6 +46,7 @@ class RunFiles;
 class Watchdog;
 struct DataSource;
 struct RunFacts;
+struct RunParts;
 struct RunRecord;
 
 class Session {
@@ -104,6 +108,9 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
+  void prepare_weights(std::size_t before);
+  void use_weights();
+  RunParts parts();
   void save_checkpoint();
   bool roll_back();
   void make_up();

@@ -13,6 +13,7 @@
 #include "lockstep/train/callbacks/log_rank_loss.h"
 #include "lockstep/train/callbacks/lower_rate.h"
 #include "lockstep/train/callbacks/profile_steps.h"
+#include "lockstep/train/callbacks/report_evaluation.h"
 #include "lockstep/train/callbacks/save_checkpoints.h"
 #include "lockstep/train/callbacks/show_progress.h"
 #include "lockstep/train/callbacks/time_limit.h"
@@ -61,6 +62,14 @@ nlohmann::ordered_json parameters(const RunFacts& facts) {
   return nlohmann::ordered_json(values);
 }
 
+ProgressOptions progress_options(const RunParts& run) {
+  const Options& o = run.facts.options;
+  return {.epochs = o.epochs,
+          .steps_per_epoch = run.course.steps_per_epoch(),
+          .total_steps = run.course.total_steps(),
+          .log_every = o.log_every};
+}
+
 void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor trace) {
   const RunFacts& facts = run.facts;
   const Options& o = facts.options;
@@ -71,10 +80,7 @@ void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor tra
     const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};
     add(std::make_unique<TraceSteps>(settings, std::move(trace)));
   }
-  const ProgressOptions progress{.epochs = o.epochs,
-                                 .steps_per_epoch = run.course.steps_per_epoch(),
-                                 .total_steps = run.course.total_steps(),
-                                 .log_every = o.log_every};
+  const ProgressOptions progress = progress_options(run);
   add(std::make_unique<LogEvents>(run.trainer));
   add(std::make_unique<ShowProgress>(run.files.log(), progress));
   if (o.logging.rank_loss) add(std::make_unique<LogRankLoss>(run.trainer, run.files.log(), progress));
@@ -104,6 +110,16 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));
+}
+
+void add_evaluation_callbacks(CallbackList& list, const RunParts& run) {
+  const RunFacts& facts = run.facts;
+  list.add(Stage::Report, std::make_unique<LogEvents>(run.trainer));
+  list.add(Stage::Report, std::make_unique<ShowProgress>(run.files.log(), progress_options(run)));
+  list.add(Stage::Report,
+           std::make_unique<ReportEvaluation>(
+               facts.comm, ReportEvaluation::Settings{
+                               .output = facts.options.output, .weights = facts.weights, .step = facts.weights_step}));
 }
 
 }  // namespace lockstep::train

@@ -7,6 +7,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/combined_datasets.h"
+#include "lockstep/data/dataset_view.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/train/callbacks/find_rate.h"
 #include "lockstep/train/options/options_table.h"
@@ -39,7 +40,7 @@ void limit_to_trial(RunFacts& facts) {
         whole, data.train->size(), whole, batch);
   const std::shared_ptr<const data::Dataset> all = std::move(data.train);
   const auto first = [&] {
-    return data::SubsetDataset::first(std::make_unique<data::SharedDataset>(all), batches * batch);
+    return data::SubsetDataset::first(std::make_unique<data::DatasetView>(all), batches * batch);
   };
   data.train = first();
   data.eval = first();

@@ -4,6 +4,7 @@
 
 #include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/trainer_parts.h"
 
 namespace lockstep::train {
@@ -61,6 +62,18 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   });
   heartbeat.enter(Heartbeat::Phase::Outside);
   return totals;
+}
+
+Tensor Trainer::predict(const data::Batch& batch) {
+  parts_->require_ranks();
+  parts_->runner.forget();  // the prediction reuses the memory of the last step
+  BatchFeed::check_batch(batch);
+  check(batch.samples() > 0, "trainer", "a batch without samples, expected at least one to predict");
+  const Range rows{0, batch.samples()};
+  plan::Plan& plan = parts_->feed.plan(Mode::Eval, rows.size());
+  parts_->feed.fill(plan, batch, rows, 0);
+  run_on_rows(batch, rows, [&] { plan.run(); });
+  return plan.prediction();
 }
 
 const OwnTotals& Trainer::own_totals() const { return parts_->runner.own_totals(); }

@@ -79,6 +79,11 @@ class Trainer {
   // `progress` after each batch with the number of samples of the data set that all ranks have reached.
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
+  // Returns the model's prediction for the samples of a batch, (samples, ...) in logical order, computed by this rank
+  // alone; fields that the prediction does not read may be missing. Throws Error if the model function returns no
+  // prediction, and for an empty batch. After a step with late_updates, all ranks must call settle() before.
+  Tensor predict(const data::Batch& batch);
+
   // Returns the loss and the number of this rank's samples in the last step.
   const OwnTotals& own_totals() const;
 
