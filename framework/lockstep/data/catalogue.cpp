@@ -84,7 +84,10 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
     add_image_transforms(data, entry, options);
   }
-  data.train = limited(std::move(data.train), options.limit_train, "limit-train");
+  check(!data.stream || options.limit_train == 0, kSite,
+        "--limit-train is {}, expected 0: {} makes samples while the run goes on, and --max-steps ends the run",
+        options.limit_train, entry.name);
+  if (data.train) data.train = limited(std::move(data.train), options.limit_train, "limit-train");
   if (data.eval) data.eval = limited(std::move(data.eval), options.limit_eval, "limit-eval");
   data.check();
   return data;

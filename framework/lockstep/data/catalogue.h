@@ -47,6 +47,7 @@ struct DatasetEntry {
   std::string description;    // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;     // the samples are read from files in DatasetOptions::dir
   bool takes_fields = false;  // the entry reads DatasetOptions::fields
+  bool streams = false;       // open_all() returns a stream in place of a training set
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.

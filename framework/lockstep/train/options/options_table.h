@@ -36,7 +36,7 @@ enum class Effect : std::uint8_t {
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 // The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-enum class ForData : std::uint8_t { Any, Images, Fields };
+enum class ForData : std::uint8_t { Any, Images, Fields, Streams };
 
 struct OptionRow {
   std::string name;                     // without dashes

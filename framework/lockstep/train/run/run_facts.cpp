@@ -51,7 +51,12 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     comm::collectively(comm, [&] { facts.data = open_data(source.catalogue, dataset, o); });
     data::prepare_data(source.catalogue, dataset, facts.data, &comm);
   }
-  check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  check_together(comm, [&] {
+    if (facts.data.stream)
+      validate_stream(o, comm.size());
+    else
+      validate_data(o, comm.size(), facts.data.train->size());
+  });
   check_data(facts);
   return facts;
 }
