@@ -99,11 +99,13 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/loader.h
   lockstep/data/normalisation.h
   lockstep/data/pipeline.h
+  lockstep/data/reservoir.h
   lockstep/data/run_data.h
   lockstep/data/sample_order.h
   lockstep/data/sample_store.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
+  lockstep/data/stream_source.h
   lockstep/data/transforms.h
   lockstep/io/hdf5_reader.h
   lockstep/data/records/record_reader.h

@@ -120,6 +120,33 @@ TEST(Watchdog, EndsTheJobAfterTheSecondLimit) {
   }
 }
 
+// The limits are over when the watchdog says that the rank waits: it would have ended the job with the same look.
+TEST(Watchdog, DoesNotEndAJobThatWaitsForAProducer) {
+  Logged logged;
+  Heartbeat heartbeat;
+  std::atomic<int> ended = 0;
+  const int last = world().size() - 1;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = kStall, .abort = kStall, .give_up = [&] { ++ended; }});
+    heartbeat.enter_step(4);
+    heartbeat.enter(Heartbeat::Phase::Producing);
+    if (world().rank() != last) {
+      heartbeat.enter_step(5);
+      heartbeat.wait();
+    }
+    if (world().is_root()) {
+      const std::string expected = formatted("rank {} on host {} has waited ", last, world().host());
+      EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
+      EXPECT_TRUE(has(logged.text(),
+                      "s for samples of its stream: at step 4, waiting for samples of its stream; the run "
+                      "goes on when its producer sends them"));
+    }
+    world().barrier();
+  }
+  EXPECT_EQ(ended, 0);
+  EXPECT_FALSE(has(logged.text(), "has not moved")) << logged.text();
+}
+
 TEST(Watchdog, SaysWhenAllWaitForEachOther) {
   if (world().size() == 1) GTEST_SKIP();
   Logged logged;

@@ -70,13 +70,16 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
   const SampleOptions& samples = options.samples;
   check(samples.eval_subset.empty() || data.eval, kSite, "--eval-subset {} without evaluation samples, expected some",
         samples.eval_subset.string());
-  if (!entry.takes_fields) {
+  if (!entry.takes_fields && data.train) {
     data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
     if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
   }
-  wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
-  if (!entry.takes_fields) complete_images(data, entry, options);
-  data.train = limited(std::move(data.train), options.limit_train, "limit-train");
+  if (data.train) wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
+  if (!entry.takes_fields && data.train) complete_images(data, entry, options);
+  check(!data.stream || options.limit_train == 0, kSite,
+        "--limit-train is {}, expected 0: {} makes samples while the run goes on, and --max-steps ends the run",
+        options.limit_train, entry.name);
+  if (data.train) data.train = limited(std::move(data.train), options.limit_train, "limit-train");
   if (data.eval) data.eval = limited(std::move(data.eval), options.limit_eval, "limit-eval");
   data.check();
   return data;

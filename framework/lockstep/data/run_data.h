@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/sample_order.h"
+#include "lockstep/data/stream_source.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/data/unreadable.h"
 
@@ -26,6 +28,7 @@ enum class Purpose : std::uint8_t { Train, Evaluate, Predict };
 
 struct RunData {
   std::unique_ptr<Dataset> train{}, eval{};                     // null eval: the run has no evaluation
+  std::optional<StreamSource> stream{};                         // the training samples, in place of `train`
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
   PixelStatistics pixels{};  // of images, one value per channel; empty for other data
@@ -55,6 +58,8 @@ struct RunData {
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
   // Returns the samples that a run predicts: those for evaluation, if there are any.
   const Dataset& predicted() const { return eval ? *eval : *train; }
+  // Returns the fields of a training sample before all transforms.
+  const std::vector<Field>& source_fields() const { return stream ? stream->fields : train->fields(); }
   // Returns the fields of a sample after eval_transforms, then absent ones: the model's inputs, without the dimension
   // of samples.
   std::vector<Field> fields() const;
@@ -62,7 +67,8 @@ struct RunData {
   Shape shape_of(std::string_view field) const;
   Shape image_shape() const { return shape_of("image"); }  // (channels, height, width)
 
-  // Throws Error unless there is a training set and all sets give the same fields for training and evaluation.
+  // Throws Error unless there is a training set or a stream, and all sets give the same fields for training and
+  // evaluation.
   void check() const;
 };
 

@@ -24,7 +24,9 @@ void Evaluate::after_step(const StepEvent& event, Orders& /*orders*/) {
 }
 
 void Evaluate::end_epoch(const EpochEvent& event, Orders& orders) {
-  record_.evaluation_due = is_due(event.epoch, event.whole, event.run_ends);
+  // A stream may end before the first step of an epoch: the evaluation at the end of the run is then done already.
+  const bool done = record_.evaluation && record_.evaluation->step == event.step;
+  record_.evaluation_due = !done && is_due(event.epoch, event.whole, event.run_ends);
   if (record_.evaluation_due) orders.evaluate();
 }
 

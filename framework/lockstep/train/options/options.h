@@ -56,6 +56,11 @@ struct StallLimits {
   double abort = 300;  // then the watchdog ends the job
 };
 
+struct StreamingOptions {
+  std::int64_t steps_per_epoch = 100;  // updates in an epoch of a stream, which has no end that is known
+  data::ReservoirOptions reservoir = {};
+};
+
 // A file of records beside metrics.jsonl: none, or OUTPUT/dllogger.json in the form of NVIDIA's DLLogger.
 enum class RecordFile : std::uint8_t { None, DLLogger };
 
@@ -68,6 +73,7 @@ struct LoggingOptions {
 
 // All options. Learning rates are per update (one global batch).
 struct Options {
+  StreamingOptions stream = {};  // of runs whose samples come from a producer (data/stream_source.h)
   data::DatasetOptions dataset =
       {};  // a data set of the program's catalogue; its seed and type are set from those below
 
@@ -123,6 +129,8 @@ struct Options {
 void validate(const Options& options, int world_size);
 // Throws Error unless one global batch fits into the training data, which has `samples` samples after --limit-train.
 void validate_data(const Options& options, int world_size, std::int64_t samples);
+// The same for a stream; throws Error for options that a stream cannot have.
+void validate_stream(const Options& options, int world_size);
 
 // Returns the number of samples per update over all ranks.
 std::int64_t global_batch(const Options& options, int ranks);

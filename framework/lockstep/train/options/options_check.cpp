@@ -242,6 +242,16 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
         options.rate.restart_epochs, epochs, kMostRateSteps);
 }
 
+void validate_stream(const Options& options, int world_size) {
+  const std::int64_t batch = global_batch(options, world_size);
+  check(options.trainer.shards == 0, kOptionsSite,
+        "--shards is {}, expected 0: each rank trains its own stream, which cannot be divided into shards",
+        options.trainer.shards);
+  check(batch >= world_size, kOptionsSite, "--global-batch is {} on {} ranks, expected a sample for each rank", batch,
+        world_size);
+  validate_data(options, world_size, saturating_product(batch, options.stream.steps_per_epoch));
+}
+
 std::int64_t global_batch(const Options& options, int ranks) {
   return options.global_batch > 0 ? options.global_batch : batch_of_all_ranks(options, ranks);
 }

@@ -36,7 +36,7 @@ enum class Effect : std::uint8_t {
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 // The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields };  // ImageSets: DatasetEntry::takes_images
+enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, Streams };  // ImageSets: DatasetEntry::takes_images
 
 struct OptionRow {
   std::string name;                     // without dashes
@@ -70,6 +70,7 @@ std::vector<OptionRow> option_rows(Options& options);
 
 OptionGroup data_rows(Options& options);
 OptionGroup field_rows(Options& options);
+OptionGroup stream_rows(Options& options);
 OptionGroup sample_rows(Options& options);
 OptionGroup image_rows(Options& options);
 OptionGroup augment_rows(Options& options);

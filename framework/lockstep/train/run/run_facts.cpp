@@ -105,7 +105,12 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   } else {
     open_named(facts, source.catalogue, record);
   }
-  check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  check_together(comm, [&] {
+    if (facts.data.stream)
+      validate_stream(o, comm.size());
+    else
+      validate_data(o, comm.size(), facts.data.train->size());
+  });
   check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
   if (facts.trains())

@@ -100,6 +100,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
   checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, std::move(keep));
+  checkpoints_->save_also(course_->stream());
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
@@ -111,7 +112,11 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);
   if (loop_.resumed_step) load_callbacks();
-  trainer_->listen([list = callbacks_.get()] { return list->requests(); }, kStopRequests);
+  trainer_->listen(
+      [list = callbacks_.get(), stream = course_->stream()] {
+        return list->requests() | (stream != nullptr ? stream->requests() : 0);
+      },
+      kStopRequests);
   trainer_->vote([list = callbacks_.get()](std::span<double> sums) { return list->vote(sums); });
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
   return *trainer_;
@@ -136,7 +141,7 @@ bool Session::next_epoch() {
   if (loop_.stopped || done()) return end();
   const data::SamplerPosition at = course_->position();
   loop_.epoch = at.epoch;
-  loop_.first_step = trainer_->updates() - at.offset / facts_->global_batch();
+  loop_.first_step = trainer_->updates() - course_->step_in_epoch();
   callbacks_->each([&](Callback& c) { c.begin_epoch({.step = trainer_->updates(), .epoch = at.epoch + 1}); });
   return true;
 }
@@ -186,17 +191,20 @@ Session::Batches Session::batches() { return Batches(*this); }
 
 // Fetches the next batch of the epoch; returns false if there is none or the run stops.
 bool Session::advance(data::Batch& batch) {
-  if (!batch.names.empty()) course_->training().recycle(std::move(batch));
+  if (!batch.names.empty()) course_->recycle(std::move(batch));
   batch = {};
   if (course_->position().epoch != loop_.epoch || done() || loop_.stopped) return false;
   loop_.rate = course_->rate();
   callbacks_->each([](Callback& c) { c.before_batch(); });
-  batch = course_->training().next();
+  batch = course_->next();
   return true;
 }
 
 void Session::report(const Totals& step) {
   if (step.outcome == StepOutcome::RolledBack) return;
+  if (StreamCourse* stream = course_->stream();
+      stream != nullptr && !stream->take_step(step.samples, trainer_->requests()))
+    return;  // the streams have ended
   if (callbacks_->needs_settled_weights()) trainer_->settle();
   const std::int64_t now = trainer_->updates();
   const Orders orders = callbacks_->after_step({.step = now,
@@ -217,7 +225,9 @@ void Session::finish_epoch() {
   const EpochEvent event{.step = trainer_->updates(),
                          .epoch = loop_.epoch + 1,
                          .whole = course_->position().epoch > loop_.epoch,
-                         .run_ends = done()};
+                         .run_ends = done(),
+                         .stream_ended = course_->stream() != nullptr && course_->stream()->ended_within_epoch(),
+                         .learning_rate = loop_.rate};
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
   agree(OrderPoint::EndOfEpoch, orders);
   if (loop_.stopped) return;
@@ -273,6 +283,7 @@ void Session::save_checkpoint() {
   callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
   if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
   files_->keep();
+  if (course_->stream() != nullptr) course_->stream()->gather_progress();
   record_->callbacks = callbacks_->save_states();
   const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
   const double seconds = checkpoints_->save(text, *record_);

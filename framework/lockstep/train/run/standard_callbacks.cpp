@@ -74,7 +74,8 @@ void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor tra
   const RunFacts& facts = run.facts;
   const Options& o = facts.options;
   const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
-  add(std::make_unique<Beat>(run.heartbeat));
+  const bool streams = run.course.stream() != nullptr;
+  add(std::make_unique<Beat>(run.heartbeat, streams ? Heartbeat::Phase::Producing : Heartbeat::Phase::Loading));
   add(std::make_unique<EpochMeter>(run.record, run.trainer.metrics()));
   if (!o.trace.file.empty()) {
     const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};

@@ -16,6 +16,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
 Trainer::~Trainer() = default;
 
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
+  if (batch.step.is_streamed()) return parts_->run_streamed(batch, learning_rate);
   parts_->require_ranks();
   const data::StepSamples& s = batch.step;
   const Range shards = world().my_shards();
@@ -35,16 +36,8 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
 }
 
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
-  parts_->require_ranks();
   const data::Batch none;
-  const data::Batch& batch = streamed ? *streamed : none;
-  parts_->or_poison([&] {
-    check(options().shards == 0, "trainer",
-          "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
-    parts_->check_rate(learning_rate);
-    BatchFeed::check_batch(batch);
-  });
-  return parts_->run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
+  return parts_->run_streamed(streamed ? *streamed : none, learning_rate);
 }
 
 void Trainer::check_batch(std::int64_t samples) const { parts_->prepared.check_batch(samples); }

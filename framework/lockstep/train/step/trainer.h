@@ -66,7 +66,8 @@ class Trainer {
   ~Trainer();
 
   // Trains one global batch; `batch` is this rank's part, with fields of shape (samples of this rank, ...), and may be
-  // empty. Returns the totals of all ranks, valid until the next step.
+  // empty. A batch of a stream is this rank's own (data::StepSamples::is_streamed()). Returns the totals of all ranks,
+  // valid until the next step.
   const Totals& step(const data::Batch& batch, double learning_rate);
   // Throws AgreedError, as step() would, unless a batch of `samples` samples over all ranks can be trained: each part
   // must give each batch norm no value or at least two values per channel. No communication.

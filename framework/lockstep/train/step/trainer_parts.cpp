@@ -121,6 +121,17 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
   return totals;
 }
 
+const Totals& TrainerParts::run_streamed(const data::Batch& batch, double learning_rate) {
+  require_ranks();
+  or_poison([&] {
+    check(options().shards == 0, "trainer",
+          "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
+    check_rate(learning_rate);
+    BatchFeed::check_batch(batch);
+  });
+  return run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
+}
+
 // Finishes a step with samples, which was applied or skipped.
 void TrainerParts::finish_update() {
   const std::int64_t update = state.updates() + 1;
