@@ -1,17 +1,16 @@
 #include "data/datasets/field_entries.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <functional>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/datasets/csv.h"
 #include "data/datasets/field_axes.h"
 #include "data/datasets/field_options.h"
-#include "data/datasets/field_transforms.h"
 #include "data/datasets/field_record.h"
+#include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
 #include "lockstep/comm/agreement.h"

@@ -69,8 +69,8 @@ FieldRecord record_of(const Json& json) {
                               .targets = json.at("target_axes").get<int>(),
                               .series = json.at("series").get<bool>()}};
   for (const int axes : {record.axes.inputs, record.axes.targets})
-    check(axes >= 0 && axes <= 3, kSite, "the checkpoint's record of its data has {} spatial dimensions, expected 0 to 3",
-          axes);
+    check(axes >= 0 && axes <= 3, kSite,
+          "the checkpoint's record of its data has {} spatial dimensions, expected 0 to 3", axes);
   record.inputs = recorded_fields(json.at("inputs"), record.axes.inputs);
   record.targets = recorded_fields(json.at("targets"), record.axes.targets);
   record.normalisation = data::Normalisation::parse(json.at("normalisation").dump());
@@ -133,7 +133,8 @@ Tensor channels(const Tensor& from, std::int64_t all, std::int64_t first, std::i
   const std::int64_t outer = all * inner > 0 ? from.elements() / (all * inner) : 0;
   for (std::int64_t o = 0; o < outer; ++o) {
     std::memcpy(to.raw() + static_cast<std::size_t>(o * count) * bytes,
-                from.raw() + static_cast<std::size_t>(o * all + first) * bytes, static_cast<std::size_t>(count) * bytes);
+                from.raw() + static_cast<std::size_t>(o * all + first) * bytes,
+                static_cast<std::size_t>(count) * bytes);
   }
   return to;
 }
@@ -167,12 +168,11 @@ std::vector<NamedTensor> decoded(const FieldRecord& record, const Tensor& predic
   for (const RecordedField& target : record.targets) {
     const std::int64_t count = channels_of(target, axes, series);
     const bool divided = target.shape.rank() > axes;
-    Tensor values =
-        channels(prediction, expected, first, count, inner, with_channels(shape, axis, count, divided));
+    Tensor values = channels(prediction, expected, first, count, inner, with_channels(shape, axis, count, divided));
     values = record.normalisation.restore(target.name, std::move(values));
     for (std::size_t c = 0; c < target.columns.size(); ++c)
-      arrays.push_back({target.columns[c],
-                        channels(values, count, static_cast<std::int64_t>(c), 1, 1, Shape{shape[0]})});
+      arrays.push_back(
+          {target.columns[c], channels(values, count, static_cast<std::int64_t>(c), 1, 1, Shape{shape[0]})});
     if (target.columns.empty()) arrays.push_back({target.name, std::move(values)});
     first += count;
   }

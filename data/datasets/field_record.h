@@ -53,9 +53,9 @@ data::Normalisation normalisation_of(const FieldRecord& record, const std::vecto
 // the input, they are those of `input` now. Floating-point fields get the type `floats`.
 std::vector<data::Field> absent_fields(const FieldRecord& record, const Shape& input, DType floats);
 
-// Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time, features), into the recorded targets, and
-// undoes their normalisation: data::RunData::decode. Of a table, each column becomes an array of its own. It throws
-// Error at site "predict" for another number of channels or dimensions.
+// Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time,
+// features), into the recorded targets, and undoes their normalisation: data::RunData::decode. Of a table, each column
+// becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
 std::function<std::vector<data::NamedTensor>(Tensor)> decoder(const FieldRecord& record);
 
 }  // namespace lockstep::datasets

@@ -26,7 +26,7 @@ std::vector<double> take(std::vector<double>& given, std::int64_t channels) {
 
 struct ScaledField {
   const Field* field;
-  int axes;                // spatial dimensions, or 1 for time
+  int axes;  // spatial dimensions, or 1 for time
   std::int64_t channels;
 };
 

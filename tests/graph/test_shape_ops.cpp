@@ -23,9 +23,13 @@ using ShapeOps = ShapeErrors;
 TEST_F(ShapeOps, RefuseAxesThatAreNotThere) {
   const Value x = value({2, 3});
   expect("[slice] layer1.0.conv1: axis is 2, expected -2 to 1 for an input f32(2, 3)", [&] { slice(x, 2, 0, 1); });
-  expect("[transpose] layer1.0.conv1: axis is -3, expected -2 to 1 for an input f32(2, 3)", [&] { transpose(x, 0, -3); });
-  expect("[flip] layer1.0.conv1: axis 1 is named twice, expected different axes of an input f32(2, 3)", [&] { flip(x, {1, -1}); });
-  expect("[unsqueeze] layer1.0.conv1: new axis 4 beside those of f32(2, 3), expected -3 to 2", [&] { unsqueeze(x, 4); });
+  expect("[transpose] layer1.0.conv1: axis is -3, expected -2 to 1 for an input f32(2, 3)",
+         [&] { transpose(x, 0, -3); });
+  expect("[flip] layer1.0.conv1: axis 1 is named twice, expected different axes of an input f32(2, 3)", [&] {
+    flip(x, {1, -1});
+  });
+  expect("[unsqueeze] layer1.0.conv1: new axis 4 beside those of f32(2, 3), expected -3 to 2",
+         [&] { unsqueeze(x, 4); });
   expect("[permute] layer1.0.conv1: axes (1) of f32(2, 3), expected each of its 2 axes once", [&] { permute(x, {1}); });
 }
 
@@ -42,9 +46,10 @@ TEST_F(ShapeOps, RefusePartsThatAreNotThere) {
   expect("[place] layer1.0.conv1: input is f32(2, 5), expected (2, 4), the lengths of the ranges", [&] {
     place(x, Shape{3, 5}, {{0, 2}, {0, 4}});
   });
-  expect("[split] layer1.0.conv1: parts of (2, 2) elements of axis 1 of f32(2, 5), expected sizes that add up to 5", [&] {
-    split(x, std::vector<std::int64_t>{2, 2}, 1);
-  });
+  expect("[split] layer1.0.conv1: parts of (2, 2) elements of axis 1 of f32(2, 5), expected sizes that add up to 5",
+         [&] {
+           split(x, std::vector<std::int64_t>{2, 2}, 1);
+         });
   EXPECT_EQ(slice(x, 1, 0, 5), x) << "the whole value is itself";
   EXPECT_EQ(split(x, 5, 1)[0], x);
   EXPECT_EQ(permute(x, {0, 1}), x);
@@ -53,13 +58,15 @@ TEST_F(ShapeOps, RefusePartsThatAreNotThere) {
 TEST_F(ShapeOps, RefuseValuesThatDoNotJoin) {
   const Value x = value({2, 5});
   expect(
-      "[concat] layer1.0.conv1: values are f32(2, 5) and f32(3, 5), expected one type, and shapes that differ along axis 1 "
+      "[concat] layer1.0.conv1: values are f32(2, 5) and f32(3, 5), expected one type, and shapes that differ along "
+      "axis 1 "
       "alone",
       [&] {
         concat({x, value({3, 5})}, 1);
       });
   expect(
-      "[concat] layer1.0.conv1: values are f32(2, 5) and f64(2, 5), expected one type, and shapes that differ along axis 1 "
+      "[concat] layer1.0.conv1: values are f32(2, 5) and f64(2, 5), expected one type, and shapes that differ along "
+      "axis 1 "
       "alone",
       [&] {
         concat({x, value({2, 5}, DType::F64)}, 1);
@@ -71,17 +78,20 @@ TEST_F(ShapeOps, RefuseValuesThatDoNotJoin) {
 TEST_F(ShapeOps, RefuseMorePaddingThanThereIs) {
   const Value x = value({2, 3});
   expect(
-      "[pad] layer1.0.conv1: padding 3 + 0 of axis 1 of f32(2, 3) by mode reflect, expected at most 2 elements at each end",
+      "[pad] layer1.0.conv1: padding 3 + 0 of axis 1 of f32(2, 3) by mode reflect, expected at most 2 elements at each "
+      "end",
       [&] {
         pad(x, {3, 0}, PadMode::Reflect);
       });
   expect(
-      "[pad] layer1.0.conv1: padding 0 + 4 of axis 1 of f32(2, 3) by mode circular, expected at most 3 elements at each end",
+      "[pad] layer1.0.conv1: padding 0 + 4 of axis 1 of f32(2, 3) by mode circular, expected at most 3 elements at "
+      "each end",
       [&] {
         pad(x, {0, 4}, PadMode::Circular);
       });
   expect(
-      "[pad] layer1.0.conv1: padding 1 + 0 of axis 1 of f32(2, 0) by mode replicate, expected at least 1 element to repeat",
+      "[pad] layer1.0.conv1: padding 1 + 0 of axis 1 of f32(2, 0) by mode replicate, expected at least 1 element to "
+      "repeat",
       [&] {
         pad(value({2, 0}), {1, 0}, PadMode::Replicate);
       });
@@ -97,7 +107,8 @@ TEST_F(ShapeOps, RefuseIndicesThatAreNotI32OrDoNotFit) {
   const Value x = value({4, 5}), wide = value({3}, DType::I64), index = value({2, 5}, DType::I32);
   expect("[index_select] layer1.0.conv1: indices are i64(3), expected i32", [&] { index_select(x, 0, wide); });
   expect(
-      "[gather] layer1.0.conv1: indices are (2, 5) for a value (4, 4), expected as many axes, and no more elements along "
+      "[gather] layer1.0.conv1: indices are (2, 5) for a value (4, 4), expected as many axes, and no more elements "
+      "along "
       "any but axis 0",
       [&] {
         gather(x, 0, index);

@@ -63,15 +63,18 @@ TEST(KernelSets, ConvolutionsOverOneAxis) {
     for (const std::int64_t out : {5, 32}) {
       for (const std::int64_t stride : {1, 2}) {
         expect_spatial_convolution({.x = {2, in, 13},
-                            .w = {out, in, 3},
-                            .options = uniform(1, {.stride = stride, .padding = 1}),
-                            .bias = in % 2 == 0});
+                                    .w = {out, in, 3},
+                                    .options = uniform(1, {.stride = stride, .padding = 1}),
+                                    .bias = in % 2 == 0});
       }
     }
   }
-  expect_spatial_convolution({.x = {2, 16, 21}, .w = {24, 16, 5}, .options = uniform(1, {.padding = 4, .dilation = 2})});
-  expect_spatial_convolution({.x = {2, 12, 9}, .w = {24, 4, 3}, .options = uniform(1, {.padding = 1}, 3), .bias = true});
-  expect_spatial_convolution({.x = {2, 32, 9}, .w = {32, 1, 3}, .options = uniform(1, {.padding = 1}, 32), .bias = true});
+  expect_spatial_convolution(
+      {.x = {2, 16, 21}, .w = {24, 16, 5}, .options = uniform(1, {.padding = 4, .dilation = 2})});
+  expect_spatial_convolution(
+      {.x = {2, 12, 9}, .w = {24, 4, 3}, .options = uniform(1, {.padding = 1}, 3), .bias = true});
+  expect_spatial_convolution(
+      {.x = {2, 32, 9}, .w = {32, 1, 3}, .options = uniform(1, {.padding = 1}, 32), .bias = true});
   expect_spatial_convolution(
       {.x = {2, 17, 8}, .w = {17, 17, 3}, .options = uniform(1, {.padding = 1}), .epilogue = {.relu = true}});
 }
@@ -81,9 +84,9 @@ TEST(KernelSets, ConvolutionsOverThreeAxes) {
     for (const std::int64_t out : {5, 32}) {
       for (const std::int64_t stride : {1, 2}) {
         expect_spatial_convolution({.x = {2, in, 5, 4, 6},
-                            .w = {out, in, 3, 3, 3},
-                            .options = uniform(3, {.stride = stride, .padding = 1}),
-                            .bias = in % 2 == 0});
+                                    .w = {out, in, 3, 3, 3},
+                                    .options = uniform(3, {.stride = stride, .padding = 1}),
+                                    .bias = in % 2 == 0});
       }
     }
   }
@@ -94,18 +97,20 @@ TEST(KernelSets, ConvolutionsOverThreeAxes) {
       {.x = {2, 32, 4, 4, 5}, .w = {32, 16, 3, 3, 3}, .options = uniform(3, {.padding = 1}, 2), .bias = true});
   expect_spatial_convolution({.x = {2, 17, 4, 4, 5}, .w = {17, 1, 3, 3, 3}, .options = uniform(3, {.padding = 1}, 17)});
   expect_spatial_convolution({.x = {2, 17, 3, 4, 5},
-                      .w = {17, 17, 3, 3, 3},
-                      .options = uniform(3, {.padding = 1}),
-                      .bias = true,
-                      .epilogue = {.residual = true, .relu = true}});
+                              .w = {17, 17, 3, 3, 3},
+                              .options = uniform(3, {.padding = 1}),
+                              .bias = true,
+                              .epilogue = {.residual = true, .relu = true}});
 }
 
 // The shapes of a generator and of a U-Net: stride 2, and sizes that leave a rest.
 TEST(KernelSets, ConvolutionsThatAreTransposed) {
   expect_spatial_convolution({.x = {2, 16, 8, 10}, .w = {32, 16, 2, 2}, .options = uniform(2, {.stride = 2})});
-  expect_spatial_convolution({.x = {2, 16, 8, 6}, .w = {32, 16, 4, 4}, .options = uniform(2, {.stride = 2, .padding = 1})});
+  expect_spatial_convolution(
+      {.x = {2, 16, 8, 6}, .w = {32, 16, 4, 4}, .options = uniform(2, {.stride = 2, .padding = 1})});
   expect_spatial_convolution({.x = {2, 16, 4, 6, 8}, .w = {17, 16, 2, 2, 2}, .options = uniform(3, {.stride = 2})});
-  expect_spatial_convolution({.x = {2, 3, 10, 9}, .w = {16, 3, 3, 3}, .options = uniform(2, {.stride = 2, .padding = 1})});
+  expect_spatial_convolution(
+      {.x = {2, 3, 10, 9}, .w = {16, 3, 3, 3}, .options = uniform(2, {.stride = 2, .padding = 1})});
 }
 
 bool has_jit(const std::vector<std::string>& seen) {

@@ -30,7 +30,8 @@ TEST(HostOption, WhatIsWrongIsSaidWithItsEntry) {
     EXPECT_NE(error_of_list(wrong).find("[hosts] -H"), std::string::npos) << wrong;
   EXPECT_EQ(error_of_list("a:8,b:8:2"),
             "[hosts] -H, entry 2: 'b:8:2', expected NAME, NAME:SLOTS or, for IPv6, [ADDRESS]:SLOTS");
-  EXPECT_EQ(error_of_list("a:many"), "[hosts] -H, entry 1: 'a:many' has 'many' slots, expected a number from 1 to 65536");
+  EXPECT_EQ(error_of_list("a:many"),
+            "[hosts] -H, entry 1: 'a:many' has 'many' slots, expected a number from 1 to 65536");
 }
 
 TEST(HostOption, LostHostsAreLeftOut) {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "lockstep/core/error.h"
-#include "tools/launcher/secret.h"
 #include "tests/messages.h"
+#include "tools/launcher/secret.h"
 
 namespace lockstep::launcher {
 

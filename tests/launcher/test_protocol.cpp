@@ -21,9 +21,8 @@ using Side = Handshake::Side;
 
 TEST(Secret, IsLongEnoughAndSpaceAroundItDoesNotCount) {
   EXPECT_EQ(Secret(" 0123456789abcdef\n", "test").text(), "0123456789abcdef");
-  EXPECT_NE(
-      error_of([] { Secret("short", "LOCKSTEP_LAUNCH_SECRET"); }).find("LOCKSTEP_LAUNCH_SECRET has 5 characters"),
-      std::string::npos);
+  EXPECT_NE(error_of([] { Secret("short", "LOCKSTEP_LAUNCH_SECRET"); }).find("LOCKSTEP_LAUNCH_SECRET has 5 characters"),
+            std::string::npos);
 }
 
 TEST(Secret, FileIsThisUsersAlone) {
@@ -194,7 +193,10 @@ TEST_F(Channel, MessagesThatAreRepeatedOrSwappedOrSentBackAreNoticed) {
 }
 
 TEST_F(Channel, OversizedMessagesAreRefusedBeforeTheyAreRead) {
-  EXPECT_NE(error_of([&] { sender_.seal({Kind::Output, std::string(SealedChannel::kMostBytes + 1, 'x')}); }), "no error");
+  EXPECT_NE(error_of([&] {
+              sender_.seal({Kind::Output, std::string(SealedChannel::kMostBytes + 1, 'x')});
+            }),
+            "no error");
   receiver_.receive(std::string("\xff\xff\xff\xff\x05", 5));
   EXPECT_NE(error_of([&] { receiver_.next(); }).find("4294967295 bytes is announced"), std::string::npos);
 }

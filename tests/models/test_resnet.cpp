@@ -67,8 +67,9 @@ TEST_P(TorchvisionResNet, HasAsManyParameters) {
 
 // From torchvision 0.14: sum of numel over parameters(), and len(state_dict()).
 INSTANTIATE_TEST_SUITE_P(Depths, TorchvisionResNet,
-                         testing::Values(KnownResNet{18, 11689512, 122}, KnownResNet{34, 21797672, 218}, KnownResNet{50, 25557032, 320},
-                                         KnownResNet{101, 44549160, 626}, KnownResNet{152, 60192808, 932}),
+                         testing::Values(KnownResNet{18, 11689512, 122}, KnownResNet{34, 21797672, 218},
+                                         KnownResNet{50, 25557032, 320}, KnownResNet{101, 44549160, 626},
+                                         KnownResNet{152, 60192808, 932}),
                          [](const auto& tested) { return "Depth" + std::to_string(tested.param.depth); });
 
 TEST(ResNet, BottlenecksHaveTheirStrideOnTheMiddleConvolution) {

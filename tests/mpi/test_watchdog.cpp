@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "lockstep/core/log.h"
-#include "tests/mpi/harness.h"
 #include "tests/messages.h"
+#include "tests/mpi/harness.h"
 
 namespace lockstep::test {
 namespace {
@@ -63,7 +63,6 @@ bool comes(const std::function<bool()>& happened) {
   }
   return false;
 }
-
 
 TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
   Logged logged;

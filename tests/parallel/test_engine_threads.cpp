@@ -110,7 +110,8 @@ struct Job {
       }
       auto& value = values.emplace_back();
       // Null would say that there are none.
-      for (const std::int64_t n : kThreadSizes) value.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(n)));
+      for (const std::int64_t n : kThreadSizes)
+        value.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(n)));
     }
   }
   static constexpr std::size_t kRowBytes = 64 * 64;

@@ -75,7 +75,8 @@ TEST(PlanGradients, ALossThatIsAParameterHasGradientOne) {
   Parameters parameters;
   const Parameter& a = parameters.add("a", {});
   plan::CompiledModel model(
-      parameters.named(), [&](const plan::Inputs& in) { return plan::Traced{.loss = in.graph().parameter(a)}; }, kInF64);
+      parameters.named(), [&](const plan::Inputs& in) { return plan::Traced{.loss = in.graph().parameter(a)}; },
+      kInF64);
   plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{4}, DType::F64}}});
   plan.run();
   EXPECT_EQ(values_of(model.parameters().read_gradient("a"))[0], 4);  // times the number of samples

@@ -43,5 +43,4 @@ inline std::string validation_error(const Options& options, int world_size = 2) 
   return "";
 }
 
-
 }  // namespace lockstep::train

@@ -15,8 +15,8 @@
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "models/zoo/registry.h"
-#include "tests/train/streams.h"
 #include "tests/messages.h"
+#include "tests/train/streams.h"
 
 namespace lockstep::train {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/train/callbacks/log_rank_loss.h"
-#include "tests/train/streams.h"
 #include "tests/messages.h"
+#include "tests/train/streams.h"
 
 namespace lockstep::train {
 namespace {

@@ -9,8 +9,8 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
-#include "tests/train/streams.h"
 #include "tests/messages.h"
+#include "tests/train/streams.h"
 
 namespace lockstep::train {
 namespace {
@@ -178,7 +178,8 @@ TEST(OptimizerState, GoesRoundAndIsStrict) {
   tensors.pop_back();
   const std::string error = error_of([&] { other.load(io::source_of(tensors)); });
   EXPECT_TRUE(has(error, "1 missing: " + last.substr(10))) << error;
-  EXPECT_EQ(error_of([&] { other.load(io::source_of(tensors), true); }), "no error") << "of the weights none is missing";
+  EXPECT_EQ(error_of([&] { other.load(io::source_of(tensors), true); }), "no error")
+      << "of the weights none is missing";
 }
 
 // What another rank writes comes without memory: it is not written here, and what hangs on the values is out of date.

@@ -86,7 +86,7 @@ struct DatasetEntry {
   // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
   // keeps decoded images in memory as SampleOptions say.
   bool decodes = false;
-  bool streams = false;       // open_all() returns a stream in place of a training set
+  bool streams = false;  // open_all() returns a stream in place of a training set
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.

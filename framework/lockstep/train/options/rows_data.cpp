@@ -119,8 +119,9 @@ OptionGroup data_rows(Options& o) {
 }
 
 OptionGroup stream_rows(Options& o) {
-  return {"Streams",
-          {
+  return {
+      "Streams",
+      {
           {.name = "steps-per-epoch",
            .value = option_value(o.stream.steps_per_epoch),
            .argument = "N",

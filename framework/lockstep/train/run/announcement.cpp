@@ -27,9 +27,9 @@ std::string data_line(const RunFacts& facts) {
   } else {
     text += fmt::format(": {} training", data.train->size());
     text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
-  if (!facts.trains())
-    text = fmt::format("{}: {} samples to {}", facts.options.dataset.name, data.predicted().size(),
-                       facts.options.purpose() == data::Purpose::Predict ? "predict" : "evaluate");
+    if (!facts.trains())
+      text = fmt::format("{}: {} samples to {}", facts.options.dataset.name, data.predicted().size(),
+                         facts.options.purpose() == data::Purpose::Predict ? "predict" : "evaluate");
   }
   for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
   if (const std::int64_t batches = facts.options.trial.overfit_batches; batches > 0)

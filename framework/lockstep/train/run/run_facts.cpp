@@ -7,8 +7,8 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/format.h"
-#include "lockstep/data/wrap_sets.h"
 #include "lockstep/data/array_file.h"
+#include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/report/json_text.h"
 #include "lockstep/train/run/session_setup.h"
@@ -113,8 +113,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   });
   check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
-  if (facts.trains())
-    data::store_samples(facts.data, o.dataset.samples, comm, std::max(1, facts.threads.loaders));
+  if (facts.trains()) data::store_samples(facts.data, o.dataset.samples, comm, std::max(1, facts.threads.loaders));
   return facts;
 }
 
