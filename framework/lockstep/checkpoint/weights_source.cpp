@@ -8,7 +8,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr std::string_view kSite = "weights";
+constexpr std::string_view kWeightsSite = "weights";
 
 namespace fs = std::filesystem;
 
@@ -20,8 +20,8 @@ WeightsSource newest_in(const fs::path& named) {
     damaged = true;
     log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
   });
-  check(newest || !damaged, kSite, "every checkpoint in {} is damaged", folder.string());
-  check(newest.has_value(), kSite, "{} has no checkpoint, expected the folder of a run, or a file", folder.string());
+  check(newest || !damaged, kWeightsSite, "every checkpoint in {} is damaged", folder.string());
+  check(newest.has_value(), kWeightsSite, "{} has no checkpoint, expected the folder of a run, or a file", folder.string());
   return {.file = newest->path, .metadata = newest->file.metadata()};
 }
 

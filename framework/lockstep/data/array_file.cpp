@@ -15,7 +15,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "predict";
+constexpr std::string_view kArrayFileSite = "predict";
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
 
@@ -39,7 +39,7 @@ class ArrayFile::Form {
   virtual void begin(const std::vector<Field>& arrays, std::int64_t samples) = 0;
   virtual void append(std::span<const NamedTensor> part, std::int64_t first) = 0;
   void commit() {
-    check(!folder_.has(path_.filename().string()), kSite, "{} exists now, and did not before: it is left as it is",
+    check(!folder_.has(path_.filename().string()), kArrayFileSite, "{} exists now, and did not before: it is left as it is",
           path_.string());
     file_.commit();
   }
@@ -87,7 +87,7 @@ class NpyForm : public ArrayFile::Form {
   void begin(const std::vector<Field>& arrays, std::int64_t samples) override {
     std::string names;
     for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
-    check(arrays.size() == 1, kSite,
+    check(arrays.size() == 1, kArrayFileSite,
           "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5", path().string(),
           arrays.size(), names);
     const Field& array = arrays.front();
@@ -232,15 +232,15 @@ void check_array_file(const std::filesystem::path& path, std::string_view site) 
 void check_new_file(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  check(path.has_filename() && std::filesystem::is_directory(folder, error), kSite,
+  check(path.has_filename() && std::filesystem::is_directory(folder, error), kArrayFileSite,
         "{}: there is no folder {}, expected one that exists", path.string(), folder.string());
   const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, error));
-  check(!exists, kSite, "{} exists already, expected a new name: remove the file or choose another name",
+  check(!exists, kArrayFileSite, "{} exists already, expected a new name: remove the file or choose another name",
         path.string());
 }
 
 ArrayFile::ArrayFile(std::filesystem::path path) : path_(std::move(path)) {
-  check_array_file(path_, kSite);
+  check_array_file(path_, kArrayFileSite);
   check_new_file(path_);
   form_ = form_of(path_)(path_);
 }
@@ -248,27 +248,27 @@ ArrayFile::ArrayFile(std::filesystem::path path) : path_(std::move(path)) {
 ArrayFile::~ArrayFile() = default;
 
 void ArrayFile::begin(std::vector<Field> arrays, std::int64_t samples) {
-  check_fields(kSite, arrays);
+  check_fields(kArrayFileSite, arrays);
   for (const Field& array : arrays)
-    check(array.dtype != DType::BF16, kSite, "{}: '{}' is bf16, expected another type", path_.string(), array.name);
+    check(array.dtype != DType::BF16, kArrayFileSite, "{}: '{}' is bf16, expected another type", path_.string(), array.name);
   arrays_ = std::move(arrays);
   samples_ = samples;
   form_->begin(arrays_, samples_);
 }
 
 void ArrayFile::check_part(std::span<const NamedTensor> part) const {
-  check(part.size() == arrays_.size() && !part.empty(), kSite, "{}: a part of {} arrays, expected {}", path_.string(),
+  check(part.size() == arrays_.size() && !part.empty(), kArrayFileSite, "{}: a part of {} arrays, expected {}", path_.string(),
         part.size(), arrays_.size());
   const Shape& first = part.front().tensor.shape();
   for (std::size_t i = 0; i < part.size(); ++i) {
     const Tensor& tensor = part[i].tensor;
     check(part[i].name == arrays_[i].name && tensor.dtype() == arrays_[i].dtype && tensor.shape().rank() > 0 &&
               tensor.shape() == arrays_[i].shape.batched(first[0]),
-          kSite, "{}: a part has '{}' {} of {}, expected '{}' of samples {} of {}, as many as of the other arrays",
+          kArrayFileSite, "{}: a part has '{}' {} of {}, expected '{}' of samples {} of {}, as many as of the other arrays",
           path_.string(), part[i].name, tensor.shape().str(), name_of(tensor.dtype()), arrays_[i].name,
           arrays_[i].shape.str(), name_of(arrays_[i].dtype));
   }
-  check(written_ + first[0] <= samples_, kSite, "{}: {} samples after {}, expected {} in all", path_.string(), first[0],
+  check(written_ + first[0] <= samples_, kArrayFileSite, "{}: {} samples after {}, expected {} in all", path_.string(), first[0],
         written_, samples_);
 }
 
@@ -279,7 +279,7 @@ void ArrayFile::append(std::span<const NamedTensor> part) {
 }
 
 void ArrayFile::commit() {
-  check(written_ == samples_, kSite, "{}: {} samples are written, expected {}", path_.string(), written_, samples_);
+  check(written_ == samples_, kArrayFileSite, "{}: {} samples are written, expected {}", path_.string(), written_, samples_);
   form_->commit();
 }
 

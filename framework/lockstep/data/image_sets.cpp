@@ -19,7 +19,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kImageSetsSite = "options";
 constexpr std::int64_t kMostTries = 100;  // files that may be unreadable before the one whose size counts
 
 bool is_image(const Field& field) {
@@ -139,7 +139,7 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
   if (!images.mean.empty()) {
     for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());
-      check(count == 1 || count == channels, kSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
+      check(count == 1 || count == channels, kImageSetsSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
             option, count, channels);
     }
     return {.pixels = {.mean = {images.mean.begin(), images.mean.end()},
@@ -150,7 +150,7 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
   if (automatic && !entry.mean.empty())
     return {.pixels = {.mean = entry.mean, .stddev = entry.stddev}, .source = formatted("those of {}", entry.name)};
   if (images.source == PixelSource::ImageNet || (automatic && entry.decodes && channels == 3)) {
-    check(channels == 3, kSite, "--mean-std imagenet with images of {} channels, expected 3", channels);
+    check(channels == 3, kImageSetsSite, "--mean-std imagenet with images of {} channels, expected 3", channels);
     return {.pixels = {.mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}}, .source = "ImageNet's"};
   }
   if (entry.decodes) return {.source = "measured", .later = true};
@@ -207,16 +207,16 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
 }
 
 void check_normalising(const ImageSetOptions& o) {
-  check(o.mean.empty() == o.stddev.empty(), kSite, "--{} is given without --{}, expected both or none",
+  check(o.mean.empty() == o.stddev.empty(), kImageSetsSite, "--{} is given without --{}, expected both or none",
         o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
   for (const double value : o.stddev)
-    check(value > 0, kSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1", value);
-  check(o.mean.empty() || o.source == PixelSource::Auto, kSite,
+    check(value > 0, kImageSetsSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1", value);
+  check(o.mean.empty() || o.source == PixelSource::Auto, kImageSetsSite,
         "--mean and --std are given beside --mean-std, expected one of the two");
 }
 
 void check_interval(std::string_view option, const std::vector<double>& numbers, double most) {
-  check(numbers.size() == 2 && numbers[0] > 0 && numbers[0] <= numbers[1] && numbers[1] <= most, kSite,
+  check(numbers.size() == 2 && numbers[0] > 0 && numbers[0] <= numbers[1] && numbers[1] <= most, kImageSetsSite,
         "--{} is {}, expected two numbers with a comma between them, above 0{}, the smaller one first", option,
         joined(numbers, ","), most == 1 ? " and at most 1" : "");
 }
@@ -225,12 +225,12 @@ void check_changes(const DatasetOptions& o) {
   const AugmentOptions& a = o.images.augment;
   check_interval("crop-scale", a.crop_scale, 1);
   check_interval("crop-ratio", a.crop_ratio, HUGE_VAL);
-  check(o.augment || (a.hflip < 0 && a.vflip == 0), kSite,
+  check(o.augment || (a.hflip < 0 && a.vflip == 0), kImageSetsSite,
         "--hflip or --vflip without --augment, which flips images, expected both or none");
   const std::size_t jitters = a.color_jitter.size();
-  check(jitters == 0 || jitters == 1 || jitters == 3 || jitters == 4, kSite,
+  check(jitters == 0 || jitters == 1 || jitters == 3 || jitters == 4, kImageSetsSite,
         "--color-jitter has {} numbers, expected 1, or brightness,contrast,saturation with or without hue", jitters);
-  check(!a.erase_noise || a.random_erase > 0, kSite, "--erase-noise without --random-erase, expected both");
+  check(!a.erase_noise || a.random_erase > 0, kImageSetsSite, "--erase-noise without --random-erase, expected both");
 }
 
 }  // namespace
@@ -239,17 +239,17 @@ void check_image_options(const DatasetEntry& entry, const DatasetOptions& o) {
   const ImageSetOptions& images = o.images;
   check_normalising(images);
   check_changes(o);
-  check(images.size == 0 || o.resize == 0, kSite,
+  check(images.size == 0 || o.resize == 0, kImageSetsSite,
         "--image-size {} and --resize {} are both given, expected one of the two: --image-size crops, --resize scales",
         images.size, o.resize);
-  check(images.size > 0 || images.eval_resize == 0, kSite,
+  check(images.size > 0 || images.eval_resize == 0, kImageSetsSite,
         "--val-resize-size is {} without --image-size, expected both: the shorter side before the centre is cropped",
         images.eval_resize);
-  check(images.eval_resize == 0 || images.eval_resize >= images.size, kSite,
+  check(images.eval_resize == 0 || images.eval_resize >= images.size, kImageSetsSite,
         "--val-resize-size is {}, expected at least --image-size {}", images.eval_resize, images.size);
-  check(entry.decodes || (images.channels == 3 && !images.full_decode), kSite,
+  check(entry.decodes || (images.channels == 3 && !images.full_decode), kImageSetsSite,
         "--channels and --full-decode are for image files, and {} has none", entry.name);
-  check(images.channels == 3 || images.channels == 1, kSite, "--channels is {}, expected 3 or 1", images.channels);
+  check(images.channels == 3 || images.channels == 1, kImageSetsSite, "--channels is {}, expected 3 or 1", images.channels);
 }
 
 DecodeOptions decode_options(const DatasetOptions& o, Split split, const ImageFiles& training) {
@@ -273,7 +273,7 @@ DecodeOptions decode_options(const DatasetOptions& o, Split split, const ImageFi
 void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& o) {
   const Field* const image = image_of(data);
   if (image == nullptr) {
-    check(!o.augment && o.resize == 0 && o.images.size == 0, kSite,
+    check(!o.augment && o.resize == 0 && o.images.size == 0, kImageSetsSite,
           "--augment, --image-size and --resize are for images, and {} has none", entry.name);
     return;
   }

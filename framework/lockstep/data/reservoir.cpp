@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr const char* kSite = "reservoir";
+constexpr const char* kReservoirSite = "reservoir";
 
 RandomStream random(std::uint64_t seed, std::string_view use, std::int64_t count) {
   return {mix(seed, hash_name(use)), static_cast<std::uint64_t>(count)};
@@ -22,9 +22,9 @@ RandomStream random(std::uint64_t seed, std::string_view use, std::int64_t count
 
 Reservoir::Reservoir(std::vector<Field> fields, ReservoirOptions options, std::uint64_t seed)
     : fields_(std::move(fields)), options_(options), seed_(seed) {
-  check_fields(kSite, fields_);
-  check(options_.capacity > 0, kSite, "capacity {}, expected at least 1 sample", options_.capacity);
-  check(options_.replay >= 0 && options_.replay < 1, kSite,
+  check_fields(kReservoirSite, fields_);
+  check(options_.capacity > 0, kReservoirSite, "capacity {}, expected at least 1 sample", options_.capacity);
+  check(options_.replay >= 0 && options_.replay < 1, kReservoirSite,
         "the fraction of past samples in a batch is {}, expected at least 0 and below 1", options_.replay);
 }
 
@@ -99,7 +99,7 @@ void Reservoir::end_batch() {
 
 void Reservoir::release() {
   const std::scoped_lock lock(mutex_);
-  check(ahead_.size() > (open_ ? 1U : 0U), kSite,
+  check(ahead_.size() > (open_ ? 1U : 0U), kReservoirSite,
         "release() of a batch that does not exist, expected one that was made");
   for (Change& change : ahead_.front().changes) spare_.push_back(std::move(change.before));
   ahead_.pop_front();
@@ -113,16 +113,16 @@ Reservoir::Counts Reservoir::counts() const {
 Reservoir::Frozen Reservoir::freeze() const { return Frozen(*this); }
 
 void Reservoir::restore(std::vector<Sample> samples, const Counts& counts) {
-  check(std::ssize(samples) == counts.held && counts.held <= options_.capacity, kSite,
+  check(std::ssize(samples) == counts.held && counts.held <= options_.capacity, kReservoirSite,
         "{} samples with counts of {}, expected at most {}, the capacity", samples.size(), counts.held,
         options_.capacity);
-  check(counts.held <= counts.offered && counts.batches >= 0, kSite, "{} samples of {} that were offered in {} batches",
+  check(counts.held <= counts.offered && counts.batches >= 0, kReservoirSite, "{} samples of {} that were offered in {} batches",
         counts.held, counts.offered, counts.batches);
   for (const Sample& sample : samples)
-    check(sample.bytes.size() == sample_bytes(), kSite, "a sample has {} bytes, expected {}", sample.bytes.size(),
+    check(sample.bytes.size() == sample_bytes(), kReservoirSite, "a sample has {} bytes, expected {}", sample.bytes.size(),
           sample_bytes());
   const std::scoped_lock lock(mutex_);
-  check(counts_ == Counts{}, kSite, "restore() after {} samples, expected before the first one", counts_.offered);
+  check(counts_ == Counts{}, kReservoirSite, "restore() after {} samples, expected before the first one", counts_.offered);
   samples_ = std::move(samples);
   counts_ = counts;
 }

@@ -8,7 +8,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "data";
+constexpr std::string_view kRunDataSite = "data";
 
 std::string text_of(const std::vector<Field>& fields) {
   std::string text;
@@ -19,15 +19,15 @@ std::string text_of(const std::vector<Field>& fields) {
 
 std::vector<Field> fields_after(std::vector<Field> fields, const Transforms& transforms) {
   for (const auto& transform : transforms) {
-    lockstep::check(transform != nullptr, kSite, "a transform of samples ({}) is null", text_of(fields));
+    lockstep::check(transform != nullptr, kRunDataSite, "a transform of samples ({}) is null", text_of(fields));
     fields = transform->fields(fields);
-    check_fields(kSite, fields);
+    check_fields(kRunDataSite, fields);
   }
   return fields;
 }
 
 void check_same(const std::string& set, const std::vector<Field>& fields, const std::vector<Field>& expected) {
-  lockstep::check(fields == expected, kSite, "{} has the fields {}, expected those of the training samples: {}", set,
+  lockstep::check(fields == expected, kRunDataSite, "{} has the fields {}, expected those of the training samples: {}", set,
                   text_of(fields), text_of(expected));
 }
 
@@ -47,7 +47,7 @@ std::vector<Field> RunData::fields() const {
 
 Shape RunData::shape_of(std::string_view field) const {
   const std::vector<Field> all = fields();
-  return all[find_field(kSite, all, field)].shape;
+  return all[find_field(kRunDataSite, all, field)].shape;
 }
 
 std::int64_t RunData::replaced() const {
@@ -57,12 +57,12 @@ std::int64_t RunData::replaced() const {
 }
 
 void RunData::check() const {
-  lockstep::check(train != nullptr || stream.has_value(), kSite, "there is no training set, expected one");
-  lockstep::check(train == nullptr || !stream, kSite, "there are a training set and a stream, expected one of the two");
+  lockstep::check(train != nullptr || stream.has_value(), kRunDataSite, "there is no training set, expected one");
+  lockstep::check(train == nullptr || !stream, kRunDataSite, "there are a training set and a stream, expected one of the two");
   if (stream) {
-    check_fields(kSite, stream->fields);
-    lockstep::check(stream->open != nullptr, kSite, "StreamSource::open is empty, expected a function");
-    lockstep::check(stream->prefetch >= 0, kSite, "StreamSource::prefetch is {}, expected at least 0",
+    check_fields(kRunDataSite, stream->fields);
+    lockstep::check(stream->open != nullptr, kRunDataSite, "StreamSource::open is empty, expected a function");
+    lockstep::check(stream->prefetch >= 0, kRunDataSite, "StreamSource::prefetch is {}, expected at least 0",
                     stream->prefetch);
   }
   std::vector<Field> trained = fields_after(source_fields(), train_transforms);
@@ -70,7 +70,7 @@ void RunData::check() const {
   check_same(stream ? stream->description : train->describe(), fields_after(source_fields(), eval_transforms), trained);
   if (eval) check_same(eval->describe(), fields_after(eval->fields(), eval_transforms), trained);
   for (const auto& [name, set] : more_eval) {
-    lockstep::check(set != nullptr, kSite, "the evaluation set '{}' is null, expected a data set", name);
+    lockstep::check(set != nullptr, kRunDataSite, "the evaluation set '{}' is null, expected a data set", name);
     check_same(set->describe(), fields_after(set->fields(), eval_transforms), trained);
   }
 }

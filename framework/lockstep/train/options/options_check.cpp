@@ -83,8 +83,8 @@ void check_rates(const Options& o) {
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
 bool is_of_a_run(const std::string& name) {
-  const std::array<std::string, 9> own{"checkpoints", "logs",           "metrics",  "hashes",  "run.json",
-                                       ".lock",       "supervisor.log", "dllogger", "find-lr", "evaluations"};
+  const std::array<std::string, 10> own{"checkpoints", "logs",           "metrics",  "hashes",  "run.json",
+                                        ".lock",       "supervisor.log", "dllogger", "find-lr", "evaluations"};
   return std::ranges::any_of(own,
                              [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }

@@ -113,7 +113,7 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
-  void prepare_weights(std::size_t before);
+  void prepare_weights(std::size_t before, const nn::Module& module, const plan::ModelFunction& model);
   void use_weights();
   RunParts parts();
   void save_checkpoint();
