@@ -204,6 +204,15 @@ TEST(ImageEntries, MistakesAreNamed) {
   refused([](auto& o) { o.images.mean = {0.5}; }, {"--mean is given without --std"});
   refused([](auto& o) { o.images.augment.crop_scale = {0.5}; }, {"--crop-scale is 0.5"});
   refused([](auto& o) { o.images.augment.color_jitter = {0.1, 0.1}; }, {"--color-jitter has 2"});
+  refused(
+      [](auto& o) {
+        o.images.augment.crop_scale = {0.2, 1};
+      },
+      {"--crop-scale or --crop-ratio without --image-size"});
+  refused([](auto& o) { o.images.augment.ra_magnitude = 3; }, {"--ra-magnitude without --auto-augment ra"});
+  refused([](auto& o) { o.images.mixing.probability = 0.5; }, {"--mixup-prob is 0.5 without"});
+  refused([](auto& o) { o.images.mixing = {.mixup_alpha = 1, .switch_probability = 0.1}; },
+          {"--mixup-switch-prob is 0.1"});
   refused([](auto& o) { o.images.augment.erase_noise = true; }, {"--erase-noise without --random-erase"});
   refused(
       [](auto& o) {

@@ -206,51 +206,7 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
                            changes_text(m), joined(data.pixels.mean, " "), joined(data.pixels.stddev, " "), by.source);
 }
 
-void check_normalising(const ImageSetOptions& o) {
-  check(o.mean.empty() == o.stddev.empty(), kImageSetsSite, "--{} is given without --{}, expected both or none",
-        o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
-  for (const double value : o.stddev)
-    check(value > 0, kImageSetsSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1", value);
-  check(o.mean.empty() || o.source == PixelSource::Auto, kImageSetsSite,
-        "--mean and --std are given beside --mean-std, expected one of the two");
-}
-
-void check_interval(std::string_view option, const std::vector<double>& numbers, double most) {
-  check(numbers.size() == 2 && numbers[0] > 0 && numbers[0] <= numbers[1] && numbers[1] <= most, kImageSetsSite,
-        "--{} is {}, expected two numbers with a comma between them, above 0{}, the smaller one first", option,
-        joined(numbers, ","), most == 1 ? " and at most 1" : "");
-}
-
-void check_changes(const DatasetOptions& o) {
-  const AugmentOptions& a = o.images.augment;
-  check_interval("crop-scale", a.crop_scale, 1);
-  check_interval("crop-ratio", a.crop_ratio, HUGE_VAL);
-  check(o.augment || (a.hflip < 0 && a.vflip == 0), kImageSetsSite,
-        "--hflip or --vflip without --augment, which flips images, expected both or none");
-  const std::size_t jitters = a.color_jitter.size();
-  check(jitters == 0 || jitters == 1 || jitters == 3 || jitters == 4, kImageSetsSite,
-        "--color-jitter has {} numbers, expected 1, or brightness,contrast,saturation with or without hue", jitters);
-  check(!a.erase_noise || a.random_erase > 0, kImageSetsSite, "--erase-noise without --random-erase, expected both");
-}
-
 }  // namespace
-
-void check_image_options(const DatasetEntry& entry, const DatasetOptions& o) {
-  const ImageSetOptions& images = o.images;
-  check_normalising(images);
-  check_changes(o);
-  check(images.size == 0 || o.resize == 0, kImageSetsSite,
-        "--image-size {} and --resize {} are both given, expected one of the two: --image-size crops, --resize scales",
-        images.size, o.resize);
-  check(images.size > 0 || images.eval_resize == 0, kImageSetsSite,
-        "--val-resize-size is {} without --image-size, expected both: the shorter side before the centre is cropped",
-        images.eval_resize);
-  check(images.eval_resize == 0 || images.eval_resize >= images.size, kImageSetsSite,
-        "--val-resize-size is {}, expected at least --image-size {}", images.eval_resize, images.size);
-  check(entry.decodes || (images.channels == 3 && !images.full_decode), kImageSetsSite,
-        "--channels and --full-decode are for image files, and {} has none", entry.name);
-  check(images.channels == 3 || images.channels == 1, kImageSetsSite, "--channels is {}, expected 3 or 1", images.channels);
-}
 
 DecodeOptions decode_options(const DatasetOptions& o, Split split, const ImageFiles& training) {
   DecodeOptions decode{.channels = static_cast<int>(o.images.channels), .reduce = !o.images.full_decode};
