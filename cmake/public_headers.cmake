@@ -25,6 +25,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/concat.h
   lockstep/ops/conv_transpose.h
   lockstep/ops/convolution.h
+  lockstep/ops/class_counts.h
   lockstep/ops/cross_entropy.h
   lockstep/ops/dropout.h
   lockstep/ops/embedding.h
@@ -32,6 +33,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/gradient.h
   lockstep/ops/index_select.h
   lockstep/ops/linear.h
+  lockstep/ops/normal_noise.h
   lockstep/ops/pad.h
   lockstep/ops/permute.h
   lockstep/ops/one_hot.h
@@ -49,6 +51,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
   lockstep/losses/classification.h
+  lockstep/losses/per_sample.h
   lockstep/losses/regression.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
@@ -66,6 +69,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/kernels/registry.h
   lockstep/plan/compiled_model.h
   lockstep/plan/plan.h
+  lockstep/metrics/classes.h
   lockstep/metrics/metrics.h
   # data
   lockstep/data/array_datasets.h
@@ -79,6 +83,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/cached_dataset.h
   lockstep/data/batch_mix.h
   lockstep/data/catalogue.h
+  lockstep/data/class_target.h
   lockstep/data/combined_datasets.h
   lockstep/data/dataset.h
   lockstep/data/dataset_view.h
@@ -94,11 +99,13 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/loader.h
   lockstep/data/normalisation.h
   lockstep/data/pipeline.h
+  lockstep/data/reservoir.h
   lockstep/data/run_data.h
   lockstep/data/sample_order.h
   lockstep/data/sample_store.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
+  lockstep/data/stream_source.h
   lockstep/data/transforms.h
   lockstep/io/hdf5_reader.h
   lockstep/data/records/record_reader.h
@@ -106,6 +113,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/unreadable.h
   lockstep/data/wrap_sets.h
   # training
+  lockstep/optim/average.h
   lockstep/optim/groups.h
   lockstep/optim/rules.h
   lockstep/optim/schedule.h

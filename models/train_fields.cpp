@@ -4,30 +4,16 @@
 
 #include "data/datasets/catalogue.h"
 #include "lockstep/core/error.h"
-#include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/train/run/program.h"
+#include "models/zoo/field_loss.h"
 #include "models/zoo/field_model.h"
 
 using namespace lockstep;
 
 namespace {
-
-enum class LossOption : std::uint8_t { Mse, L1, Huber, RelativeL2 };
-
-Loss loss_of(LossOption loss, Value prediction, Value target) {
-  switch (loss) {
-    case LossOption::L1:
-      return l1_loss(prediction, target);
-    case LossOption::Huber:
-      return huber_loss(prediction, target);
-    case LossOption::RelativeL2:
-      return relative_l2_loss(prediction, target);
-    case LossOption::Mse:
-      break;
-  }
-  return mean_squared_error(prediction, target);
-}
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
@@ -45,10 +31,18 @@ std::string model_text() {
 }  // namespace
 
 template <>
-struct lockstep::train::Choices<LossOption> {
-  static constexpr std::array kAll{NamedValue{LossOption::Mse, "mse"}, NamedValue{LossOption::L1, "l1"},
-                                   NamedValue{LossOption::Huber, "huber"},
-                                   NamedValue{LossOption::RelativeL2, "relative-l2"}};
+struct lockstep::train::Choices<models::FieldLoss> {
+  using Loss = models::FieldLoss;
+  static constexpr std::array kAll{NamedValue{Loss::Auto, "auto"},
+                                   NamedValue{Loss::Mse, "mse"},
+                                   NamedValue{Loss::L1, "l1"},
+                                   NamedValue{Loss::Huber, "huber"},
+                                   NamedValue{Loss::RelativeL2, "relative-l2"},
+                                   NamedValue{Loss::GaussianNll, "gaussian-nll"},
+                                   NamedValue{Loss::CrossEntropy, "cross-entropy"},
+                                   NamedValue{Loss::Dice, "dice"},
+                                   NamedValue{Loss::Bce, "bce"},
+                                   NamedValue{Loss::Focal, "focal"}};
 };
 
 int main(int argc, char** argv) {
@@ -61,22 +55,45 @@ int main(int argc, char** argv) {
                          datasets::field_catalogue());
   std::string model = "unet";
   models::FieldModelConfig config;
-  LossOption loss = LossOption::Mse;
+  models::FieldLossOptions task{.loss = models::FieldLoss::Auto};
+  std::string class_weights;
   program.option("model", model, model_text(), model_names());
   program.option("width", config.width, "channels, or features, of the model's first layer inside; 0: the model's own");
   program.option("depth", config.depth, "layers of the model, or levels of resolution; 0: the model's own");
   program.option("modes", config.modes, "frequencies per axis that a Fourier layer keeps; 0: the model's own");
-  program.option("loss", loss, "mse, l1, huber, or relative-l2 (of each sample: |prediction - target| / |target|)");
+  program.option("latent", config.latent, "numbers in the middle of --model vae; 0: the model's own");
+  program.option("dropout", config.dropout, "probability of dropout in cosmoflow, lstm, gru (between layers) and tcn");
+  program.option("kl-weight", config.kl_weight, "of the divergence in the loss of --model vae");
+  program.option("loss", task.loss,
+                 "of numbers: mse, l1, huber, relative-l2 (of each sample: |prediction - target| / |target|), "
+                 "gaussian-nll (the model predicts a variance, too); of classes, integers from 0 on: cross-entropy, "
+                 "dice; of targets 0 or 1: bce, focal; auto: mse, or cross-entropy with --label");
+  program.option("class-weights", class_weights,
+                 "how much classes count in cross-entropy, or positive targets of each channel in bce: numbers with "
+                 "commas between them, or balanced (classes count equally, however rare)");
+  program.option("focal-gamma", task.focal_gamma, "exponent by which the loss focal lowers what is easy");
+  program.check([&] {
+    data::FieldOptions& fields = program.options().dataset.fields;
+    if (task.loss == models::FieldLoss::Auto)
+      task.loss = fields.label.empty() ? models::FieldLoss::Mse : models::FieldLoss::CrossEntropy;
+    fields.target = models::target_kind(task.loss);
+  });
   return program.run(argc, argv, [&](train::Session& session) {
+    task.ignore_index = static_cast<std::int32_t>(session.options().dataset.fields.ignore_index);
+    task.class_names = session.data().class_names;
+    task.class_weights = models::class_weights(class_weights, task.loss, session.data());
     config.input = session.data().shape_of("input");
-    config.output = session.data().shape_of("target");
+    config.output = models::output_shape(task.loss, session.data());
     const auto network = models::build_field_model(model, config);
     train::Trainer& trainer = session.build(*network, [&](const plan::Inputs& in) {
-      const Value prediction = (*network)(in["input"]), target = in["target"];
-      return plan::Traced{
-          .loss = loss_of(loss, prediction, target),
-          .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
-          .prediction = prediction};
+      const auto [output, penalty] = network->with_penalty(in["input"]);
+      plan::Traced traced = models::field_task(task, output, in["target"]);
+      if (penalty) {
+        traced.loss.mean = traced.loss.mean + penalty;
+        const double samples = static_cast<double>(output.shape()[0]);
+        traced.metrics.push_back(metrics::mean_of("penalty", cast(penalty, DType::F64) * samples, Better::Lower));
+      }
+      return traced;
     });
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

@@ -1,6 +1,7 @@
 #include "data/datasets/catalogue.h"
 
 #include "data/datasets/cifar.h"
+#include "data/datasets/clusters.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/field_entries.h"
 #include "data/datasets/image_entries.h"
@@ -31,6 +32,11 @@ data::Catalogue image_catalogue() {
 
 data::Catalogue field_catalogue() {
   static const std::vector<data::DatasetEntry> table{hdf5_entry(), arrays_entry(), csv_entry()};
+  return table;
+}
+
+data::Catalogue force_catalogue() {
+  static const std::vector<data::DatasetEntry> table{clusters_entry()};
   return table;
 }
 

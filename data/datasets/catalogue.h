@@ -12,5 +12,6 @@ data::Catalogue catalogue();  // images with labels, which are in memory as a wh
 data::Catalogue image_catalogue();
 // Arrays of files: samples with the fields "input" and "target" (data/datasets/field_entries.h).
 data::Catalogue field_catalogue();
+data::Catalogue force_catalogue();  // atoms with energies and forces (data/datasets/clusters.h)
 
 }  // namespace lockstep::datasets

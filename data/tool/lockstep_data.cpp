@@ -1,4 +1,5 @@
-// The `lockstep-data` command: lists the known data sets, fetches their files, checks and converts them.
+// The `lockstep-data` command: lists the known data sets, fetches their files, checks and converts them, and computes
+// samples of equations.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "data/datasets/catalogue.h"
 #include "data/tool/convert.h"
 #include "data/tool/download.h"
+#include "data/tool/generate.h"
 #include "data/tool/report.h"
 #include "data/tool/sources.h"
 #include "data/tool/unpack.h"
@@ -129,6 +131,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
     datasets::print_report(datasets::image_catalogue(), arguments.dataset);
   });
 
+  datasets::add_generate(app);
+
   CLI::App* converted = app.add_subcommand("convert", "Writes a data set in another format");
   name(converted, "a data set of `lockstep-data list`");
   dir(converted, "folder of its files");
@@ -154,7 +158,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert", "lockstep-data");
+  CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert, generate", "lockstep-data");
   Arguments arguments;
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep-data (Lockstep " LOCKSTEP_VERSION ")");

@@ -67,10 +67,10 @@ TEST(EpochSums, AddTheSumsOfMetricsStepByStep) {
     sums.add_metrics(rules, step);
   }
   EXPECT_EQ(find_result(sums.metrics, "mean"), 5.0 / 4);
-  sums.add_metrics(rules, {});
+  sums.take_rules(rules);
   EXPECT_EQ(find_result(sums.metrics, "mean"), 5.0 / 4) << "nothing is added";
   const std::vector<MetricRule> others{two_means()};
-  sums.add_metrics(others, {});
+  sums.take_rules(others);
   EXPECT_EQ(sums.metrics.at(0).name, "means") << "a metric that the model has no more is dropped";
   EXPECT_TRUE(sums.metrics.at(0).results.empty());
 }

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kCatalogueSite = "options";
 
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> dataset, std::int64_t limit, std::string_view option) {
   if (limit == 0) return dataset;
@@ -31,7 +31,7 @@ std::string dataset_names(Catalogue catalogue) {
 
 const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
   const auto entry = std::ranges::find(catalogue, name, &DatasetEntry::name);
-  if (entry == catalogue.end()) fail(kSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
+  if (entry == catalogue.end()) fail(kCatalogueSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
   return *entry;
 }
 
@@ -40,15 +40,15 @@ void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   if (entry.check_options) entry.check_options(options);
   if (!entry.takes_fields) check_image_options(entry, options);
   const SampleOptions& samples = options.samples;
-  check(!samples.balanced || samples.weights.empty(), kSite,
+  check(!samples.balanced || samples.weights.empty(), kCatalogueSite,
         "--balanced and --sample-weights are both given, expected one of the two");
   check(
-      samples.shuffle_block == 1 || (!samples.balanced && samples.weights.empty()), kSite,
+      samples.shuffle_block == 1 || (!samples.balanced && samples.weights.empty()), kCatalogueSite,
       "--shuffle-block {} with --balanced or --sample-weights, which give each sample a place of its own; expected one "
       "of the two",
       samples.shuffle_block);
   check(
-      !entry.needs_dir || !options.dir.empty(), kSite,
+      !entry.needs_dir || !options.dir.empty(), kCatalogueSite,
       "--data-dir is missing, expected the folder with the files of {}, in this option or in LOCKSTEP_DATA_DIR (which "
       "mpirun takes to other hosts with -x LOCKSTEP_DATA_DIR)",
       options.name);
@@ -68,15 +68,18 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
   }
   const SampleOptions& samples = options.samples;
-  check(samples.eval_subset.empty() || data.eval, kSite, "--eval-subset {} without evaluation samples, expected some",
+  check(samples.eval_subset.empty() || data.eval, kCatalogueSite, "--eval-subset {} without evaluation samples, expected some",
         samples.eval_subset.string());
-  if (!entry.takes_fields) {
+  if (!entry.takes_fields && data.train) {
     data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
     if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
   }
-  wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
-  if (!entry.takes_fields) complete_images(data, entry, options);
-  data.train = limited(std::move(data.train), options.limit_train, "limit-train");
+  if (data.train) wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
+  if (!entry.takes_fields && data.train) complete_images(data, entry, options);
+  check(!data.stream || options.limit_train == 0, kCatalogueSite,
+        "--limit-train is {}, expected 0: {} makes samples while the run goes on, and --max-steps ends the run",
+        options.limit_train, entry.name);
+  if (data.train) data.train = limited(std::move(data.train), options.limit_train, "limit-train");
   if (data.eval) data.eval = limited(std::move(data.eval), options.limit_eval, "limit-eval");
   data.check();
   return data;

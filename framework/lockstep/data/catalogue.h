@@ -20,16 +20,30 @@ class Communicator;
 
 namespace lockstep::data {
 
+// What the targets of arrays are: numbers, which are normalised; classes, from 0 on, which become I32; or flags,
+// numbers from 0 to 1 that stay as they are.
+enum class TargetKind : std::uint8_t { Numbers, Classes, Flags };
+
 // The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
 struct FieldOptions {
   std::string files{}, eval_files{};   // paths with * and ?, separated by commas
   std::string inputs{}, targets{};     // names in the files, separated by commas; NAME[:, 0:2] takes a part
   std::int64_t sample_axis = 0;        // the dimension that counts samples
-  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty
+  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty; 1 is
+                                       // for a run that only evaluates
   std::int64_t spatial_axes = -1;      // spatial dimensions of a sample; a further one before them counts channels; -1:
                                        // those of the field with the fewest
+  bool series = false;                 // inputs are (time) or (time, features); features are their channels
   std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
   double log_offset = 0;               // with `log`: added before the logarithm
+  std::string mean{}, stddev{};        // given, not measured: a number per channel of inputs, then targets, with commas
+  TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
+  std::string label{};                      // column of a table with the class, in place of targets
+  std::int64_t classes = 0;                 // 0: the largest class in the training samples tells
+  std::int64_t ignore_index = -100;         // in a target: a position without a class
+  std::string symmetry = "none";            // in training: none, flips, rotations or all (augment/field_symmetry.h)
+  std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
+  double noise = 0;  // in training: standard deviation of what is added to normalised inputs
 };
 
 // What is done with the samples of any data set (data/wrap_sets.h).
@@ -58,6 +72,9 @@ struct DatasetOptions {
   bool augment = false;                          // random crops and flips of images in training
   std::int64_t resize = 0;                       // pixels of the images' shorter side; 0: as in the data set
   DType floats = DType::F32;                     // F32 or F64: the type of the model's inputs that are not integers
+  Purpose purpose = Purpose::Train;  // Predict: the sets need no targets, and all samples of fields.files are predicted
+  // RunData::record of the run that made the weights, for a purpose other than Train; empty: there is none.
+  std::string record{};
 };
 
 struct DatasetEntry {
@@ -69,6 +86,7 @@ struct DatasetEntry {
   // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
   // keeps decoded images in memory as SampleOptions say.
   bool decodes = false;
+  bool streams = false;  // open_all() returns a stream in place of a training set
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.

@@ -19,7 +19,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kImageSetsSite = "options";
 constexpr std::int64_t kMostTries = 100;  // files that may be unreadable before the one whose size counts
 
 bool is_image(const Field& field) {
@@ -120,13 +120,26 @@ struct Normalising {
   bool later = false;  // prepare_images() measures them
 };
 
+// Reads the numbers that record_text() wrote.
+PixelStatistics recorded_pixels(const std::string& record) {
+  try {
+    const nlohmann::json images = nlohmann::json::parse(record).at("images");
+    return {.mean = images.at("mean").get<std::vector<float>>(), .stddev = images.at("std").get<std::vector<float>>()};
+  } catch (const nlohmann::json::exception& error) {
+    fail("data", "the checkpoint's record of its data cannot be used: {}; expected mean and deviation of the pixels",
+         error.what());
+  }
+}
+
 Normalising normalising(const RunData& data, const DatasetEntry& entry, const DatasetOptions& o,
                         std::int64_t channels) {
   const ImageSetOptions& images = o.images;
+  if (o.purpose != Purpose::Train && !o.record.empty())
+    return {.pixels = recorded_pixels(o.record), .source = "those of the checkpoint"};
   if (!images.mean.empty()) {
     for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());
-      check(count == 1 || count == channels, kSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
+      check(count == 1 || count == channels, kImageSetsSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
             option, count, channels);
     }
     return {.pixels = {.mean = {images.mean.begin(), images.mean.end()},
@@ -137,7 +150,7 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
   if (automatic && !entry.mean.empty())
     return {.pixels = {.mean = entry.mean, .stddev = entry.stddev}, .source = formatted("those of {}", entry.name)};
   if (images.source == PixelSource::ImageNet || (automatic && entry.decodes && channels == 3)) {
-    check(channels == 3, kSite, "--mean-std imagenet with images of {} channels, expected 3", channels);
+    check(channels == 3, kImageSetsSite, "--mean-std imagenet with images of {} channels, expected 3", channels);
     return {.pixels = {.mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}}, .source = "ImageNet's"};
   }
   if (entry.decodes) return {.source = "measured", .later = true};
@@ -216,7 +229,7 @@ DecodeOptions decode_options(const DatasetOptions& o, Split split, const ImageFi
 void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& o) {
   const Field* const image = image_of(data);
   if (image == nullptr) {
-    check(!o.augment && o.resize == 0 && o.images.size == 0, kSite,
+    check(!o.augment && o.resize == 0 && o.images.size == 0, kImageSetsSite,
           "--augment, --image-size and --resize are for images, and {} has none", entry.name);
     return;
   }

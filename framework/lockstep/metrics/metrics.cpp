@@ -5,6 +5,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/class_counts.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
@@ -32,8 +33,22 @@ Metric mean_of(std::string_view name, Value sum, Better better) {
           .sums = {sum}};
 }
 
-Metric accuracy(Value logits, Value label) {
-  Metric metric = mean_of("accuracy", count_correct(logits, label), Better::Higher);
+Metric accuracy(Value logits, Value label, std::optional<std::int32_t> ignore_index) {
+  if (!ignore_index && label.dtype() == DType::I32 && logits.shape().rank() == 2) {
+    Metric metric = mean_of("accuracy", count_correct(logits, label), Better::Higher);
+    metric.rule.form = MetricForm::Percent;
+    return metric;
+  }
+  Metric metric = mean_of("accuracy", class_counts(logits, label, ignore_index), Better::Higher);
+  metric.rule.finish = [](std::span<const double> counts, double /*samples*/, std::span<double> results) {
+    const std::size_t classes = counts.size() / 3;
+    double right = 0, all = 0;
+    for (std::size_t c = 0; c < classes; ++c) {
+      right += counts[c];
+      all += counts[2 * classes + c];
+    }
+    results[0] = right / all;
+  };
   metric.rule.form = MetricForm::Percent;
   return metric;
 }

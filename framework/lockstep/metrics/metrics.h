@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,11 @@
 
 namespace lockstep::metrics {
 
-// Share of samples whose class (i32, (samples)) has the largest of the logits (samples, classes): "accuracy".
-Metric accuracy(Value logits, Value label);
+// Share of samples whose class (i32, (samples)) has the largest of the logits (samples, classes): "accuracy". Of logits
+// (samples, classes, ...) the share of positions, such as pixels; with targets 0 or 1 of the logits' shape and type
+// that of elements whose logit is above 0 where the target is 1. Positions with the ignored index count nowhere.
+// Further metrics of classes: metrics/classes.h.
+Metric accuracy(Value logits, Value label, std::optional<std::int32_t> ignore_index = {});
 // Share of samples whose class is among the k largest logits: "top5" for k = 5.
 Metric top_k(Value logits, Value label, std::int64_t k);
 

@@ -63,6 +63,9 @@ class Plan {
   // The metrics of the model, and the values of one of their sums after run().
   const std::vector<PlanMetric>& metrics() const { return outputs_.metrics(); }
   std::span<const double> values(const PlanMetric::Sum& sum) const;
+  // Copies of the scores and labels of a metric of pairs after run(), in logical order; in evaluations alone.
+  Tensor scores(const PlanMetric& metric) const { return tensor(metric.scores); }
+  Tensor labels(const PlanMetric& metric) const { return tensor(metric.labels); }
   // Returns a copy of the prediction, or of an observed value, after run(): in logical order, bf16 converted to f32.
   // Throws Error if the model has no such value.
   Tensor prediction() const;

@@ -43,9 +43,10 @@ void PlanOutputs::keep(const Metric& metric, Mode mode) {
       std::ranges::all_of(rule.name, [](char c) { return c > ' ' && c <= '~' && c != ',' && c != ':'; });
   check(is_name, "model",
         "a metric is named '{}', expected 1 to {} visible ASCII characters without , and :", rule.name, kLongestName);
-  check(rule.finish && rule.results > 0 && !metric.sums.empty(), "model",
-        "metric '{}' has {} results, {} sums and {} function, expected at least one of each", rule.name, rule.results,
-        metric.sums.size(), rule.finish ? "a" : "no");
+  const bool pairs = rule.ranked != nullptr;
+  check(rule.finish && rule.results > 0 && metric.sums.empty() == pairs, "model",
+        "metric '{}' has {} results, {} sums and {} function, expected at least one of each, or pairs and no sums",
+        rule.name, rule.results, metric.sums.size(), rule.finish ? "a" : "no");
   for (const PlanMetric& other : metrics_) {
     check(other.rule.name != rule.name, "model", "two metrics are named '{}', expected different names", rule.name);
   }
@@ -57,7 +58,21 @@ void PlanOutputs::keep(const Metric& metric, Mode mode) {
     kept.sums.push_back(
         {.output = computed ? keep(sum) : -1, .elements = static_cast<std::size_t>(sum.shape().elements())});
   }
+  if (pairs) keep_pairs(metric, mode, kept);
   metrics_.push_back(std::move(kept));
+}
+
+void PlanOutputs::keep_pairs(const Metric& metric, Mode mode, PlanMetric& kept) {
+  const MetricRule& rule = metric.rule;
+  check(!rule.in_training, "model", "metric '{}' is one of pairs, expected in_training to be false", rule.name);
+  check(metric.scores && metric.labels && metric.scores.dtype() == DType::F64 &&
+            metric.scores.type() == metric.labels.type() && metric.scores.shape().rank() >= 2,
+        "model", "metric '{}' has scores {} and labels {}, expected both to be f64 (samples, lists, ...)", rule.name,
+        metric.scores ? metric.scores.type().str() : "none", metric.labels ? metric.labels.type().str() : "none");
+  kept.lists = static_cast<std::size_t>(metric.scores.shape()[1]);
+  if (mode != Mode::Eval) return;
+  kept.scores = keep(metric.scores);
+  kept.labels = keep(metric.labels);
 }
 
 int PlanOutputs::count(const std::string& name) const {

@@ -1,6 +1,7 @@
 // Softmax, its cross entropy and counts of correct answers.
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
+#include "lockstep/ops/class_counts.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/one_hot.h"
 #include "lockstep/ops/softmax.h"
@@ -138,6 +139,29 @@ std::optional<KernelOffer> softmax_gradient_kernel(const KernelRequest& r, std::
   return offer;
 }
 
+std::optional<KernelOffer> class_counts_kernel(const KernelRequest& r, std::span<const Layout>) {
+  const auto& op = r.as<ClassCountsOp>();
+  KernelOffer offer = plain_offer(r);
+  const Shape& logits = r.inputs[0].shape;
+  const bool matrix = op.matrix(), numbers = is_floating(r.inputs[1].dtype);
+  CrossEntropyOptions options{.source = target_source(r), .ignore_index = op.ignore_index()};
+  if (!numbers) {
+    options.samples = logits[0];
+    options.classes = logits[1];
+    for (int d = 2; d < logits.rank(); ++d) options.positions *= logits[d];
+  }
+  offer.build = [=, elements = logits.elements(), dtype = r.inputs[0].dtype] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([=](const Arguments& a) {
+        if (numbers) return positive_counts(elements, a.in<T>(0), a.in<T>(1), matrix, a.out<double>(0));
+        class_counts(options, a.in<T>(0), a.in<std::int32_t>(1), matrix, a.out<double>(0));
+      });
+    });
+  };
+  return offer;
+}
+
 std::optional<KernelOffer> count_correct_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   const std::int64_t n = r.inputs[0].shape[0], c = r.inputs[0].shape[1], k = r.as<CountCorrectOp>().k();
@@ -161,6 +185,7 @@ std::vector<KernelRow> loss_rows() {
       kernel_row<OneHotOp>("one_hot", one_hot_kernel),
       kernel_row<SoftmaxOp>("softmax", softmax_kernel),
       kernel_row<SoftmaxGradientOp>("softmax_gradient", softmax_gradient_kernel),
+      kernel_row<ClassCountsOp>("class_counts", class_counts_kernel),
       kernel_row<CountCorrectOp>("count_correct", count_correct_kernel),
   };
 }

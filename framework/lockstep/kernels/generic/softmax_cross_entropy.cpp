@@ -129,6 +129,60 @@ void softmax_backward(std::int64_t n, std::int64_t c, const T* y, const T* dy, T
   });
 }
 
+namespace {
+
+// Adds one position of class `target` with this prediction.
+void count_one(std::int64_t classes, bool matrix, std::int64_t target, std::int64_t predicted, double* counts) {
+  if (matrix) {
+    ++counts[target * classes + predicted];
+    return;
+  }
+  if (target == predicted) ++counts[target];
+  ++counts[classes + predicted];
+  ++counts[2 * classes + target];
+}
+
+}  // namespace
+
+template <class T>
+void class_counts(const CrossEntropyOptions& o, const T* logits, const std::int32_t* targets, bool matrix,
+                  double* counts) {
+  check_targets({o.samples, o.positions}, o.classes, targets, o.ignore_index, o.source);
+  std::fill_n(counts, (matrix ? o.classes : 3) * o.classes, 0.0);
+  constexpr std::int64_t kAtOnce = 256;  // positions, which lie beside each other in each class
+  T best[kAtOnce];
+  std::int32_t predicted[kAtOnce];
+  for (std::int64_t sample = 0; sample < o.samples; ++sample) {
+    const T* const of_sample = logits + sample * o.classes * o.positions;
+    for (std::int64_t first = 0; first < o.positions; first += kAtOnce) {
+      const std::int64_t count = std::min(kAtOnce, o.positions - first);
+      std::copy_n(of_sample + first, count, best);
+      std::fill_n(predicted, count, 0);
+      for (std::int64_t c = 1; c < o.classes; ++c) {
+        const T* const row = of_sample + c * o.positions + first;
+        for (std::int64_t i = 0; i < count; ++i) {
+          const bool larger = row[i] > best[i] || (row[i] != row[i] && best[i] == best[i]);
+          best[i] = larger ? row[i] : best[i];
+          predicted[i] = larger ? static_cast<std::int32_t>(c) : predicted[i];
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t target = targets[sample * o.positions + first + i];
+        if (target != o.ignore_index) count_one(o.classes, matrix, target, predicted[i], counts);
+      }
+    }
+  }
+}
+
+template <class T>
+void positive_counts(std::int64_t elements, const T* logits, const T* targets, bool matrix, double* counts) {
+  std::fill_n(counts, matrix ? 4 : 6, 0.0);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    if (targets[i] != targets[i]) continue;
+    count_one(2, matrix, targets[i] > T(0.5) ? 1 : 0, logits[i] <= 0 ? 0 : 1, counts);  // a NaN is above 0
+  }
+}
+
 template <class T>
 double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* logits, const std::int32_t* targets,
                      const TargetSource& source) {
@@ -153,6 +207,8 @@ double count_correct(std::int64_t n, std::int64_t c, std::int64_t k, const T* lo
   template void one_hot(const CrossEntropyOptions&, const std::int32_t*, T*);                                          \
   template void softmax_forward(std::int64_t, std::int64_t, const T*, T*);                                             \
   template void softmax_backward(std::int64_t, std::int64_t, const T*, const T*, T*);                                  \
+  template void class_counts(const CrossEntropyOptions&, const T*, const std::int32_t*, bool, double*);                \
+  template void positive_counts(std::int64_t, const T*, const T*, bool, double*);                                      \
   template double count_correct<T>(std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*,            \
                                    const TargetSource&);
 LOCKSTEP_INSTANTIATE(float)

@@ -65,6 +65,14 @@ void softmax_columns_forward(std::int64_t n, std::int64_t c, std::int64_t inner,
 template <class T>
 void softmax_columns_backward(std::int64_t n, std::int64_t c, std::int64_t inner, const T* y, const T* dy, T* dx);
 
+// Counts of ops/class_counts.h for logits [n, c, s]: [c, c] with `matrix`, else [3, c]. Reads samples, classes,
+// positions, ignore_index and source. And for `elements` numbers beside numbers, of two classes.
+template <class T>
+void class_counts(const CrossEntropyOptions& options, const T* logits, const std::int32_t* targets, bool matrix,
+                  double* counts);
+template <class T>
+void positive_counts(std::int64_t elements, const T* logits, const T* targets, bool matrix, double* counts);
+
 // The number of samples whose target is among the k largest logits; of equal logits the lower index comes first. A NaN
 // counts as larger than any number, and a target that is NaN as wrong unless k >= c.
 template <class T>

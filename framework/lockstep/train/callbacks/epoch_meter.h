@@ -10,7 +10,7 @@ class EpochMeter : public Callback {
  public:
   // `record` must outlive this object.
   EpochMeter(RunRecord& record, std::vector<MetricRule> rules) : record_(record), rules_(std::move(rules)) {}
-  void begin_run(std::int64_t /*step*/) override { record_.epoch.add_metrics(rules_, {}); }
+  void begin_run(std::int64_t /*step*/) override { record_.epoch.take_rules(rules_); }
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
 

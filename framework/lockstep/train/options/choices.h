@@ -34,6 +34,12 @@ struct Choices<data::PixelSource> {
 };
 
 template <>
+struct Choices<data::ReservoirPolicy> {
+  static constexpr std::array kAll{NamedValue{data::ReservoirPolicy::Uniform, "uniform"},
+                                   NamedValue{data::ReservoirPolicy::Recent, "recent"}};
+};
+
+template <>
 struct Choices<Precision> {
   static constexpr std::array kAll{NamedValue{Precision::F32, "f32"}, NamedValue{Precision::F64, "f64"},
                                    NamedValue{Precision::BF16, "bf16"},

@@ -11,18 +11,24 @@
 
 namespace lockstep::train {
 
-void EpochSums::add_metrics(std::span<const MetricRule> rules, std::span<const MetricResult> step) {
-  std::vector<MetricResult> sum(rules.size());
+void EpochSums::take_rules(std::span<const MetricRule> rules) {
+  std::vector<MetricResult> ordered(rules.size());
   for (std::size_t m = 0; m < rules.size(); ++m) {
-    std::vector<double> all = m < step.size() ? step[m].sums : std::vector<double>();
     const auto before = std::ranges::find(metrics, rules[m].name, &MetricResult::name);
-    if (before != metrics.end() && all.empty())
-      all = before->sums;
-    else if (before != metrics.end() && before->sums.size() == all.size())
-      std::ranges::transform(all, before->sums, all.begin(), std::plus<>());
-    set(sum[m], rules[m], all, samples);
+    if (before != metrics.end()) ordered[m].sums = std::move(before->sums);
+    finish(ordered[m], rules[m], samples);
   }
-  metrics = std::move(sum);
+  metrics = std::move(ordered);
+}
+
+void EpochSums::add_metrics(std::span<const MetricRule> rules, std::span<const MetricResult> step) {
+  if (!std::ranges::equal(metrics, rules, {}, &MetricResult::name, &MetricRule::name)) take_rules(rules);
+  for (std::size_t m = 0; m < step.size(); ++m) {
+    std::vector<double>& sums = metrics[m].sums;
+    if (sums.size() != step[m].sums.size()) sums.assign(step[m].sums.size(), 0);
+    std::ranges::transform(sums, step[m].sums, sums.begin(), std::plus<>());
+    finish(metrics[m], rules[m], samples);
+  }
 }
 
 std::string EpochSums::str() const {

@@ -24,7 +24,10 @@ struct EpochSums {
   std::optional<std::int64_t> after = {};
 
   double mean_loss() const { return weight > 0 ? loss / weight : 0; }
-  // Adds the sums of a step or, after a resume, nothing, and computes the results by these rules.
+  // Puts the metrics in the order of these rules, without those that have none, and computes the results.
+  void take_rules(std::span<const MetricRule> rules);
+  // Adds the sums of a step, which has the metrics of these rules. Allocates no memory after the first step of an
+  // epoch.
   void add_metrics(std::span<const MetricRule> rules, std::span<const MetricResult> step);
   // Returns "training loss 0.4512, accuracy 85.31%; "; empty without samples.
   std::string str() const;

@@ -17,7 +17,26 @@ std::shared_ptr<const io::Folder> made(const std::filesystem::path& output) {
   return std::make_shared<const io::Folder>(output);
 }
 
+using Json = nlohmann::ordered_json;
+
+// A table as an array of its rows.
+Json table_of(const MetricResult& metric) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < metric.results.size(); ++i) {
+    if (i % static_cast<std::size_t>(metric.columns) == 0) rows.push_back(Json::array());
+    rows.back().push_back(metric.results[i]);
+  }
+  return rows;
+}
+
 }  // namespace
+
+void add_results(std::span<const MetricResult> metrics, nlohmann::ordered_json& record) {
+  for (const MetricResult& metric : metrics) {
+    if (metric.results.size() == 1) record[metric.name] = metric.results[0];
+    if (metric.results.size() > 1) record[metric.name] = metric.columns > 0 ? table_of(metric) : Json(metric.results);
+  }
+}
 
 MetricsWriter::MetricsWriter(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step)
     : lines_(open(std::move(output), resumed_step)) {
@@ -47,10 +66,7 @@ void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
   nlohmann::ordered_json json = {
       {"step", record.step}, {"epoch", record.epoch}, {"split", record.split}, {"loss", record.loss}};
-  for (const MetricResult& metric : record.metrics) {
-    if (metric.results.size() == 1) json[metric.name] = metric.results[0];
-    if (metric.results.size() > 1) json[metric.name] = metric.results;
-  }
+  add_results(record.metrics, json);
   json.update({{"lr", record.lr}, {"samples_per_second", record.samples_per_second}, {"seconds", record.seconds}});
   for (const auto& field : record.extra.items()) json[field.key()] = field.value();
   lines_.append(json);

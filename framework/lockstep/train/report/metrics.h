@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,15 @@ struct MetricsRecord {
   std::int64_t epoch = 0;
   std::string split = "train";             // "train", "epoch" or "eval"
   double loss = 0;                         // mean over the samples
-  std::vector<MetricResult> metrics = {};  // a metric with several results is written as an array
+  std::vector<MetricResult> metrics = {};  // several results are an array, a table an array of rows
   double lr = 0;
   double samples_per_second = 0;
   double seconds = 0;                                               // time since training began
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // further fields, after these
 };
+
+// Adds the results of metrics to a record, by name: a number, or an array of several results.
+void add_results(std::span<const MetricResult> metrics, nlohmann::ordered_json& record);
 
 class MetricsWriter {
  public:

@@ -44,6 +44,8 @@ class Program {
                         .names = std::move(names),
                         .shapes_model = true});
   }
+  // The options, which have their values once the command line is parsed: for checks, which may set what follows.
+  Options& options() { return options_; }
   // Registers a check that is called after the command line is parsed; its Error is an error of the command line.
   void check(std::function<void()> look) { command_line_->check(std::move(look)); }
 

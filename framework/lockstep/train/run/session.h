@@ -8,6 +8,14 @@
 //     session.finish_epoch();
 //   }
 //
+// With --evaluate-only or --predict (Options::purpose()) nothing is trained: build() loads the weights, and
+// next_epoch() evaluates or predicts, and returns false.
+//
+// The training samples are those of a data set, or of producers that run beside the training (data::StreamSource): an
+// epoch is then a number of steps, or ends with the streams of all ranks, and batches() may give a batch without
+// samples to a rank whose stream has ended. A checkpoint contains how many samples each rank has consumed, and the
+// reservoir.
+//
 // An ordered list of callbacks runs around steps, evaluations, epochs and checkpoints
 // (train/callbacks/callback_list.h); a program adds its own: session.add<EarlyStop>(patience).
 //
@@ -43,6 +51,7 @@ class RunFiles;
 class Watchdog;
 struct DataSource;
 struct RunFacts;
+struct RunParts;
 struct RunRecord;
 
 class Session {
@@ -104,6 +113,9 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
+  void prepare_weights(std::size_t before, const nn::Module& module, const plan::ModelFunction& model);
+  void use_weights();
+  RunParts parts();
   void save_checkpoint();
   bool roll_back();
   void make_up();

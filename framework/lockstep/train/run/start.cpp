@@ -46,18 +46,6 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
                                                     .stacks = stack_signal() != 0 ? files.log().file() : ""});
 }
 
-void load_weights(const RunFacts& facts, Trainer& trainer) {
-  const std::string& file = facts.options.weights;
-  const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false});
-  comm::collectively(facts.comm, [&] {
-    check(report.complete(), "weights",
-          "--weights {}: {}; to load only the tensors that fit, as for a new head, call Trainer::load_weights() in the "
-          "program",
-          file, report.str());
-  });
-  log()->info("weights: {} tensors from {}", report.loaded.size(), file);
-}
-
 io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,
                                std::size_t checkpoint_bytes, std::optional<std::int64_t> resumed_step) {
   const auto folder = files.folder().held();

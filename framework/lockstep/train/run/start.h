@@ -20,8 +20,6 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
 // Makes the trainer. Collective.
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
                                       Heartbeat& heartbeat, const CallbackList& callbacks);
-// Loads the file of --weights. Collective; throws AgreedError if it does not fit.
-void load_weights(const RunFacts& facts, Trainer& trainer);
 // On rank 0, prepares the output folder: first checks everything that can prevent the run, then changes files of an
 // earlier run, so that a failed start leaves those files unchanged. `checkpoint_bytes`: memory for a checkpoint; 0:
 // none is written. Returns the file of --trace.

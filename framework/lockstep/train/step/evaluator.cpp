@@ -35,6 +35,7 @@ Evaluator::Sums Evaluator::no_sums() const {
 Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   Heartbeat& heartbeat = prepared_.heartbeat();
   Sums sums = no_sums();
+  RankedPairs pairs(prepared_.nominal().metrics);
   std::uint64_t requests = votes_.ask();
   heartbeat.wait();
   engine_->average_replicas();
@@ -48,20 +49,21 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
       break;
     }
     BatchFeed::check_batch(batch);
-    add_batch(batch, sums);
+    add_batch(batch, sums, pairs);
     if (progress) progress(batch.step.offset + batch.step.global_size);
   }
   heartbeat.wait();
   add_up(sums, requests);
   Totals result;
   set_totals(control_.block().sums(), prepared_.nominal(), Mode::Eval, result);
+  set_ranked(pairs.finish(prepared_.comm()), prepared_.nominal(), result);
   const std::uint64_t all = control_.block().any(parallel::kRequestWord);
   result.whole = (all & kLeftEvaluation) == 0;
   votes_.agreed(all & ~kLeftEvaluation);
   return result;
 }
 
-void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
+void Evaluator::add_batch(const data::Batch& batch, Sums& sums, RankedPairs& pairs) {
   const parallel::WorldLayout& world = prepared_.world();
   const Range shards = world.my_shards();
   const std::int64_t first = batch.step.local.begin;
@@ -77,6 +79,7 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums) {
     feed_.fill(plan, batch, rows, 0);
     run_on_rows(batch, rows, [&] { plan.run(); });
     add_sums(plan, prepared_.nominal(), Mode::Eval, part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
+    pairs.add(plan);
   }
 }
 

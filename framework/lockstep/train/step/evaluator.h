@@ -9,6 +9,7 @@
 #include "lockstep/parallel/control/message_control.h"
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/train/step/batch_feed.h"
+#include "lockstep/train/step/ranked_pairs.h"
 #include "lockstep/train/step/step_votes.h"
 #include "lockstep/train/step/totals.h"
 
@@ -27,7 +28,7 @@ class Evaluator {
 
  private:
   using Sums = std::vector<std::vector<double>>;  // by shard of this rank
-  void add_batch(const data::Batch& batch, Sums& sums);
+  void add_batch(const data::Batch& batch, Sums& sums, RankedPairs& pairs);
   void add_up(const Sums& sums, std::uint64_t requests);
   Sums no_sums() const;
 

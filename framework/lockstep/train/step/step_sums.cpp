@@ -35,4 +35,10 @@ void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode m
   }
 }
 
+void set_ranked(std::span<const std::vector<double>> lists, const NominalPlan& nominal, Totals& t) {
+  for (std::size_t m = 0; m < lists.size(); ++m) {
+    if (!lists[m].empty()) set(t.metrics[m], nominal.metrics[m].rule, lists[m], t.samples);
+  }
+}
+
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lockstep/plan/plan.h"
 #include "lockstep/train/step/prepared_model.h"
@@ -13,5 +14,7 @@ namespace lockstep::train {
 void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
               std::span<double> sums);
 void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode mode, Totals& totals);
+// Sets the results of metrics of pairs from the results of their lists, metric by metric.
+void set_ranked(std::span<const std::vector<double>> lists, const NominalPlan& nominal, Totals& totals);
 
 }  // namespace lockstep::train

@@ -1,0 +1,83 @@
+// Pairs of all ranks in one order: the same result at any number of ranks, in pieces of any size.
+#include "lockstep/train/step/ranked_pairs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "tests/mpi/harness.h"
+
+namespace lockstep::test {
+namespace {
+
+// Pair i of `size`; many scores are equal, some are not numbers.
+ScoredPair pair_at(std::int64_t i) {
+  RandomStream random(3, static_cast<std::uint64_t>(i));
+  const double label = static_cast<double>(random.below(2));
+  if (random.below(50) == 0) return {std::numeric_limits<double>::quiet_NaN(), label};
+  return {std::floor(random.uniform(0, 20)), label};
+}
+
+// A number that depends on every pair and on their order.
+double fingerprint(const NextPair& next) {
+  double value = 0;
+  ScoredPair pair;
+  for (double i = 1; next(pair); ++i)
+    value = 0.75 * value + i * (std::isnan(pair.score) ? 100 : pair.score) + pair.label;
+  return value;
+}
+
+TEST(RankedPairs, HaveOneOrderAtAnyNumberOfRanks) {
+  for (const std::int64_t size : {0, 1, 5, 400}) {
+    std::vector<ScoredPair> mine, all;
+    for (std::int64_t i = 0; i < size; ++i) {
+      all.push_back(pair_at(i));
+      if (i * i % world().size() == world().rank()) mine.push_back(pair_at(i));  // uneven parts, some are empty
+    }
+    const comm::Communicator alone = world().split(world().rank(), 0);
+    const double expected = train::fold_in_order(alone, all, fingerprint);
+    for (const std::int64_t buffered : {1, 7, 1 << 20})
+      EXPECT_EQ(train::fold_in_order(world(), mine, fingerprint, buffered), expected) << size << " " << buffered;
+  }
+}
+
+TEST(RankedPairs, ComeInTheOrderOfScoresAndLabels) {
+  std::vector<ScoredPair> mine;
+  for (std::int64_t i = world().rank(); i < 300; i += world().size()) mine.push_back(pair_at(i));
+  std::int64_t pairs = 0;
+  const double wrong = train::fold_in_order(world(), mine, [&](const NextPair& next) {
+    ScoredPair before{-1, 0}, pair;
+    double bad = 0;
+    for (; next(pair); ++pairs, before = pair) {
+      const bool ends = std::isnan(before.score);
+      bad += ends ? !std::isnan(pair.score)
+                  : pair.score < before.score || (pair.score == before.score && pair.label < before.label);
+    }
+    return bad + (pairs == 300 ? 0 : 1000);
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(RankedPairs, AFoldMayLeavePairsOrThrow) {
+  std::vector<ScoredPair> mine(500, {static_cast<double>(world().rank()), 1});
+  const double first = train::fold_in_order(
+      world(), mine,
+      [](const NextPair& next) {
+        ScoredPair pair;
+        return next(pair) ? pair.score : -1;
+      },
+      8);
+  EXPECT_EQ(first, 0);
+  const std::string error = error_of([&] {
+    train::fold_in_order(
+        world(), mine, [](const NextPair& /*next*/) -> double { fail("fold", "it cannot"); }, 8);
+  });
+  EXPECT_NE(error.find("[fold] it cannot"), std::string::npos) << error;
+  EXPECT_EQ(train::fold_in_order(world(), {}, fingerprint), 0) << "the next one works";
+}
+
+}  // namespace
+}  // namespace lockstep::test
