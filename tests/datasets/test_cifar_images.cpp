@@ -9,13 +9,15 @@
 namespace lockstep::datasets {
 namespace {
 
+using namespace data;
+
 // All files of one size, as in CIFAR: by folder, by records of files, and by the binary files of the entry `cifar`. The
 // first `count` samples of each split count.
 void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::path& files, const TempDir& dir,
                            std::int64_t count) {
   const Catalogue catalogue(&cifar, 1);
   DatasetOptions options{.name = cifar.name, .dir = files, .augment = true};
-  RunData binary = open(options, catalogue);
+  RunData binary = open_images(options, catalogue);
   // Folders have the order of classes, in which the binary samples are read too.
   std::map<bool, std::vector<std::int64_t>> orders;
   for (const bool train : {true, false}) {
@@ -28,7 +30,7 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
         for (std::size_t c = 0; c < 3; ++c) image.values.push_back(sample[0][c * 1024 + p]);
       }
       const std::string& name = binary.class_names[static_cast<std::size_t>(set.label(i))];
-      put(dir / (train ? "train" : "val") / name / formatted("{:06}.png", i), encode_png(image));
+      put_file(dir / (train ? "train" : "val") / name / formatted("{:06}.png", i), encode_png(image));
       order.emplace_back(set.label(i), i);
     }
     std::ranges::sort(order);
@@ -41,18 +43,18 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
   };
   options.samples.train_subset = list("train.txt", orders[true]);
   options.samples.eval_subset = list("eval.txt", orders[false]);
-  binary = open(options, catalogue);
+  binary = open_images(options, catalogue);
   pack_both(dir.path(), dir / "packed");
-  DatasetOptions folder = options_of(dir.path(), 0);
+  DatasetOptions folder = folder_options(dir.path(), 0);
   folder.images.mean = {0.4914, 0.4822, 0.4465};
   folder.images.stddev = {0.2470, 0.2435, 0.2616};
   DatasetOptions records = folder;
   records.name = "records";
   records.dir = dir / "packed";
   const auto expected = training_batches(binary);
-  EXPECT_EQ(open(folder).class_names, binary.class_names);
-  EXPECT_EQ(training_batches(open(folder)), expected) << "folder";
-  EXPECT_EQ(training_batches(open(records)), expected) << "records";
+  EXPECT_EQ(open_images(folder).class_names, binary.class_names);
+  EXPECT_EQ(training_batches(open_images(folder)), expected) << "folder";
+  EXPECT_EQ(training_batches(open_images(records)), expected) << "records";
 }
 
 TEST(CifarImages, FoldersRecordsAndBinaryGiveTheSameBatches) {

@@ -7,6 +7,8 @@
 namespace lockstep::datasets {
 namespace {
 
+using namespace data;
+
 // train and val with three classes and JPEGs and PNGs of many sizes; class `cat` has more files than the others.
 void write_images(const std::filesystem::path& root) {
   const std::vector<std::string> classes{"ant", "bee", "cat"};
@@ -15,9 +17,9 @@ void write_images(const std::filesystem::path& root) {
     const std::string& name = classes[static_cast<std::size_t>(i < 6 ? i % 2 : 2)];
     const bool png = i % 4 == 3;
     const auto bytes = png ? encode_png(image) : encode_jpeg(image);
-    put(root / "train" / name / formatted("{:02}.{}", i, png ? "png" : "JPG"), bytes);
-    if (i % 2 == 0) put(root / "val" / name / formatted("{:02}.jpg", i), encode_jpeg(image));
-    if (i == 1) put(root / "val" / "bee" / "01.png", encode_png(image));
+    put_file(root / "train" / name / formatted("{:02}.{}", i, png ? "png" : "JPG"), bytes);
+    if (i % 2 == 0) put_file(root / "val" / name / formatted("{:02}.jpg", i), encode_jpeg(image));
+    if (i == 1) put_file(root / "val" / "bee" / "01.png", encode_png(image));
   }
 }
 
@@ -25,12 +27,12 @@ TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
   const TempDir dir;
   write_images(dir.path());
   pack_both(dir.path(), dir / "packed");
-  DatasetOptions options = options_of(dir.path(), 48);
+  DatasetOptions options = folder_options(dir.path(), 48);
   options.images.augment.color_jitter = {0.2};
   options.images.augment.policy = AutoAugment::RandAugment;
   options.images.augment.random_erase = 0.5;
   options.images.mixing = {.mixup_alpha = 0.3, .cutmix_alpha = 1};
-  const RunData folder = open(options);
+  const RunData folder = open_images(options);
   EXPECT_EQ(folder.classes(), 3);
   EXPECT_EQ(folder.class_names, (std::vector<std::string>{"ant", "bee", "cat"}));
   EXPECT_EQ(folder.image_shape(), (Shape{3, 48, 48}));
@@ -38,7 +40,7 @@ TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
   EXPECT_EQ(folder.eval->size(), 11);
   options.name = "records";
   options.dir = dir / "packed";
-  const RunData records = open(options);
+  const RunData records = open_images(options);
   EXPECT_EQ(training_batches(folder), training_batches(records, 2, 2));
   EXPECT_EQ(folder.record, records.record);
   const nlohmann::json record = nlohmann::json::parse(folder.record).at("images");
@@ -57,8 +59,8 @@ TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
 TEST(ImageEntries, EachOptionChangesTrainingAndNotEvaluation) {
   const TempDir dir;
   write_images(dir.path());
-  const DatasetOptions plain = options_of(dir.path(), 40);
-  const auto expected = training_batches(open(plain), 1);
+  const DatasetOptions plain = folder_options(dir.path(), 40);
+  const auto expected = training_batches(open_images(plain), 1);
   const auto evaluated = [](const RunData& data) {
     Loader loader(*data.eval, DistributedSampler({.size = data.eval->size(), .global_batch = 11, .shuffle = false}),
                   data.eval_transforms, {.threads = 0});
@@ -66,7 +68,7 @@ TEST(ImageEntries, EachOptionChangesTrainingAndNotEvaluation) {
     const auto pixels = batch.at("image").data<float>();
     return std::vector<float>(pixels.begin(), pixels.end());
   };
-  const auto evaluation = evaluated(open(plain));
+  const auto evaluation = evaluated(open_images(plain));
   std::vector<DatasetOptions> changed(12, plain);
   changed[0].images.augment.crop_scale = {0.5, 0.5};
   changed[1].images.augment.crop_ratio = {1, 1};
@@ -81,7 +83,7 @@ TEST(ImageEntries, EachOptionChangesTrainingAndNotEvaluation) {
   changed[10].images.mixing.cutmix_alpha = 1;
   changed[11].augment = false;
   for (std::size_t i = 0; i < changed.size(); ++i) {
-    const RunData data = open(changed[i]);
+    const RunData data = open_images(changed[i]);
     EXPECT_NE(training_batches(data, 1), expected) << i;
     EXPECT_EQ(evaluated(data), evaluation) << i;
   }
@@ -90,16 +92,16 @@ TEST(ImageEntries, EachOptionChangesTrainingAndNotEvaluation) {
 TEST(ImageEntries, CachedImagesAreThoseOfAFullDecoding) {
   const TempDir dir;
   write_images(dir.path());
-  DatasetOptions options = options_of(dir.path(), 32);
+  DatasetOptions options = folder_options(dir.path(), 32);
   options.images.full_decode = true;
-  const auto expected = training_batches(open(options));
+  const auto expected = training_batches(open_images(options));
   for (const std::int64_t channels : {3, 1}) {
     options.images.channels = channels;
     options.samples.cache_mb = 0;
-    const auto decoded = channels == 3 ? expected : training_batches(open(options));
+    const auto decoded = channels == 3 ? expected : training_batches(open_images(options));
     for (const std::int64_t mib : {1, 100}) {  // 1 MiB holds a part of them
       options.samples.cache_mb = mib;
-      const RunData data = open(options);
+      const RunData data = open_images(options);
       EXPECT_EQ(training_batches(data), decoded) << mib;
       const auto* images = dynamic_cast<const DecodedImages*>(data.train.get());
       ASSERT_NE(images, nullptr);
@@ -118,42 +120,42 @@ TEST(ImageEntries, StatisticsAreGivenKnownOrMeasured) {
       for (int p = 0; p < 36; ++p) {
         for (int c = 0; c < 3; ++c) image.values.push_back(static_cast<std::uint8_t>(50 * c + (p % 2 == 0 ? 10 : 30)));
       }
-      put(dir / split / formatted("c{}", i % 2) / formatted("{}.png", i), encode_png(image));
+      put_file(dir / split / formatted("c{}", i % 2) / formatted("{}.png", i), encode_png(image));
     }
   }
-  DatasetOptions options = options_of(dir.path(), 0);
+  DatasetOptions options = folder_options(dir.path(), 0);
   options.images.source = PixelSource::Measured;
-  const RunData measured = open(options);
+  const RunData measured = open_images(options);
   for (int c = 0; c < 3; ++c) {
     EXPECT_NEAR(measured.pixels.mean[static_cast<std::size_t>(c)], (20.0 + 50 * c) / 255, 1e-6);
     EXPECT_NEAR(measured.pixels.stddev[static_cast<std::size_t>(c)], 10.0 / 255, 1e-6);
   }
   EXPECT_NE(measured.notes.find(", measured"), std::string::npos) << measured.notes;
   options.images.source = PixelSource::Auto;
-  EXPECT_NE(open(options).notes.find("0.225, ImageNet's"), std::string::npos);
+  EXPECT_NE(open_images(options).notes.find("0.225, ImageNet's"), std::string::npos);
   options.images.channels = 1;
-  EXPECT_EQ(open(options).pixels.mean.size(), 1U) << "measured";
+  EXPECT_EQ(open_images(options).pixels.mean.size(), 1U) << "measured";
   options.images.source = PixelSource::ImageNet;
-  expect_error([&] { open(options); }, {"--mean-std imagenet", "1 channels"});
+  expect_error([&] { open_images(options); }, {"--mean-std imagenet", "1 channels"});
   options.images.channels = 3;
   options.images.source = PixelSource::Auto;
   options.images.mean = {0.5};
   options.images.stddev = {0.25};
-  EXPECT_EQ(open(options).pixels.mean, (std::vector<float>{0.5F, 0.5F, 0.5F}));
+  EXPECT_EQ(open_images(options).pixels.mean, (std::vector<float>{0.5F, 0.5F, 0.5F}));
   options.images.mean = options.images.stddev = {0.5, 0.5};
-  expect_error([&] { open(options); }, {"--mean has 2 numbers", "1 or 3"});
+  expect_error([&] { open_images(options); }, {"--mean has 2 numbers", "1 or 3"});
 }
 
 TEST(ImageEntries, BalancedClassesNeedNoDecoding) {
   const TempDir dir;
   write_images(dir.path());
   pack_both(dir.path(), dir / "packed");
-  DatasetOptions options = options_of(dir.path(), 32);
+  DatasetOptions options = folder_options(dir.path(), 32);
   options.samples.balanced = true;
   for (const auto& [name, at] : {std::pair{"folder", dir.path()}, {"records", dir / "packed"}}) {
     options.name = name;
     options.dir = at;
-    const RunData data = open(options);
+    const RunData data = open_images(options);
     ASSERT_NE(data.order, nullptr);
     std::vector<int> counts(3);
     for (const std::int64_t i : data.order->indices(1, 0)) ++counts[static_cast<std::size_t>(data.train->label(i))];
@@ -164,38 +166,38 @@ TEST(ImageEntries, BalancedClassesNeedNoDecoding) {
 TEST(ImageEntries, UnreadableFilesAreNamedOrReplaced) {
   const TempDir dir;
   write_images(dir.path());
-  put(dir / "train" / "ant" / "00.JPG", {std::byte{1}, std::byte{2}});
-  DatasetOptions options = options_of(dir.path(), 32);
-  expect_error([&] { training_batches(open(options), 1); }, {"ant/00.JPG"});
+  put_file(dir / "train" / "ant" / "00.JPG", {std::byte{1}, std::byte{2}});
+  DatasetOptions options = folder_options(dir.path(), 32);
+  expect_error([&] { training_batches(open_images(options), 1); }, {"ant/00.JPG"});
   options.samples.unreadable = Unreadable::Replace;
-  const RunData data = open(options);
+  const RunData data = open_images(options);
   training_batches(data, 2);
   EXPECT_EQ(data.replaced(), 2);
 }
 
 TEST(ImageEntries, MistakesAreNamed) {
   const TempDir dir;
-  DatasetOptions options = options_of(dir / "absent", 32);
-  expect_error([&] { open(options); }, {"absent", "no such folder"});
+  DatasetOptions options = folder_options(dir / "absent", 32);
+  expect_error([&] { open_images(options); }, {"absent", "no such folder"});
   options.dir = dir.path();
-  expect_error([&] { open(options); }, {"no folder train", "train/CLASS/FILE"});
+  expect_error([&] { open_images(options); }, {"no folder train", "train/CLASS/FILE"});
   std::filesystem::create_directories(dir / "train");
   std::filesystem::create_directories(dir / "val");
-  expect_error([&] { open(options); }, {"no folders, expected one for each class"});
+  expect_error([&] { open_images(options); }, {"no folders, expected one for each class"});
   write_images(dir.path());
   options.images.size = 0;
-  expect_error([&] { training_batches(open(options)); }, {"columns", "expected 60 x 200"});
+  expect_error([&] { training_batches(open_images(options)); }, {"columns", "expected 60 x 200"});
   std::filesystem::remove_all(dir / "val" / "bee");
-  expect_error([&] { open(options); }, {"class 'bee'", "not in"});
+  expect_error([&] { open_images(options); }, {"class 'bee'", "not in"});
   options.name = "records";
-  expect_error([&] { open(options); }, {"no train.index", "lockstep pack"});
+  expect_error([&] { open_images(options); }, {"no train.index", "lockstep pack"});
   options.dir.clear();
-  expect_error([&] { open(options); }, {"--data-dir is missing"});
+  expect_error([&] { open_images(options); }, {"--data-dir is missing"});
 
   const auto refused = [&](const std::function<void(DatasetOptions&)>& change, const std::vector<std::string>& parts) {
     DatasetOptions wrong{.name = "digits", .augment = true};
     change(wrong);
-    expect_error([&] { open(wrong); }, parts);
+    expect_error([&] { open_images(wrong); }, parts);
   };
   refused([](auto& o) { o.images.size = o.resize = 32; }, {"--image-size 32", "--resize 32"});
   refused([](auto& o) { o.images.eval_resize = 40; }, {"--val-resize-size is 40 without --image-size"});
