@@ -10,6 +10,7 @@
 #include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/augment/gaussian_noise.h"
 #include "lockstep/data/class_target.h"
@@ -122,37 +123,37 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   return names;
 }
 
-// Counts the classes of the target, and returns its transform.
-std::shared_ptr<const data::Transform> class_target(RunData& data, const DatasetOptions& o,
-                                                    const comm::Communicator* comm, const std::string& name, int axes) {
-  const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
-  const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
-  data.class_field = name;
-  data.class_counts = data::count_classes(*data.train, name, wanted, ignored, comm);
-  return std::make_shared<data::ClassTarget>(
-      data::ClassTargetOptions{.field = name, .classes = data.classes(), .ignore_index = ignored}, axes);
+// Runs `work` and throws on all ranks if it throws on one.
+template <class Work>
+auto together(const comm::Communicator* comm, const Work& work) {
+  return comm == nullptr ? work() : comm::collectively(*comm, work);
 }
 
-data::Normalisation measured(const RunData& data, const std::vector<data::NormalisationOptions>& wanted,
-                             const comm::Communicator* comm) {
-  return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
-                         : data::measure_normalisation(*data.train, wanted, *comm);
-}
+// What is known of the arrays before any sample is read.
+struct FieldPlan {
+  int axes = 0;
+  std::vector<data::NormalisationOptions> wanted{};
+};
 
-void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
-  const std::vector<Field>& fields = data.train->fields();
+FieldPlan plan_fields(const DatasetOptions& o, const std::vector<Field>& fields, const Names& names) {
   const data::TargetKind kind = o.fields.target;
   std::vector<std::string> scaled = names.inputs, on_grid = names.inputs;
   if (kind == data::TargetKind::Numbers) scaled.insert(scaled.end(), names.targets.begin(), names.targets.end());
   if (kind != data::TargetKind::Classes) on_grid.insert(on_grid.end(), names.targets.begin(), names.targets.end());
   std::vector<Field> spatial;
   for (const std::string& name : on_grid) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
-  const int axes = spatial_axes(o, spatial);
-  std::vector<data::NormalisationOptions> wanted = wishes(o, fields, axes, scaled);
+  FieldPlan plan{.axes = spatial_axes(o, spatial)};
+  plan.wanted = wishes(o, fields, plan.axes, scaled);
   if (kind == data::TargetKind::Flags) {  // only converted
-    for (const std::string& name : names.targets) wanted.push_back({.field = name, .scaling = data::Scaling::None});
+    for (const std::string& name : names.targets)
+      plan.wanted.push_back({.field = name, .scaling = data::Scaling::None});
   }
-  const data::Normalisation normalisation = measured(data, wanted, comm);
+  return plan;
+}
+
+// Sets the transforms of both kinds of sets from numbers that are measured now.
+void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, int axes,
+                    const data::Normalisation& normalisation) {
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
   const auto join = [&](const char* name, const std::vector<std::string>& all) {
@@ -160,27 +161,44 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
         std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = axes}));
   };
   join("input", names.inputs);
-  if (kind == data::TargetKind::Classes) {
-    transforms.push_back(class_target(data, o, comm, names.targets.front(), axes));
+  if (o.fields.target == data::TargetKind::Classes) {
+    const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
+    transforms.push_back(std::make_shared<data::ClassTarget>(
+        data::ClassTargetOptions{.field = names.targets.front(), .classes = data.classes(), .ignore_index = ignored},
+        axes));
   } else {
     join("target", names.targets);
   }
   data.eval_transforms = transforms;
   std::vector<std::string> all = names.inputs;
   all.insert(all.end(), names.targets.begin(), names.targets.end());
-  data.train_transforms = symmetry_transforms(o, fields, all, axes);
+  data.train_transforms = symmetry_transforms(o, data.train->fields(), all, axes);
   data.train_transforms.insert(data.train_transforms.end(), transforms.begin(), transforms.end());
   if (o.fields.noise > 0)
     data.train_transforms.push_back(
         std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
-  const bool has_targets = kind != data::TargetKind::Classes;
-  nlohmann::json record{{"inputs", described(fields, names.inputs, axes)},
-                        {"targets", has_targets ? described(fields, names.targets, axes) : nlohmann::json::array()},
-                        {"spatial_axes", axes},
-                        {"normalisation", nlohmann::json::parse(normalisation.text())}};
-  if (kind == data::TargetKind::Classes) {
-    record["classes"] = {{"count", data.classes()}, {"samples", data.class_counts}, {"names", data.class_names}};
+}
+
+void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
+  const std::vector<Field>& fields = data.train->fields();
+  const bool classes = o.fields.target == data::TargetKind::Classes;
+  const FieldPlan plan = together(comm, [&] { return plan_fields(o, fields, names); });
+  const data::Normalisation normalisation = comm == nullptr
+                                                ? data::measure_normalisation(*data.train, plan.wanted)
+                                                : data::measure_normalisation(*data.train, plan.wanted, *comm);
+  if (classes) {
+    data.class_field = names.targets.front();
+    data.class_counts =
+        data::count_classes(*data.train, data.class_field, o.fields.classes > 0 ? o.fields.classes : data.classes(),
+                            static_cast<std::int32_t>(o.fields.ignore_index), comm);
   }
+  together(comm, [&] { add_transforms(data, o, names, plan.axes, normalisation); });
+  nlohmann::json record{{"inputs", described(fields, names.inputs, plan.axes)},
+                        {"targets", classes ? nlohmann::json::array() : described(fields, names.targets, plan.axes)},
+                        {"spatial_axes", plan.axes},
+                        {"normalisation", nlohmann::json::parse(normalisation.text())}};
+  if (classes)
+    record["classes"] = {{"count", data.classes()}, {"samples", data.class_counts}, {"names", data.class_names}};
   data.record = record.dump();
 }
 

@@ -28,7 +28,8 @@ class Results {
   template <class T>
   void input(const std::string& name, Shape of_sample, const std::vector<T>& values) {
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
-    inputs_[name] = {std::move(of_sample), std::is_same_v<T, float> ? DType::F32 : DType::I32,
+    inputs_[name] = {std::move(of_sample),
+                     std::is_same_v<T, float> ? DType::F32 : DType::I32,
                      {bytes, bytes + values.size() * sizeof(T)}};
   }
 
