@@ -21,7 +21,8 @@ WeightsSource newest_in(const fs::path& named) {
     log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
   });
   check(newest || !damaged, kWeightsSite, "every checkpoint in {} is damaged", folder.string());
-  check(newest.has_value(), kWeightsSite, "{} has no checkpoint, expected the folder of a run, or a file", folder.string());
+  check(newest.has_value(), kWeightsSite, "{} has no checkpoint, expected the folder of a run, or a file",
+        folder.string());
   return {.file = newest->path, .metadata = newest->file.metadata()};
 }
 

@@ -13,7 +13,8 @@ TensorDataset::TensorDataset(std::vector<NamedTensor> tensors, std::int64_t clas
     : tensors_(std::move(tensors)), classes_(classes) {
   constexpr std::string_view kArraysSite = "tensor data set";
   for (const auto& [name, tensor] : tensors_) {
-    check(tensor.shape().rank() > 0, kArraysSite, "'{}' is a scalar, expected a first dimension that counts samples", name);
+    check(tensor.shape().rank() > 0, kArraysSite, "'{}' is a scalar, expected a first dimension that counts samples",
+          name);
     fields_.push_back({name, tensor.shape().tail(), tensor.dtype()});
     if (fields_.size() == 1) size_ = tensor.shape()[0];
     check(tensor.shape()[0] == size_, kArraysSite, "'{}' has {} samples, '{}' has {}; expected equal numbers", name,
@@ -21,8 +22,8 @@ TensorDataset::TensorDataset(std::vector<NamedTensor> tensors, std::int64_t clas
     if (classes <= 0 || name != "label" || tensor.dtype() != DType::I32) continue;
     const auto labels = tensor.data<std::int32_t>();
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      check(labels[i] >= 0 && labels[i] < classes, kArraysSite, "'label': element {} is {}, expected 0 to {}", i, labels[i],
-            classes - 1);
+      check(labels[i] >= 0 && labels[i] < classes, kArraysSite, "'label': element {} is {}, expected 0 to {}", i,
+            labels[i], classes - 1);
     }
   }
   check_fields(kArraysSite, fields_);

@@ -39,8 +39,8 @@ class ArrayFile::Form {
   virtual void begin(const std::vector<Field>& arrays, std::int64_t samples) = 0;
   virtual void append(std::span<const NamedTensor> part, std::int64_t first) = 0;
   void commit() {
-    check(!folder_.has(path_.filename().string()), kArrayFileSite, "{} exists now, and did not before: it is left as it is",
-          path_.string());
+    check(!folder_.has(path_.filename().string()), kArrayFileSite,
+          "{} exists now, and did not before: it is left as it is", path_.string());
     file_.commit();
   }
 
@@ -250,26 +250,28 @@ ArrayFile::~ArrayFile() = default;
 void ArrayFile::begin(std::vector<Field> arrays, std::int64_t samples) {
   check_fields(kArrayFileSite, arrays);
   for (const Field& array : arrays)
-    check(array.dtype != DType::BF16, kArrayFileSite, "{}: '{}' is bf16, expected another type", path_.string(), array.name);
+    check(array.dtype != DType::BF16, kArrayFileSite, "{}: '{}' is bf16, expected another type", path_.string(),
+          array.name);
   arrays_ = std::move(arrays);
   samples_ = samples;
   form_->begin(arrays_, samples_);
 }
 
 void ArrayFile::check_part(std::span<const NamedTensor> part) const {
-  check(part.size() == arrays_.size() && !part.empty(), kArrayFileSite, "{}: a part of {} arrays, expected {}", path_.string(),
-        part.size(), arrays_.size());
+  check(part.size() == arrays_.size() && !part.empty(), kArrayFileSite, "{}: a part of {} arrays, expected {}",
+        path_.string(), part.size(), arrays_.size());
   const Shape& first = part.front().tensor.shape();
   for (std::size_t i = 0; i < part.size(); ++i) {
     const Tensor& tensor = part[i].tensor;
     check(part[i].name == arrays_[i].name && tensor.dtype() == arrays_[i].dtype && tensor.shape().rank() > 0 &&
               tensor.shape() == arrays_[i].shape.batched(first[0]),
-          kArrayFileSite, "{}: a part has '{}' {} of {}, expected '{}' of samples {} of {}, as many as of the other arrays",
+          kArrayFileSite,
+          "{}: a part has '{}' {} of {}, expected '{}' of samples {} of {}, as many as of the other arrays",
           path_.string(), part[i].name, tensor.shape().str(), name_of(tensor.dtype()), arrays_[i].name,
           arrays_[i].shape.str(), name_of(arrays_[i].dtype));
   }
-  check(written_ + first[0] <= samples_, kArrayFileSite, "{}: {} samples after {}, expected {} in all", path_.string(), first[0],
-        written_, samples_);
+  check(written_ + first[0] <= samples_, kArrayFileSite, "{}: {} samples after {}, expected {} in all", path_.string(),
+        first[0], written_, samples_);
 }
 
 void ArrayFile::append(std::span<const NamedTensor> part) {
@@ -279,7 +281,8 @@ void ArrayFile::append(std::span<const NamedTensor> part) {
 }
 
 void ArrayFile::commit() {
-  check(written_ == samples_, kArrayFileSite, "{}: {} samples are written, expected {}", path_.string(), written_, samples_);
+  check(written_ == samples_, kArrayFileSite, "{}: {} samples are written, expected {}", path_.string(), written_,
+        samples_);
   form_->commit();
 }
 

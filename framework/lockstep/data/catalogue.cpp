@@ -31,7 +31,8 @@ std::string dataset_names(Catalogue catalogue) {
 
 const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
   const auto entry = std::ranges::find(catalogue, name, &DatasetEntry::name);
-  if (entry == catalogue.end()) fail(kCatalogueSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
+  if (entry == catalogue.end())
+    fail(kCatalogueSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
   return *entry;
 }
 
@@ -68,8 +69,8 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
   }
   const SampleOptions& samples = options.samples;
-  check(samples.eval_subset.empty() || data.eval, kCatalogueSite, "--eval-subset {} without evaluation samples, expected some",
-        samples.eval_subset.string());
+  check(samples.eval_subset.empty() || data.eval, kCatalogueSite,
+        "--eval-subset {} without evaluation samples, expected some", samples.eval_subset.string());
   if (!entry.takes_fields && data.train) {
     data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
     if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");

@@ -63,7 +63,8 @@ std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& 
 
 ClassTarget::ClassTarget(ClassTargetOptions options, int spatial_axes)
     : options_(std::move(options)), spatial_axes_(spatial_axes) {
-  check(options_.classes >= 1, kTargetSite, "'{}' has {} classes, expected at least 1", options_.field, options_.classes);
+  check(options_.classes >= 1, kTargetSite, "'{}' has {} classes, expected at least 1", options_.field,
+        options_.classes);
 }
 
 std::vector<Field> ClassTarget::fields(const std::vector<Field>& in) const {

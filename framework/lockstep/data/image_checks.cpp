@@ -13,7 +13,8 @@ void check_normalising(const ImageSetOptions& o) {
   check(o.mean.empty() == o.stddev.empty(), kImageChecksSite, "--{} is given without --{}, expected both or none",
         o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
   for (const double value : o.stddev)
-    check(value > 0, kImageChecksSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1", value);
+    check(value > 0, kImageChecksSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1",
+          value);
   check(o.mean.empty() || o.source == PixelSource::Auto, kImageChecksSite,
         "--mean and --std are given beside --mean-std, expected one of the two");
 }
@@ -70,7 +71,8 @@ void check_image_options(const DatasetEntry& entry, const DatasetOptions& o) {
         "--val-resize-size is {}, expected at least --image-size {}", images.eval_resize, images.size);
   check(entry.decodes || (images.channels == 3 && !images.full_decode), kImageChecksSite,
         "--channels and --full-decode are for image files, and {} has none", entry.name);
-  check(images.channels == 3 || images.channels == 1, kImageChecksSite, "--channels is {}, expected 3 or 1", images.channels);
+  check(images.channels == 3 || images.channels == 1, kImageChecksSite, "--channels is {}, expected 3 or 1",
+        images.channels);
 }
 
 }  // namespace lockstep::data

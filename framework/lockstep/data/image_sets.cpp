@@ -139,8 +139,8 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
   if (!images.mean.empty()) {
     for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());
-      check(count == 1 || count == channels, kImageSetsSite, "--{} has {} numbers, expected 1 or {}, as images have channels",
-            option, count, channels);
+      check(count == 1 || count == channels, kImageSetsSite,
+            "--{} has {} numbers, expected 1 or {}, as images have channels", option, count, channels);
     }
     return {.pixels = {.mean = {images.mean.begin(), images.mean.end()},
                        .stddev = {images.stddev.begin(), images.stddev.end()}},

@@ -116,13 +116,14 @@ void Reservoir::restore(std::vector<Sample> samples, const Counts& counts) {
   check(std::ssize(samples) == counts.held && counts.held <= options_.capacity, kReservoirSite,
         "{} samples with counts of {}, expected at most {}, the capacity", samples.size(), counts.held,
         options_.capacity);
-  check(counts.held <= counts.offered && counts.batches >= 0, kReservoirSite, "{} samples of {} that were offered in {} batches",
-        counts.held, counts.offered, counts.batches);
+  check(counts.held <= counts.offered && counts.batches >= 0, kReservoirSite,
+        "{} samples of {} that were offered in {} batches", counts.held, counts.offered, counts.batches);
   for (const Sample& sample : samples)
-    check(sample.bytes.size() == sample_bytes(), kReservoirSite, "a sample has {} bytes, expected {}", sample.bytes.size(),
-          sample_bytes());
+    check(sample.bytes.size() == sample_bytes(), kReservoirSite, "a sample has {} bytes, expected {}",
+          sample.bytes.size(), sample_bytes());
   const std::scoped_lock lock(mutex_);
-  check(counts_ == Counts{}, kReservoirSite, "restore() after {} samples, expected before the first one", counts_.offered);
+  check(counts_ == Counts{}, kReservoirSite, "restore() after {} samples, expected before the first one",
+        counts_.offered);
   samples_ = std::move(samples);
   counts_ = counts;
 }

@@ -27,8 +27,8 @@ std::vector<Field> fields_after(std::vector<Field> fields, const Transforms& tra
 }
 
 void check_same(const std::string& set, const std::vector<Field>& fields, const std::vector<Field>& expected) {
-  lockstep::check(fields == expected, kRunDataSite, "{} has the fields {}, expected those of the training samples: {}", set,
-                  text_of(fields), text_of(expected));
+  lockstep::check(fields == expected, kRunDataSite, "{} has the fields {}, expected those of the training samples: {}",
+                  set, text_of(fields), text_of(expected));
 }
 
 }  // namespace
@@ -58,7 +58,8 @@ std::int64_t RunData::replaced() const {
 
 void RunData::check() const {
   lockstep::check(train != nullptr || stream.has_value(), kRunDataSite, "there is no training set, expected one");
-  lockstep::check(train == nullptr || !stream, kRunDataSite, "there are a training set and a stream, expected one of the two");
+  lockstep::check(train == nullptr || !stream, kRunDataSite,
+                  "there are a training set and a stream, expected one of the two");
   if (stream) {
     check_fields(kRunDataSite, stream->fields);
     lockstep::check(stream->open != nullptr, kRunDataSite, "StreamSource::open is empty, expected a function");

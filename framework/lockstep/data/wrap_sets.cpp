@@ -106,8 +106,8 @@ std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::file
   std::vector<std::int64_t> indices = read_indices(file);
   check(!indices.empty(), kWrapSite, "--{} {} has no indices, expected one per line", option, file.string());
   for (const std::int64_t index : indices) {
-    check(index < set->size(), kWrapSite, "--{} {} has index {}, expected 0 to {} (samples of {})", option, file.string(),
-          index, set->size() - 1, set->describe());
+    check(index < set->size(), kWrapSite, "--{} {} has index {}, expected 0 to {} (samples of {})", option,
+          file.string(), index, set->size() - 1, set->describe());
   }
   return std::make_unique<SubsetDataset>(std::move(set), std::move(indices));
 }

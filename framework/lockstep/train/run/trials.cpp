@@ -34,8 +34,8 @@ void limit_to_trial(RunFacts& facts) {
   const std::int64_t batches = facts.options.trial.overfit_batches, batch = facts.global_batch();
   if (batches == 0) return;
   data::RunData& data = facts.data;
-  check(data.train != nullptr, kOptionsSite,
-        "--overfit-batches is {}, expected 0: a stream gives each sample once", batches);
+  check(data.train != nullptr, kOptionsSite, "--overfit-batches is {}, expected 0: a stream gives each sample once",
+        batches);
   const std::int64_t whole = data.train->size() / batch;
   check(batches <= whole, kOptionsSite,
         "--overfit-batches is {}, expected at most {}: the {} training samples fill {} global batches of {}", batches,
