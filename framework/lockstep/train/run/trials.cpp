@@ -1,6 +1,7 @@
 #include "lockstep/train/run/trials.h"
 
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "lockstep/core/error.h"

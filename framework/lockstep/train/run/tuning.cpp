@@ -1,6 +1,8 @@
 #include "lockstep/train/run/tuning.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "lockstep/comm/agreement.h"
