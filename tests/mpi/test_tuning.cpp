@@ -229,9 +229,11 @@ TEST(Tuning, AResumeNeedsTheSamePatterns) {
   options.checkpoints.resume = "auto";
   options.max_steps = 4;
   options.tuning.lr_scale = "head.*=2";
-  expect_contains(error_of([&] { train_on(world(), options); }), "--lr-scale was , this run has head.*=2");
+  expect_contains(error_of([&] { train_on(world(), options); }),
+                  "--lr-scale was none, this run has head.*=2: parameters would go on with other rates; leave out "
+                  "--lr-scale as before");
   options.tuning = {};
-  expect_contains(error_of([&] { train_on(world(), options); }), "--freeze was conv.*, this run has ");
+  expect_contains(error_of([&] { train_on(world(), options); }), "--freeze was conv.*, this run has none");
   options.tuning.freeze = "conv.*";
   const Trained parts = train_on(world(), options);
   options.checkpoints.resume = "";

@@ -34,6 +34,8 @@ void limit_to_trial(RunFacts& facts) {
   const std::int64_t batches = facts.options.trial.overfit_batches, batch = facts.global_batch();
   if (batches == 0) return;
   data::RunData& data = facts.data;
+  check(data.train != nullptr, kOptionsSite, "--overfit-batches is {}, and the run has no training set, expected 0",
+        batches);
   const std::int64_t whole = data.train->size() / batch;
   check(batches <= whole, kOptionsSite,
         "--overfit-batches is {}, expected at most {}: the {} training samples fill {} global batches of {}", batches,
