@@ -104,7 +104,8 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
-  if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, module, model, *trainer_);
+  if (!facts_->options.weights.empty() && !loop_.resumed_step)
+    load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);
