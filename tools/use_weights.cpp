@@ -80,6 +80,7 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
   for (const auto& [name, value] : options.items()) {
     const auto row = needed.find(name);
     if ((row != needed.end() && !row->second) || value.is_null() || value.is_object()) continue;
+    if (name == "batch-size" && value == 0) continue;  // --global-batch said it
     if (const std::string word = spelled(name, value); !word.empty()) words.push_back(word);
   }
   if (all && !is_given(request.user, "eval-fraction")) words.emplace_back("--eval-fraction=1");
