@@ -5,6 +5,7 @@
 
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/norms.h"
+#include "lockstep/ops/pointwise.h"
 
 namespace lockstep::models {
 

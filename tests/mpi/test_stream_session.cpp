@@ -1,6 +1,8 @@
 // A session whose samples come from producers: checkpoints that contain the reservoirs, a resume that tells producers
 // where to go on, streams of unequal lengths, producers that fail or are slow.
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -367,10 +369,8 @@ TEST(StreamState, SamplesAreDealtInTurn) {
   EXPECT_EQ(fewer.start(0).next_id, 18);
   const nlohmann::json json{{"stream", train::to_json(fewer)}};
   EXPECT_EQ(train::stream_progress(json, "f").reservoirs, fewer.reservoirs);
-  expect_contains(error_of([&] {
-                    train::stream_progress({{"stream", {{"consumed", {{-1}}}, {"reservoirs", {}}}}}, "f");
-                  }),
-                  "negative");
+  const auto wrong = nlohmann::json::parse(R"({"stream": {"consumed": [[-1]], "reservoirs": []}})");
+  expect_contains(error_of([&] { train::stream_progress(wrong, "f"); }), "negative");
   expect_contains(error_of([&] { train::stream_progress(nlohmann::json::object(), "f"); }), "'stream' in its metadata");
 }
 
