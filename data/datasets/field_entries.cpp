@@ -207,7 +207,8 @@ void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, 
         data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
   };
   join("input", names.inputs, axes.inputs);
-  if (o.fields.target != data::TargetKind::Classes && !names.targets.empty()) join("target", names.targets, axes.targets);
+  if (o.fields.target != data::TargetKind::Classes && !names.targets.empty())
+    join("target", names.targets, axes.targets);
   if (o.fields.target == data::TargetKind::Classes && !names.targets.empty())
     transforms.push_back(std::make_shared<data::ClassTarget>(
         data::ClassTargetOptions{.field = names.targets.front(),
