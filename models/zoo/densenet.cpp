@@ -9,9 +9,7 @@
 namespace lockstep::models {
 namespace {
 
-using Config = DenseNetConfig;
-
-nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
+nn::Conv2dConfig dense_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
   return {.in = in,
           .out = out,
           .kernel = kernel,
@@ -21,13 +19,13 @@ nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, st
           .weight_init = nn::kaiming_normal(nn::Fan::In)};
 }
 
-class Layer : public nn::Module {
+class DenseLayer : public nn::Module {
  public:
-  Layer(std::int64_t in, const Config& c)
+  DenseLayer(std::int64_t in, const DenseNetConfig& c)
       : norm1_(this, "norm1", {.channels = in}),
-        conv1_(this, "conv1", conv(in, c.bottleneck * c.growth, 1)),
+        conv1_(this, "conv1", dense_conv(in, c.bottleneck * c.growth, 1)),
         norm2_(this, "norm2", {.channels = c.bottleneck * c.growth}),
-        conv2_(this, "conv2", conv(c.bottleneck * c.growth, c.growth, 3)) {}
+        conv2_(this, "conv2", dense_conv(c.bottleneck * c.growth, c.growth, 3)) {}
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, growth, H, W)
     const auto in_block = block(x);
@@ -42,12 +40,12 @@ class Layer : public nn::Module {
 };
 
 // Layers that each read what all before them made.
-class Block : public nn::Module {
+class DenseBlock : public nn::Module {
  public:
-  Block(std::int64_t in, std::int64_t layers, const Config& c) {
+  DenseBlock(std::int64_t in, std::int64_t layers, const DenseNetConfig& c) {
     for (std::int64_t i = 0; i < layers; ++i) {
       layers_.push_back(
-          std::make_unique<nn::Child<Layer>>(this, formatted("denselayer{}", i + 1), in + i * c.growth, c));
+          std::make_unique<nn::Child<DenseLayer>>(this, formatted("denselayer{}", i + 1), in + i * c.growth, c));
     }
   }
 
@@ -57,13 +55,13 @@ class Block : public nn::Module {
   }
 
  private:
-  std::vector<std::unique_ptr<nn::Child<Layer>>> layers_;
+  std::vector<std::unique_ptr<nn::Child<DenseLayer>>> layers_;
 };
 
 class Transition : public nn::Module {
  public:
   explicit Transition(std::int64_t in)
-      : norm_(this, "norm", {.channels = in}), conv_(this, "conv", conv(in, in / 2, 1)) {}
+      : norm_(this, "norm", {.channels = in}), conv_(this, "conv", dense_conv(in, in / 2, 1)) {}
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, in / 2, H / 2, W / 2)
     return nn::average_pool(conv_(relu(norm_(x))), {.kernel = 2});
@@ -74,7 +72,7 @@ class Transition : public nn::Module {
   nn::Child<nn::Conv2d> conv_;
 };
 
-const Config& checked(const Config& c) {
+const DenseNetConfig& checked(const DenseNetConfig& c) {
   check(!c.layers.empty() && c.layers.size() <= 8, "densenet", "{} blocks, expected 1 to 8", c.layers.size());
   for (const std::int64_t n : c.layers) check(n > 0, "densenet", "a block of {} layers, expected at least 1", n);
   check(c.growth > 0 && c.stem_channels > 0 && c.bottleneck > 0 && c.in_channels > 0 && c.classes > 0, "densenet",
@@ -87,9 +85,9 @@ const Config& checked(const Config& c) {
 
 class DenseNet::Features : public nn::Module {
  public:
-  explicit Features(const Config& c) : imagenet_(c.stem == Config::Stem::ImageNet), channels_(c.stem_channels) {
+  explicit Features(const DenseNetConfig& c) : imagenet_(c.stem == DenseNetConfig::Stem::ImageNet), channels_(c.stem_channels) {
     conv0_ = std::make_unique<nn::Child<nn::Conv2d>>(
-        this, "conv0", imagenet_ ? conv(c.in_channels, channels_, 7, 2) : conv(c.in_channels, channels_, 3));
+        this, "conv0", imagenet_ ? dense_conv(c.in_channels, channels_, 7, 2) : dense_conv(c.in_channels, channels_, 3));
     if (imagenet_) norm0_ = norm("norm0");
     for (std::size_t i = 0; i < c.layers.size(); ++i) {
       if (i > 0) {
@@ -97,7 +95,7 @@ class DenseNet::Features : public nn::Module {
         channels_ /= 2;
       }
       blocks_.push_back(
-          std::make_unique<nn::Child<Block>>(this, formatted("denseblock{}", i + 1), channels_, c.layers[i], c));
+          std::make_unique<nn::Child<DenseBlock>>(this, formatted("denseblock{}", i + 1), channels_, c.layers[i], c));
       channels_ += c.layers[i] * c.growth;
     }
     norm5_ = norm("norm5");
@@ -125,11 +123,11 @@ class DenseNet::Features : public nn::Module {
   std::int64_t channels_;
   std::unique_ptr<nn::Child<nn::Conv2d>> conv0_;
   Norm norm0_, norm5_;
-  std::vector<std::unique_ptr<nn::Child<Block>>> blocks_;
+  std::vector<std::unique_ptr<nn::Child<DenseBlock>>> blocks_;
   std::vector<std::unique_ptr<nn::Child<Transition>>> transitions_;
 };
 
-DenseNet::DenseNet(const Config& config)
+DenseNet::DenseNet(const DenseNetConfig& config)
     : features_(std::make_unique<nn::Child<Features>>(this, "features", checked(config))),
       classifier_(std::make_unique<nn::Child<nn::Linear>>(
           this, "classifier",
@@ -141,7 +139,7 @@ Value DenseNet::operator()(Value images) const {
   return (*classifier_)(flatten(global_average_pool2d(relu((*features_)(images)))));
 }
 
-Config densenet_config(int depth) {
+DenseNetConfig densenet_config(int depth) {
   switch (depth) {
     case 121:
       return {};
@@ -152,7 +150,7 @@ Config densenet_config(int depth) {
     case 201:
       return {.layers = {6, 12, 48, 32}};
     case 100:
-      return {.growth = 12, .layers = {16, 16, 16}, .stem_channels = 24, .stem = Config::Stem::Cifar, .classes = 10};
+      return {.growth = 12, .layers = {16, 16, 16}, .stem_channels = 24, .stem = DenseNetConfig::Stem::Cifar, .classes = 10};
     default:
       fail("densenet", "there is no depth {}; depths: 121, 161, 169, 201 as in torchvision, 100 for CIFAR", depth);
   }
@@ -161,8 +159,8 @@ Config densenet_config(int depth) {
 std::vector<ModelEntry> densenet_entries() {
   std::vector<ModelEntry> entries;
   for (const int depth : {121, 161, 169, 201, 100}) {
-    const Config config = densenet_config(depth);
-    const bool cifar = config.stem == Config::Stem::Cifar;
+    const DenseNetConfig config = densenet_config(depth);
+    const bool cifar = config.stem == DenseNetConfig::Stem::Cifar;
     entries.push_back(
         {.name = formatted("densenet{}{}", depth, cifar ? "_cifar" : ""),
          .description = cifar ? formatted("DenseNet-BC of {} layers, growth {}, for 32x32 images", depth, config.growth)
@@ -171,7 +169,7 @@ std::vector<ModelEntry> densenet_entries() {
          .classes = config.classes,
          .build = [config](std::int64_t classes, const Shape& image) {
            check(image.rank() == 3, "densenet", "images are {}, expected (channels, height, width)", image.str());
-           Config own = config;
+           DenseNetConfig own = config;
            own.in_channels = image[0];
            own.classes = classes;
            return std::make_unique<DenseNet>(own);

@@ -21,12 +21,12 @@ nn::ConvConfig<Axes> conv3(std::int64_t in, std::int64_t out, std::int64_t strid
           .weight_init = nn::kaiming_normal(nn::Fan::Out)};
 }
 
-nn::BatchNormConfig norm(std::int64_t channels) { return {.channels = channels}; }
+nn::BatchNormConfig field_norm(std::int64_t channels) { return {.channels = channels}; }
 
 // A convolution, batch norm and ReLU.
 template <int Axes>
 void append_conv(nn::Sequential& body, std::int64_t in, std::int64_t out, std::int64_t stride = 1) {
-  body.append<nn::Conv<Axes>>(conv3<Axes>(in, out, stride)).template append<BatchNormOf<Axes>>(norm(out)).append(relu);
+  body.append<nn::Conv<Axes>>(conv3<Axes>(in, out, stride)).template append<BatchNormOf<Axes>>(field_norm(out)).append(relu);
 }
 
 // How often the smallest axis can be halved, rounded down and up to `most`.
@@ -41,13 +41,13 @@ std::int64_t rough_halvings(const Shape& sizes, std::int64_t most) {
 template <int Axes>
 FieldBlock<Axes>::FieldBlock(std::int64_t in, std::int64_t out, std::int64_t stride)
     : conv1_(this, "conv1", conv3<Axes>(in, out, stride)),
-      bn1_(this, "bn1", norm(out)),
+      bn1_(this, "bn1", field_norm(out)),
       conv2_(this, "conv2", conv3<Axes>(out, out)),
-      bn2_(this, "bn2", norm(out)) {
+      bn2_(this, "bn2", field_norm(out)) {
   if (stride == 1 && in == out) return;
   const nn::ConvConfig<Axes> projection{.in = in, .out = out, .kernel = 1, .stride = stride, .bias = false};
   shortcut_ = std::make_unique<nn::Child<nn::Conv<Axes>>>(this, "shortcut", projection);
-  shortcut_bn_ = std::make_unique<nn::Child<BatchNormOf<Axes>>>(this, "shortcut_bn", norm(out));
+  shortcut_bn_ = std::make_unique<nn::Child<BatchNormOf<Axes>>>(this, "shortcut_bn", field_norm(out));
 }
 
 template <int Axes>
@@ -90,7 +90,7 @@ FieldResNet<Axes>::FieldResNet(const FieldResNetConfig& c)
   for (std::int64_t i = 0; i < c.halvings; ++i, channels /= 2) {
     const nn::ConvTransposeConfig<Axes> grow{
         .in = channels, .out = channels / 2, .kernel = 2, .stride = 2, .bias = false};
-    body_.append<nn::ConvTranspose<Axes>>(grow).template append<BatchNormOf<Axes>>(norm(grow.out)).append(relu);
+    body_.append<nn::ConvTranspose<Axes>>(grow).template append<BatchNormOf<Axes>>(field_norm(grow.out)).append(relu);
   }
 }
 

@@ -10,9 +10,7 @@
 namespace lockstep::models {
 namespace {
 
-using Config = MobileNetV2Config;
-
-nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
+nn::Conv2dConfig grouped_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
                       std::int64_t groups = 1) {
   return {.in = in,
           .out = out,
@@ -24,17 +22,17 @@ nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, st
           .weight_init = nn::kaiming_normal(nn::Fan::Out)};
 }
 
-nn::BatchNormConfig norm(std::int64_t channels) { return {.channels = channels}; }
+nn::BatchNormConfig norm_of(std::int64_t channels) { return {.channels = channels}; }
 
 // Convolution, batch norm and ReLU6.
 class ConvNorm : public nn::Sequential {
  public:
   explicit ConvNorm(const nn::Conv2dConfig& c) {
-    append<nn::Conv2d>(c).append<nn::BatchNorm2d>(norm(c.out)).append(relu6);
+    append<nn::Conv2d>(c).append<nn::BatchNorm2d>(norm_of(c.out)).append(relu6);
   }
 };
 
-struct BlockConfig {
+struct InvertedConfig {
   std::int64_t in, out, stride, expansion;
 };
 
@@ -42,11 +40,11 @@ struct BlockConfig {
 // the shape stays.
 class InvertedResidual : public nn::Module {
  public:
-  explicit InvertedResidual(BlockConfig c) : residual_(c.stride == 1 && c.in == c.out) {
+  explicit InvertedResidual(InvertedConfig c) : residual_(c.stride == 1 && c.in == c.out) {
     const std::int64_t hidden = c.expansion * c.in;
-    if (c.expansion != 1) conv_.append<ConvNorm>(conv(c.in, hidden, 1));
-    conv_.append<ConvNorm>(conv(hidden, hidden, 3, c.stride, hidden));
-    conv_.append<nn::Conv2d>(conv(hidden, c.out, 1)).append<nn::BatchNorm2d>(norm(c.out));
+    if (c.expansion != 1) conv_.append<ConvNorm>(grouped_conv(c.in, hidden, 1));
+    conv_.append<ConvNorm>(grouped_conv(hidden, hidden, 3, c.stride, hidden));
+    conv_.append<nn::Conv2d>(grouped_conv(hidden, c.out, 1)).append<nn::BatchNorm2d>(norm_of(c.out));
   }
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, out, H / stride, W / stride)
@@ -74,22 +72,22 @@ constexpr StageConfig kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2},
 
 }  // namespace
 
-MobileNetV2::MobileNetV2(const Config& c) {
+MobileNetV2::MobileNetV2(const MobileNetV2Config& c) {
   constexpr double kStem = 32, kLast = 1280;
   check(c.width > 0 && c.in_channels > 0 && c.classes > 0, "mobilenet",
         "width {}, input channels {}, classes {}: all must be positive", c.width, c.in_channels, c.classes);
   std::int64_t in = divisible(kStem * c.width);
-  features_.append<ConvNorm>(conv(c.in_channels, in, 3, c.small_images ? 1 : 2));
+  features_.append<ConvNorm>(grouped_conv(c.in_channels, in, 3, c.small_images ? 1 : 2));
   for (const StageConfig& stage : kStages) {
     const std::int64_t out = divisible(static_cast<double>(stage.channels) * c.width);
     const bool keeps_size = c.small_images && &stage == &kStages[1];
     for (std::int64_t i = 0; i < stage.blocks; ++i, in = out) {
       const std::int64_t stride = i == 0 && !keeps_size ? stage.stride : 1;
-      features_.append<InvertedResidual>(BlockConfig{in, out, stride, stage.expansion});
+      features_.append<InvertedResidual>(InvertedConfig{in, out, stride, stage.expansion});
     }
   }
   const std::int64_t last = divisible(kLast * std::max(1.0, c.width));
-  features_.append<ConvNorm>(conv(in, last, 1));
+  features_.append<ConvNorm>(grouped_conv(in, last, 1));
   classifier_.append<nn::Dropout>(c.dropout);
   classifier_.append<nn::Linear>(
       nn::LinearConfig{.in = last, .out = c.classes, .weight_init = nn::normal(0, 0.01), .bias_init = nn::constant(0)});
@@ -104,7 +102,7 @@ std::vector<ModelEntry> mobilenet_entries() {
     return [small_images](std::int64_t classes, const Shape& image) {
       check(image.rank() == 3, "mobilenet", "images are {}, expected (channels, height, width)", image.str());
       return std::make_unique<MobileNetV2>(
-          Config{.small_images = small_images, .in_channels = image[0], .classes = classes});
+          MobileNetV2Config{.small_images = small_images, .in_channels = image[0], .classes = classes});
     };
   };
   return {{.name = "mobilenet_v2",
