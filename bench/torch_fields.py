@@ -70,7 +70,7 @@ class CosmoFlow(nn.Module):
             setattr(self, f"conv{level}", conv(axes)(channels, width << level, 2, padding=1))
             channels = width << level
         for size in inputs[1:]:
-            features *= size >> depth
+            features *= -(-size >> depth)  # halved that often, rounded up
         self.dense1, self.dense2, self.output = nn.Linear(features, 128), nn.Linear(128, 64), nn.Linear(64, outputs[0])
 
     def forward(self, x):

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "data/datasets/catalogue.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cast.h"
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
   return program.run(argc, argv, [&](train::Session& session) {
     task.ignore_index = static_cast<std::int32_t>(session.options().dataset.fields.ignore_index);
     task.class_names = session.data().class_names;
-    task.class_weights = models::class_weights(class_weights, task.loss, session.data());
+    task.class_weights = comm::collectively(
+        session.comm(), [&] { return models::class_weights(class_weights, task.loss, session.data()); });
     config.input = session.data().shape_of("input");
     config.output = models::output_shape(task.loss, session.data());
     const auto network = models::build_field_model(model, config);

@@ -22,8 +22,10 @@ constexpr std::string_view kSite = "weights";
 constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing", "seed",      "precision",
                                                   "conv-math",  "unused",          "limit-eval"};
 
-bool is_needed(const train::OptionRow& row) {
-  return row.data != train::ForData::Any || row.shapes_model || std::ranges::find(kNeeded, row.name) != kNeeded.end();
+// Sets of fields have inputs, and programs offer options for the other kind only if they have such sets.
+bool is_needed(const train::OptionRow& row, bool fields) {
+  if (row.data != train::ForData::Any) return (row.data == train::ForData::Fields) == fields;
+  return row.shapes_model || std::ranges::find(kNeeded, row.name) != kNeeded.end();
 }
 
 bool is_given(const std::vector<std::string>& words, const std::string& option) {
@@ -73,13 +75,15 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
         request.weights.string());
   train::Options defaults;
   std::map<std::string, bool> needed;  // of the framework's options; others are the program's own
-  for (const train::OptionRow& row : train::option_rows(defaults)) needed[row.name] = is_needed(row);
+  const bool fields = options.contains("inputs") && options["inputs"] != "";
+  for (const train::OptionRow& row : train::option_rows(defaults)) needed[row.name] = is_needed(row, fields);
   const bool all = !request.predicts && has_new_samples(options, request.user) && !is_given(request.user, "eval-files");
   if (all) needed["eval-files"] = needed["eval-fraction"] = false;
   if (all || request.predicts) needed["limit-eval"] = false;
   for (const auto& [name, value] : options.items()) {
     const auto row = needed.find(name);
     if ((row != needed.end() && !row->second) || value.is_null() || value.is_object()) continue;
+    if (name == "batch-size" && value == 0) continue;  // --global-batch said it
     if (const std::string word = spelled(name, value); !word.empty()) words.push_back(word);
   }
   if (all && !is_given(request.user, "eval-fraction")) words.emplace_back("--eval-fraction=1");

@@ -1,6 +1,6 @@
 #include "data/datasets/clusters.h"
 
-#include "data/datasets/field_entries.h"
+#include "data/datasets/field_options.h"
 #include "data/datasets/hdf5_fields.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/combined_datasets.h"

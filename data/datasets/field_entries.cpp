@@ -139,32 +139,33 @@ std::vector<Field> called(const std::vector<Field>& fields, const std::vector<st
   return found;
 }
 
-// Counts the classes of the target, or takes them from the run that made the weights, and returns its transform.
-std::shared_ptr<const data::Transform> class_target(RunData& data, const DatasetOptions& o,
-                                                    const comm::Communicator* comm, const std::string& name, int axes) {
-  const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
+// Runs `work` and throws on all ranks if it throws on one.
+template <class Work>
+auto together(const comm::Communicator* comm, const Work& work) {
+  return comm == nullptr ? work() : comm::collectively(*comm, work);
+}
+
+// Counts the classes of the target, or takes them from the run that made the weights.
+void count_classes(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const std::string& name) {
   data.class_field = name;
   if (is_known(o)) {
-    data.class_counts = FieldRecord::parse(o.record).class_samples;
-  } else {
-    const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
-    data.class_counts = data::count_classes(*data.train, name, wanted, ignored, comm);
+    data.class_counts = together(comm, [&] { return FieldRecord::parse(o.record).class_samples; });
+    return;
   }
-  return std::make_shared<data::ClassTarget>(
-      data::ClassTargetOptions{.field = name, .classes = data.classes(), .ignore_index = ignored}, axes);
+  const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
+  data.class_counts =
+      data::count_classes(*data.train, name, wanted, static_cast<std::int32_t>(o.fields.ignore_index), comm);
 }
 
 // The normalisation of these arrays: that of the run that made the weights, else measured.
 data::Normalisation normalisation_for(const RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
                                       const Names& names, const FieldAxes& axes) {
   const std::vector<Field>& fields = data.train->fields();
-  if (is_known(o)) {
-    const auto find = [&] {
-      return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets);
-    };
-    return comm == nullptr ? find() : comm::collectively(*comm, find);
-  }
-  const auto wanted = wishes(o, called(fields, names.inputs), called(fields, names.targets), axes);
+  if (is_known(o))
+    return together(
+        comm, [&] { return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets); });
+  const auto wanted =
+      together(comm, [&] { return wishes(o, called(fields, names.inputs), called(fields, names.targets), axes); });
   return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
                          : data::measure_normalisation(*data.train, wanted, *comm);
 }
@@ -196,10 +197,27 @@ void complete_for_prediction(RunData& data, const DatasetOptions& o) {
   if (!record.targets.empty()) data.decode = decoder(record);
 }
 
-// Random changes of training samples: before the transforms of all samples, and behind them.
-void add_changes(RunData& data, const DatasetOptions& o, const Names& names, const FieldAxes& axes) {
+// Sets the transforms of both kinds of sets; random changes of training samples are before the others, and behind them.
+void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, const FieldAxes& axes,
+                    const data::Normalisation& normalisation) {
+  data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
+                              std::make_shared<data::ConvertFloats>(o.floats)};
+  const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
+    transforms.push_back(std::make_shared<data::JoinFields>(
+        data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
+  };
+  join("input", names.inputs, axes.inputs);
+  if (o.fields.target != data::TargetKind::Classes && !names.targets.empty())
+    join("target", names.targets, axes.targets);
+  if (o.fields.target == data::TargetKind::Classes && !names.targets.empty())
+    transforms.push_back(std::make_shared<data::ClassTarget>(
+        data::ClassTargetOptions{.field = names.targets.front(),
+                                 .classes = data.classes(),
+                                 .ignore_index = static_cast<std::int32_t>(o.fields.ignore_index)},
+        axes.inputs));
+  data.eval_transforms = transforms;
   data.train_transforms = symmetry_transforms(o, data.train->fields(), names.all(), axes.inputs);
-  data.train_transforms.insert(data.train_transforms.end(), data.eval_transforms.begin(), data.eval_transforms.end());
+  std::ranges::move(transforms, std::back_inserter(data.train_transforms));
   if (o.fields.noise > 0)
     data.train_transforms.push_back(
         std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
@@ -210,23 +228,20 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   const bool classes = o.fields.target == data::TargetKind::Classes && !names.targets.empty();
   Names numbers = names;
   if (classes) numbers.targets.clear();
-  const FieldAxes axes = is_known(o) ? FieldRecord::parse(o.record).axes
-                                     : axes_of(o, called(fields, numbers.inputs), called(fields, numbers.targets));
+  const FieldAxes axes = together(comm, [&] {
+    return is_known(o) ? FieldRecord::parse(o.record).axes
+                       : axes_of(o, called(fields, numbers.inputs), called(fields, numbers.targets));
+  });
   data::Normalisation normalisation = normalisation_for(data, o, comm, numbers, axes);
-  data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
-                              std::make_shared<data::ConvertFloats>(o.floats)};
-  const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
-    if (all.empty()) return;
-    transforms.push_back(std::make_shared<data::JoinFields>(
-        data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
-  };
-  join("input", numbers.inputs, axes.inputs);
-  join("target", numbers.targets, axes.targets);
-  if (classes) transforms.push_back(class_target(data, o, comm, names.targets.front(), axes.inputs));
-  data.eval_transforms = std::move(transforms);
-  add_changes(data, o, names, axes);
-  if (o.purpose == Purpose::Predict) return complete_for_prediction(data, o);
-  data.record = record_of(data, numbers, axes, std::move(normalisation)).text();
+  if (classes) count_classes(data, o, comm, names.targets.front());
+  together(comm, [&] {
+    add_transforms(data, o, names, axes, normalisation);
+    if (o.purpose == Purpose::Predict) {
+      complete_for_prediction(data, o);
+    } else {
+      data.record = record_of(data, numbers, axes, std::move(normalisation)).text();
+    }
+  });
 }
 
 void prepare_named(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {

@@ -17,8 +17,8 @@ struct CosmoFlowConfig {
   Shape input = {4, 128, 128, 128};  // of one sample: (channels, sizes)
   Shape output = {4};
   std::int64_t width = 32;      // channels of the first convolution
-  std::int64_t levels = 5;      // convolutions; each halves the sizes, rounded down
-  std::int64_t kernel = 2;      // with a padding of 1
+  std::int64_t levels = 5;      // convolutions; each halves the sizes, rounded up with a kernel of 2, else down
+  std::int64_t kernel = 2;      // or 3, with a padding of 1
   double dropout = 0.5;         // behind the first two linear layers
   double negative_slope = 0.3;  // of the leaky ReLUs
   bool bounded = true;          // outputs are 1.2 sigmoid(x), for targets from 0 to 1; else they are plain numbers

@@ -33,8 +33,8 @@ std::vector<double> class_weights(const std::string& text, FieldLoss loss, const
 // variance of GaussianNll, or with the classes in front.
 Shape output_shape(FieldLoss loss, const data::RunData& data);
 
-// Returns loss, metrics and prediction, which is that of the target: the mean of GaussianNll, the probabilities of
-// classes and flags.
+// Returns loss, metrics and prediction, which is that of the target: the mean of GaussianNll, the logits of
+// classes, the probabilities of flags.
 plan::Traced field_task(const FieldLossOptions& options, Value output, Value target);
 
 }  // namespace lockstep::models

@@ -1,6 +1,7 @@
 #include "models/zoo/vae.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/normal_noise.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
@@ -37,7 +38,9 @@ Vae<Axes>::Vae(const VaeConfig& c)
 template <int Axes>
 FieldModel::Result Vae<Axes>::with_penalty(Value input) const {
   const Value x = flatten(this->encode(input));
-  const Value mean = mean_(x), log_variance = clamp(log_variance_(x), kLeastLogVariance, kMostLogVariance);
+  const auto wide = [](Value y) { return cast(y, sum_type(y.dtype())); };  // f32 also where products are in bf16
+  const Value mean = wide(mean_(x));
+  const Value log_variance = clamp(wide(log_variance_(x)), kLeastLogVariance, kMostLogVariance);
   Value z = mean;
   if (input.graph().training()) {
     const Value deviation = exp(0.5 * log_variance);

@@ -23,8 +23,8 @@ struct Case {
   FieldModelConfig config;
 };
 
-std::vector<Case> cases() {
-  return {
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
       {"mlp", {.input = {3}, .output = {2}, .width = 8, .depth = 1}},
       {"mlp", {.input = {2, 4, 4}, .output = {5}, .width = 8, .depth = 1}},
       {"cnn", {.input = {2, 12}, .output = {1, 12}, .width = 4, .depth = 1}},
@@ -46,10 +46,11 @@ std::vector<Case> cases() {
       {"cosmoflow", {.input = {4, 8, 8, 8}, .output = {4}, .width = 4}},
       {"lstm", {.input = {12, 3}, .output = {3}, .width = 8, .depth = 2, .dropout = 0.2}},
       {"lstm", {.input = {6}, .output = {2, 1}, .width = 8}},
-      {"gru", {.input = {7, 2}, .output = {}, .width = 8}},
+      {"gru", {.input = {7, 2}, .output = {1}, .width = 8}},
       {"tcn", {.input = {12, 3}, .output = {1, 3}, .width = 6, .dropout = 0.1}},
       {"tcn", {.input = {5}, .output = {2}, .width = 6, .depth = 1}},
   };
+  return all;
 }
 
 class EveryFieldModel : public testing::TestWithParam<std::size_t> {};
@@ -101,6 +102,16 @@ TEST_P(EveryFieldModel, CompilesForTrainingAndPredictsFiniteNumbersOfTheRightSha
   EXPECT_GT(spread, 0);
 }
 
+TEST_P(EveryFieldModel, TrainsInBf16) {
+  const Case& tested = cases()[GetParam()];
+  const auto model = models::build_field_model(tested.model, tested.config);
+  plan::CompiledModel compiled(model->named_parameters(), regression(*model), {}, {.bf16 = true});
+  plan::Plan& training = compiled.plan(Mode::Train, {{"input", {tested.config.input.batched(3), DType::F32}},
+                                                     {"target", {tested.config.output.batched(3), DType::F32}}});
+  run(training);
+  EXPECT_TRUE(std::isfinite(training.loss()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryFieldModel, testing::Range(std::size_t{0}, cases().size()), [](const auto& tested) {
   const Case& of = cases()[tested.param];
   return formatted("{}_{}", of.model, tested.param);
@@ -125,8 +136,8 @@ std::string message(const char* model, const FieldModelConfig& config) {
 TEST(FieldModels, ShapesThatTheyCannotTakeAreNamed) {
   EXPECT_EQ(message("resnet", {.input = {4}, .output = {1}}),
             "[resnet] a sample's input is (4), expected (channels, 1 to 3 sizes)");
-  EXPECT_EQ(message("cosmoflow", {.input = {4, 2, 2}, .output = {1}, .depth = 4}),
-            "[cosmoflow] a sample's input is (4, 2, 2), and 4 levels leave nothing of it; expected fewer levels");
+  EXPECT_EQ(message("cosmoflow", {.input = {4}, .output = {1}}),
+            "[cosmoflow] a sample's input is (4), expected (channels, 1 to 3 sizes)");
   EXPECT_EQ(message("lstm", {.input = {1, 8, 3}, .output = {3}}),
             "[lstm] a sample's input is (1, 8, 3), expected (time, features) or (time)");
   EXPECT_EQ(message("vae", {.input = {1, 12}, .output = {1, 12}}),
@@ -147,6 +158,16 @@ TEST(CosmoFlow, HasTheSizeOfTheReference) {
   EXPECT_EQ(parameters, convolutions + (32768 + 1) * 128 + (128 + 1) * 64 + (64 + 1) * 4);
   Graph graph(Mode::Eval, DType::F32);
   EXPECT_EQ(model(graph.input("input", {{2, 4, 128, 128, 128}, DType::F32})).shape(), (Shape{2, 4}));
+}
+
+TEST(CosmoFlow, NamesLevelsThatLeaveNothing) {
+  try {
+    const models::CosmoFlow<2> model({.input = {4, 3, 3}, .output = {1}, .levels = 2, .kernel = 3});
+    FAIL() << "a field of 3 x 3 points was halved twice";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "[cosmoflow] a sample's input is (4, 3, 3), and 2 levels leave nothing of it; expected fewer levels");
+  }
 }
 
 TEST(Tcn, SeesTheFirstStepAndNoMoreBlocksThanThatTakes) {

@@ -242,7 +242,8 @@ TEST(NoiseScale, ComparesTheGradientsOfShards) {
   }
   const auto expected = parallel::estimate_noise(sums, square, 64);
   ASSERT_TRUE(expected);
-  const std::span<const double> means = find(rig.trainer->state(), "noise/means")->data<double>();
+  const State state = rig.trainer->state();
+  const std::span<const double> means = find(state, "noise/means")->data<double>();
   EXPECT_EQ(means[0], 1);
   EXPECT_NEAR(means[1] / expected->trace, 1, 1e-10);
   EXPECT_NEAR(means[2] / expected->square, 1, 1e-10);

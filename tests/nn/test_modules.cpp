@@ -5,6 +5,8 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -165,6 +167,20 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
   EXPECT_EQ(place_of(root.layer(x)), "layer.1");
   EXPECT_EQ(place_of(root.twice(std::vector<Value>{x, x})), "twice");
   EXPECT_EQ(place_of(relu(x)), "(model)");
+}
+
+TEST(Modules, AreListedWithTheirPaths) {
+  const Model model;
+  std::set<std::string> owners;  // of parameters
+  for (const NamedModule& m : model.named_modules()) {
+    EXPECT_EQ(m.module->path(), m.path);
+    for (const NamedParameter& p : m.module->named_parameters()) {
+      if (p.name.find('.') == std::string::npos) owners.insert(m.path + "." + p.name);
+    }
+  }
+  std::set<std::string> names;
+  for (const NamedParameter& p : model.named_parameters()) names.insert(p.name);
+  EXPECT_EQ(owners, names);
 }
 
 TEST(Modules, FreezeAllBelow) {

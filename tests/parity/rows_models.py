@@ -41,11 +41,6 @@ class ResNeXt50(ModelRow):
         self.step("resnext50_32x4d", [3, 72, 56], 6)
 
 
-class WideResNet50(ModelRow):
-    def test_everything_of_a_step(self):
-        self.step("wide_resnet50_2", [3, 40, 40], 4)
-
-
 class DenseNet121(ModelRow):
     def test_everything_of_a_step(self):
         self.step("densenet121", [3, 72, 56], 6)

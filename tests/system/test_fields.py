@@ -83,7 +83,7 @@ class Fields(Arrays):
         npy(self.scratch / "n.npy", (48, 3), [i / 100 for i in range(144)])
         cases = {"resnet": (("--inputs", "v.npy", "--targets", "n.npy", "--spatial-axes", 2), "input (2, 8, 8), target (3)"),
                  "cosmoflow": (("--inputs", "u.npy,v.npy", "--targets", "n.npy"), "input (3, 8, 8), target (3)"),
-                 "tcn": (("--inputs", "series.npy,series.npy[:, :, 0]", "--targets", "series.npy[:, 20:]", "--series"), "input (24, 3), target (4, 2)")}
+                 "tcn": (("--inputs", "series.npy,first=series.npy[:, :, 0]", "--targets", "last=series.npy[:, 20:]", "--series"), "input (24, 3), target (4, 2)")}
         for model, (options, shapes) in cases.items():
             with self.subTest(model):
                 result = self.succeed(ranks(2, self.command(model, "--model", model, *options)))

@@ -106,7 +106,7 @@ TEST(Validate, NormsNeedTheWholeGradient) {
   EXPECT_TRUE(has(validation_error({.trainer = {.noise_scale = true}}, 1), "--noise-scale with 1 rank and --shards 0"));
   EXPECT_EQ(validation_error({.trainer = {.shards = 2, .noise_scale = true}}, 1), "");
   EXPECT_EQ(validation_error({.trainer = {.noise_scale = true}}, 2), "");
-  EXPECT_TRUE(has(validation_error({.trainer = {.parallel = {.topk = 0.1}, .noise_scale = true}}, 2),
+  EXPECT_TRUE(has(validation_error({.trainer = {.noise_scale = true, .parallel = {.topk = 0.1}}}, 2),
                   "--noise-scale with --local-steps or --topk"));
 }
 

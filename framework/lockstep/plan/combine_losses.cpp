@@ -1,4 +1,6 @@
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"

@@ -3,6 +3,7 @@
 // the prediction; a model with several outputs has several last layers.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 

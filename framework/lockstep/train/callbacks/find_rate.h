@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "lockstep/optim/rate_test.h"
 #include "lockstep/train/callbacks/callback.h"

@@ -51,7 +51,8 @@ OptionGroup field_rows(Options& o) {
   for (OptionRow& row : group.rows) {
     if (row.name == "ignore-index") row.low = std::numeric_limits<std::int32_t>::min();
     if (row.name == "ignore-index") row.high = std::numeric_limits<std::int32_t>::max();
-    if (row.name == "classes") row.shapes_model = true, row.high = 65536;
+    if (row.name == "classes") row.high = 65536;
+    row.shapes_model = row.name == "classes" || row.name == "label";
     if (row.name == "symmetry") row.names = {"none", "flips", "rotations", "all"};
   }
   return group;

@@ -1,5 +1,6 @@
 #include "lockstep/train/options/tuning_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/log.h"
 #include "lockstep/host/process_memory.h"
@@ -41,6 +43,19 @@ std::string data_line(const RunFacts& facts) {
   return text;
 }
 
+std::size_t bytes_of(const data::Dataset& set) {
+  std::size_t sample = 0;
+  for (const data::Field& field : set.fields()) sample += field.bytes();
+  return sample * static_cast<std::size_t>(set.size());
+}
+
+// The largest number of bytes of the cache; a store of samples is in memory already.
+std::size_t cached_bytes(const RunFacts& facts) {
+  std::size_t all = bytes_of(*facts.data.train) + (facts.data.eval ? bytes_of(*facts.data.eval) : 0);
+  for (const auto& [name, set] : facts.data.more_eval) all += bytes_of(*set);
+  return std::min(all, static_cast<std::size_t>(facts.options.dataset.samples.cache_mb) << 20);
+}
+
 }  // namespace
 
 MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
@@ -48,7 +63,7 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   MemoryForecast memory{.before = before, .model = trainer.bytes(), .plan = trainer.model().arena().bytes()};
   const std::size_t known = before + trainer.model().bytes(), resident = host::process_memory().resident;
   memory.kernels = resident > known ? resident - known : 0;
-  memory.batches = run.course.bytes();
+  memory.batches = run.course.bytes() + cached_bytes(run.facts);
   const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
   // The copy of the tensors, and the memory that HDF5 allocates at its first use (5 MiB with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;

@@ -43,6 +43,7 @@ std::vector<OptionRow> rows_with(Resume resume) {
 }
 
 std::string text_of(const nlohmann::json& value) {
+  if (value == "") return "none";
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -87,6 +88,7 @@ std::string as_before(std::string_view words) {
   return keep + "omit --resume to begin a new run";
 }
 std::string as_before(std::string_view option, const nlohmann::json& before) {
+  if (before == "") return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
   return as_before(before.is_null() ? "" : spelled(option, before));
 }
 

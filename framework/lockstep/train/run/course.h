@@ -22,6 +22,15 @@ class Course {
   // The next batch of the training set or the stream, and its memory back. A batch of a stream may have no samples.
   data::Batch next() { return stream_ ? stream_->next() : training_->next(); }
   void recycle(data::Batch batch);
+  // Of streams, see StreamCourse; without one they do nothing.
+  std::uint64_t requests() const { return stream_ ? stream_->requests() : 0; }
+  bool take_step(std::int64_t samples, std::uint64_t requests) {
+    return !stream_ || stream_->take_step(samples, requests);
+  }
+  bool ended_within_epoch() const { return stream_ && stream_->ended_within_epoch(); }
+  void gather_progress() {
+    if (stream_) stream_->gather_progress();
+  }
   // Of a run with a training set; of a run with a stream, stream() is not null in its place.
   data::Loader& training() { return *training_; }
   StreamCourse* stream() { return stream_.get(); }

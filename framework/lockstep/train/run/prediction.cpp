@@ -58,9 +58,14 @@ class Writer {
     });
     const auto order = std::make_shared<GroupOrder>(groups, comm_.rank());
     if (order->length() == 0) return;
+    // Each group is made by one thread, and no more are made ahead than there are.
+    const int threads = run_.facts.threads.loaders;
+    const std::int64_t own = (order->length() + groups.size - 1) / groups.size;
     loader_.emplace(run_.facts.data.predicted(),
                     data::DistributedSampler({.size = order->length(), .global_batch = groups.size, .order = order}),
-                    run_.facts.data.eval_transforms, data::LoaderOptions{.threads = run_.facts.threads.loaders});
+                    run_.facts.data.eval_transforms,
+                    data::LoaderOptions{.threads = threads,
+                                        .prefetch = static_cast<int>(std::min<std::int64_t>(threads + 1, own))});
   }
 
   void write_round(std::int64_t round) {

@@ -104,7 +104,8 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
-  if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, module, model, *trainer_);
+  if (!facts_->options.weights.empty() && !loop_.resumed_step)
+    load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);
@@ -112,11 +113,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);
   if (loop_.resumed_step) load_callbacks();
-  trainer_->listen(
-      [list = callbacks_.get(), stream = course_->stream()] {
-        return list->requests() | (stream != nullptr ? stream->requests() : 0);
-      },
-      kStopRequests);
+  trainer_->listen([this] { return callbacks_->requests() | course_->requests(); }, kStopRequests);
   trainer_->vote([list = callbacks_.get()](std::span<double> sums) { return list->vote(sums); });
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
   return *trainer_;
@@ -202,9 +199,7 @@ bool Session::advance(data::Batch& batch) {
 
 void Session::report(const Totals& step) {
   if (step.outcome == StepOutcome::RolledBack) return;
-  if (StreamCourse* stream = course_->stream();
-      stream != nullptr && !stream->take_step(step.samples, trainer_->requests()))
-    return;  // the streams have ended
+  if (!course_->take_step(step.samples, trainer_->requests())) return;  // the streams have ended
   if (callbacks_->needs_settled_weights()) trainer_->settle();
   const std::int64_t now = trainer_->updates();
   const Orders orders = callbacks_->after_step({.step = now,
@@ -226,7 +221,7 @@ void Session::finish_epoch() {
                          .epoch = loop_.epoch + 1,
                          .whole = course_->position().epoch > loop_.epoch,
                          .run_ends = done(),
-                         .stream_ended = course_->stream() != nullptr && course_->stream()->ended_within_epoch(),
+                         .stream_ended = course_->ended_within_epoch(),
                          .learning_rate = loop_.rate};
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
   agree(OrderPoint::EndOfEpoch, orders);
@@ -241,6 +236,7 @@ void Session::finish_epoch() {
 }
 
 Totals Session::evaluate() {
+  if (facts_->options.purpose() == data::Purpose::Predict) return {};
   agree(OrderPoint::OwnEvaluation, {});
   return run_evaluation(false, false);
 }
@@ -283,7 +279,7 @@ void Session::save_checkpoint() {
   callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
   if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
   files_->keep();
-  if (course_->stream() != nullptr) course_->stream()->gather_progress();
+  course_->gather_progress();
   record_->callbacks = callbacks_->save_states();
   const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
   const double seconds = checkpoints_->save(text, *record_);

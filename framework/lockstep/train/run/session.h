@@ -93,7 +93,8 @@ class Session {
   double learning_rate() const { return loop_.rate; }  // learning rate of the present batch
   void report(const Totals& step);  // call it after each step: metrics, progress, and a checkpoint if one is due
   void finish_epoch();              // call it after each epoch: evaluation and checkpoint, if they are due
-  Totals evaluate();                // evaluates the model on the evaluation data; returns the totals of all ranks
+  Totals evaluate();                // evaluates the model on the evaluation data; returns the totals of all ranks;
+                                    // with --predict, which has no loss, does nothing
   // Returns the exit status of the program: 75 after a request to stop a run that is not complete
   // (train/monitor/requests.h), else 0.
   int status() const;

@@ -1,6 +1,7 @@
 #include "lockstep/train/run/trials.h"
 
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -35,6 +36,8 @@ void limit_to_trial(RunFacts& facts) {
   if (batches == 0) return;
   data::RunData& data = facts.data;
   check(data.train != nullptr, kOptionsSite, "--overfit-batches is {}, expected 0: a stream gives each sample once",
+        batches);
+  check(data.train != nullptr, kOptionsSite, "--overfit-batches is {}, and the run has no training set, expected 0",
         batches);
   const std::int64_t whole = data.train->size() / batch;
   check(batches <= whole, kOptionsSite,

@@ -1,6 +1,8 @@
 #include "lockstep/train/run/tuning.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "lockstep/comm/agreement.h"
@@ -94,13 +96,6 @@ void check_rates(const nn::Module& module, const std::vector<optim::ParameterGro
   }
 }
 
-// Whether a file fits the model, with a new head all but the last layer. Tensors that the model does not have may be an
-// old head of another name, if the file has none of the model's.
-bool fits(const checkpoint::LoadReport& report, bool replaces_head) {
-  const bool other_head = replaces_head && report.skipped.empty();
-  return report.missing.empty() && report.mismatched.empty() && (report.unexpected.empty() || other_head);
-}
-
 std::vector<std::string> head_of(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model) {
   std::map<std::string, Type> inputs;
   for (const data::Field& f : facts.data.fields()) inputs[f.name] = {f.shape.batched(kTracedSamples), f.dtype};
@@ -120,25 +115,13 @@ void apply_tuning(const Options& options, const nn::Module& module) {
   check_rates(module, rate_groups(options.tuning));
 }
 
-void load_weights(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model, Trainer& trainer) {
-  const std::string& file = facts.options.weights;
-  const bool replaces = facts.options.tuning.replace_head;
-  checkpoint::LoadOptions options{.strict = false};
+std::vector<std::string> head_to_replace(const RunFacts& facts, const nn::Module& module,
+                                         const plan::ModelFunction& model) {
+  std::vector<std::string> head;
   comm::collectively(facts.comm, [&] {
-    if (replaces) options.keep = head_of(facts, module, model);
+    if (facts.options.tuning.replace_head) head = head_of(facts, module, model);
   });
-  const checkpoint::LoadReport report = trainer.load_weights(file, options);
-  comm::collectively(facts.comm, [&] {
-    check(fits(report, replaces), "weights", "--weights {}: {}{}", file, report.str(),
-          replaces ? formatted("; --replace-head leaves out {} alone", joined(options.keep, ", "))
-                   : "; for a new last layer add --replace-head");
-  });
-  log()->info("weights: {} tensors from {}", report.loaded.size(), file);
-  if (!replaces) return;
-  log()->info("weights: new, with initial values: {}", joined(options.keep, ", "));
-  std::vector<std::string> left = report.skipped;
-  left.insert(left.end(), report.unexpected.begin(), report.unexpected.end());
-  if (!left.empty()) log()->info("weights: not taken from the file: {}", joined(left, ", "));
+  return head;
 }
 
 }  // namespace lockstep::train

@@ -1,10 +1,12 @@
-// Applies the options of fine-tuning to a model before it is compiled, and to the weights that it begins with.
+// Applies the options of fine-tuning to a model before it is compiled, and finds its head.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "lockstep/nn/module.h"
 #include "lockstep/plan/trace.h"
 #include "lockstep/train/run/run_facts.h"
-#include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 
@@ -13,8 +15,9 @@ namespace lockstep::train {
 // meant, if one matches none. No communication.
 void apply_tuning(const Options& options, const nn::Module& module);
 
-// Loads the file of --weights, with --replace-head all but the last layer, and logs what was taken and what not.
-// Collective; throws AgreedError if it does not fit.
-void load_weights(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model, Trainer& trainer);
+// With --replace-head, returns the names of the tensors of the model's last layer, which keep their initial values;
+// else nothing. Collective; throws Error for a model without such a layer.
+std::vector<std::string> head_to_replace(const RunFacts& facts, const nn::Module& module,
+                                         const plan::ModelFunction& model);
 
 }  // namespace lockstep::train
