@@ -1,7 +1,6 @@
 #include "lockstep/data/image_sets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
