@@ -42,8 +42,19 @@ RunData decode_both(const DatasetOptions& o, Files train, Files eval) {
   return data;
 }
 
+// All images of a folder, for a prediction: the classes are those of the checkpoint.
+RunData open_unlabelled(const DatasetOptions& o) {
+  const std::vector<std::string> classes = data::recorded_classes(o.record);
+  auto files = std::make_unique<ImageFolder>(list_unlabelled_images(o.dir, classes));
+  const data::DecodeOptions decode = data::decode_options(o, Split::Eval, *files);
+  RunData data{.class_names = classes, .cropped = true};
+  data.train = decoded(std::move(files), decode, 0);
+  return data;
+}
+
 RunData open_folder(const DatasetOptions& o) {
   const std::filesystem::path folder = split_folder(o.dir, Split::Train);
+  if (folder.empty() && o.purpose == data::Purpose::Predict) return open_unlabelled(o);
   check(!folder.empty(), "image folder",
         "{}: no folder train, expected train/CLASS/FILE and val/CLASS/FILE, with a folder for each class",
         o.dir.string());

@@ -56,7 +56,18 @@ void walk(const fs::path& root, const std::string& below, int depth,
         (root / below).string(), kDeepest);
   Names names = names_in(root / below);
   found.emplace_back(below, std::move(names.files));
-  for (const std::string& name : names.folders) walk(root, formatted("{}/{}", below, name), depth + 1, found);
+  for (const std::string& name : names.folders)
+    walk(root, below.empty() ? name : formatted("{}/{}", below, name), depth + 1, found);
+}
+
+// The files of a walk, in the order of their whole paths, as torchvision sorts.
+void add_files(const fs::path& root, const std::string& below, std::vector<std::string>& files) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> folders;
+  walk(root, below, 0, folders);
+  std::ranges::sort(folders);
+  for (const auto& [folder, names] : folders) {
+    for (const std::string& name : names) files.push_back(folder.empty() ? name : formatted("{}/{}", folder, name));
+  }
 }
 
 }  // namespace
@@ -65,17 +76,20 @@ ImageList list_image_folder(const fs::path& root) {
   ImageList list{.root = root, .classes = names_in(root).folders};
   check(!list.classes.empty(), kFolder, "{}: no folders, expected one for each class", root.string());
   for (std::size_t c = 0; c < list.classes.size(); ++c) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> folders;
-    walk(root, list.classes[c], 0, folders);
-    std::ranges::sort(folders);  // by the whole path, as torchvision sorts
     const std::size_t before = list.files.size();
-    for (const auto& [folder, files] : folders) {
-      for (const std::string& file : files) list.files.push_back(formatted("{}/{}", folder, file));
-    }
+    add_files(root, list.classes[c], list.files);
     check(list.files.size() > before, kFolder, "{}: no .jpg, .jpeg or .png file, expected images of this class",
           (root / list.classes[c]).string());
     list.labels.resize(list.files.size(), static_cast<std::int32_t>(c));
   }
+  return list;
+}
+
+ImageList list_unlabelled_images(const fs::path& root, std::vector<std::string> classes) {
+  ImageList list{.root = root, .classes = std::move(classes)};
+  add_files(root, "", list.files);
+  check(!list.files.empty(), kFolder, "{}: no .jpg, .jpeg or .png file, expected images", root.string());
+  list.labels.resize(list.files.size(), 0);
   return list;
 }
 

@@ -25,6 +25,10 @@ struct ImageList {
 // other files out. Throws Error if a folder cannot be read, if there is no class, or if a class has no such file.
 ImageList list_image_folder(const std::filesystem::path& root);
 
+// Lists all such files in `root` and in its folders, without labels (they are 0), by their whole paths. Throws Error if
+// a folder cannot be read, and if there is no file.
+ImageList list_unlabelled_images(const std::filesystem::path& root, std::vector<std::string> classes);
+
 // The folder of a split: ROOT/train, or ROOT/val, else ROOT/test. Empty: ROOT has no folder "train", and its folders
 // are classes. Throws Error if ROOT/train is there and both others are not.
 std::filesystem::path split_folder(const std::filesystem::path& root, data::Split split);

@@ -156,6 +156,18 @@ void expect_same_batches(const CifarFiles& cifar, std::int64_t count, const Temp
   EXPECT_EQ(batches(*open_records(dir / "pixels.index", options), 2), expected) << "records of pixels, two ranks";
 }
 
+TEST(ImageFolder, ImagesWithoutLabelsAreThoseOfAllFolders) {
+  const TempDir dir;
+  expect_error([&] { list_unlabelled_images(dir.path(), {"a"}); },
+               {dir.path().string(), "no .jpg, .jpeg or .png file"});
+  for (const char* name : {"new/z.png", "new/b/y.JPG", "new/b/deeper/x.jpeg", "new/a.txt", "new/a/w.png"})
+    put(dir / name, {std::byte{1}});
+  const ImageList list = list_unlabelled_images(dir / "new", {"ant", "bee"});
+  EXPECT_EQ(list.files, (std::vector<std::string>{"z.png", "a/w.png", "b/y.JPG", "b/deeper/x.jpeg"}));
+  EXPECT_EQ(list.labels, std::vector<std::int32_t>(4, 0));
+  EXPECT_EQ(ImageFolder(list).class_names(), (std::vector<std::string>{"ant", "bee"}));
+}
+
 TEST(ImageFolder, CifarAsFoldersRecordsAndBinaryGivesTheSameBatches) {
   const TempDir dir;
   Bytes records;

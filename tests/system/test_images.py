@@ -98,6 +98,23 @@ class Images(support.SystemTest):
         self.fail_with(ranks(2, self.command("run", "--image-size", 40, "--val-resize-size", 40, "--resume", "auto", "--epochs", 3)),
                        "--image-size was 32, this run has 40")
 
+    def test_a_checkpoint_evaluates_and_predicts(self):
+        self.succeed(ranks(2, self.command("run", *MIXED, "--mean-std", "measured")))
+        run = self.scratch / "run"
+        self.succeed(ranks(2, program("lockstep", "evaluate", run, "--data-dir", self.images)))
+        evaluated = json.loads((run / "evaluations.jsonl").read_text().splitlines()[-1])
+        trained = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines() if '"eval"' in line][-1]
+        self.assertAlmostEqual(evaluated["loss"], trained["loss"], places=5)
+        new = self.scratch / "new"
+        for i in range(7):
+            write_image(new / f"{i}", 50 + i, 70 - i, ((200, 60, 60), (60, 200, 60))[i % 2], i)
+        for count in (1, 2):
+            self.succeed(ranks(count, program("lockstep", "predict", run, "--data-dir", new, "--output", self.scratch / f"new{count}.csv")))
+        rows = (self.scratch / "new1.csv").read_text().splitlines()
+        self.assertEqual(rows[0], "index,class,probability_0,probability_1,probability_2")
+        self.assertEqual(len(rows), 8)
+        self.assertEqual((self.scratch / "new2.csv").read_text(), (self.scratch / "new1.csv").read_text())
+
     def test_an_unreadable_file_stops_the_run_or_is_replaced(self):
         (self.images / "train" / "bee" / "02.png").write_bytes(b"\x89PNG\r\n\x1a\n no image")
         result = self.run_command(ranks(2, self.command("stopped")), support.SOON)

@@ -1,7 +1,6 @@
 #include "lockstep/data/image_sets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -120,15 +119,22 @@ struct Normalising {
   bool later = false;  // prepare_images() measures them
 };
 
-// Reads the numbers that record_text() wrote.
-PixelStatistics recorded_pixels(const std::string& record) {
+// Reads what record_text() wrote.
+template <class Read>
+auto read_record(const std::string& record, const Read& read) {
   try {
-    const nlohmann::json images = nlohmann::json::parse(record).at("images");
-    return {.mean = images.at("mean").get<std::vector<float>>(), .stddev = images.at("std").get<std::vector<float>>()};
+    return read(nlohmann::json::parse(record).at("images"));
   } catch (const nlohmann::json::exception& error) {
-    fail("data", "the checkpoint's record of its data cannot be used: {}; expected mean and deviation of the pixels",
+    fail("data", "the checkpoint's record of its data cannot be used: {}; expected that of a run on images",
          error.what());
   }
+}
+
+PixelStatistics recorded_pixels(const std::string& record) {
+  return read_record(record, [](const nlohmann::json& images) {
+    return PixelStatistics{.mean = images.at("mean").get<std::vector<float>>(),
+                           .stddev = images.at("std").get<std::vector<float>>()};
+  });
 }
 
 Normalising normalising(const RunData& data, const DatasetEntry& entry, const DatasetOptions& o,
@@ -207,6 +213,15 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
 }
 
 }  // namespace
+
+std::vector<std::string> recorded_classes(const std::string& record) {
+  return read_record(record, [](const nlohmann::json& images) {
+    if (images.contains("class_names")) return images.at("class_names").get<std::vector<std::string>>();
+    std::vector<std::string> numbers;
+    for (std::int64_t c = 0; c < images.at("classes").get<std::int64_t>(); ++c) numbers.push_back(formatted("{}", c));
+    return numbers;
+  });
+}
 
 DecodeOptions decode_options(const DatasetOptions& o, Split split, const ImageFiles& training) {
   DecodeOptions decode{.channels = static_cast<int>(o.images.channels), .reduce = !o.images.full_decode};

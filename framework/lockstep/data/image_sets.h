@@ -3,6 +3,9 @@
 // from which a prediction repeats the evaluation's transforms. open_data() and prepare_data() call these functions.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/images/decoded_images.h"
 
@@ -10,6 +13,10 @@ namespace lockstep::data {
 
 // Throws Error at site "options" for image options that contradict each other, and for those that `entry` ignores.
 void check_image_options(const DatasetEntry& entry, const DatasetOptions& options);
+
+// Returns the names of the classes in RunData::record of a run on images; their numbers if they have no names. Throws
+// Error at site "data" for another text.
+std::vector<std::string> recorded_classes(const std::string& record);
 
 // Returns how files of a split are decoded: random crops for training with `augment`, else the centre; without
 // ImageSetOptions::size the whole image, which must be as large as the first readable one of `training`.
