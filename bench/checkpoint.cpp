@@ -19,8 +19,6 @@
 #include "lockstep/host/process_settings.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/train/step/trainer.h"
-#include "models/zoo/classify.h"
-#include "models/zoo/registry.h"
 
 using namespace lockstep;
 
@@ -114,12 +112,10 @@ void print(const BenchOptions& o, const Times& t, const train::Trainer& trainer,
 }
 
 void run(const BenchOptions& o, const comm::Communicator& comm) {
-  const models::ModelEntry& entry = models::find_model(o.model);
   apply(host::budget(comm.local_size(), o.threads, 0));
-  const auto network = models::build_model(o.model);
-  const data::Batch batch = bench::random_batch(entry, {.per_rank = o.batch}, comm);
-  const std::vector<data::Field> fields{{"image", entry.image, DType::F32}, {"label", {}, DType::I32}};
-  train::Trainer trainer(comm, *network, models::classify(*network), fields,
+  const bench::Subject subject = bench::make_subject(o.model, DType::F32);
+  const data::Batch batch = bench::random_batch(subject, {.per_rank = o.batch}, comm);
+  train::Trainer trainer(comm, *subject.network, subject.function, subject.fields,
                          {.global_batch = batch.step.global_size,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .guards = train::GuardOptions::none()});

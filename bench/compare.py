@@ -6,7 +6,7 @@ usage: bench/compare.py --peer 'COMMAND' [--rows toy,resnet20,...] [--rounds 5] 
 
 COMMAND is run as `COMMAND ddp RANKS mpi|gloo MODEL BATCH OPTIONS`, ranks of one thread each, and as
 `COMMAND bench MODEL BATCH OPTIONS`, one process; OPTIONS are --steps N, --warmup N, --threads N, --cl (channels last) and
---bf16. When its steps are done it prints one line with 'X img/s'; for PyTorch, a script around torch.distributed. Each row tries
+--bf16. When its steps are done it prints one line with 'X img/s': bench/torch_step.py does for PyTorch. Each row tries
 the peer's back ends and memory formats once and goes on with the fastest.
 
 Rows of a step compare samples per second. `memory` compares the proportional set size of all ranks, added up every 50 ms
@@ -51,6 +51,11 @@ ROWS = {
     "resnet18_cifar": Row("resnet18_cifar", 32, 6, 1.6),
     "resnet50": Row("resnet50", 8, 4, 1.4),
     "mlp": Row("mlp", 128, 30, 1.5),
+    "unet-2d": Row("unet-2d", 4, 8, 1.0),
+    "unet-3d": Row("unet-3d", 2, 6, 1.0),
+    "cosmoflow": Row("cosmoflow", 2, 8, 1.0),
+    "lstm": Row("lstm", 32, 20, 1.0),
+    "fno": Row("fno", 8, 10, 1.0),
     "resnet20-exact": Row("resnet20", 64, 15, None, options=("--conv-math", "exact")),
     "resnet18_cifar-exact": Row("resnet18_cifar", 32, 6, None, options=("--conv-math", "exact")),
     "resnet50-exact": Row("resnet50", 8, 4, None, options=("--conv-math", "exact")),
@@ -144,7 +149,7 @@ class Peer:
 
     @staticmethod
     def variants(row):
-        formats = [()] if row.model == "mlp" else [(), ("--cl",)]
+        formats = [()] if row.model in ("mlp", "lstm", "fno") else [(), ("--cl",)]
         return [(b, *f) for b in (("mpi", "gloo") if row.ranks > 1 else ("",)) for f in formats]
 
     def command(self, row):

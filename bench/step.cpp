@@ -1,4 +1,4 @@
-// Times training steps of a model of the zoo on one random batch: forward, backward, reduction over the ranks, SGD with
+// Times training steps of a model on one random batch: forward, backward, reduction over the ranks, SGD with
 // momentum. Prints a line for people, or with --json one object for bench/results.
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/random_batch.h"
+#include "bench/subject.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
@@ -21,8 +22,6 @@
 #include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/train/report/step_profile.h"
 #include "lockstep/train/step/trainer.h"
-#include "models/zoo/classify.h"
-#include "models/zoo/registry.h"
 
 using namespace lockstep;
 
@@ -74,10 +73,10 @@ struct Result {
 };
 
 // Without the warm-up.
-void time_steps(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o, Result& result) {
+void time_steps(train::Trainer& trainer, const data::Batch& batch, double rate, const BenchOptions& o, Result& result) {
   for (int i = 0; i < o.warmup + o.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    trainer.step(batch, 0.1);
+    trainer.step(batch, rate);
     if (i == 0 && o.first_step && trainer.world().rank == 0) {
       fmt::print("first step done\n");
       std::fflush(stdout);
@@ -131,19 +130,16 @@ void print_text(const BenchOptions& o, const Result& r) {
 }
 
 void run(const BenchOptions& o, const comm::Communicator& comm) {
-  const models::ModelEntry& entry = models::find_model(o.model);
   const host::ThreadBudget threads = host::budget(comm.local_size(), o.threads, 0);
   apply(threads);
-  const auto network = models::build_model(o.model);
-  const data::Batch batch = bench::random_batch(
-      entry, {.per_rank = o.batch, .shards = o.shards, .dtype = o.precision == "f64" ? DType::F64 : DType::F32}, comm);
-  std::vector<data::Field> fields{{"image", entry.image, batch.fields[0].dtype()}, {"label", {}, DType::I32}};
+  const bench::Subject subject = bench::make_subject(o.model, o.precision == "f64" ? DType::F64 : DType::F32);
+  const data::Batch batch = bench::random_batch(subject, {.per_rank = o.batch, .shards = o.shards}, comm);
   const std::size_t before = host::process_memory().resident;
-  train::Trainer trainer(comm, *network, models::classify(*network), fields,
+  train::Trainer trainer(comm, *subject.network, subject.function, subject.fields,
                          {.global_batch = batch.step.global_size,
                           .shards = o.shards,
                           .accumulate = o.accumulate,
-                          .precision = batch.fields[0].dtype(),
+                          .precision = subject.fields[0].dtype,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4},
                           .parallel = parallel_options(o),
@@ -152,7 +148,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .autotune = o.autotune});
   if (o.profile) trainer.start_profile();
   Result result{.global_batch = batch.step.global_size, .ranks = comm.size(), .threads = threads.compute};
-  time_steps(trainer, batch, o, result);
+  time_steps(trainer, batch, subject.rate, o, result);
   const auto most_mib = [&](std::size_t bytes) {
     return comm.allreduce(static_cast<double>(bytes) / 1048576, comm::ReduceOp::Max);
   };
@@ -168,7 +164,9 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
 int main(int argc, char** argv) {
   BenchOptions o;
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
-  app.add_option("model", o.model, "a model of the zoo (`lockstep models` lists them)")->capture_default_str();
+  app.add_option("model", o.model,
+                 "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno")
+      ->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--shards", o.shards, "shards of the global batch over all ranks; 0: one per rank")
       ->capture_default_str();

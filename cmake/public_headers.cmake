@@ -33,6 +33,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/gradient.h
   lockstep/ops/index_select.h
   lockstep/ops/linear.h
+  lockstep/ops/normal_noise.h
   lockstep/ops/pad.h
   lockstep/ops/permute.h
   lockstep/ops/one_hot.h
@@ -50,6 +51,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
   lockstep/losses/classification.h
+  lockstep/losses/per_sample.h
   lockstep/losses/regression.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
@@ -90,17 +92,20 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/file_source.h
   lockstep/data/image_data.h
   lockstep/data/image_dataset.h
+  lockstep/data/image_options.h
   lockstep/data/join_fields.h
   lockstep/data/inspection.h
   lockstep/data/images/decoded_images.h
   lockstep/data/loader.h
   lockstep/data/normalisation.h
   lockstep/data/pipeline.h
+  lockstep/data/reservoir.h
   lockstep/data/run_data.h
   lockstep/data/sample_order.h
   lockstep/data/sample_store.h
   lockstep/data/sampler.h
   lockstep/data/stream.h
+  lockstep/data/stream_source.h
   lockstep/data/transforms.h
   lockstep/io/hdf5_reader.h
   lockstep/data/records/record_reader.h
@@ -108,6 +113,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/data/unreadable.h
   lockstep/data/wrap_sets.h
   # training
+  lockstep/optim/average.h
   lockstep/optim/groups.h
   lockstep/optim/rules.h
   lockstep/optim/schedule.h

@@ -5,6 +5,9 @@
 #include "data/datasets/catalogue.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/metrics/metrics.h"
+#include "lockstep/ops/cast.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/field_loss.h"
 #include "models/zoo/field_model.h"
@@ -59,6 +62,9 @@ int main(int argc, char** argv) {
   program.option("width", config.width, "channels, or features, of the model's first layer inside; 0: the model's own");
   program.option("depth", config.depth, "layers of the model, or levels of resolution; 0: the model's own");
   program.option("modes", config.modes, "frequencies per axis that a Fourier layer keeps; 0: the model's own");
+  program.option("latent", config.latent, "numbers in the middle of --model vae; 0: the model's own");
+  program.option("dropout", config.dropout, "probability of dropout in cosmoflow, lstm, gru (between layers) and tcn");
+  program.option("kl-weight", config.kl_weight, "of the divergence in the loss of --model vae");
   program.option("loss", task.loss,
                  "of numbers: mse, l1, huber, relative-l2 (of each sample: |prediction - target| / |target|), "
                  "gaussian-nll (the model predicts a variance, too); of classes, integers from 0 on: cross-entropy, "
@@ -82,7 +88,14 @@ int main(int argc, char** argv) {
     config.output = models::output_shape(task.loss, session.data());
     const auto network = models::build_field_model(model, config);
     train::Trainer& trainer = session.build(*network, [&](const plan::Inputs& in) {
-      return models::field_task(task, (*network)(in["input"]), in["target"]);
+      const auto [output, penalty] = network->with_penalty(in["input"]);
+      plan::Traced traced = models::field_task(task, output, in["target"]);
+      if (penalty) {
+        traced.loss.mean = traced.loss.mean + penalty;
+        const double samples = static_cast<double>(output.shape()[0]);
+        traced.metrics.push_back(metrics::mean_of("penalty", cast(penalty, DType::F64) * samples, Better::Lower));
+      }
+      return traced;
     });
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

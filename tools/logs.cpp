@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -57,21 +59,47 @@ train::LogFilter filter_of(const LogsOptions& o) {
   return filter;
 }
 
-void print(const train::LogLine& line, const train::LogFilter& filter) {
-  if (filter.wants(line)) fmt::print("{}\n", printable(line.str()));
-}
+// Prints the lines that are wanted, and remembers the ranks and hosts of all.
+class Printer {
+ public:
+  explicit Printer(train::LogFilter filter) : filter_(std::move(filter)) {}
+
+  void operator()(const train::LogLine& line) {
+    if (!line.host.empty()) hosts_.insert(line.host);
+    if (line.rank >= 0) ranks_.insert(line.rank);
+    if (filter_.wants(line)) fmt::print("{}\n", printable(line.str()));
+  }
+  // Throws Error where none of the ranks, or none of the hosts, that are wanted has a line.
+  void check_found(const std::string& run) const {
+    const auto none_of = [](const auto& wanted, const auto& found) {
+      return !wanted.empty() && std::ranges::none_of(wanted, [&](const auto& each) { return found.contains(each); });
+    };
+    check(!none_of(filter_.ranks, ranks_), "logs", "{} has no line of --rank {}, expected some of ranks {}", run,
+          listed(filter_.ranks), listed(ranks_));
+    check(!none_of(filter_.hosts, hosts_), "logs", "{} has no line of --host {}, expected some of {}", run,
+          listed(filter_.hosts), listed(hosts_));
+  }
+
+ private:
+  static std::string listed(const auto& names) { return fmt::format("{}", fmt::join(names, ",")); }
+
+  train::LogFilter filter_;
+  std::set<int> ranks_;
+  std::set<std::string> hosts_;
+};
 
 void show(const LogsOptions& o) {
-  const train::LogFilter filter = filter_of(o);
+  Printer print(filter_of(o));
   train::LogFiles files(o.run);
   while (true) {
-    while (const auto line = files.next()) print(*line, filter);
+    while (const auto line = files.next()) print(*line);
     if (!o.follow) break;
     if (std::fflush(stdout) != 0) return;  // the reader of stdout has gone; the caller reports it
     std::this_thread::sleep_for(kLogsPause);
     files.follow();
   }
-  for (const train::LogLine& line : files.rest()) print(line, filter);
+  for (const train::LogLine& line : files.rest()) print(line);
+  print.check_found(o.run);
 }
 
 }  // namespace

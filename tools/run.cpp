@@ -40,7 +40,7 @@ struct RunOptions {
 
 std::string folder(const supervisor::JobCommand& command, const std::string& own) {
   const auto named = command.program_option("output");
-  const std::string said = named ? command.path_of_program(*named) : own;
+  std::string said = named ? command.path_of_program(*named) : own;
   check(!said.empty(), "run",
         "the command has no --output DIR{}; expected one there, in its --config file, or lockstep run --output DIR, to "
         "know its checkpoints",

@@ -96,7 +96,8 @@ data::DatasetEntry cifar10_entry() {
       .open = [](const data::DatasetOptions& options, data::Split split) { return read_cifar10(options.dir, split); },
       .mean = {0.4914f, 0.4822f, 0.4465f},
       .stddev = {0.2470f, 0.2435f, 0.2616f},
-      .mirrored = true};
+      .mirrored = true,
+      .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}};
 }
 
 data::DatasetEntry cifar100_entry() {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/datasets/csv.h"
+#include "data/datasets/field_axes.h"
 #include "data/datasets/field_options.h"
+#include "data/datasets/field_record.h"
 #include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
@@ -27,15 +30,24 @@ constexpr std::string_view kSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
+using data::Purpose;
 using data::RunData;
 using MakeSet =
     std::function<std::unique_ptr<data::Dataset>(const DatasetOptions&, const std::vector<std::string>& files)>;
 
 std::vector<std::string> files_of(const DatasetOptions& o) { return split_names("files", o.fields.files); }
 
+// The arrays of the targets, which predictions do not need.
+std::vector<std::string> targets_of(const DatasetOptions& o) {
+  if (o.purpose == Purpose::Predict || o.fields.targets.empty()) return {};
+  return split_names("targets", o.fields.targets);
+}
+
 void check_fields_options(const DatasetOptions& o) {
   const data::FieldOptions& f = o.fields;
-  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty()), kSite,
+  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kSite,
+        "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
+  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty() || o.purpose == Purpose::Predict), kSite,
         "--inputs is '{}' and --targets is '{}', expected the names of arrays in the files, separated by commas",
         f.inputs, f.targets);
   check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
@@ -60,9 +72,19 @@ void check_files_options(const DatasetOptions& o) {
   check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'run*.h5'", o.name);
 }
 
+// One set for everything: nothing is trained.
+RunData open_one(std::unique_ptr<data::Dataset> set) {
+  const std::shared_ptr<const data::Dataset> shared = std::move(set);
+  return {.train = std::make_unique<data::DatasetView>(shared), .eval = std::make_unique<data::DatasetView>(shared)};
+}
+
 // The sets for training and evaluation: of different files, or parts of the same ones, which files of indices name or
 // --eval-fraction divides.
 RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
+  if (o.purpose == Purpose::Predict) return open_one(make(o, files_of(o)));
+  if (o.purpose == Purpose::Evaluate && !o.fields.eval_files.empty())
+    return open_one(make(o, split_names("eval-files", o.fields.eval_files)));
+  if (o.purpose == Purpose::Evaluate && o.fields.eval_fraction == 1) return open_one(make(o, files_of(o)));
   RunData data;
   data.train = make(o, files_of(o));
   const data::SampleOptions& samples = o.samples;
@@ -91,29 +113,17 @@ RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
   return data;
 }
 
-bool is_float(const Field& field) { return field.dtype == DType::F32 || field.dtype == DType::F64; }
+bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && !o.record.empty(); }
 
-// The number of spatial dimensions. Where fields differ in their dimensions, those with more have channels.
-int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
-  if (o.fields.spatial_axes >= 0) return static_cast<int>(o.fields.spatial_axes);
-  int least = fields.front().shape.rank();
-  for (const Field& field : fields) least = std::min(least, field.shape.rank());
-  const bool differ = std::ranges::any_of(fields, [&](const Field& f) { return f.shape.rank() != least; });
-  return differ || least > 1 ? least : 0;  // one dimension alone is a row of features
-}
-
-nlohmann::json described(const std::vector<Field>& fields, const std::vector<std::string>& names, int axes) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    list.push_back({{"name", name}, {"channels", data::channels_of(field, axes)}});
-  }
-  return list;
-}
-
-// Names of the fields that come from `texts`, in their order: the sets have inputs first, then targets.
+// Names of the fields in their order: the sets have inputs first, then targets. Of a table, the columns of both.
 struct Names {
-  std::vector<std::string> inputs, targets;
+  std::vector<std::string> inputs, targets, input_columns{}, target_columns{};
+
+  std::vector<std::string> all() const {
+    std::vector<std::string> names = inputs;
+    names.insert(names.end(), targets.begin(), targets.end());
+    return names;
+  }
 };
 
 Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
@@ -123,57 +133,91 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   return names;
 }
 
+std::vector<Field> called(const std::vector<Field>& fields, const std::vector<std::string>& names) {
+  std::vector<Field> found;
+  for (const std::string& name : names) found.push_back(fields[data::find_field(kSite, fields, name)]);
+  return found;
+}
+
 // Runs `work` and throws on all ranks if it throws on one.
 template <class Work>
 auto together(const comm::Communicator* comm, const Work& work) {
   return comm == nullptr ? work() : comm::collectively(*comm, work);
 }
 
-// What is known of the arrays before any sample is read.
-struct FieldPlan {
-  int axes = 0;
-  std::vector<data::NormalisationOptions> wanted{};
-};
-
-FieldPlan plan_fields(const DatasetOptions& o, const std::vector<Field>& fields, const Names& names) {
-  const data::TargetKind kind = o.fields.target;
-  std::vector<std::string> scaled = names.inputs, on_grid = names.inputs;
-  if (kind == data::TargetKind::Numbers) scaled.insert(scaled.end(), names.targets.begin(), names.targets.end());
-  if (kind != data::TargetKind::Classes) on_grid.insert(on_grid.end(), names.targets.begin(), names.targets.end());
-  std::vector<Field> spatial;
-  for (const std::string& name : on_grid) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
-  FieldPlan plan{.axes = spatial_axes(o, spatial)};
-  plan.wanted = wishes(o, fields, plan.axes, scaled);
-  if (kind == data::TargetKind::Flags) {  // only converted
-    for (const std::string& name : names.targets)
-      plan.wanted.push_back({.field = name, .scaling = data::Scaling::None});
+// Counts the classes of the target, or takes them from the run that made the weights.
+void count_classes(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const std::string& name) {
+  data.class_field = name;
+  if (is_known(o)) {
+    data.class_counts = together(comm, [&] { return FieldRecord::parse(o.record).class_samples; });
+    return;
   }
-  return plan;
+  const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
+  data.class_counts =
+      data::count_classes(*data.train, name, wanted, static_cast<std::int32_t>(o.fields.ignore_index), comm);
 }
 
-// Sets the transforms of both kinds of sets from numbers that are measured now.
-void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, int axes,
+// The normalisation of these arrays: that of the run that made the weights, else measured.
+data::Normalisation normalisation_for(const RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
+                                      const Names& names, const FieldAxes& axes) {
+  const std::vector<Field>& fields = data.train->fields();
+  if (is_known(o))
+    return together(
+        comm, [&] { return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets); });
+  const auto wanted =
+      together(comm, [&] { return wishes(o, called(fields, names.inputs), called(fields, names.targets), axes); });
+  return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
+                         : data::measure_normalisation(*data.train, wanted, *comm);
+}
+
+// What a checkpoint records of data that is ready; `names`: without targets that are classes.
+FieldRecord record_of(const RunData& data, const Names& names, const FieldAxes& axes,
+                      data::Normalisation normalisation) {
+  const std::vector<Field>& fields = data.train->fields();
+  FieldRecord record{.inputs = recorded(fields, names.inputs, names.input_columns),
+                     .targets = recorded(fields, names.targets, names.target_columns),
+                     .axes = axes,
+                     .normalisation = std::move(normalisation),
+                     .input = data.shape_of("input"),
+                     .predicted = data.fields(),
+                     .classes = data.classes(),
+                     .class_samples = data.class_counts,
+                     .class_names = data.class_names};
+  std::erase_if(record.predicted, [](const Field& field) { return field.name == "input"; });
+  return record;
+}
+
+// Takes from the record of the run that made the weights what files without targets do not have.
+void complete_for_prediction(RunData& data, const DatasetOptions& o) {
+  const FieldRecord record = FieldRecord::parse(o.record);
+  data.absent = absent_fields(record, data.shape_of("input"), o.floats);
+  data.absent_classes = record.classes;
+  data.class_counts = record.class_samples;
+  data.class_names = record.class_names;
+  if (!record.targets.empty()) data.decode = decoder(record);
+}
+
+// Sets the transforms of both kinds of sets; random changes of training samples are before the others, and behind them.
+void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, const FieldAxes& axes,
                     const data::Normalisation& normalisation) {
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
-  const auto join = [&](const char* name, const std::vector<std::string>& all) {
-    transforms.push_back(
-        std::make_shared<data::JoinFields>(data::JoinOptions{.name = name, .fields = all, .spatial_axes = axes}));
+  const auto join = [&](const char* name, const std::vector<std::string>& all, int dimensions) {
+    transforms.push_back(std::make_shared<data::JoinFields>(
+        data::JoinOptions{.name = name, .fields = all, .spatial_axes = dimensions, .channels_last = axes.series}));
   };
-  join("input", names.inputs);
-  if (o.fields.target == data::TargetKind::Classes) {
-    const auto ignored = static_cast<std::int32_t>(o.fields.ignore_index);
+  join("input", names.inputs, axes.inputs);
+  if (o.fields.target != data::TargetKind::Classes && !names.targets.empty())
+    join("target", names.targets, axes.targets);
+  if (o.fields.target == data::TargetKind::Classes && !names.targets.empty())
     transforms.push_back(std::make_shared<data::ClassTarget>(
-        data::ClassTargetOptions{.field = names.targets.front(), .classes = data.classes(), .ignore_index = ignored},
-        axes));
-  } else {
-    join("target", names.targets);
-  }
+        data::ClassTargetOptions{.field = names.targets.front(),
+                                 .classes = data.classes(),
+                                 .ignore_index = static_cast<std::int32_t>(o.fields.ignore_index)},
+        axes.inputs));
   data.eval_transforms = transforms;
-  std::vector<std::string> all = names.inputs;
-  all.insert(all.end(), names.targets.begin(), names.targets.end());
-  data.train_transforms = symmetry_transforms(o, data.train->fields(), all, axes);
-  data.train_transforms.insert(data.train_transforms.end(), transforms.begin(), transforms.end());
+  data.train_transforms = symmetry_transforms(o, data.train->fields(), names.all(), axes.inputs);
+  std::ranges::move(transforms, std::back_inserter(data.train_transforms));
   if (o.fields.noise > 0)
     data.train_transforms.push_back(
         std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
@@ -181,25 +225,23 @@ void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, 
 
 void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {
   const std::vector<Field>& fields = data.train->fields();
-  const bool classes = o.fields.target == data::TargetKind::Classes;
-  const FieldPlan plan = together(comm, [&] { return plan_fields(o, fields, names); });
-  const data::Normalisation normalisation = comm == nullptr
-                                                ? data::measure_normalisation(*data.train, plan.wanted)
-                                                : data::measure_normalisation(*data.train, plan.wanted, *comm);
-  if (classes) {
-    data.class_field = names.targets.front();
-    data.class_counts =
-        data::count_classes(*data.train, data.class_field, o.fields.classes > 0 ? o.fields.classes : data.classes(),
-                            static_cast<std::int32_t>(o.fields.ignore_index), comm);
-  }
-  together(comm, [&] { add_transforms(data, o, names, plan.axes, normalisation); });
-  nlohmann::json record{{"inputs", described(fields, names.inputs, plan.axes)},
-                        {"targets", classes ? nlohmann::json::array() : described(fields, names.targets, plan.axes)},
-                        {"spatial_axes", plan.axes},
-                        {"normalisation", nlohmann::json::parse(normalisation.text())}};
-  if (classes)
-    record["classes"] = {{"count", data.classes()}, {"samples", data.class_counts}, {"names", data.class_names}};
-  data.record = record.dump();
+  const bool classes = o.fields.target == data::TargetKind::Classes && !names.targets.empty();
+  Names numbers = names;
+  if (classes) numbers.targets.clear();
+  const FieldAxes axes = together(comm, [&] {
+    return is_known(o) ? FieldRecord::parse(o.record).axes
+                       : axes_of(o, called(fields, numbers.inputs), called(fields, numbers.targets));
+  });
+  data::Normalisation normalisation = normalisation_for(data, o, comm, numbers, axes);
+  if (classes) count_classes(data, o, comm, names.targets.front());
+  together(comm, [&] {
+    add_transforms(data, o, names, axes, normalisation);
+    if (o.purpose == Purpose::Predict) {
+      complete_for_prediction(data, o);
+    } else {
+      data.record = record_of(data, numbers, axes, std::move(normalisation)).text();
+    }
+  });
 }
 
 void prepare_named(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
@@ -210,36 +252,55 @@ std::unique_ptr<data::Dataset> make_hdf5(const DatasetOptions& o, const std::vec
   return std::make_unique<Hdf5Dataset>(Hdf5Options{.files = files,
                                                    .dir = o.dir,
                                                    .inputs = split_names("inputs", o.fields.inputs),
-                                                   .targets = split_names("targets", o.fields.targets),
+                                                   .targets = targets_of(o),
                                                    .sample_axis = o.fields.sample_axis});
 }
 
 std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::vector<std::string>& /*files*/) {
   return std::make_unique<NpyDataset>(NpyOptions{.dir = o.dir,
                                                  .inputs = split_names("inputs", o.fields.inputs),
-                                                 .targets = split_names("targets", o.fields.targets),
+                                                 .targets = targets_of(o),
                                                  .sample_axis = o.fields.sample_axis});
 }
 
-CsvOptions csv_options(const DatasetOptions& o, const std::vector<std::string>& files) {
-  CsvOptions csv{.files = files, .dir = o.dir, .inputs = split_names("inputs", o.fields.inputs), .dtype = o.floats};
-  if (!o.fields.targets.empty()) csv.targets = split_names("targets", o.fields.targets);
-  csv.label = o.fields.label;
-  return csv;
+// The columns "*" of a table are those of the run that made the weights: another file may have further ones.
+std::vector<std::string> csv_inputs(const DatasetOptions& o) {
+  std::vector<std::string> names = split_names("inputs", o.fields.inputs);
+  if (!is_known(o) || std::ranges::find(names, "*") == names.end()) return names;
+  const FieldRecord record = FieldRecord::parse(o.record);
+  return record.inputs.empty() ? names : record.inputs.front().columns;
 }
 
-// The files for evaluation have the classes of those for training.
+// The files for evaluation have the classes of those for training. Tells the names of the columns in RunData::record,
+// from which prepare_csv() takes them.
 RunData open_csv(const DatasetOptions& o) {
   std::vector<std::string> classes;
+  if (is_known(o)) classes = FieldRecord::parse(o.record).class_names;
+  std::string names;
   RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
-    CsvOptions csv = csv_options(options, files);
+    CsvOptions csv{.files = files,
+                   .dir = options.dir,
+                   .inputs = csv_inputs(options),
+                   .targets = targets_of(options),
+                   .dtype = options.floats};
+    if (options.purpose != Purpose::Predict) csv.label = options.fields.label;
     csv.classes = classes;
     auto set = std::make_unique<CsvDataset>(std::move(csv));
     classes = set->class_names();
+    names = nlohmann::json::array({set->input_names(), set->target_names()})
+                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return set;
   });
   data.class_names = std::move(classes);
+  data.record = names;
   return data;
+}
+
+void prepare_csv(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
+  const auto columns = nlohmann::json::parse(data.record).get<std::vector<std::vector<std::string>>>();
+  Names names{.inputs = {"input"}, .targets = {}, .input_columns = columns.at(0), .target_columns = columns.at(1)};
+  if (o.purpose != Purpose::Predict) names.targets.emplace_back(o.fields.label.empty() ? "target" : "label");
+  prepare_fields(data, o, comm, names);
 }
 
 }  // namespace
@@ -278,11 +339,7 @@ data::DatasetEntry csv_entry() {
           .description = "rows of CSV tables: --files, and columns as --inputs, --targets or --label",
           .takes_fields = true,
           .open_all = open_csv,
-          .prepare =
-              [](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-                prepare_fields(data, o, comm,
-                               {.inputs = {"input"}, .targets = {o.fields.label.empty() ? "target" : "label"}});
-              },
+          .prepare = prepare_csv,
           .check_options = check_files_options};
 }
 

@@ -24,28 +24,49 @@ std::vector<double> take(std::vector<double>& given, std::int64_t channels) {
   return mine;
 }
 
+struct ScaledField {
+  const Field* field;
+  int axes;  // spatial dimensions, or 1 for time
+  std::int64_t channels;
+};
+
 }  // namespace
 
-std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& fields, int axes,
-                                               const std::vector<std::string>& names) {
-  std::vector<data::NormalisationOptions> wishes;
+std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const std::vector<Field>& inputs,
+                                               const std::vector<Field>& targets, const FieldAxes& axes) {
+  const bool flags = o.fields.target == data::TargetKind::Flags;
+  std::vector<ScaledField> scaled;
+  const auto add = [&](const std::vector<Field>& fields, int dimensions) {
+    for (const Field& field : fields)
+      scaled.push_back({&field, dimensions, data::channels_of(field, dimensions, axes.series)});
+  };
+  add(inputs, axes.inputs);
+  if (!flags) add(targets, axes.targets);
   std::vector<double> mean = split_numbers("mean", o.fields.mean), stddev = split_numbers("std", o.fields.stddev);
   std::int64_t channels = 0;
-  for (const std::string& name : names)
-    channels += data::channels_of(fields[data::find_field(kSite, fields, name)], axes);
+  std::vector<std::string> names;
+  for (const ScaledField& each : scaled) {
+    channels += each.channels;
+    names.push_back(each.field->name);
+  }
   check(mean.empty() || (std::ssize(mean) == channels && std::ssize(stddev) == channels), kSite,
         "--mean has {} numbers and --std {}, expected {}: one for each channel of {}", mean.size(), stddev.size(),
         channels, joined(names, ", "));
-  for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
-    data::NormalisationOptions wish{.field = name, .channel_axis = field.shape.rank() > axes ? 0 : -1};
+  std::vector<data::NormalisationOptions> wishes;
+  for (const ScaledField& each : scaled) {
+    const int counting = axes.series ? each.axes : 0;  // the dimension that counts channels
+    data::NormalisationOptions wish{.field = each.field->name,
+                                    .channel_axis = each.field->shape.rank() > each.axes ? counting : -1};
     wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
                    : o.fields.normalise == "range" ? data::Scaling::MinMax
                                                    : data::Scaling::MeanStd;
     if (o.fields.normalise == "log") wish.log_offset = o.fields.log_offset;
-    wish.mean = take(mean, mean.empty() ? 0 : data::channels_of(field, axes));
-    wish.stddev = take(stddev, stddev.empty() ? 0 : data::channels_of(field, axes));
+    wish.mean = take(mean, mean.empty() ? 0 : each.channels);
+    wish.stddev = take(stddev, stddev.empty() ? 0 : each.channels);
     wishes.push_back(std::move(wish));
+  }
+  if (flags) {  // only converted
+    for (const Field& field : targets) wishes.push_back({.field = field.name, .scaling = data::Scaling::None});
   }
   return wishes;
 }

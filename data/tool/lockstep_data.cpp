@@ -1,4 +1,5 @@
-// The `lockstep-data` command: lists the known data sets, fetches their files, checks and converts them.
+// The `lockstep-data` command: lists the known data sets, fetches their files, checks and converts them, and computes
+// samples of equations.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "data/datasets/catalogue.h"
 #include "data/tool/convert.h"
 #include "data/tool/download.h"
+#include "data/tool/generate.h"
 #include "data/tool/report.h"
 #include "data/tool/sources.h"
 #include "data/tool/unpack.h"
@@ -28,7 +30,8 @@ struct Arguments {
 };
 
 void list() {
-  for (const data::DatasetEntry& entry : datasets::catalogue()) fmt::print("{:12} {}\n", entry.name, entry.description);
+  for (const data::DatasetEntry& entry : datasets::image_catalogue())
+    fmt::print("{:12} {}\n", entry.name, entry.description);
   fmt::print("\nTo be fetched:\n");
   for (const Source& source : datasets::sources()) {
     std::int64_t bytes = 0;
@@ -118,10 +121,17 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       app.add_subcommand("check", "Reads a data set whole, as a training program does, and reports on it");
   name(checked, "a data set of `lockstep-data list`");
   dir(checked, "folder of its files");
+  checked
+      ->add_option("--image-size", arguments.dataset.images.size,
+                   "crop images to N rows and columns, as for evaluation; 0: all images have one size")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
   checked->callback([&] {
     arguments.dataset.dir = arguments.dir;
-    datasets::print_report(datasets::catalogue(), arguments.dataset);
+    datasets::print_report(datasets::image_catalogue(), arguments.dataset);
   });
+
+  datasets::add_generate(app);
 
   CLI::App* converted = app.add_subcommand("convert", "Writes a data set in another format");
   name(converted, "a data set of `lockstep-data list`");
@@ -148,7 +158,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert", "lockstep-data");
+  CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert, generate", "lockstep-data");
   Arguments arguments;
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep-data (Lockstep " LOCKSTEP_VERSION ")");

@@ -32,7 +32,8 @@ void print_split(const char* name, const data::Dataset& set) {
 }  // namespace
 
 void print_report(data::Catalogue catalogue, const data::DatasetOptions& options) {
-  const data::RunData pair = data::open_data(catalogue, options);
+  data::RunData pair = data::open_data(catalogue, options);
+  data::prepare_data(catalogue, options, pair);
   fmt::print("{}: images {} (channels, rows, columns), {} classes\n", options.name, pair.image_shape().str(),
              pair.classes());
   print_split("training", *pair.train);

@@ -44,6 +44,11 @@ Autoencoder<Axes>::Autoencoder(const AutoencoderConfig& c)
 
 template <int Axes>
 Value Autoencoder<Axes>::operator()(Value input) const {
+  return decode(encode(input));
+}
+
+template <int Axes>
+Value Autoencoder<Axes>::encode(Value input) const {
   const Shape sizes = input.shape().tail().tail();
   for (int i = 0; i < sizes.rank(); ++i) {
     check(sizes[i] % (std::int64_t{1} << levels_) == 0, "autoencoder",
@@ -52,6 +57,11 @@ Value Autoencoder<Axes>::operator()(Value input) const {
   }
   Value x = input;
   for (std::size_t i = 0; i < shrink_.size(); ++i) x = relu((*shrink_norms_[i])((*shrink_[i])(x)));
+  return x;
+}
+
+template <int Axes>
+Value Autoencoder<Axes>::decode(Value x) const {
   for (std::size_t i = 0; i < grow_.size(); ++i) x = relu((*grow_norms_[i])((*grow_[i])(x)));
   return head_(x);
 }
@@ -65,7 +75,8 @@ template class Autoencoder<3>;
 
 FieldModelEntry field_cnn_entry() {
   return {.name = "cnn",
-          .description = "residual convolutions at full resolution, 1-D to 3-D; width 64, depth 4 pairs",
+          .description =
+              "fields to fields by residual convolutions at full resolution, 1-D to 3-D; width 64, depth 4 pairs",
           .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
             const int axes = spatial_axes("cnn", c);
             FieldCnnConfig config{.in = c.input[0], .out = c.output[0]};
@@ -76,18 +87,21 @@ FieldModelEntry field_cnn_entry() {
           }};
 }
 
+AutoencoderConfig autoencoder_config(const FieldModelConfig& c) {
+  AutoencoderConfig config{.in = c.input[0], .out = c.output[0]};
+  if (c.width > 0) config.width = c.width;
+  if (c.depth > 0) config.levels = c.depth;
+  return config;
+}
+
 FieldModelEntry autoencoder_entry() {
   return {.name = "autoencoder",
           .description =
-              "convolutional autoencoder, 1-D to 3-D, for sizes that 2^depth divides; width 32, depth 3 "
-              "levels",
+              "fields to fields by a convolutional autoencoder, 1-D to 3-D, for sizes that 2^depth divides; width 32, "
+              "depth 3 levels",
           .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
-            const int axes = spatial_axes("autoencoder", c);
-            AutoencoderConfig config{.in = c.input[0], .out = c.output[0]};
-            if (c.width > 0) config.width = c.width;
-            if (c.depth > 0) config.levels = c.depth;
-            return with_axes(axes, [&](auto n) -> std::unique_ptr<FieldModel> {
-              return std::make_unique<Autoencoder<n()>>(config);
+            return with_axes(spatial_axes("autoencoder", c), [&](auto n) -> std::unique_ptr<FieldModel> {
+              return std::make_unique<Autoencoder<n()>>(autoencoder_config(c));
             });
           }};
 }

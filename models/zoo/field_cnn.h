@@ -39,10 +39,12 @@ struct AutoencoderConfig {
 // An encoder that halves the sizes by convolutions of stride 2, and a decoder that doubles them. No connection leads
 // around the smallest level. Layers: "encoder0", ..., "decoder0", ..., "head".
 template <int Axes>
-class Autoencoder final : public FieldModel {
+class Autoencoder : public FieldModel {
  public:
   explicit Autoencoder(const AutoencoderConfig& config);
   Value operator()(Value input) const override;
+  Value encode(Value input) const;  // (N, in, sizes) -> (N, width 2^(levels - 1), sizes / 2^levels)
+  Value decode(Value x) const;      // back to (N, out, sizes)
 
  private:
   std::int64_t levels_;
@@ -52,6 +54,13 @@ class Autoencoder final : public FieldModel {
   std::vector<std::unique_ptr<nn::Child<nn::ConvTranspose<Axes>>>> grow_;
   std::vector<std::unique_ptr<nn::Child<BatchNormOf<Axes>>>> grow_norms_;
 };
+
+extern template class Autoencoder<1>;
+extern template class Autoencoder<2>;
+extern template class Autoencoder<3>;
+
+// Returns what a configuration of the table says about an autoencoder.
+AutoencoderConfig autoencoder_config(const FieldModelConfig& config);
 
 FieldModelEntry field_cnn_entry();
 FieldModelEntry autoencoder_entry();

@@ -38,7 +38,7 @@ Value FieldMlp::operator()(Value input) const {
 
 FieldModelEntry field_mlp_entry() {
   return {.name = "mlp",
-          .description = "residual multilayer perceptron; width 256, depth 4 blocks",
+          .description = "any array to any array by a residual multilayer perceptron; width 256, depth 4 blocks",
           .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
             FieldMlpConfig config{.input = c.input, .output = c.output};
             if (c.width > 0) config.width = c.width;

@@ -98,17 +98,18 @@ template class Fno<2>;
 template class Fno<3>;
 
 FieldModelEntry fno_entry() {
-  return {.name = "fno",
-          .description = "Fourier neural operator, 1-D to 3-D; width 32, depth 4 layers, modes 12",
-          .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
-            const int axes = spatial_axes("fno", c);
-            FnoConfig config{.in = c.input[0], .out = c.output[0], .sizes = c.input.tail()};
-            if (c.width > 0) config.width = c.width;
-            if (c.depth > 0) config.depth = c.depth;
-            if (c.modes > 0) config.modes = c.modes;
-            return with_axes(axes,
-                             [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<Fno<n()>>(config); });
-          }};
+  return {
+      .name = "fno",
+      .description = "fields to fields by a Fourier neural operator, 1-D to 3-D; width 32, depth 4 layers, modes 12",
+      .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
+        const int axes = spatial_axes("fno", c);
+        FnoConfig config{.in = c.input[0], .out = c.output[0], .sizes = c.input.tail()};
+        if (c.width > 0) config.width = c.width;
+        if (c.depth > 0) config.depth = c.depth;
+        if (c.modes > 0) config.modes = c.modes;
+        return with_axes(axes,
+                         [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<Fno<n()>>(config); });
+      }};
 }
 
 }  // namespace lockstep::models

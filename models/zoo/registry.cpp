@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "models/zoo/densenet.h"
 #include "models/zoo/lenet.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/mnist_convnet.h"
+#include "models/zoo/mobilenet.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/vgg.h"
 
@@ -23,14 +25,20 @@ std::unique_ptr<Classifier> build_resnet(ResNetConfig config, std::int64_t class
   return std::make_unique<ResNet>(config);
 }
 
-ModelEntry resnet(int depth, Stem stem, std::string name, std::string description) {
-  ResNetConfig config = resnet_config(depth, stem);
-  if (stem == Stem::Cifar) config.classes = 10;
+ModelEntry resnet(ResNetConfig config, std::string name, std::string description) {
+  if (config.stem == Stem::Cifar) config.classes = 10;
   return {.name = std::move(name),
           .description = std::move(description),
-          .image = stem == Stem::ImageNet ? Shape{3, 224, 224} : Shape{3, 32, 32},
+          .image = config.stem == Stem::ImageNet ? Shape{3, 224, 224} : Shape{3, 32, 32},
           .classes = config.classes,
           .build = [config](std::int64_t classes, const Shape& image) { return build_resnet(config, classes, image); }};
+}
+
+ResNetConfig grouped(int depth, std::int64_t groups, std::int64_t width_per_group) {
+  ResNetConfig config = resnet_config(depth);
+  config.groups = groups;
+  config.width_per_group = width_per_group;
+  return config;
 }
 
 ModelEntry mlp(std::string name, std::string description, Shape image, std::vector<std::int64_t> hidden) {
@@ -66,17 +74,26 @@ std::vector<ModelEntry> make_table() {
                    }});
   for (const int depth : {18, 34, 50, 101, 152}) {
     table.push_back(
-        resnet(depth, Stem::ImageNet, formatted("resnet{}", depth), formatted("torchvision's ResNet-{}", depth)));
+        resnet(resnet_config(depth), formatted("resnet{}", depth), formatted("torchvision's ResNet-{}", depth)));
   }
   for (const int depth : {18, 34, 50, 101, 152}) {
-    table.push_back(resnet(depth, Stem::Cifar, formatted("resnet{}_cifar", depth),
+    table.push_back(resnet(resnet_config(depth, Stem::Cifar), formatted("resnet{}_cifar", depth),
                            formatted("ResNet-{} with a 3x3 stem and no pool, for 32x32 images", depth)));
   }
   for (const int depth : {20, 32, 44, 56, 110}) {
-    table.push_back(resnet(depth, Stem::Cifar, formatted("resnet{}", depth),
+    table.push_back(resnet(resnet_config(depth), formatted("resnet{}", depth),
                            formatted("ResNet-{} for CIFAR, 16/32/64 channels (He et al. 2015, section 4.2)", depth)));
   }
-  std::ranges::move(vgg_entries(), std::back_inserter(table));
+  table.push_back(
+      resnet(grouped(50, 32, 4), "resnext50_32x4d", "torchvision's ResNeXt-50: 32 groups, 4 channels in the first"));
+  table.push_back(
+      resnet(grouped(101, 32, 8), "resnext101_32x8d", "torchvision's ResNeXt-101: 32 groups, 8 channels in the first"));
+  table.push_back(
+      resnet(grouped(50, 1, 128), "wide_resnet50_2", "torchvision's ResNet-50 with bottlenecks of twice the width"));
+  table.push_back(
+      resnet(grouped(101, 1, 128), "wide_resnet101_2", "torchvision's ResNet-101 with bottlenecks of twice the width"));
+  for (auto entries : {densenet_entries, mobilenet_entries, vgg_entries})
+    std::ranges::move(entries(), std::back_inserter(table));
   return table;
 }
 

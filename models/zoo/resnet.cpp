@@ -11,12 +11,14 @@ namespace {
 
 using Config = ResNetConfig;
 
-nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
+nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
+                      std::int64_t groups = 1) {
   return {.in = in,
           .out = out,
           .kernel = kernel,
           .stride = stride,
           .padding = kernel / 2,
+          .groups = groups,
           .bias = false,
           .weight_init = nn::kaiming_normal(nn::Fan::Out)};
 }
@@ -28,6 +30,7 @@ nn::BatchNorm2dConfig norm(std::int64_t channels, bool zero = false) {
 struct BlockConfig {
   std::int64_t in, channels, stride;
   bool zero_residual;
+  std::int64_t groups, width_per_group;
 };
 
 // The identity if it is empty.
@@ -78,11 +81,12 @@ class Bottleneck : public nn::Module {
  private:
   BlockConfig c_;
   std::int64_t out_ = kExpansion * c_.channels;
-  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, c_.channels, 1)};
-  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(c_.channels)};
-  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(c_.channels, c_.channels, 3, c_.stride)};
-  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(c_.channels)};
-  nn::Child<nn::Conv2d> conv3_{this, "conv3", conv(c_.channels, out_, 1)};
+  std::int64_t width_ = c_.channels * c_.width_per_group / 64 * c_.groups;
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, width_, 1)};
+  nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(width_)};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(width_, width_, 3, c_.stride, c_.groups)};
+  nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(width_)};
+  nn::Child<nn::Conv2d> conv3_{this, "conv3", conv(width_, out_, 1)};
   nn::Child<nn::BatchNorm2d> bn3_{this, "bn3", norm(out_, c_.zero_residual)};
   nn::Child<nn::Sequential> downsample_{this, "downsample"};
 };
@@ -90,7 +94,9 @@ class Bottleneck : public nn::Module {
 template <class Block>
 void append_blocks(nn::Sequential& stage, std::int64_t blocks, BlockConfig first) {
   stage.append<Block>(first);
-  const BlockConfig next{Block::kExpansion * first.channels, first.channels, 1, first.zero_residual};
+  BlockConfig next = first;
+  next.in = Block::kExpansion * first.channels;
+  next.stride = 1;
   for (std::int64_t i = 1; i < blocks; ++i) stage.append<Block>(next);
 }
 
@@ -105,6 +111,12 @@ const Config& checked(const Config& c) {
   for (const std::int64_t n : c.blocks) check(n > 0, "resnet", "a stage of {} blocks, expected at least 1", n);
   check(c.width > 0 && c.in_channels > 0 && c.classes > 0, "resnet",
         "width {}, input channels {}, classes {}: all must be positive", c.width, c.in_channels, c.classes);
+  check(c.groups > 0 && c.width * c.width_per_group / 64 > 0, "resnet",
+        "{} groups of width {} per 64 channels, expected at least one channel in each of {} channels", c.groups,
+        c.width_per_group, c.width);
+  check(c.block == Config::Block::Bottleneck || (c.groups == 1 && c.width_per_group == 64), "resnet",
+        "{} groups of width {}: basic blocks have 1 of width 64, only bottlenecks have others", c.groups,
+        c.width_per_group);
   return c;
 }
 
@@ -123,7 +135,12 @@ std::vector<std::unique_ptr<ResNet::Stage>> ResNet::stages() {
   std::int64_t in = c_.width;
   for (std::size_t i = 0; i < c_.blocks.size(); ++i) {
     Stage& stage = *all.emplace_back(std::make_unique<Stage>(this, "layer" + std::to_string(i + 1)));
-    const BlockConfig first{in, stage_channels(c_, i), i == 0 ? 1 : 2, c_.zero_residual};
+    const BlockConfig first{.in = in,
+                            .channels = stage_channels(c_, i),
+                            .stride = i == 0 ? 1 : 2,
+                            .zero_residual = c_.zero_residual,
+                            .groups = c_.groups,
+                            .width_per_group = c_.width_per_group};
     if (c_.block == Config::Block::Basic) {
       append_blocks<BasicBlock>(stage, c_.blocks[i], first);
     } else {

@@ -1,6 +1,8 @@
 // Residual networks (He et al., "Deep residual learning for image recognition", 2015): 18, 34, 50, 101, 152 with
 // torchvision's names, shapes and initialisation, and the family of the paper's section 4.2 for CIFAR: 20, 32, 44, 56,
-// 110. Bottlenecks have their stride on the 3x3 convolution; every shortcut that changes shape is a projection.
+// 110. Bottlenecks have their stride on the 3x3 convolution; every shortcut that changes shape is a projection. With
+// grouped or wider bottlenecks they are ResNeXt (Xie et al., "Aggregated residual transformations for deep neural
+// networks", 2016) and wide residual networks (Zagoruyko and Komodakis, "Wide residual networks", 2016).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,8 @@ struct ResNetConfig {
   std::vector<std::int64_t> blocks = {2, 2, 2, 2};  // per stage; each stage but the first halves height and width
   std::int64_t width = 64;                          // channels of stem and first stage; they double from stage to stage
   Stem stem = Stem::ImageNet;
+  // Of a bottleneck: its 3x3 convolution has channels * width_per_group / 64 * groups channels in this many groups.
+  std::int64_t groups = 1, width_per_group = 64;
   std::int64_t in_channels = 3, classes = 1000;
   bool zero_residual =
       false;  // the last scale of every block starts at 0, so blocks start as identities (Goyal et al. (2017))

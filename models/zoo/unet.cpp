@@ -1,28 +1,10 @@
 #include "models/zoo/unet.h"
 
-#include <algorithm>
-
 #include "lockstep/core/error.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/pool.h"
 
 namespace lockstep::models {
-namespace {
-
-// How often, up to `most`, all spatial sizes can be halved.
-std::int64_t halvings(const Shape& sizes, std::int64_t most) {
-  std::int64_t n = 0;
-  const auto divides = [&](std::int64_t by) {
-    for (int i = 0; i < sizes.rank(); ++i) {
-      if (sizes[i] % by != 0 || sizes[i] / by < 1) return false;
-    }
-    return true;
-  };
-  while (n < most && divides(std::int64_t{2} << n)) ++n;
-  return n;
-}
-
-}  // namespace
 
 template <int Axes>
 UNet<Axes>::UNet(const UNetConfig& c) : config_(c), head_(this, "head", {.in = c.width, .out = c.out, .kernel = 1}) {
@@ -68,8 +50,8 @@ template class UNet<3>;
 FieldModelEntry unet_entry() {
   return {.name = "unet",
           .description =
-              "U-Net, 1-D to 3-D, for sizes that 2^depth divides; width 32, depth as often as sizes can be "
-              "halved, up to 4",
+              "fields to fields by a U-Net, 1-D to 3-D, for sizes that 2^depth divides; width 32, depth as often as "
+              "sizes can be halved, up to 4",
           .build = [](const FieldModelConfig& c) -> std::unique_ptr<FieldModel> {
             const int axes = spatial_axes("unet", c);
             UNetConfig config{.in = c.input[0], .out = c.output[0]};

@@ -16,6 +16,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/core/random.h"
 #include "lockstep/io/envelope.h"
+#include "tests/messages.h"
 
 namespace lockstep::checkpoint {
 
@@ -131,16 +132,6 @@ inline void put(const fs::path& path, std::span<const std::byte> bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   ASSERT_TRUE(out.flush());
-}
-
-// The message of the Error that `action` throws; "no error" if it does not.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 inline std::vector<std::string> names_in(const fs::path& directory) {

@@ -26,7 +26,7 @@ class Weights : public InDirectory {
 
 // Values that Python can name: 0, 1, 2, ... in logical order.
 template <class T>
-Tensor counted(const Shape& shape) {
+Tensor numbered(const Shape& shape) {
   Tensor tensor(shape, dtype_of<T>);
   T next = 0;
   for (T& v : tensor.data<T>()) v = next++;
@@ -35,12 +35,12 @@ Tensor counted(const Shape& shape) {
 
 std::vector<io::NamedTensor> state_dict() {
   std::vector<io::NamedTensor> dict;
-  dict.push_back({"layer1.0.conv1.weight", counted<float>({2, 3, 5, 5})});
-  dict.push_back({"bn1.num_batches_tracked", counted<std::int64_t>({})});
-  dict.push_back({"fc.bias", counted<double>({4})});
+  dict.push_back({"layer1.0.conv1.weight", numbered<float>({2, 3, 5, 5})});
+  dict.push_back({"bn1.num_batches_tracked", numbered<std::int64_t>({})});
+  dict.push_back({"fc.bias", numbered<double>({4})});
   dict.push_back({"none", Tensor({0, 3}, DType::F32)});
-  dict.push_back({"ids", counted<std::int32_t>({3, 2})});
-  dict.push_back({"image", counted<std::uint8_t>({2, 2})});
+  dict.push_back({"ids", numbered<std::int32_t>({3, 2})});
+  dict.push_back({"image", numbered<std::uint8_t>({2, 2})});
   return dict;
 }
 
@@ -53,7 +53,7 @@ TEST_F(Weights, ComeBackAsTheyWere) {
 TEST_F(Weights, OfACheckpointAreItsModel) {
   Checkpoint checkpoint{.tensors = state_dict(), .metadata = "{}"};
   for (io::NamedTensor& entry : checkpoint.tensors) entry.name = "model/" + entry.name;
-  checkpoint.tensors.push_back({"optimizer/momentum/fc.bias", counted<float>({4})});
+  checkpoint.tensors.push_back({"optimizer/momentum/fc.bias", numbered<float>({4})});
   save(path_, checkpoint);
   expect_same(load_weights(path_), state_dict());
 
@@ -92,8 +92,8 @@ TEST_F(Weights, OtherFilesAreErrors) {
 TEST_F(Weights, AndCheckpointsAreReadByH5py) {
   save_weights(path_, state_dict());
   Checkpoint checkpoint{.tensors = {}, .metadata = R"({"step": 3, "ä": "ö"})"};
-  checkpoint.tensors.push_back({"model/layer1.0.conv1.weight", counted<float>({2, 3, 5, 5})});
-  checkpoint.tensors.push_back({"optimizer/momentum/fc.weight", counted<double>({2, 2})});
+  checkpoint.tensors.push_back({"model/layer1.0.conv1.weight", numbered<float>({2, 3, 5, 5})});
+  checkpoint.tensors.push_back({"optimizer/momentum/fc.weight", numbered<double>({2, 2})});
   save(dir_ / "c.h5", checkpoint);
   const int status = python(R"(
 import json

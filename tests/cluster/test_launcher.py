@@ -93,7 +93,8 @@ class Launcher(LauncherTest):
 
     def test_variables_output_and_exit_status(self):
         show = ["sh", "-c", 'echo "rank=$RANK of=$WORLD_SIZE local=$LOCAL_RANK of=$LOCAL_WORLD_SIZE node=$NODE_RANK at=$MASTER_ADDR '
-                            'here=$(uname -n) secret=$LOCKSTEP_LAUNCH_SECRET$LOCKSTEP_LAUNCH_AGENT dir=$PWD"; test "$RANK" != 3 || exit 7']
+                            'here=$(uname -n) secret=$LOCKSTEP_LAUNCH_SECRET$LOCKSTEP_LAUNCH_AGENT dir=$PWD"; touch "said.$RANK"; '
+                            'test "$RANK" != 3 && exit; until test -e said.0 -a -e said.1 -a -e said.2; do sleep 0.1; done; exit 7']
         first, second = self.finish_all(self.node(0, show, "--tag-output"), self.node(1, show, "--tag-output"))
         self.assertEqual((first.status, second.status), (7, 7), f"{first}\n{second}")
         for rank in range(3):

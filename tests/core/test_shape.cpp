@@ -7,19 +7,10 @@
 #include <utility>
 
 #include "lockstep/core/tensor.h"
+#include "tests/messages.h"
 
 namespace lockstep {
 namespace {
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Shape, ADimensionThatIsNotThereIsAnError) {
   Shape images{64, 3, 32, 30};

@@ -29,7 +29,8 @@ FunctionDataset flat(std::int64_t size) {
 }
 
 struct Step {
-  std::vector<float> images{}, labels{};
+  std::vector<float> images{}, labels{};  // labels: the shares of all classes
+  std::vector<std::int32_t> classes{};
   std::vector<std::int64_t> ids{};
   bool operator==(const Step&) const = default;
 };
@@ -42,14 +43,17 @@ std::vector<Step> steps(const Dataset& set, std::int64_t batch, std::int64_t ran
                   DistributedSampler(
                       {.size = set.size(), .global_batch = batch, .shards = ranks, .my_shards = {r, r + 1}, .seed = 9}),
                   {}, {.threads = threads, .mix = std::make_shared<BatchMix>(options)});
-    EXPECT_EQ(loader.fields()[1], (Field{"label", {kClasses}, DType::F32}));
+    EXPECT_EQ(loader.fields()[1], (Field{"label", Shape{}, DType::I32}));
+    EXPECT_EQ(loader.fields()[3], (Field{"label_shares", {kClasses}, DType::F32}));
     for (Step& step : all) {
       Batch mixed = loader.next();
       const auto images = mixed.at("image").data<float>();
-      const auto labels = mixed.at("label").data<float>();
+      const auto labels = mixed.at("label_shares").data<float>();
+      const auto classes = mixed.at("label").data<std::int32_t>();
       const auto ids = mixed.at("id").data<std::int64_t>();
       step.images.insert(step.images.end(), images.begin(), images.end());
       step.labels.insert(step.labels.end(), labels.begin(), labels.end());
+      step.classes.insert(step.classes.end(), classes.begin(), classes.end());
       step.ids.insert(step.ids.end(), ids.begin(), ids.end());
       loader.recycle(std::move(mixed));
     }
@@ -89,6 +93,8 @@ TEST(BatchMix, MixupIsTheWeightedSumOfPartners) {
         const double expected = (own % kClasses == c ? share : 0) + (other % kClasses == c ? 1 - share : 0);
         EXPECT_NEAR(labels[static_cast<std::size_t>(c)], expected, 1e-4);
       }
+      const std::int32_t label = step.classes[static_cast<std::size_t>(i)];
+      EXPECT_EQ(label, std::ranges::max_element(labels) - labels.begin()) << "the class with the larger share";
     }
   }
   EXPECT_GT(shares.size(), 15U) << "pairs have shares of their own";
@@ -183,6 +189,30 @@ TEST(BatchMix, RefusesWhatItCannotMix) {
   Loader loader(set, DistributedSampler({.size = 10, .global_batch = 10}), {},
                 {.threads = 0, .mix = std::make_shared<BatchMix>(MixOptions{.classes = 3, .mixup_alpha = 1})});
   expect_error([&] { loader.next(); }, {"'label' is", "0 to 2"});
+}
+
+TEST(LabelShares, SamplesThatAreNotMixedHaveOneClass) {
+  const auto set = flat(9);
+  for (const DType type : {DType::F32, DType::F64}) {
+    Loader loader(set, DistributedSampler({.size = 9, .global_batch = 9, .shuffle = false}),
+                  {std::make_shared<LabelShares>(kClasses, type)}, {.threads = 0});
+    const BatchMix mix({.classes = kClasses, .mixup_alpha = 1});
+    if (type == DType::F32) {
+      EXPECT_EQ(loader.fields(), mix.fields(set.fields())) << "the fields of mixed batches";
+    }
+    const Batch batch = loader.next();
+    for (std::int64_t i = 0; i < 9; ++i) {
+      for (std::int64_t c = 0; c < kClasses; ++c) {
+        const auto at = static_cast<std::size_t>(i * kClasses + c);
+        const Tensor& shares = batch.at("label_shares");
+        const double share = type == DType::F32 ? double{shares.data<float>()[at]} : shares.data<double>()[at];
+        EXPECT_EQ(share, i % kClasses == c ? 1 : 0);
+      }
+    }
+  }
+  EXPECT_THROW(LabelShares(0, DType::F32), Error);
+  EXPECT_THROW(LabelShares(3, DType::I32), Error);
+  expect_error([&] { LabelShares(3, DType::F32).fields({{"label", {3}, DType::F32}}); }, {"'label' is f32"});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<Grid> apply(const FieldSymmetry& transform, const std::vector<Field>
   return result;
 }
 
-Grid noise(std::int64_t count, std::uint64_t seed) {
+Grid noisy_grid(std::int64_t count, std::uint64_t seed) {
   RandomStream random(seed, 3);
   Grid grid(static_cast<std::size_t>(count));
   for (double& v : grid) v = random.uniform(-1, 1);
@@ -76,7 +76,7 @@ TEST(FieldSymmetry, CommutesWithGradientDivergenceAndCurlInTwoDimensions) {
                                             {.name = "grad", .vectors = {{1, 0}}},
                                             {.name = "u", .vectors = {{1, 0}}},
                                             {.name = "div_curl", .pseudoscalars = {1}}}});
-  const Grid p = noise(25, 1), u = noise(50, 2);
+  const Grid p = noisy_grid(25, 1), u = noisy_grid(50, 2);
   const auto [grad, both] = derived(p, u);
   std::set<Grid> seen;
   for (std::int64_t i = 0; i < 100; ++i) {
@@ -118,7 +118,7 @@ TEST(FieldSymmetry, CommutesWithGradientAndCurlInThreeDimensions) {
                                             {.name = "curl", .pseudovectors = {{0, 1, 2}}},
                                             {.name = "force", .vectors = {{0, 1, 2}}}},
                                  .dimensions = 3});
-  const Grid p = noise(27, 3), u = noise(81, 4);
+  const Grid p = noisy_grid(27, 3), u = noisy_grid(81, 4);
   const auto values = derived(p, u);
   std::set<Grid> seen;
   for (std::int64_t i = 0; i < 600; ++i) {
@@ -141,7 +141,7 @@ TEST(FieldSymmetry, OptionsChooseTheGroup) {
     options.fields = {{.name = "p"}};
     options.dimensions = shape.rank() - 1;
     const FieldSymmetry transform(options);
-    const Grid p = noise(shape.elements(), 5);
+    const Grid p = noisy_grid(shape.elements(), 5);
     std::set<Grid> seen;
     for (std::int64_t i = 0; i < 400; ++i)
       seen.insert(apply(transform, fields, {p}, {.seed = 2, .epoch = 0, .index = i})[0]);

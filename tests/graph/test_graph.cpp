@@ -17,33 +17,13 @@
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/row_norm.h"
 #include "lockstep/ops/softmax.h"
+#include "tests/graph/shape_errors.h"
 
 namespace lockstep {
 namespace {
 
 const std::string kDiffer =
     "their types differ, expected one type; a loader's option floats converts the fields of a batch";
-
-class ShapeErrors : public ::testing::Test {
- protected:
-  Value value(Shape shape, DType dtype = DType::F32) {
-    return graph_.input(formatted("input{}", count_++), {std::move(shape), dtype});
-  }
-
-  template <class F>
-  void expect(const std::string& text, const F& trace) {
-    const Graph::Scope scope(graph_, "layer1.0.conv1");
-    try {
-      trace();
-      ADD_FAILURE() << "no error; expected '" << text << "'";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.what(), text);
-    }
-  }
-
-  Graph graph_{Mode::Train, DType::F32};
-  int count_ = 0;
-};
 
 TEST_F(ShapeErrors, OfConvolutions) {
   const Value x = value({2, 32, 8, 8}), w = value({16, 64, 3, 3});

@@ -2,9 +2,11 @@
 // beside this one and the op table vouch for.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,5 +63,10 @@ std::vector<Tensor> reference(const Case& c);
 std::vector<std::string> expect_offers_agree(
     const Case& c,
     const std::function<double(const std::string& implementation)>& wide = [](const std::string&) { return 1.0; });
+
+// Whether one of the names has this part.
+inline bool any_named(const std::vector<std::string>& names, std::string_view part) {
+  return std::ranges::any_of(names, [&](const std::string& n) { return n.find(part) != std::string::npos; });
+}
 
 }  // namespace lockstep::sweep

@@ -97,6 +97,38 @@ TYPED_TEST(Elementwise, DropoutAtItsLimits) {
   kernels::generic::dropout<T>(o, nullptr, nullptr);
 }
 
+TYPED_TEST(Elementwise, NoiseIsAFunctionOfSampleAndElement) {
+  using T = TypeParam;
+  const std::vector<std::int64_t> ids{5, 1000000007, 2};
+  const kernels::generic::NoiseOptions o{
+      .samples = 3, .per_sample = 1023, .key = 11, .step = 6, .sample_ids = ids.data()};
+  auto y = unwritten<T>(3 * 1023);
+  kernels::generic::normal_noise(o, y.data());
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    sum += static_cast<double>(y[i]);
+    squares += static_cast<double>(y[i] * y[i]);
+  }
+  for (std::size_t sample = 0; sample < 3; ++sample) {
+    RandomStream random(11, mix(6, static_cast<std::uint64_t>(ids[sample])));
+    for (std::size_t i = 0; i < 1023; ++i) ASSERT_EQ(y[1023 * sample + i], static_cast<T>(random.normal()));
+  }
+  EXPECT_NEAR(sum / 3069, 0, 0.09);      // 5 standard deviations
+  EXPECT_NEAR(squares / 3069, 1, 0.13);  // likewise
+  // Sample 2 alone, as another rank may have it, and in the next step.
+  auto alone = unwritten<T>(1023), later = alone;
+  kernels::generic::NoiseOptions one = o;
+  one.samples = 1;
+  one.sample_ids = &ids[2];
+  kernels::generic::normal_noise(one, alone.data());
+  EXPECT_TRUE(same_bits(alone, std::vector<T>(y.end() - 1023, y.end())));
+  one.step = 7;
+  kernels::generic::normal_noise(one, later.data());
+  EXPECT_FALSE(same_bits(alone, later));
+  one.per_sample = 0;
+  kernels::generic::normal_noise<T>(one, nullptr);
+}
+
 TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
   using T = TypeParam;
   const std::int64_t n = 200003, id[2] = {3, 4};
@@ -107,6 +139,8 @@ TYPED_TEST(Elementwise, DoesNotDependOnThreads) {
     kernels::generic::add(n, y.data(), b.data(), y.data());
     kernels::generic::dropout<T>({.samples = 2, .per_sample = 90001, .sample_ids = id}, y.data(), y.data());
     kernels::generic::column_sum<T>(491, 407, a.data(), columns.data());
+    y.resize(y.size() + 2 * 4001);
+    kernels::generic::normal_noise<T>({.samples = 2, .per_sample = 4001, .sample_ids = id}, y.data() + n);
     y.insert(y.end(), columns.begin(), columns.end());
     return y;
   });

@@ -12,7 +12,7 @@ template <class T>
 class NativePool : public ::testing::Test {};
 TYPED_TEST_SUITE(NativePool, ElementTypes);
 
-std::vector<kernels::PoolGeometry> geometries() {
+std::vector<kernels::PoolGeometry> pool_geometries() {
   std::vector<kernels::PoolGeometry> all;
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t channels : {1, 8, 17}) {
@@ -101,7 +101,7 @@ BFloat16* generic_pointer(kernels::native::Bf16* p) { return reinterpret_cast<BF
 TYPED_TEST(NativePool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
   using T = TypeParam;
   std::set<std::int64_t> backward;  // blocks
-  for (const kernels::PoolGeometry& g : geometries()) {
+  for (const kernels::PoolGeometry& g : pool_geometries()) {
     ASSERT_TRUE(kernels::native::supports_max_pool_forward(g));
     SCOPED_TRACE(testing::Message() << "block " << g.block << ", channels " << g.channels << ", width " << g.in_w
                                     << ", kernel " << g.kernel_w << ", ceil " << g.ceil_mode);

@@ -55,10 +55,6 @@ Case training(const Shape& x, const Epilogue& e) {
   return make_case("batch_norm2d", std::make_shared<BatchNorm2dOp>(kEpsilon, e), std::move(inputs), 1);
 }
 
-bool any_named(const std::vector<std::string>& names, std::string_view part) {
-  return std::ranges::any_of(names, [&](const std::string& n) { return n.find(part) != std::string::npos; });
-}
-
 void expect_every_set(const std::vector<std::string>& seen, const Epilogue& e) {
   EXPECT_TRUE(any_named(seen, "generic"));
   EXPECT_TRUE(any_named(seen, "native"));

@@ -57,10 +57,6 @@ std::vector<std::string> expect_convolution(const Convolution& c) {
   return seen;
 }
 
-bool any_named(const std::vector<std::string>& names, std::string_view part) {
-  return std::ranges::any_of(names, [&](const std::string& n) { return n.find(part) != std::string::npos; });
-}
-
 TEST(KernelSets, ConvolutionsOfOddSizes) {
   std::int64_t count = 0;
   for (const std::int64_t in : {3, 16, 17}) {

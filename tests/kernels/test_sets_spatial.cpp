@@ -13,7 +13,7 @@
 namespace lockstep::sweep {
 namespace {
 
-struct Convolution {
+struct SpatialConvolution {
   Shape x, w;
   ConvolutionOptions options;
   bool bias = false;
@@ -24,7 +24,7 @@ struct Directions {
   std::vector<std::string> forward, data, weights;  // implementations seen
 };
 
-Directions expect_convolution(const Convolution& c) {
+Directions expect_spatial_convolution(const SpatialConvolution& c) {
   const Type x{c.x, DType::F64}, w{c.w, DType::F64};
   const std::vector<Type> types{x, w};
   const Shape y = ConvolutionOp(c.options).infer("test", types)[0].shape;
@@ -62,17 +62,20 @@ TEST(KernelSets, ConvolutionsOverOneAxis) {
   for (const std::int64_t in : {1, 3, 16, 17}) {
     for (const std::int64_t out : {5, 32}) {
       for (const std::int64_t stride : {1, 2}) {
-        expect_convolution({.x = {2, in, 13},
-                            .w = {out, in, 3},
-                            .options = uniform(1, {.stride = stride, .padding = 1}),
-                            .bias = in % 2 == 0});
+        expect_spatial_convolution({.x = {2, in, 13},
+                                    .w = {out, in, 3},
+                                    .options = uniform(1, {.stride = stride, .padding = 1}),
+                                    .bias = in % 2 == 0});
       }
     }
   }
-  expect_convolution({.x = {2, 16, 21}, .w = {24, 16, 5}, .options = uniform(1, {.padding = 4, .dilation = 2})});
-  expect_convolution({.x = {2, 12, 9}, .w = {24, 4, 3}, .options = uniform(1, {.padding = 1}, 3), .bias = true});
-  expect_convolution({.x = {2, 32, 9}, .w = {32, 1, 3}, .options = uniform(1, {.padding = 1}, 32), .bias = true});
-  expect_convolution(
+  expect_spatial_convolution(
+      {.x = {2, 16, 21}, .w = {24, 16, 5}, .options = uniform(1, {.padding = 4, .dilation = 2})});
+  expect_spatial_convolution(
+      {.x = {2, 12, 9}, .w = {24, 4, 3}, .options = uniform(1, {.padding = 1}, 3), .bias = true});
+  expect_spatial_convolution(
+      {.x = {2, 32, 9}, .w = {32, 1, 3}, .options = uniform(1, {.padding = 1}, 32), .bias = true});
+  expect_spatial_convolution(
       {.x = {2, 17, 8}, .w = {17, 17, 3}, .options = uniform(1, {.padding = 1}), .epilogue = {.relu = true}});
 }
 
@@ -80,32 +83,34 @@ TEST(KernelSets, ConvolutionsOverThreeAxes) {
   for (const std::int64_t in : {1, 3, 16, 17}) {
     for (const std::int64_t out : {5, 32}) {
       for (const std::int64_t stride : {1, 2}) {
-        expect_convolution({.x = {2, in, 5, 4, 6},
-                            .w = {out, in, 3, 3, 3},
-                            .options = uniform(3, {.stride = stride, .padding = 1}),
-                            .bias = in % 2 == 0});
+        expect_spatial_convolution({.x = {2, in, 5, 4, 6},
+                                    .w = {out, in, 3, 3, 3},
+                                    .options = uniform(3, {.stride = stride, .padding = 1}),
+                                    .bias = in % 2 == 0});
       }
     }
   }
-  expect_convolution({.x = {2, 16, 4, 5, 3}, .w = {32, 16, 1, 1, 1}, .options = uniform(3, {}), .bias = true});
-  expect_convolution(
+  expect_spatial_convolution({.x = {2, 16, 4, 5, 3}, .w = {32, 16, 1, 1, 1}, .options = uniform(3, {}), .bias = true});
+  expect_spatial_convolution(
       {.x = {1, 16, 6, 6, 7}, .w = {17, 16, 3, 2, 3}, .options = {.axes = {{1, 2, 2}, {2, 0, 1}, {1, 1, 3}}}});
-  expect_convolution(
+  expect_spatial_convolution(
       {.x = {2, 32, 4, 4, 5}, .w = {32, 16, 3, 3, 3}, .options = uniform(3, {.padding = 1}, 2), .bias = true});
-  expect_convolution({.x = {2, 17, 4, 4, 5}, .w = {17, 1, 3, 3, 3}, .options = uniform(3, {.padding = 1}, 17)});
-  expect_convolution({.x = {2, 17, 3, 4, 5},
-                      .w = {17, 17, 3, 3, 3},
-                      .options = uniform(3, {.padding = 1}),
-                      .bias = true,
-                      .epilogue = {.residual = true, .relu = true}});
+  expect_spatial_convolution({.x = {2, 17, 4, 4, 5}, .w = {17, 1, 3, 3, 3}, .options = uniform(3, {.padding = 1}, 17)});
+  expect_spatial_convolution({.x = {2, 17, 3, 4, 5},
+                              .w = {17, 17, 3, 3, 3},
+                              .options = uniform(3, {.padding = 1}),
+                              .bias = true,
+                              .epilogue = {.residual = true, .relu = true}});
 }
 
 // The shapes of a generator and of a U-Net: stride 2, and sizes that leave a rest.
 TEST(KernelSets, ConvolutionsThatAreTransposed) {
-  expect_convolution({.x = {2, 16, 8, 10}, .w = {32, 16, 2, 2}, .options = uniform(2, {.stride = 2})});
-  expect_convolution({.x = {2, 16, 8, 6}, .w = {32, 16, 4, 4}, .options = uniform(2, {.stride = 2, .padding = 1})});
-  expect_convolution({.x = {2, 16, 4, 6, 8}, .w = {17, 16, 2, 2, 2}, .options = uniform(3, {.stride = 2})});
-  expect_convolution({.x = {2, 3, 10, 9}, .w = {16, 3, 3, 3}, .options = uniform(2, {.stride = 2, .padding = 1})});
+  expect_spatial_convolution({.x = {2, 16, 8, 10}, .w = {32, 16, 2, 2}, .options = uniform(2, {.stride = 2})});
+  expect_spatial_convolution(
+      {.x = {2, 16, 8, 6}, .w = {32, 16, 4, 4}, .options = uniform(2, {.stride = 2, .padding = 1})});
+  expect_spatial_convolution({.x = {2, 16, 4, 6, 8}, .w = {17, 16, 2, 2, 2}, .options = uniform(3, {.stride = 2})});
+  expect_spatial_convolution(
+      {.x = {2, 3, 10, 9}, .w = {16, 3, 3, 3}, .options = uniform(2, {.stride = 2, .padding = 1})});
 }
 
 bool has_jit(const std::vector<std::string>& seen) {
@@ -114,16 +119,16 @@ bool has_jit(const std::vector<std::string>& seen) {
 
 TEST(KernelSets, OneDnnHasFastKernelsForVolumesSignalsAndDepthwiseFilters) {
   if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
-  const Convolution cases[] = {
+  const SpatialConvolution cases[] = {
       {.x = {2, 32, 64}, .w = {32, 32, 3}, .options = uniform(1, {.padding = 1})},
       {.x = {1, 32, 8, 8, 8}, .w = {32, 32, 3, 3, 3}, .options = uniform(3, {.padding = 1})},
       {.x = {2, 32, 12, 12}, .w = {32, 1, 3, 3}, .options = uniform(2, {.padding = 1}, 32)},
       {.x = {2, 96, 12, 12}, .w = {96, 1, 3, 3}, .options = uniform(2, {.stride = 2, .padding = 1}, 96)},
       {.x = {2, 24, 9, 9}, .w = {24, 1, 3, 3}, .options = uniform(2, {.padding = 1}, 24)},
   };
-  for (const Convolution& c : cases) {
+  for (const SpatialConvolution& c : cases) {
     SCOPED_TRACE(c.x.str() + " * " + c.w.str());
-    const Directions seen = expect_convolution(c);
+    const Directions seen = expect_spatial_convolution(c);
     EXPECT_TRUE(has_jit(seen.forward));
     EXPECT_TRUE(has_jit(seen.data));
     EXPECT_TRUE(has_jit(seen.weights));

@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/core/error.h"
+#include "tests/messages.h"
 
 namespace lockstep::launch {
 namespace {
 
-std::string error_of(const std::string& text) {
-  try {
-    parse_host_list(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+std::string error_of_list(const std::string& text) {
+  return error_of([&] { parse_host_list(text); });
 }
 
 TEST(HostOption, IsReadInOrder) {
@@ -31,10 +27,11 @@ TEST(HostOption, WhatIsWrongIsSaidWithItsEntry) {
        {"",      "a:",      "a:x",      ":3",         "a,,b", "a,", "a:0", "a:-1", "a:99999999999999999999",
         "a:1:2", "fd00::1", "[fd00::1", "[fd00::1]8", "[]:8", "@a", "me@", "a,-b", "a;b",
         "a b",   "a\xff"})
-    EXPECT_NE(error_of(wrong).find("[hosts] -H"), std::string::npos) << wrong;
-  EXPECT_EQ(error_of("a:8,b:8:2"),
+    EXPECT_NE(error_of_list(wrong).find("[hosts] -H"), std::string::npos) << wrong;
+  EXPECT_EQ(error_of_list("a:8,b:8:2"),
             "[hosts] -H, entry 2: 'b:8:2', expected NAME, NAME:SLOTS or, for IPv6, [ADDRESS]:SLOTS");
-  EXPECT_EQ(error_of("a:many"), "[hosts] -H, entry 1: 'a:many' has 'many' slots, expected a number from 1 to 65536");
+  EXPECT_EQ(error_of_list("a:many"),
+            "[hosts] -H, entry 1: 'a:many' has 'many' slots, expected a number from 1 to 65536");
 }
 
 TEST(HostOption, LostHostsAreLeftOut) {

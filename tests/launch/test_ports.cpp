@@ -4,7 +4,7 @@
 
 #include "lockstep/launch/host_option.h"
 #include "lockstep/launch/job_command.h"
-#include "tests/launch/expect_error.h"
+#include "tests/messages.h"
 
 namespace lockstep::launch {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "tests/launch/expect_error.h"
+#include "tests/messages.h"
 
 namespace lockstep::launch {
 namespace {

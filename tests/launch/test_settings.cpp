@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "lockstep/launch/master_settings.h"
-#include "tests/launch/expect_error.h"
+#include "tests/messages.h"
 
 namespace lockstep::launch {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/launch/expect_error.h"
+#include "tests/messages.h"
 
 namespace lockstep::launch {
 namespace {

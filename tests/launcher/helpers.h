@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "tests/messages.h"
 #include "tools/launcher/secret.h"
 
 namespace lockstep::launcher {
@@ -12,16 +13,6 @@ namespace lockstep::launcher {
 inline const Secret& secret() {
   static const Secret value("0123456789abcdef", "test");
   return value;
-}
-
-// The message of the Error that `work` throws; empty: none.
-inline std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace lockstep::launcher

@@ -126,12 +126,12 @@ TEST(Sockets, LocalOnesAreOfThisUser) {
   const io::FileDescriptor listener = listen_local(name), client = connect_local(name);
   EXPECT_TRUE(is_own_user(client));
   EXPECT_EQ(peer_of(client), "");
-  EXPECT_NE(message_of([] { connect_local("lockstep-test-nobody"); }).find("does not answer"), std::string::npos);
+  EXPECT_NE(error_of([] { connect_local("lockstep-test-nobody"); }).find("does not answer"), std::string::npos);
 }
 
 TEST(Sockets, APortInUseIsNamed) {
   const io::FileDescriptor listener = listen_tcp(0);
-  EXPECT_NE(message_of([&] { listen_tcp(port_of(listener)); }).find("cannot be listened at: Address already in use"),
+  EXPECT_NE(error_of([&] { listen_tcp(port_of(listener)); }).find("cannot be listened at: Address already in use"),
             std::string::npos);
 }
 

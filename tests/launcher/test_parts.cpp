@@ -183,7 +183,7 @@ TEST(JobPorts, TheMeetingPortIsTheThird) {
   options.meeting.port = 1234;
   EXPECT_EQ(meeting_port(options), 1234);
   options.mpirun.ports = "60000-60010";
-  const std::string message = message_of([&] { meeting_port(options); });
+  const std::string message = error_of([&] { meeting_port(options); });
   EXPECT_NE(message.find("is 1234, and in --ports 60000-60010 the port of node 0's launcher is 60002"),
             std::string::npos)
       << message;
@@ -198,21 +198,21 @@ TEST(JobPorts, ARangeThatIsTooSmallIsRefused) {
   EXPECT_FALSE(plan_job_ports(options, {.ranks_per_host = 8}));
   options.mpirun.ports = "60000-60009";
   EXPECT_EQ(plan_job_ports(options, {.ranks_per_host = 8})->ranks.str(), "60002-60009");
-  const std::string message = message_of([&] { meeting_port(options); });
+  const std::string message = error_of([&] { meeting_port(options); });
   EXPECT_NE(message.find("60000-60009 are 10 ports, but a host with 8 ranks needs 11"), std::string::npos) << message;
   options.mpirun.ports = "60000";
-  EXPECT_NE(message_of([&] { plan_job_ports(options, {}); }).find("expected a range FIRST-LAST"), std::string::npos);
+  EXPECT_NE(error_of([&] { plan_job_ports(options, {}); }).find("expected a range FIRST-LAST"), std::string::npos);
 }
 
 TEST(JobPorts, ThePortForProgramsIsNoneOfThem) {
   const auto all = launch::plan_ports({1024, 65535}, {.ranks_per_host = 1});
-  EXPECT_NE(message_of([&] { port_for_programs(all); }).find("no free port outside of --ports"), std::string::npos);
+  EXPECT_NE(error_of([&] { port_for_programs(all); }).find("no free port outside of --ports"), std::string::npos);
   EXPECT_GT(port_for_programs({}), 0);
 }
 
 TEST(JobPorts, BySshTheHostsSayTheirRanks) {
   EXPECT_EQ(most_ranks_by_ssh({.hosts = "a:2,b:8,c:4"}), 8);
-  const std::string message = message_of([] { most_ranks_by_ssh({.hosts = "a:2,b:*"}); });
+  const std::string message = error_of([] { most_ranks_by_ssh({.hosts = "a:2,b:*"}); });
   EXPECT_NE(message.find("--ports needs the number of ranks of each host"), std::string::npos) << message;
 }
 
@@ -226,7 +226,7 @@ TEST(Node, AutoIsARankPerCore) {
   }
   EXPECT_EQ(ranks_of_node("8"), 8);
   for (const char* wrong : {"", "0", "-1", "8x", "all", "100000000"}) {
-    const std::string message = message_of([&] { ranks_of_node(wrong); });
+    const std::string message = error_of([&] { ranks_of_node(wrong); });
     EXPECT_NE(message.find(fmt::format("--nproc-per-node is '{}'", wrong)), std::string::npos) << message;
   }
 }
@@ -249,7 +249,7 @@ TEST(SplitWords, AsAShellWould) {
   const auto split = [](const std::string& text) { return launch::split_words(text, "--mpi-args"); };
   EXPECT_EQ(split("  --mca a 'b c'\t\"d'e\" f\\ g ''"), (Words{"--mca", "a", "b c", "d'e", "f g", ""}));
   EXPECT_EQ(split(""), Words{});
-  EXPECT_NE(message_of([&] { split("a 'b"); }).find("--mpi-args has an open quote: a 'b"), std::string::npos);
+  EXPECT_NE(error_of([&] { split("a 'b"); }).find("--mpi-args has an open quote: a 'b"), std::string::npos);
 }
 
 TEST(Rank, HasTorchrunsVariables) {

@@ -21,9 +21,8 @@ using Side = Handshake::Side;
 
 TEST(Secret, IsLongEnoughAndSpaceAroundItDoesNotCount) {
   EXPECT_EQ(Secret(" 0123456789abcdef\n", "test").text(), "0123456789abcdef");
-  EXPECT_NE(
-      message_of([] { Secret("short", "LOCKSTEP_LAUNCH_SECRET"); }).find("LOCKSTEP_LAUNCH_SECRET has 5 characters"),
-      std::string::npos);
+  EXPECT_NE(error_of([] { Secret("short", "LOCKSTEP_LAUNCH_SECRET"); }).find("LOCKSTEP_LAUNCH_SECRET has 5 characters"),
+            std::string::npos);
 }
 
 TEST(Secret, FileIsThisUsersAlone) {
@@ -32,11 +31,11 @@ TEST(Secret, FileIsThisUsersAlone) {
   const std::filesystem::path file = std::filesystem::path(folder) / "secret";
   std::ofstream(file) << "0123456789abcdef\n";
   ASSERT_EQ(chmod(file.c_str(), 0644), 0);
-  EXPECT_NE(message_of([&] { Secret::from_file(file); }).find("has mode 0644, expected 0600"), std::string::npos);
+  EXPECT_NE(error_of([&] { Secret::from_file(file); }).find("has mode 0644, expected 0600"), std::string::npos);
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   EXPECT_EQ(Secret::from_file(file).text(), "0123456789abcdef");
-  EXPECT_NE(message_of([&] { Secret::from_file(folder); }).find("not a regular file"), std::string::npos);
-  EXPECT_NE(message_of([&] { Secret::from_file(file.string() + "2"); }).find("No such file"), std::string::npos);
+  EXPECT_NE(error_of([&] { Secret::from_file(folder); }).find("not a regular file"), std::string::npos);
+  EXPECT_NE(error_of([&] { Secret::from_file(file.string() + "2"); }).find("No such file"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 
@@ -175,7 +174,7 @@ TEST_F(Channel, EachBitThatIsChangedIsNoticed) {
     SealedChannel receiver({.in = keys_.out, .out = keys_.in});
     receiver.receive(changed);
     bool opened = false;
-    message_of([&] { opened = receiver.next().has_value(); });
+    error_of([&] { opened = receiver.next().has_value(); });
     EXPECT_FALSE(opened) << bit;
   }
 }
@@ -185,18 +184,21 @@ TEST_F(Channel, MessagesThatAreRepeatedOrSwappedOrSentBackAreNoticed) {
   SealedChannel repeated({.in = keys_.out, .out = keys_.in}), swapped = repeated, back = sender_;
   repeated.receive(first + first);
   EXPECT_TRUE(repeated.next());
-  EXPECT_NE(message_of([&] { repeated.next(); }).find("message 1 of the connection is not as it was sent"),
+  EXPECT_NE(error_of([&] { repeated.next(); }).find("message 1 of the connection is not as it was sent"),
             std::string::npos);
   swapped.receive(second);
-  EXPECT_NE(message_of([&] { swapped.next(); }), "");
+  EXPECT_NE(error_of([&] { swapped.next(); }), "no error");
   back.receive(first);
-  EXPECT_NE(message_of([&] { back.next(); }), "");
+  EXPECT_NE(error_of([&] { back.next(); }), "no error");
 }
 
 TEST_F(Channel, OversizedMessagesAreRefusedBeforeTheyAreRead) {
-  EXPECT_NE(message_of([&] { sender_.seal({Kind::Output, std::string(SealedChannel::kMostBytes + 1, 'x')}); }), "");
+  EXPECT_NE(error_of([&] {
+              sender_.seal({Kind::Output, std::string(SealedChannel::kMostBytes + 1, 'x')});
+            }),
+            "no error");
   receiver_.receive(std::string("\xff\xff\xff\xff\x05", 5));
-  EXPECT_NE(message_of([&] { receiver_.next(); }).find("4294967295 bytes is announced"), std::string::npos);
+  EXPECT_NE(error_of([&] { receiver_.next(); }).find("4294967295 bytes is announced"), std::string::npos);
 }
 
 TEST(Messages, AreReadAsTheyWereWritten) {
@@ -224,7 +226,7 @@ TEST(Messages, AreReadAsTheyWereWritten) {
 
 TEST(Messages, OfAnotherFormAreErrors) {
   for (const std::string body : {"", "{", "[]", "{\"nodes\":\"x\"}", "{\"nodes\":1}", "null", "\xff"})
-    EXPECT_NE(message_of([&] {
+    EXPECT_NE(error_of([&] {
                 read_join({Kind::Join, body});
               }).find("not of the expected form"),
               std::string::npos)

@@ -51,13 +51,13 @@ TEST(ResNet, EighteenHasTorchvisionsStateInItsOrder) {
   EXPECT_EQ(state, kResNet18State);
 }
 
-struct Known {
+struct KnownResNet {
   int depth;
   std::int64_t parameters;
   std::size_t state;  // keys of the state dict
 };
 
-class TorchvisionResNet : public testing::TestWithParam<Known> {};
+class TorchvisionResNet : public testing::TestWithParam<KnownResNet> {};
 
 TEST_P(TorchvisionResNet, HasAsManyParameters) {
   const models::ResNet model(models::resnet_config(GetParam().depth));
@@ -67,8 +67,9 @@ TEST_P(TorchvisionResNet, HasAsManyParameters) {
 
 // From torchvision 0.14: sum of numel over parameters(), and len(state_dict()).
 INSTANTIATE_TEST_SUITE_P(Depths, TorchvisionResNet,
-                         testing::Values(Known{18, 11689512, 122}, Known{34, 21797672, 218}, Known{50, 25557032, 320},
-                                         Known{101, 44549160, 626}, Known{152, 60192808, 932}),
+                         testing::Values(KnownResNet{18, 11689512, 122}, KnownResNet{34, 21797672, 218},
+                                         KnownResNet{50, 25557032, 320}, KnownResNet{101, 44549160, 626},
+                                         KnownResNet{152, 60192808, 932}),
                          [](const auto& tested) { return "Depth" + std::to_string(tested.param.depth); });
 
 TEST(ResNet, BottlenecksHaveTheirStrideOnTheMiddleConvolution) {

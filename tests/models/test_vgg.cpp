@@ -114,14 +114,14 @@ std::string state_of(const models::Vgg& model) {
   return text;
 }
 
-struct Known {
+struct KnownVgg {
   int depth;
   bool norms;
   std::int64_t parameters;  // that are trained
   std::size_t state;        // keys of the state dict
 };
 
-class TorchvisionVgg : public testing::TestWithParam<Known> {};
+class TorchvisionVgg : public testing::TestWithParam<KnownVgg> {};
 
 TEST_P(TorchvisionVgg, HasItsSize) {
   const models::Vgg model(models::vgg_config(GetParam().depth, GetParam().norms));
@@ -134,10 +134,10 @@ TEST_P(TorchvisionVgg, HasItsSize) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Depths, TorchvisionVgg,
-                         testing::Values(Known{11, false, 132863336, 22}, Known{11, true, 132868840, 62},
-                                         Known{13, false, 133047848, 26}, Known{13, true, 133053736, 76},
-                                         Known{16, false, 138357544, 32}, Known{16, true, 138365992, 97},
-                                         Known{19, false, 143667240, 38}, Known{19, true, 143678248, 118}));
+                         testing::Values(KnownVgg{11, false, 132863336, 22}, KnownVgg{11, true, 132868840, 62},
+                                         KnownVgg{13, false, 133047848, 26}, KnownVgg{13, true, 133053736, 76},
+                                         KnownVgg{16, false, 138357544, 32}, KnownVgg{16, true, 138365992, 97},
+                                         KnownVgg{19, false, 143667240, 38}, KnownVgg{19, true, 143678248, 118}));
 
 TEST(Vgg, HasTorchvisionsStateInItsOrder) {
   EXPECT_EQ(state_of(models::Vgg(models::vgg_config(11, true))), kVgg11BnState);

@@ -10,6 +10,7 @@
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/error.h"
+#include "tests/messages.h"
 
 namespace lockstep::test {
 
@@ -29,15 +30,6 @@ class SharedDirectory {
   std::filesystem::path path_;
 };
 
-// The message of the lockstep::Error that `work` throws, or "no error".
-template <class Work>
-std::string error_of(Work&& work) {
-  try {
-    std::forward<Work>(work)();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using lockstep::error_of;
 
 }  // namespace lockstep::test

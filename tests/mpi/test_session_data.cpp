@@ -4,11 +4,13 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/losses/per_sample.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/reduce.h"
 #include "tests/mpi/session_run.h"
 
 namespace lockstep::test {
@@ -94,6 +96,44 @@ TEST(SessionData, IsTheSameAtAnyNumberOfRanks) {
   EXPECT_EQ(together.totals.metric("rmse"), one.totals.metric("rmse"));
   EXPECT_EQ(together.totals.metrics[1].results, one.totals.metrics[1].results);
   EXPECT_NEAR(*together.totals.metric("rmse"), std::sqrt(together.totals.loss), 1e-6);
+}
+
+// With sample weights in one of two losses, which then counts per sample.
+train::Totals train_two_losses(const comm::Communicator& comm, const fs::path& output) {
+  train::Options options = options_of(output);
+  options.checkpoints.keep = "last:1,best:size";
+  options.patience = {.evaluations = 5, .metric = "data"};
+  nn::Sequential network;
+  network.append<nn::Linear>(nn::LinearConfig{.in = 3, .out = 2});
+  train::Session session(comm, options, "test_session_data", "{}", all_sets());
+  train::Trainer& trainer = session.build(network, [&](const plan::Inputs& in) {
+    const Value y = network(in["x"]);
+    const Loss data = mean_squared_error(y, in["y"], {.mask = greater(in["y"], -0.5)});
+    return plan::Traced{.losses = {{"data", per_sample(data, in["x"])}, {"size", mean(square(y)), 0.125}}};
+  });
+  while (session.next_epoch()) {
+    for (data::Batch& batch : session.batches()) session.report(trainer.step(batch, session.learning_rate()));
+    session.finish_epoch();
+  }
+  return session.evaluate();
+}
+
+TEST(SessionData, SeveralLossesAreMetricsThatAreExactAndDecide) {
+  const SharedDirectory shared;
+  const fs::path output = shared.path() / "together";
+  const train::Totals together = train_two_losses(world(), output);
+  const comm::Communicator alone = world().split(world().rank(), 0);
+  const train::Totals one = train_two_losses(alone, shared.path() / formatted("alone{}", world().rank()));
+  EXPECT_EQ(together.loss, one.loss);
+  for (const char* name : {"data", "size"}) {
+    ASSERT_TRUE(together.metric(name)) << name;
+    EXPECT_EQ(together.metric(name), one.metric(name)) << name;
+  }
+  EXPECT_NEAR(together.loss, *together.metric("data") + 0.125 * *together.metric("size"), 1e-6 * together.loss);
+  if (world().is_root()) {
+    for (const nlohmann::json& record : records(output)) EXPECT_TRUE(record["size"].is_number()) << record;
+    expect_contains(log_of(output), ", size ");
+  }
 }
 
 TEST(SessionData, MetricsAreLoggedForEachEvaluationSet) {

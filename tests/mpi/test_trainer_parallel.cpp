@@ -170,6 +170,31 @@ TEST(Parallel, NoOptionChangesABitOfAdam) {
   expect_same_everywhere(task, "adam, clipped");
 }
 
+// Norms of whole parameters, of which each rank owns a part, and the average of the weights, which is evaluated.
+TEST(Parallel, NoOptionChangesABitOfLamb) {
+  Task task = wide_task(optim::lamb({}));
+  task.options.update = {.weight_decay = 0.01, .clip_value = 0.01, .clip_layer_norm = 0.1};
+  task.options.clip_norm = 0.3;
+  task.options.average.ema = 0.75;
+  expect_same_everywhere(task, "lamb, clipped in three ways, moving average", 3);
+}
+
+TEST(Parallel, NoOptionChangesABitOfLars) {
+  Task task;
+  task.samples = 50;
+  task.channels = 3;
+  task.side = 8;
+  task.network = make_resnet;
+  task.options.global_batch = 32;
+  task.options.shards = 8;
+  task.options.rule = optim::lars({});
+  task.options.average.ema = 0.5;
+  task.options.noise_scale = true;
+  task.lr = 1;
+  task.steps = 4;
+  expect_same_everywhere(task, "resnet by lars, moving average, noise scale", 4);
+}
+
 TEST(Parallel, NoOptionChangesABitOfANarrowWire) {
   Task task = wide_task(optim::sgd({.momentum = 0.9}));
   task.options.shards = 5;

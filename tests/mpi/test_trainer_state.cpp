@@ -1,5 +1,6 @@
 // What surrounds a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
 // again, and inputs that do not fit.
+#include <algorithm>
 #include <cstring>
 
 #include "lockstep/checkpoint/state.h"
@@ -73,6 +74,33 @@ TEST(Gradient, UpdatesByItsRule) {
         find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
     EXPECT_NEAR(find(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
   }
+}
+
+// By the norm of each parameter first, then by value; one of the limits touches some parameters or elements alone.
+TEST(Gradient, IsClippedByParameterAndByValue) {
+  constexpr double kNorm = 0.2, kValue = 0.02;
+  Task task = small(4);
+  task.options.rule = nullptr;
+  task.options.update = {.clip_value = kValue, .clip_layer_norm = kNorm};
+  Rig rig(world(), task);
+  const auto before = rig.trainer->state();
+  rig.train(1);
+  const auto after = rig.trainer->state();
+  int shrunk = 0, whole = 0;
+  for (std::size_t t = 0; t < before.size(); ++t) {
+    const Tensor gradient = rig.trainer->gradient(before[t].name.substr(6));  // behind "model/"
+    double squares = 0;
+    for (const double g : gradient.data<double>()) squares += g * g;
+    const double factor = std::min(1.0, kNorm / (std::sqrt(squares) + 1e-6));
+    ++(factor < 1 ? shrunk : whole);
+    for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
+      const double step = std::clamp(factor * gradient.data<double>()[i], -kValue, kValue);
+      EXPECT_NEAR(after[t].tensor.data<double>()[i], before[t].tensor.data<double>()[i] - task.lr * step, 1e-14)
+          << before[t].name;
+    }
+  }
+  EXPECT_GT(shrunk, 0);
+  EXPECT_GT(whole, 0);
 }
 
 // What a copy holds is the state of its step, while training goes on and when it is taken again into the same memory.

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "lockstep/core/log.h"
+#include "tests/messages.h"
 #include "tests/mpi/harness.h"
 
 namespace lockstep::test {
@@ -62,8 +63,6 @@ bool comes(const std::function<bool()>& happened) {
   }
   return false;
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Watchdog, NamesTheRankThatStandsStillAndNotThoseThatWaitForIt) {
   Logged logged;
@@ -118,6 +117,33 @@ TEST(Watchdog, EndsTheJobAfterTheSecondLimit) {
   } else {
     EXPECT_EQ(ended, 0) << "one rank of a node speaks";
   }
+}
+
+// The limits are over when the watchdog says that the rank waits: it would have ended the job with the same look.
+TEST(Watchdog, DoesNotEndAJobThatWaitsForAProducer) {
+  Logged logged;
+  Heartbeat heartbeat;
+  std::atomic<int> ended = 0;
+  const int last = world().size() - 1;
+  {
+    const Watchdog watchdog(world(), heartbeat, {.stall = kStall, .abort = kStall, .give_up = [&] { ++ended; }});
+    heartbeat.enter_step(4);
+    heartbeat.enter(Heartbeat::Phase::Producing);
+    if (world().rank() != last) {
+      heartbeat.enter_step(5);
+      heartbeat.wait();
+    }
+    if (world().is_root()) {
+      const std::string expected = formatted("rank {} on host {} has waited ", last, world().host());
+      EXPECT_TRUE(comes([&] { return has(logged.text(), expected); })) << logged.text();
+      EXPECT_TRUE(has(logged.text(),
+                      "s for samples of its stream: at step 4, waiting for samples of its stream; the run "
+                      "goes on when its producer sends them"));
+    }
+    world().barrier();
+  }
+  EXPECT_EQ(ended, 0);
+  EXPECT_FALSE(has(logged.text(), "has not moved")) << logged.text();
 }
 
 TEST(Watchdog, SaysWhenAllWaitForEachOther) {

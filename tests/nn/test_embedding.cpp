@@ -11,22 +11,23 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/plan/compiled_model.h"
+#include "tests/messages.h"
 
 namespace lockstep::nn {
 namespace {
 
 constexpr std::int64_t kRows = 7, kWidth = 3;
 
-struct Model : Module {
+struct EmbeddingModel : Module {
   Child<Embedding> tokens;
-  explicit Model(std::optional<std::int64_t> padding)
+  explicit EmbeddingModel(std::optional<std::int64_t> padding)
       : tokens(this, "tokens",
                EmbeddingConfig{.num_embeddings = kRows, .embedding_dim = kWidth, .padding_idx = padding}) {}
 };
 
 // The loss is the sum of weight * row^2 over all indices.
 struct Training {
-  Model model;
+  EmbeddingModel model;
   plan::CompiledModel compiled;
   plan::Plan& plan;
 
@@ -115,21 +116,11 @@ TEST(Embedding, StartsAsPyTorchs) {
   for (std::size_t i = 0; i < 9950; ++i) square += values[i] * values[i] / 9950;
   EXPECT_NEAR(square, 1, 0.06);
   for (std::size_t i = 9950; i < 10000; ++i) EXPECT_EQ(values[i], 0);
-  EXPECT_EQ(Model(std::nullopt).named_parameters()[0].name, "tokens.weight");
-}
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
+  EXPECT_EQ(EmbeddingModel(std::nullopt).named_parameters()[0].name, "tokens.weight");
 }
 
 TEST(Embedding, RefusesAPaddingRowThatIsNotThere) {
-  EXPECT_EQ(error_of([] { Model model(kRows); }),
+  EXPECT_EQ(error_of([] { EmbeddingModel model(kRows); }),
             "[embedding] the padding row is 7, expected -7 to 6, as the table has 7 rows");
 }
 
@@ -156,7 +147,7 @@ TEST(Embedding, NamesRowPositionAndValueOfAWrongIndex) {
 }
 
 TEST(IndexSelect, NamesTheAxisOfAWrongIndex) {
-  Model model(std::nullopt);
+  EmbeddingModel model(std::nullopt);
   plan::CompiledModel compiled(model.named_parameters(), [](const plan::Inputs& in) {
     return plan::Traced{.prediction = index_select(in["x"], 1, in["which"])};
   });

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -29,11 +31,11 @@ struct Block : Module {
   Value operator()(Value x) const { return relu(bn1(conv1(x)) + downsample(x)); }
 };
 
-struct Model : Module {
+struct TwoLayers : Module {
   Child<Conv2d> stem{this, "stem", {.in = 3, .out = 4, .kernel = 3, .groups = 1}};
   Child<Sequential> layer1{this, "layer1"};
   Child<Linear> fc{this, "fc", {.in = 6, .out = 10}};
-  Model() {
+  TwoLayers() {
     layer1.append<Block>()
         .append([](Value x) { return relu(x); })
         .append<Conv2d>(Conv2dConfig{.in = 6, .out = 6, .kernel = 1, .groups = 3});
@@ -41,7 +43,7 @@ struct Model : Module {
 };
 
 TEST(Modules, NameParametersAsPyTorchDoes) {
-  const Model model;
+  const TwoLayers model;
   std::vector<std::string> names;
   for (const NamedParameter& p : model.named_parameters()) names.push_back(p.name + " " + p.parameter->shape.str());
   EXPECT_EQ(names, (std::vector<std::string>{
@@ -70,7 +72,7 @@ TEST(Modules, NameParametersAsPyTorchDoes) {
 }
 
 TEST(Modules, KnowTheRolesOfTheirParameters) {
-  const Model model;
+  const TwoLayers model;
   for (const NamedParameter& p : model.named_parameters()) {
     const auto ends = [&](const char* suffix) { return p.name.ends_with(suffix); };
     const bool norm = p.name.find("bn1") != std::string::npos || p.name.find("downsample.1") != std::string::npos;
@@ -167,8 +169,22 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
   EXPECT_EQ(place_of(relu(x)), "(model)");
 }
 
+TEST(Modules, AreListedWithTheirPaths) {
+  const Model model;
+  std::set<std::string> owners;  // of parameters
+  for (const NamedModule& m : model.named_modules()) {
+    EXPECT_EQ(m.module->path(), m.path);
+    for (const NamedParameter& p : m.module->named_parameters()) {
+      if (p.name.find('.') == std::string::npos) owners.insert(m.path + "." + p.name);
+    }
+  }
+  std::set<std::string> names;
+  for (const NamedParameter& p : model.named_parameters()) names.insert(p.name);
+  EXPECT_EQ(owners, names);
+}
+
 TEST(Modules, FreezeAllBelow) {
-  Model model;
+  TwoLayers model;
   model.layer1.set_trainable(false);
   for (const NamedParameter& p : model.named_parameters()) {
     EXPECT_EQ(p.parameter->trainable, p.parameter->role != Role::Buffer && !p.name.starts_with("layer1")) << p.name;
@@ -237,7 +253,7 @@ TEST(Init, VariancesAndBoundsAreThoseOfTheFormulas) {
 }
 
 TEST(Init, LayersTakePyTorchsDefaults) {
-  Model model;
+  TwoLayers model;
   plan::CompiledModel compiled(model.named_parameters(),
                                [&](const plan::Inputs& in) { return plan::Traced{.prediction = model.stem(in["x"])}; });
   compiled.plan(Mode::Eval, {{"x", {{1, 3, 4, 4}, DType::F32}}});

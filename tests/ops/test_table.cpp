@@ -145,9 +145,10 @@ const std::set<std::string> kExempt{
     "pad_gradient",
     "index_add",
     "embedding_gradient",
-    "scatter_add",  // gradients, too
-    "to_floating",  // of integers: the row where_label of pointwise
-    "one_hot",      // of integers: tests/losses/test_losses.cpp
+    "scatter_add",   // gradients, too
+    "to_floating",   // of integers: the row where_label of pointwise
+    "one_hot",       // of integers: tests/losses/test_losses.cpp
+    "normal_noise",  // of no floating operand: tests/kernels/test_elementwise.cpp
 };
 
 TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {

@@ -2,54 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/random.h"
-#include "lockstep/optim/update_rule.h"
+#include "tests/optim/rule_runs.h"
 
 namespace lockstep::optim {
 namespace {
-
-constexpr int kSteps = 10;
-constexpr std::int64_t kCount = 37;
-
-// One element's history in double: `step(w, g, t)` is the reference, called with t from 1.
-using Reference = std::function<void(double& w, double g, int t)>;
-
-double gradient_of(std::int64_t element, int step) {
-  RandomStream random(static_cast<std::uint64_t>(element), static_cast<std::uint64_t>(step));
-  return random.normal();
-}
-
-Rates rates_of(int step, double decay) {
-  return {.learning_rate = 0.1 / step, .weight_decay = decay, .gradient_scale = 1.0 / 8, .step = step};
-}
-
-template <class T>
-std::vector<T> run(const UpdateRule& rule, double decay) {
-  std::vector<T> w(kCount), g(kCount);
-  for (std::int64_t i = 0; i < kCount; ++i) w[static_cast<std::size_t>(i)] = static_cast<T>(gradient_of(i, 0));
-  std::vector<std::vector<T>> states(rule.states().size(), std::vector<T>(kCount, 0));
-  std::vector<T*> pointers;
-  for (auto& s : states) pointers.push_back(s.data());
-  for (int t = 1; t <= kSteps; ++t) {
-    for (std::int64_t i = 0; i < kCount; ++i) g[static_cast<std::size_t>(i)] = static_cast<T>(8 * gradient_of(i, t));
-    rule.apply(kCount, w.data(), g.data(), pointers, rates_of(t, decay));
-  }
-  return w;
-}
-
-void expect_follows(const UpdateRule& rule, double decay, const std::function<Reference()>& reference) {
-  const auto wide = run<double>(rule, decay);
-  const auto narrow = run<float>(rule, decay);
-  for (std::int64_t i = 0; i < kCount; ++i) {
-    double w = gradient_of(i, 0);
-    const Reference step = reference();
-    for (int t = 1; t <= kSteps; ++t) step(w, gradient_of(i, t), t);
-    EXPECT_NEAR(wide[static_cast<std::size_t>(i)], w, 1e-13) << "element " << i;
-    EXPECT_NEAR(narrow[static_cast<std::size_t>(i)], w, 2e-6 * (1 + std::abs(w))) << "element " << i;
-  }
-}
 
 Reference sgd_reference(double momentum, bool nesterov, double decay) {
   return [=, m = 0.0](double& w, double g, int t) mutable {
@@ -129,6 +88,36 @@ TEST(Rmsprop, StaysFiniteWithoutDeviation) {
   EXPECT_LT(w, 1);
 }
 
+TEST(UpdateRules, HandOnANaN) {
+  std::vector<std::unique_ptr<UpdateRule>> rules;
+  rules.push_back(adagrad({}));
+  rules.push_back(adamax({}));
+  rules.push_back(nadam({}));
+  rules.push_back(radam({}));
+  rules.push_back(lion({}));
+  rules.push_back(lars({}));
+  rules.push_back(lamb({}));
+  for (const auto& rule : rules) {
+    float w = 1, first = 0, second = 0;
+    const float g = std::numeric_limits<float>::quiet_NaN();
+    float* const states[] = {&first, &second};
+    rule->apply(1, &w, &g, std::span(states, rule->states().size()),
+                {.learning_rate = 0.1, .step = 1, .clip_value = 1});
+    EXPECT_TRUE(std::isnan(w)) << rule->name();
+  }
+}
+
+// Every rule sees the clipped mean gradient, not the sum.
+TEST(UpdateRules, ClipByValueAfterScaling) {
+  float w[4] = {0, 0, 0, 0};
+  const float sums[4] = {8, -8, 0.4F, -0.4F};
+  sgd({})->apply(4, w, sums, {}, {.learning_rate = 1, .gradient_scale = 0.5, .clip_value = 1});
+  EXPECT_EQ(w[0], -1);
+  EXPECT_EQ(w[1], 1);
+  EXPECT_EQ(w[2], -0.2F);
+  EXPECT_EQ(w[3], 0.2F);
+}
+
 TEST(UpdateRules, KeepPaddingAtZero) {
   std::vector<std::unique_ptr<UpdateRule>> rules;
   rules.push_back(sgd({}));
@@ -137,6 +126,12 @@ TEST(UpdateRules, KeepPaddingAtZero) {
   rules.push_back(adam({.decoupled_decay = true}));
   rules.push_back(rmsprop({}));
   rules.push_back(rmsprop({.momentum = 0.9, .centered = true}));
+  rules.push_back(adagrad({}));
+  rules.push_back(nadam({}));
+  rules.push_back(radam({}));
+  rules.push_back(lion({}));
+  rules.push_back(lars({}));
+  rules.push_back(lamb({}));
   for (const auto& rule : rules) {
     float w[2] = {0, 1}, g[2] = {0, 1}, first[2] = {}, second[2] = {}, third[2] = {};
     float* const states[] = {first, second, third};
@@ -147,6 +142,11 @@ TEST(UpdateRules, KeepPaddingAtZero) {
     EXPECT_EQ(third[0], 0) << rule->name();
     EXPECT_NE(w[1], 1) << rule->name();
   }
+  float w = 0, mean = 0, largest = 0;  // of Adamax, the largest gradient begins at epsilon
+  const float g = 0;
+  float* const states[] = {&mean, &largest};
+  adamax({})->apply(1, &w, &g, states, rates_of(1, 0.1));
+  EXPECT_EQ(w, 0);
 }
 
 TEST(UpdateRules, NameTheirStates) {
@@ -192,6 +192,13 @@ TEST(UpdateRules, RefuseOptionsOutOfRange) {
   EXPECT_THROW(rmsprop({.alpha = 1}), Error);
   EXPECT_THROW(rmsprop({.epsilon = 0}), Error);
   EXPECT_THROW(rmsprop({.momentum = -0.1}), Error);
+  EXPECT_THROW(adagrad({.epsilon = 0}), Error);
+  EXPECT_THROW(adamax({.epsilon = 0}), Error);
+  EXPECT_THROW(nadam({.beta1 = 1}), Error);
+  EXPECT_THROW(radam({.beta2 = 1}), Error);
+  EXPECT_THROW(lion({.beta2 = -1}), Error);
+  EXPECT_THROW(lars({.coefficient = 0}), Error);
+  EXPECT_THROW(lamb({.beta1 = 1}), Error);
 }
 
 }  // namespace

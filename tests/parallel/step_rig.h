@@ -144,8 +144,8 @@ struct StepRank {
           const bool moved = sums.progress();
           return reducer.progress() || moved;
         }),
-        update({driver, sums, guard, reductions}, {model.store, updater, reducer, owned, guard}, memory.squares(rank),
-               options.update),
+        update({driver, sums, guard, reductions}, {model.store, updater, reducer, owned, guard},
+               {.squares = memory.squares(rank)}, options.update),
         gate(update, timer, nullptr, options.may_be_late) {
     memory.add_buckets(reducer, rank, options.update.gradient.needs_squares());
   }

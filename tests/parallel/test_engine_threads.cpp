@@ -82,7 +82,7 @@ class PostTransport : public parallel::Transport {
 constexpr int kRanks = 4;
 constexpr std::int64_t kSteps = 6;
 const parallel::ControlSize kControl{3, 2};
-const std::vector<std::int64_t> kSizes{5000, 1, 0, 3001, 1024};
+const std::vector<std::int64_t> kThreadSizes{5000, 1, 0, 3001, 1024};
 
 // Small integers: sums are exact whatever their order, which the tests of the tree look at.
 float number(std::int64_t shard, std::int64_t element, std::int64_t step) {
@@ -104,13 +104,14 @@ struct Job {
       for (auto* flags : {&reducer_rows, &control_rows}) flags->push_back(allocate_aligned(kRowBytes));
       blocks.push_back(allocate_aligned(parallel::ControlBlock::bytes(where, kControl)));
       auto& of_rank = slots.emplace_back();
-      for (const std::int64_t n : kSizes) {
+      for (const std::int64_t n : kThreadSizes) {
         auto& of_bucket = of_rank.emplace_back();
         for (int s = 0; s < where.my_slots(); ++s) of_bucket.emplace_back(static_cast<std::size_t>(n));
       }
       auto& value = values.emplace_back();
       // Null would say that there are none.
-      for (const std::int64_t n : kSizes) value.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(n)));
+      for (const std::int64_t n : kThreadSizes)
+        value.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(n)));
     }
   }
   static constexpr std::size_t kRowBytes = 64 * 64;
@@ -144,9 +145,9 @@ class Rank {
         control_(control_transport_, control_flags_,
                  {job.blocks[first()].get(), parallel::ControlBlock::bytes(where_, kControl)}, domains_, where_,
                  kControl) {
-    for (std::size_t b = 0; b < kSizes.size(); ++b) {
+    for (std::size_t b = 0; b < kThreadSizes.size(); ++b) {
       parallel::BucketMemory memory{
-          .dtype = DType::F32, .elements = kSizes[b], .slots = {}, .everywhere = job.setup.everywhere};
+          .dtype = DType::F32, .elements = kThreadSizes[b], .slots = {}, .everywhere = job.setup.everywhere};
       for (int r : domains_.local()) {
         auto& of_rank = memory.slots.emplace_back();
         for (auto& slot : job.slots[static_cast<std::size_t>(r)][b]) of_rank.push_back(slot.data());
@@ -174,7 +175,7 @@ class Rank {
   }
 
  private:
-  static int buckets() { return static_cast<int>(kSizes.size()); }
+  static int buckets() { return static_cast<int>(kThreadSizes.size()); }
   std::size_t first() const { return static_cast<std::size_t>(domains_.local()[0]); }
   std::vector<std::span<std::byte>> rows(std::vector<AlignedBuffer>& memory) const {
     std::vector<std::span<std::byte>> all;
@@ -245,9 +246,9 @@ class Rank {
   }
   void check_values(std::int64_t step) {
     if (!job_.setup.values) return;
-    for (std::size_t b = 0; b < kSizes.size(); ++b) {
+    for (std::size_t b = 0; b < kThreadSizes.size(); ++b) {
       const std::vector<float>& values = job_.values[first()][b];
-      for (std::size_t i = 0; std::cmp_less(i, kSizes[b]); ++i)
+      for (std::size_t i = 0; std::cmp_less(i, kThreadSizes[b]); ++i)
         ASSERT_EQ(values[i], 2 * expected(static_cast<std::int64_t>(i), step)) << "bucket " << b << " step " << step;
     }
   }

@@ -11,10 +11,13 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/data/resize.h"
+#include "lockstep/losses/regression.h"
 #include "lockstep/optim/plateau.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
+#include "models/zoo/field_model.h"
+#include "models/zoo/mobilenet.h"
 #include "models/zoo/registry.h"
 #include "tests/parity/operator_model.h"
 
@@ -35,8 +38,38 @@ std::shared_ptr<optim::UpdateRule> make_rule(const json& request) {
                            .momentum = request.value("momentum", 0.0),
                            .centered = request.value("centered", false)});
   }
+  if (name == "adagrad") return optim::adagrad({});
+  if (name == "adamax") return optim::adamax({});
+  if (name == "nadam") return optim::nadam({});
+  if (name == "radam") return optim::radam({});
+  if (name == "lars") return optim::lars({.momentum = request.value("momentum", 0.9)});
+  if (name == "lamb") return optim::lamb({});
   check(name == "adam" || name == "adamw", "parity", "there is no optimizer '{}' here", name);
   return optim::adam({.decoupled_decay = name == "adamw"});
+}
+
+Shape shape_of(const json& request, const char* name) {
+  return Shape(request.at(name).get<std::vector<std::int64_t>>());
+}
+
+std::unique_ptr<models::FieldModel> field_model(const json& request) {
+  return models::build_field_model(request.at("field_model").get<std::string>(),
+                                   {.input = shape_of(request, "inputs"),
+                                    .output = shape_of(request, "outputs"),
+                                    .width = request.value("width", std::int64_t{0}),
+                                    .depth = request.value("depth", std::int64_t{0}),
+                                    .modes = request.value("modes", std::int64_t{0})});
+}
+
+std::unique_ptr<models::Classifier> classifier(const json& request) {
+  const std::string name = request.at("model");
+  const std::int64_t classes = request.at("classes");
+  const Shape image = shape_of(request, "image");
+  if (name == "mobilenet_v2") {  // without dropout, whose numbers are each library's own
+    return std::make_unique<models::MobileNetV2>(
+        models::MobileNetV2Config{.dropout = 0, .in_channels = image[0], .classes = classes});
+  }
+  return models::build_model(name, classes, image);
 }
 
 // What is run: a model of the zoo or one op, and the function that traces it with its loss.
@@ -53,8 +86,16 @@ Subject make_subject(const json& request, const Tensors& weights) {
     const bool has_output = !model->is_loss();
     return {std::move(model), std::move(function), has_output};
   }
-  auto network = models::build_model(request.at("model").get<std::string>(), request.at("classes").get<std::int64_t>(),
-                                     Shape(request.at("image").get<std::vector<std::int64_t>>()));
+  if (request.contains("field_model")) {
+    auto network = field_model(request);
+    plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) {
+      const Value prediction = (*m)(in["input"]);
+      in.graph().observe("output", prediction);
+      return plan::Traced{.loss = mean_squared_error(prediction, in["target"]), .prediction = prediction};
+    };
+    return {std::move(network), std::move(function)};
+  }
+  auto network = classifier(request);
   plan::ModelFunction function = [m = network.get(), loss = loss_options(request)](const plan::Inputs& in) {
     const Value logits = (*m)(in["image"]);
     in.graph().observe("output", logits);
@@ -179,7 +220,12 @@ json train(const json& request) {
 
 json names(const json& request) {
   json result = json::array();
-  const auto network = models::build_model(request.at("model").get<std::string>());
+  std::unique_ptr<nn::Module> network;
+  if (request.contains("field_model")) {
+    network = field_model(request);
+  } else {
+    network = models::build_model(request.at("model").get<std::string>());
+  }
   for (const NamedParameter& p : network->named_parameters()) {
     result.push_back({p.name, p.parameter->shape.dims(), p.parameter->is_integer});
   }

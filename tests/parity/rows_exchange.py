@@ -15,7 +15,8 @@ import torch_models
 
 class Names(unittest.TestCase):
     def test_are_torchs_in_its_order_with_its_shapes(self):
-        depths = [f"resnet{d}" for d in (18, 34, 50, 101, 152)]
+        depths = [f"resnet{d}" for d in (18, 34, 50, 101, 152)] + ["resnext50_32x4d", "resnext101_32x8d", "wide_resnet50_2", "wide_resnet101_2",
+                                                                   "densenet121", "densenet161", "mobilenet_v2"]
         for name in (*depths, "resnet18_cifar", "resnet50_cifar", "resnet20", "resnet110", "toy", "mnist_mlp"):
             with self.subTest(name):
                 model = torch_models.build(name, 1000 if name in depths else 10)

@@ -36,6 +36,21 @@ class Resnet50(ModelRow):
         self.step("resnet50", [3, 72, 56], 6, classes=1000)
 
 
+class ResNeXt50(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("resnext50_32x4d", [3, 72, 56], 6)
+
+
+class DenseNet121(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("densenet121", [3, 72, 56], 6)
+
+
+class MobileNetV2(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("mobilenet_v2", [3, 72, 56], 6)
+
+
 class Resnet18Cifar(ModelRow):
     def test_everything_of_a_step(self):
         self.step("resnet18_cifar", [3, 32, 32], 4)
@@ -52,17 +67,29 @@ OPTIMIZERS = {
     "rmsprop with momentum": {"optimizer": "rmsprop", "lr": 1e-5, "alpha": 0.9, "momentum": 0.9},
     "rmsprop, centered": {"optimizer": "rmsprop", "lr": 1e-5, "centered": True, "momentum": 0.5},
 }
+# Of the rules that are alike, one network is enough.
+MORE_OPTIMIZERS = {
+    "adagrad": {"optimizer": "adagrad", "lr": 1e-4, "weight_decay": 1e-2},
+    "adamax": {"optimizer": "adamax", "lr": 1e-4, "weight_decay": 1e-2},
+    "nadam": {"optimizer": "nadam", "lr": 1e-4, "weight_decay": 1e-2},
+    "radam": {"optimizer": "radam", "lr": 1e-3, "weight_decay": 1e-2},
+    "lars": {"optimizer": "lars", "lr": 0.1, "weight_decay": 1e-2},
+    "lamb": {"optimizer": "lamb", "lr": 1e-4, "weight_decay": 1e-2},
+}
 
 
 class Steps(ModelRow):
-    def ten(self, model, image, samples):
+    def ten(self, model, image, samples, optimizers=None):
         session.compare(self, model, [self.case(title, model, image, samples, steps=10, **options)
-                                      for title, options in OPTIMIZERS.items()])
+                                      for title, options in (optimizers or OPTIMIZERS).items()])
 
 
 class ToySteps(Steps):
     def test_ten_small_steps(self):
         self.ten("toy", [3, 32, 32], 16)
+
+    def test_ten_small_steps_of_more_optimizers(self):
+        self.ten("toy", [3, 32, 32], 16, MORE_OPTIMIZERS)
 
 
 class Resnet20Steps(Steps):

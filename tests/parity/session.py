@@ -61,8 +61,66 @@ def lockstep(*runs):
                 for request, answer in zip(requests, answers)]
 
 
+def moments(state, parameter):
+    """An optimizer's state of a parameter, with its first and second moment."""
+    for name in "m", "v":
+        state.setdefault(name, torch.zeros_like(parameter))
+    return state
+
+
+class NAdam(torch.optim.Optimizer):
+    """torch.optim.NAdam as in PyTorch 2. That of PyTorch 1.13 has the step's momentum twice in the product of the next one."""
+
+    def __init__(self, parameters, **options):
+        super().__init__(parameters, options)
+        self.steps, self.product = 0, 1.0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        momentum, following = (0.9 * (1 - 0.5 * 0.96**(t * 0.004)) for t in (self.steps, self.steps + 1))
+        self.product *= momentum
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = moments(self.state[p], p)
+                gradient = p.grad.add(p, alpha=group["weight_decay"])
+                state["m"].lerp_(gradient, 1 - 0.9)
+                state["v"].mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
+                root = (state["v"] / (1 - 0.999**self.steps)).sqrt() + 1e-8
+                p.addcdiv_(gradient, root, value=-group["lr"] * (1 - momentum) / (1 - self.product))
+                p.addcdiv_(state["m"], root, value=-group["lr"] * following / (1 - self.product * following))
+
+
+class Layerwise(torch.optim.Optimizer):
+    """LARS and LAMB, which PyTorch lacks, from their papers; one-dimensional parameters (biases, norms) have no trust ratio."""
+
+    def __init__(self, parameters, name, **options):
+        super().__init__(parameters, options)
+        self.name, self.steps = name, 0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = moments(self.state[p], p)
+                (self.lars if self.name == "lars" else self.lamb)(p, state, group["lr"], group["weight_decay"])
+
+    @staticmethod
+    def lars(p, state, rate, decay):
+        trust = 0.001 * p.norm() / (p.grad.norm() + decay * p.norm() + 1e-8) if p.dim() > 1 else 1
+        state["m"].mul_(0.9).add_(rate * trust * (p.grad + decay * p))
+        p.sub_(state["m"])
+
+    def lamb(self, p, state, rate, decay):
+        state["m"].mul_(0.9).add_(p.grad, alpha=1 - 0.9)
+        state["v"].mul_(0.999).addcmul_(p.grad, p.grad, value=1 - 0.999)
+        step = state["m"] / (1 - 0.9**self.steps) / ((state["v"] / (1 - 0.999**self.steps)).sqrt() + 1e-6) + decay * p
+        p.sub_(rate * (p.norm() / step.norm() if p.dim() > 1 else 1) * step)
+
+
 def optimizer_of(parameters, request):
-    """torch.optim's counterpart of a request's optimizer."""
+    """The counterpart of a request's optimizer, torch.optim's if there is one."""
     common = {"lr": request.get("lr", 0.0), "weight_decay": request.get("weight_decay", 0.0)}
     name = request.get("optimizer", "sgd")
     if name == "sgd":
@@ -71,7 +129,10 @@ def optimizer_of(parameters, request):
     if name == "rmsprop":
         return torch.optim.RMSprop(parameters, alpha=request.get("alpha", 0.99), momentum=request.get("momentum", 0.0),
                                    centered=request.get("centered", False), **common)
-    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name](parameters, **common)
+    if name in ("lars", "lamb"):
+        return Layerwise(parameters, name, **common)
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad, "adamax": torch.optim.Adamax,
+            "nadam": NAdam, "radam": torch.optim.RAdam}[name](parameters, **common)
 
 
 def loss_of(request, dtype):
@@ -99,25 +160,32 @@ class ShiftedRelu(torch.autograd.Function):
 
 
 def borderline_runs(run_torch):
-    """Results in f32 where every ReLU that rounding might decide is decided the one way, and the other; the images are
-    moved a little too, for maxima that nearly tie."""
+    """Results in f32 where every ReLU that rounding might decide is decided the one way, and the other, at both ends of
+    a ReLU6; the images are moved a little too, for maxima that nearly tie."""
     results = []
     for shift in (judge.BORDERLINE, -judge.BORDERLINE):
         def relu(x, inplace=False, shift=shift):
             return ShiftedRelu.apply(x, shift)
-        with mock.patch.object(F, "relu", relu), mock.patch.object(torch, "relu", relu):
+
+        def hardtanh(x, low, high, inplace=False, shift=shift):
+            return low + ShiftedRelu.apply(x - low, shift) - ShiftedRelu.apply(x - high, shift)
+        with mock.patch.object(F, "relu", relu), mock.patch.object(torch, "relu", relu), mock.patch.object(F, "hardtanh", hardtanh):
             results.append(run_torch(torch.float32, torch.contiguous_format, torch.Generator().manual_seed(7)))
     return results
 
 
 def torch_model(model, batch, request, dtype, memory_format, noise=None):
     """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
+    source = batch["input" if "field_model" in request else "image"]
+    if "field_model" in request:  # not all of their tensors have four dimensions
+        memory_format = torch.contiguous_format
     model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
-    image, label = batch["image"].to(dtype, memory_format=memory_format), batch["label"]
+    image = source.to(dtype, memory_format=memory_format)
+    label = batch["target"].to(dtype) if "field_model" in request else batch["label"]
     if noise is not None:
         image = image * (1 + (2 * torch.rand(image.shape, generator=noise, dtype=dtype) - 1) * judge.MOVED)
     steps = request.get("steps", 1)
-    rows, loss_function = len(image) // steps, loss_of(request, dtype)
+    rows, loss_function = len(image) // steps, F.mse_loss if "field_model" in request else loss_of(request, dtype)
     optimizer = optimizer_of(model.parameters(), request)
     result, losses = {}, []
 

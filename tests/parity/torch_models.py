@@ -2,6 +2,7 @@
 import torch
 import torchvision
 from torch import nn
+from torchvision.models.mobilenetv2 import InvertedResidual
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 
@@ -54,8 +55,15 @@ def build(name, classes):
     """The torch model of that name in the zoo's table."""
     if name == "toy":
         return LeNet(classes)
+    if name == "mlp":
+        return nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(),
+                             nn.Linear(1024, classes))
     if name == "mnist_mlp":
         return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, classes))
+    if name == "mobilenet_v2":  # without dropout, whose numbers are each library's own
+        return torchvision.models.mobilenet_v2(num_classes=classes, dropout=0)
+    if name.startswith(("densenet", "resnext", "wide_resnet")):
+        return getattr(torchvision.models, name)(num_classes=classes)
     if name.startswith("resnet"):
         depth = name[len("resnet"):].split("_")[0]
         if int(depth) in (20, 32, 44, 56, 110):
@@ -81,6 +89,8 @@ def settle(model, image, generator):
                 module.momentum, module.saved = 0.5, module.momentum
             if isinstance(module, (BasicBlock, Bottleneck)):
                 (module.bn3 if isinstance(module, Bottleneck) else module.bn2).weight.mul_(0.3)
+            if isinstance(module, InvertedResidual) and module.use_res_connect:
+                module.conv[-1].weight.mul_(0.3)
         for _ in range(4):
             model(torch.randn((16, *image), generator=generator))
         for module in model.modules():

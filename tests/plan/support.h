@@ -60,4 +60,14 @@ inline std::vector<double> values_of(const Tensor& tensor) {
   return {wide.data<double>().begin(), wide.data<double>().end()};
 }
 
+// The distance of two vectors over the size of the wanted one, in the 2-norm.
+inline double distance(const std::vector<double>& got, const std::vector<double>& want) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    difference += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return std::sqrt(difference / size);
+}
+
 }  // namespace lockstep

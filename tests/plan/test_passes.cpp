@@ -167,15 +167,6 @@ TEST(Passes, RecomputationSavesMemory) {
   EXPECT_LT(arena(plan::Recompute::Blocks), arena(plan::Recompute::Norms));
 }
 
-double distance(const std::vector<double>& got, const std::vector<double>& want) {  // relative, in the 2-norm
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    difference += (got[i] - want[i]) * (got[i] - want[i]);
-    size += want[i] * want[i];
-  }
-  return std::sqrt(difference / size);
-}
-
 // bf16 keeps 8 bits, so every stored value is off by up to 2^-9 of itself, a result of twenty independent ones by about
 // 1%; batch norm over few samples, and ReLUs that flip, amplify that several times.
 TEST(Passes, Bf16StaysNearF32) {

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-const plan::ParameterStoreOptions kWide{.dtype = DType::F64, .seed = 11};
+const plan::ParameterStoreOptions kInF64{.dtype = DType::F64, .seed = 11};
 
 TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
   Parameters parameters;
@@ -25,7 +25,7 @@ TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
     return plan::Traced{.loss = cross_entropy(x, in["target"], {.class_weights = {1, 2, 0.5, 4}}),
                         .counts = {{"correct", count_correct(x, in["target"])}}};
   };
-  plan::CompiledModel model(parameters.named(), function, kWide);
+  plan::CompiledModel model(parameters.named(), function, kInF64);
   plan::Plan& plan = model.plan(Mode::Train, {{"target", {Shape{3}, DType::I32}}});
   const std::int32_t targets[] = {1, 3, 3};
   std::memcpy(plan.input("target"), targets, sizeof targets);
@@ -56,7 +56,7 @@ TEST(PlanGradients, OneValueMayBeTheGradientOfTwoParameters) {
     const Value s = g.parameter(a) + g.parameter(b);  // dL/da and dL/db are one value, dL/dc is a view of it
     return plan::Traced{.loss = mean((s + reshape(g.parameter(c), {3, 2})) * in["x"])};
   };
-  plan::CompiledModel model(parameters.named(), function, kWide);
+  plan::CompiledModel model(parameters.named(), function, kInF64);
   plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{3, 2}, DType::F64}}});
   for (const bool accumulate : {false, true}) {
     fill_input<double>(plan, "x");
@@ -75,7 +75,8 @@ TEST(PlanGradients, ALossThatIsAParameterHasGradientOne) {
   Parameters parameters;
   const Parameter& a = parameters.add("a", {});
   plan::CompiledModel model(
-      parameters.named(), [&](const plan::Inputs& in) { return plan::Traced{.loss = in.graph().parameter(a)}; }, kWide);
+      parameters.named(), [&](const plan::Inputs& in) { return plan::Traced{.loss = in.graph().parameter(a)}; },
+      kInF64);
   plan::Plan& plan = model.plan(Mode::Train, {{"x", {Shape{4}, DType::F64}}});
   plan.run();
   EXPECT_EQ(values_of(model.parameters().read_gradient("a"))[0], 4);  // times the number of samples

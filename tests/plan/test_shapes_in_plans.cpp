@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-struct Network {
+struct ShapeNetwork {
   Parameters parameters;
   Parameter& w1 = parameters.add("w1", {16, 3, 3, 3});
   Parameter& w2 = parameters.add("w2", {16, 16, 3, 3});
@@ -34,14 +34,14 @@ struct Network {
   }
 };
 
-struct Outcome {
+struct ShapeOutcome {
   double loss;
   std::vector<double> prediction, gradients;
 };
 
 template <class T>
-Outcome outcome(DType dtype, plan::CompileOptions options = {}, std::int64_t samples = 2) {
-  const Network network;
+ShapeOutcome outcome(DType dtype, plan::CompileOptions options = {}, std::int64_t samples = 2) {
+  const ShapeNetwork network;
   plan::CompiledModel model(
       network.parameters.named(), [&](const plan::Inputs& in) { return network(in); }, {.dtype = dtype, .seed = 4},
       std::move(options));
@@ -50,7 +50,7 @@ Outcome outcome(DType dtype, plan::CompileOptions options = {}, std::int64_t sam
   fill_input<T>(plan, "x");
   fill_input<T>(plan, "t");
   plan.run();
-  Outcome result{plan.loss(), values_of(plan.prediction()), {}};
+  ShapeOutcome result{plan.loss(), values_of(plan.prediction()), {}};
   for (const NamedParameter& p : network.parameters.named()) {
     const std::vector<double> gradient = values_of(model.parameters().read_gradient(p.name));
     result.gradients.insert(result.gradients.end(), gradient.begin(), gradient.end());
@@ -58,23 +58,14 @@ Outcome outcome(DType dtype, plan::CompileOptions options = {}, std::int64_t sam
   return result;
 }
 
-double distance(const std::vector<double>& got, const std::vector<double>& want) {  // relative, in the 2-norm
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    difference += (got[i] - want[i]) * (got[i] - want[i]);
-    size += want[i] * want[i];
-  }
-  return std::sqrt(difference / size);
-}
-
-void expect_near(const Outcome& got, const Outcome& want, double tolerance) {
+void expect_near(const ShapeOutcome& got, const ShapeOutcome& want, double tolerance) {
   EXPECT_NEAR(got.loss, want.loss, tolerance * want.loss);
   EXPECT_LT(distance(got.prediction, want.prediction), tolerance);
   EXPECT_LT(distance(got.gradients, want.gradients), tolerance);
 }
 
 TEST(ShapesInPlans, AreTheSameInEveryTypeAndLayout) {
-  const Outcome wide = outcome<double>(DType::F64);
+  const ShapeOutcome wide = outcome<double>(DType::F64);
   expect_near(outcome<double>(DType::F64, {.fuse = false}), wide, 1e-13);
   expect_near(outcome<float>(DType::F32), wide, 1e-4);
   for (const char* prefer : {"generic", "onednn", "native"})
@@ -84,7 +75,7 @@ TEST(ShapesInPlans, AreTheSameInEveryTypeAndLayout) {
 }
 
 TEST(ShapesInPlans, TakeABatchWithoutSamples) {
-  const Outcome none = outcome<float>(DType::F32, {}, 0);
+  const ShapeOutcome none = outcome<float>(DType::F32, {}, 0);
   EXPECT_EQ(none.loss, 0);
   for (const double g : none.gradients) EXPECT_EQ(g, 0);
 }

@@ -140,7 +140,7 @@ TEST(MemoryBandwidth, TheSlowNodeIsNamed) {
 }
 
 TEST(Firewall, UfwFirewalldAndNftablesHaveTheirLines) {
-  const PortRange ports{60000, 60015};
+  const launch::PortRange ports{60000, 60015};
   EXPECT_EQ(opening_line(firewall_of("", true, false), "10.1.0.0/24", ports),
             "ufw allow proto tcp from 10.1.0.0/24 to any port 60000:60015");
   expect_says(opening_line(firewall_of("", false, true), "10.1.0.0/24", ports),

@@ -7,7 +7,7 @@ tool=$1
 case_commands() {
   run "$tool" --help
   expect_status 0
-  for command in list fetch check convert; do
+  for command in list fetch check convert generate; do
     expect_line "^  $command " 1
     run "$tool" "$command" --help
     expect_status 0
@@ -15,15 +15,15 @@ case_commands() {
   done
   run "$tool" list
   expect_status 0
-  for name in digits synthetic mnist cifar10 cifar100 npy cifar10-python; do expect_line "^$name +"; done
-  for wrong in "" "fetch" "check" "convert digits --to npy" "train digits" "list --all"; do
+  for name in folder records digits synthetic mnist cifar10 cifar100 npy cifar10-python; do expect_line "^$name +"; done
+  for wrong in "" "fetch" "check" "convert digits --to npy" "train digits" "list --all" "generate" "generate waves" "generate darcy --samples 4"; do
     # shellcheck disable=SC2086  # words of a command line
     run "$tool" $wrong
     expect_status 2
   done
   mkdir "$scratch/here"
   cd "$scratch/here"
-  for empty in "fetch mnist --data-dir" "fetch mnist --data-dir x --mirror" "check digits --data-dir" "convert digits --to npy --output"; do
+  for empty in "fetch mnist --data-dir" "fetch mnist --data-dir x --mirror" "check digits --data-dir" "convert digits --to npy --output" "generate lorenz --samples 1 --output"; do
     # shellcheck disable=SC2086  # words of a command line
     run "$tool" $empty ""
     expect_status 2
@@ -35,7 +35,7 @@ case_commands() {
   expect_line "^lockstep-data: \[fetch\] 'imagenet' cannot be fetched, expected one of mnist, " 1
   run "$tool" check imagenet
   expect_status 1
-  expect_line "'imagenet', expected one of digits, " 1
+  expect_line "'imagenet', expected one of folder, records, digits, " 1
   run "$tool" check mnist
   expect_status 1
   expect_line "data-dir is missing" 1
@@ -93,6 +93,29 @@ case_fetch() {
   run "$tool" fetch mnist --data-dir "$scratch/data" --mirror "$real"
   expect_status 1
   expect_line 'remove it to fetch it again' 1
+}
+
+case_generate() {
+  for name in darcy gaussian lennard-jones lorenz; do
+    run "$tool" generate "$name" --help
+    expect_status 0
+    run "$tool" generate "$name" --samples 3 --seed 4 --output "$scratch/$name.h5"
+    expect_status 0
+    expect_line "^3 samples of $name in .*$name.h5: " 1
+    run "$tool" generate "$name" --samples 3 --seed 4 --threads 2 --output "$scratch/$name-2.h5"
+    expect_status 0
+    cmp "$scratch/$name.h5" "$scratch/$name-2.h5" || die "the file depends on the number of threads"
+  done
+  run "$tool" generate darcy --samples 3 --output "$scratch/darcy.h5"
+  expect_status 1
+  expect_line 'exists, expected a new file' 1
+  run "$tool" generate darcy --samples 3 --output "$scratch/none/darcy.h5"
+  expect_status 1
+  expect_line 'there is no folder ' 1
+  run "$tool" generate darcy --samples 3 --refine 2 --output "$scratch/refined.h5"
+  expect_status 1
+  expect_line '\[darcy\] --refine is 2, expected 1, 3, ... 15' 1
+  [[ ! -e $scratch/refined.h5 ]] || die "a command that was refused made a file"
 }
 
 "case_$2"

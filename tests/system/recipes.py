@@ -5,7 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from support import SOURCE
+from support import SOURCE, program
 
 FOLDER = SOURCE / "models" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
@@ -21,6 +21,16 @@ def program_of(recipe):
     return words[words.index("--config") - 1]
 
 
+def generate_command(recipe, folder, samples):
+    """The command that computes the recipe's data, shown in its first lines, but for fewer samples and another folder; None without one."""
+    found = re.search(r"^#   lockstep-data (generate .*)$", recipe.read_text(), re.M)
+    if found is None:
+        return None
+    words = found[1].replace("$LOCKSTEP_DATA_DIR", str(folder)).split()
+    words[words.index("--samples") + 1] = str(samples)
+    return program("lockstep-data", *words)
+
+
 def values_of(recipe):
     return tomllib.loads(recipe.read_text())
 
@@ -34,7 +44,7 @@ def data_options(recipe):
     return ["--dataset", "synthetic" if name == "cifar10" else "digits"]
 
 
-def shortened(recipe, samples, steps, *options):
-    """The recipe's options, but of so many samples an update, for so many updates."""
-    return ["--config", recipe, *data_options(recipe), "--limit-train", samples * steps, "--limit-eval", 8, "--global-batch", samples, "--epochs", 1,
+def shortened(recipe, samples, steps, *options, data=None):
+    """The recipe's options, but of so many samples an update, for so many updates. `data`: options of its data set."""
+    return ["--config", recipe, *(data_options(recipe) if data is None else data), "--limit-train", samples * steps, "--limit-eval", 8, "--global-batch", samples, "--epochs", 1,
             "--warmup-epochs", 0, "--threads", 1, "--loaders", 0, "--log-every", 1, "--logger", "dllogger", *options]

@@ -37,12 +37,13 @@ class AnyNumberOfRanks(support.SystemTest):
         saved = self.state(checkpoints(output)[-1])
         self.assertEqual(saved["metadata"]["step"], steps)
         self.assertIn(f" {kernels} ", saved["metadata"]["kernels"])
-        self.assertEqual(set(saved["tensors"]), set(states[-1][1]))
+        further = {name: tensor for name, tensor in saved["tensors"].items() if name.startswith(("average/", "noise/"))}
+        self.assertEqual(set(saved["tensors"]) - set(further), set(states[-1][1]))
         for name, hashed in states[-1][1].items():
             self.assertTrue(saved["tensors"][name].endswith(hashed), f"{name}: {saved['tensors'][name]}, logged {hashed}")
         self.assertTrue(any("running_var" in name for name in states[-1][1]))
         self.assertNotEqual(states[-1], states[-2])
-        return losses, states
+        return losses, states, further
 
     def expect_the_same_bits(self, steps, runs, kernels="f32"):
         reference = None
@@ -59,6 +60,32 @@ class AnyNumberOfRanks(support.SystemTest):
         for size, until in [(4, 5), (3, 9), (8, 16), (1, 20)]:  # in mid-epoch each time
             output = self.train("resumed", size, "--max-steps", until, "--resume", "auto", output=output)
         self.assertEqual(self.found(output, 20), expected)
+
+    def resumed(self, name, parts, *options):
+        """The same run in parts of (ranks, last step), each from the checkpoint of the one before."""
+        output = None
+        for size, until in parts:
+            output = self.train(name, size, "--max-steps", until, "--resume", "auto", *options, output=output)
+        return self.found(output, parts[-1][1]), metrics(output, "eval")
+
+    def test_lamb_with_a_moving_average_and_the_noise_scale_resumed_or_not(self):
+        options = ("--optimizer", "lamb", "--clip-layer-norm", 1, "--clip-value", 0.1, "--ema", 0.9, "--noise-scale", "--eval-every", 1)
+        expected = self.expect_the_same_bits(10, [(size, *options) for size in (1, 3)])
+        self.assertEqual(set(name.split("/")[0] for name in expected[2]), {"average", "noise"})
+        found, evaluated = self.resumed("resumed", [(2, 4), (1, 9), (3, 10)], *options)
+        self.assertEqual(found, expected)
+        self.assertEqual(evaluated, metrics(self.scratch / "run0", "eval"))
+        lines = [json.loads(line) for line in (self.scratch / "run0" / "metrics.jsonl").read_text().splitlines()]
+        scales = [line["noise_scale"] for line in lines if "noise_scale" in line]
+        self.assertTrue(scales and all(scale > 0 for scale in scales), scales)
+
+    def test_lars_with_the_mean_of_epochs_resumed_or_not(self):
+        # An epoch has 7 steps: the mean gets the weights of steps 7 and 14, of which each is a start's last one.
+        options = ("--optimizer", "lars", "--lr", 1, "--swa-start", 1, "--eval-every", 1)
+        expected = self.expect_the_same_bits(16, [(size, *options) for size in (1, 2)])
+        found, evaluated = self.resumed("resumed", [(3, 7), (1, 14), (2, 16)], *options)
+        self.assertEqual(found, expected)
+        self.assertEqual(evaluated, metrics(self.scratch / "run0", "eval"))
 
     def test_adam_on_every_path(self):
         self.expect_the_same_bits(4, [(1, "--optimizer", "adam", *path) if not path else (3, "--optimizer", "adam", *path) for path in [

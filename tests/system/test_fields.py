@@ -2,6 +2,7 @@
 
 import array
 import json
+import math
 import unittest
 
 import support
@@ -60,6 +61,40 @@ class Fields(Arrays):
             for count in (2, 3, 4):
                 with self.subTest(model, ranks=count):
                     self.assertEqual(self.weights(f"{model}{count}")["tensors"], first["tensors"])
+
+    def write_series(self):
+        """24 steps of two oscillations that the target continues."""
+        def at(s, t):
+            return (math.sin(0.3 * t + s), math.cos(0.2 * t + 0.7 * s))
+        npy(self.scratch / "series.npy", (48, 24, 2), [x for s in range(48) for t in range(24) for x in at(s, t)])
+        npy(self.scratch / "next.npy", (48, 2), [x for s in range(48) for x in at(s, 24)])
+
+    def test_a_forecaster_gives_the_same_at_any_number_of_ranks(self):
+        self.write_series()
+        for count in (1, 2, 3, 4):
+            self.succeed(ranks(count, self.command(f"lstm{count}", "--model", "lstm", "--series", "--inputs", "series.npy", "--targets", "next.npy",
+                                                   "--depth", 2, "--dropout", 0.1)))
+        first = self.weights("lstm1")
+        for count in (2, 3, 4):
+            self.assertEqual(self.weights(f"lstm{count}")["tensors"], first["tensors"], count)
+
+    def test_fields_become_numbers_and_series_values(self):
+        self.write_series()
+        npy(self.scratch / "n.npy", (48, 3), [i / 100 for i in range(144)])
+        cases = {"resnet": (("--inputs", "v.npy", "--targets", "n.npy", "--spatial-axes", 2), "input (2, 8, 8), target (3)"),
+                 "cosmoflow": (("--inputs", "u.npy,v.npy", "--targets", "n.npy"), "input (3, 8, 8), target (3)"),
+                 "tcn": (("--inputs", "series.npy,first=series.npy[:, :, 0]", "--targets", "last=series.npy[:, 20:]", "--series"), "input (24, 3), target (4, 2)")}
+        for model, (options, shapes) in cases.items():
+            with self.subTest(model):
+                result = self.succeed(ranks(2, self.command(model, "--model", model, *options)))
+                self.assertIn(shapes, result.output)
+
+    def test_a_variational_autoencoder_logs_its_divergence(self):
+        for count in (1, 2):
+            self.succeed(ranks(count, self.command(f"vae{count}", "--model", "vae", "--latent", 4, "--inputs", "u.npy")))
+        self.assertEqual(self.weights("vae1")["tensors"], self.weights("vae2")["tensors"])
+        lines = [json.loads(line) for line in (self.scratch / "vae1" / "metrics.jsonl").read_text().splitlines()]
+        self.assertTrue(all(line["penalty"] > 0 for line in lines if line["split"] == "eval"), lines)
 
     def test_a_run_goes_on_in_the_middle_of_an_epoch(self):
         self.succeed(ranks(2, self.command("whole")))

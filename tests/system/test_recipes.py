@@ -12,8 +12,9 @@ MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 64, "--limit-ev
 
 
 class Files(unittest.TestCase):
-    def test_there_are_the_three(self):
-        self.assertEqual([file.name for file in recipes.FILES], ["lenet_cifar10.toml", "mnist_mlp_unused.toml", "resnet50_cifar10.toml"])
+    def test_there_are_the_eight(self):
+        self.assertEqual([file.stem for file in recipes.FILES],
+                         ["darcy_fno", "darcy_unet", "gaussian_cosmoflow", "lennard_jones_forces", "lenet_cifar10", "lorenz_lstm", "mnist_mlp_unused", "resnet50_cifar10"])
 
     def test_each_shows_its_own_command(self):
         for recipe in recipes.FILES:
@@ -28,12 +29,22 @@ class Shortened(SystemTest):
         first = (output / "dllogger.json").read_text().splitlines()[0]
         return json.loads(first.removeprefix("DLLL "))["data"]
 
+    def data(self, recipe):
+        """Options of the recipe's data set, which are computed here if the recipe says how."""
+        folder = self.scratch / f"{recipe.stem}-data"
+        command = recipes.generate_command(recipe, folder, 120)
+        if command is None:
+            return recipes.data_options(recipe)
+        folder.mkdir()
+        self.succeed(command)
+        return ["--data-dir", folder]
+
     def test_each_recipe_trains_with_its_options(self):
         for recipe in recipes.FILES:
             with self.subTest(recipe=recipe.name):
                 output = self.scratch / recipe.stem
                 small = ["--resize", 64] if "resize" in recipes.values_of(recipe) else []
-                words = recipes.shortened(recipe, 4, 2, "--output", output, *small)
+                words = recipes.shortened(recipe, 4, 2, "--output", output, *small, data=self.data(recipe))
                 self.succeed(ranks(2, program(recipes.program_of(recipe), *words)))
                 losses = [float(loss) for _, loss in metrics(output)]
                 self.assertEqual(len(losses), 2)
@@ -43,6 +54,39 @@ class Shortened(SystemTest):
                 for key, value in recipes.values_of(recipe).items():
                     if key not in given:
                         self.assertEqual(used[key], value, key)
+
+
+class Forces(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed(program("lockstep-data", "generate", "lennard-jones", "--samples", 90, "--atoms", 4, "--output", self.scratch / "clusters.h5"))
+
+    def command(self, output, *more):
+        return program("train_forces", "--files", self.scratch / "clusters.h5", "--width", 16, "--epochs", 2, "--global-batch", 12, "--shards", 4, "--threads", 1,
+                       "--schedule", "constant", "--warmup-epochs", 0, "--output", self.scratch / output, *more)
+
+    def weights(self, output):
+        return self.state(max((self.scratch / output / "checkpoints").glob("step-*.h5")))["tensors"]
+
+    def test_the_bits_do_not_depend_on_ranks_or_stops(self):
+        for count in (1, 3):
+            self.succeed(ranks(count, self.command(f"ranks{count}")))
+        self.assertEqual(self.weights("ranks3"), self.weights("ranks1"))
+        self.succeed(ranks(2, self.command("parts", "--max-steps", 4, "--checkpoint-every-steps", 1)))
+        self.succeed(ranks(1, self.command("parts", "--resume", "auto")))
+        self.assertEqual(self.weights("parts"), self.weights("ranks1"))
+        lines = [json.loads(line) for line in (self.scratch / "ranks1" / "metrics.jsonl").read_text().splitlines()]
+        evaluations = [line for line in lines if line["split"] == "eval"]
+        self.assertTrue(evaluations and all({"force_mae", "force_r2", "energy_mae"} <= line.keys() for line in evaluations), lines)
+
+    def test_mistakes_are_named(self):
+        for more, text in ((("--targets", "energies"), "--targets is 'energies'"), (("--targets", "forces,energies"), "expected (atoms, 3), () and (atoms, 3)"),
+                           (("--normalise", "standard"), "forces would be no derivatives of energies"), (("--radial", 1), "--radial 1")):
+            with self.subTest(more):
+                result = self.run_command(ranks(2, self.command("wrong", *more)), 60)
+                self.assertNotEqual(result.status, 0, result)
+                self.assertIn(text, result.output)
+                self.expect_no_process()
 
 
 class Resize(SystemTest):

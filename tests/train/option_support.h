@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/command_line.h"
 #include "lockstep/train/options/options_json.h"
+#include "tests/messages.h"
 
 namespace lockstep::train {
 
@@ -41,7 +42,5 @@ inline std::string validation_error(const Options& options, int world_size = 2) 
   }
   return "";
 }
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace lockstep::train

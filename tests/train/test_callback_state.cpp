@@ -3,19 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/core/error.h"
+#include "tests/messages.h"
 
 namespace lockstep::train {
 namespace {
-
-template <class Work>
-std::string error_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(CallbackState, GivesEachValueBackByItsType) {
   CallbackState state;

@@ -12,6 +12,7 @@
 #include "lockstep/train/callbacks/save_checkpoints.h"
 #include "lockstep/train/callbacks/time_limit.h"
 #include "lockstep/train/monitor/requests.h"
+#include "tests/messages.h"
 
 namespace lockstep::test {
 namespace {
@@ -111,15 +112,6 @@ TEST(CallbackList, GivesEachCallbackItsOwnStateBack) {
                                       "the checkpoint has a state 'gone' of a callback that this run does not have"}));
   EXPECT_EQ(kept.value(), 1);
   EXPECT_EQ(fresh.value(), 7);
-}
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(CallbackList, NamesAStateThatCannotBeUsed) {

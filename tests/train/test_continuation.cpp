@@ -295,7 +295,7 @@ TEST(Continuation, NamesTheOptionByWhichTheOptimizerKeepsOtherStates) {
             "[resume] FILE: --momentum was 0.0, this run has 0.9, so sgd kept nothing for each weight, and keeps "
             "momentum in this run; pass --momentum 0.0 as before, or omit --resume to begin a new run");
   nlohmann::json own = run(), other = run(plain);  // the program has a rule of its own, which reads no option
-  own["optimizer"] = other["optimizer"] = "lion";
+  own["optimizer"] = other["optimizer"] = "shampoo";
   EXPECT_EQ(refusal(other, own), "");
   nlohmann::json older = run(plain), damaged = run(plain);
   older["options"].erase("momentum");

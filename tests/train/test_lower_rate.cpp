@@ -11,12 +11,12 @@ namespace {
 
 using namespace train;
 
-struct Evaluated {
+struct EvaluatedLoss {
   double loss;
   bool scheduled = true, whole = true;
 };
 
-void evaluate(LowerRate& callback, const Evaluated& evaluated) {
+void evaluate(LowerRate& callback, const EvaluatedLoss& evaluated) {
   const Totals totals{.loss = evaluated.loss, .samples = 8, .whole = evaluated.whole};
   Orders orders;
   callback.after_evaluation({.totals = totals, .scheduled = evaluated.scheduled}, orders);
@@ -29,7 +29,7 @@ TEST(LowerRate, CountsScheduledEvaluationsThatAreWhole) {
   double factor = 1;
   LowerRate callback(kOptions, 0.2, [&](double now) { factor = now; });
   EXPECT_EQ(callback.needs().state, "plateau");
-  for (const Evaluated& each : {Evaluated{5}, {5}, {5, false}, {5, true, false}}) evaluate(callback, each);
+  for (const EvaluatedLoss& each : {EvaluatedLoss{5}, {5}, {5, false}, {5, true, false}}) evaluate(callback, each);
   EXPECT_EQ(factor, 1);
   evaluate(callback, {NAN});
   EXPECT_EQ(factor, 0.5);

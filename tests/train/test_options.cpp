@@ -296,10 +296,10 @@ TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
         {"quiet = 0.5\n", ", line 1: key quiet is 0.5, expected true or false"},
         {"output = true\n", ", line 1: key output is the switch true, expected a text"},
         {"optimizer = false\n", ", line 1: key optimizer is the switch false, expected a text"},
-        {"optimizer = 'RMSProp'\n", "expected one of sgd, adam, adamw, rmsprop; did you mean rmsprop?"},
+        {"optimizer = 'RMSProp'\n", "radam, lion, lars, lamb; did you mean rmsprop?"},
         {"lr = 0\n", ", line 1: key lr is 0, expected a number above 0"},
         {"epochs = 4\n\"momentum\" = 1\n", ", line 2: key momentum is 1, expected a number at least 0 and below 1"},
-        {"optimizer = 'lion'\n", ", line 1: key optimizer is 'lion', expected one of sgd, adam, adamw, rmsprop"},
+        {"optimizer = 'muon'\n", ", line 1: key optimizer is 'muon', expected one of sgd, adam, adamw, rmsprop"},
         {"\n\nnesterov = true\noptimizer = 'adam'\n", ", line 3: key nesterov is for --optimizer sgd"},
         {"depth = many\n", ", line 1: key depth is many, expected a whole number"},
         {"quiet = perhaps\n", ", line 1: key quiet is perhaps, expected true or false"},
@@ -461,6 +461,23 @@ TEST(Options, AnotherOptimizerBringsItsMomentum) {
   EXPECT_TRUE(o.options.optimizer.rmsprop.centered);
 }
 
+TEST(Options, AnotherOptimizerBringsItsCoefficients) {
+  const auto given = [](std::vector<const char*> line) { return parse_line(std::move(line)).options; };
+  EXPECT_EQ(given({"--optimizer", "lion"}).optimizer.adam.beta2, 0.99);
+  EXPECT_EQ(given({"--optimizer", "lion", "--beta2", "0.9"}).optimizer.adam.beta2, 0.9);
+  EXPECT_EQ(given({"--optimizer", "lamb"}).optimizer.adam.epsilon, 1e-6);
+  EXPECT_EQ(given({"--optimizer", "adagrad"}).optimizer.adam.epsilon, 1e-10);
+  EXPECT_EQ(given({"--optimizer", "adagrad"}).rate.peak, 0.01);
+  const Options lars = given({"--optimizer", "lars", "--trust-coefficient", "0.02", "--clip-layer-norm", "2",
+                              "--clip-value", "0.5", "--ema", "0.999", "--noise-scale"});
+  EXPECT_EQ(lars.optimizer.trust_coefficient, 0.02);
+  EXPECT_EQ(lars.trainer.update.clip_layer_norm, 2);
+  EXPECT_EQ(lars.trainer.update.clip_value, 0.5);
+  EXPECT_EQ(lars.trainer.average.ema, 0.999);
+  EXPECT_TRUE(lars.trainer.noise_scale);
+  EXPECT_EQ(given({"--swa-start", "3"}).trainer.average.swa_start, 3);
+}
+
 TEST(Options, EachScheduleHasItsSettings) {
   using Kind = optim::ScheduleOptions::Kind;
   const auto rate = [](std::vector<const char*> line) {
@@ -496,6 +513,8 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
       {"--beta1", "0.8", "--optimizer", "rmsprop"},
       {"--alpha", "0.9"},
       {"--centered", "--optimizer", "adam"},
+      {"--trust-coefficient", "0.1"},
+      {"--eps", "1e-6", "--optimizer", "lion"},
       {"--milestones", "3"},
       {"--min-lr", "0.1", "--schedule", "constant"},
       {"--cycle-rise", "0.2"},

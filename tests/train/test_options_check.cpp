@@ -12,8 +12,10 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_EQ(validation_error({.rate = {.peak = -1}}), "[options] --lr is -1, expected a number above 0");
   EXPECT_EQ(validation_error({.label_smoothing = 1}),
             "[options] --label-smoothing is 1, expected a number at least 0 and below 1");
-  EXPECT_EQ(parse_line({"--optimizer", "lion"}).result.message,
-            "[options] --optimizer is 'lion', expected one of sgd, adam, adamw, rmsprop");
+  EXPECT_EQ(
+      parse_line({"--optimizer", "muon"}).result.message,
+      "[options] --optimizer is 'muon', expected one of sgd, adam, adamw, rmsprop, adagrad, adamax, nadam, radam, "
+      "lion, lars, lamb");
   EXPECT_TRUE(has(validation_error({.epochs = -2}), "--epochs is -2"));
   EXPECT_TRUE(has(validation_error({.batch_size = -4}), "--batch-size is -4"));
   EXPECT_TRUE(has(validation_error({.optimizer = {.sgd = {.momentum = 1}}}), "--momentum is 1"));
@@ -83,6 +85,29 @@ TEST(Validate, WhatIsLostByRoundingToTheTypeOfTheWeightsIsRefused) {
   EXPECT_EQ(validation_error({.precision = Precision::F64, .rate = {.peak = 1e-320}}), "");
   EXPECT_EQ(validation_error({.rate = {.peak = 1e-30}, .trainer = {.update = {.weight_decay = 0}, .clip_norm = 0}}),
             "");
+}
+
+TEST(Validate, AnAverageIsOneThatARunCanHave) {
+  EXPECT_TRUE(has(validation_error({.trainer = {.average = {.ema = 1}}}), "--ema is 1"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.average = {.ema = 0.9, .swa_start = 2}}}),
+                  "--ema is 0.9 and --swa-start 2, expected one of the two"));
+  EXPECT_TRUE(has(validation_error({.epochs = 3, .trainer = {.average = {.swa_start = 4}}}),
+                  "--swa-start is 4, expected at most --epochs 3"));
+  EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 9, .trainer = {.average = {.swa_start = 4}}}), "");
+}
+
+TEST(Validate, NormsNeedTheWholeGradient) {
+  const ParallelOptions local{.local_steps = 2};
+  EXPECT_TRUE(has(validation_error({.optimizer = {.rule = optim::Rule::Lamb}, .trainer = {.parallel = local}}),
+                  "--optimizer lamb with --local-steps"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.update = {.clip_layer_norm = 1}, .parallel = local}}),
+                  "--clip-layer-norm is 1 with --local-steps"));
+  EXPECT_EQ(validation_error({.trainer = {.update = {.clip_value = 1}, .parallel = local}}), "");
+  EXPECT_TRUE(has(validation_error({.trainer = {.noise_scale = true}}, 1), "--noise-scale with 1 rank and --shards 0"));
+  EXPECT_EQ(validation_error({.trainer = {.shards = 2, .noise_scale = true}}, 1), "");
+  EXPECT_EQ(validation_error({.trainer = {.noise_scale = true}}, 2), "");
+  EXPECT_TRUE(has(validation_error({.trainer = {.noise_scale = true, .parallel = {.topk = 0.1}}}, 2),
+                  "--noise-scale with --local-steps or --topk"));
 }
 
 TEST(Validate, AMarginIsShorterThanItsLimit) {

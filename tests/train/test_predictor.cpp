@@ -15,6 +15,7 @@
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "models/zoo/registry.h"
+#include "tests/messages.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -33,17 +34,6 @@ Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t count) {
   std::copy_n(tensor.raw() + static_cast<std::size_t>(begin) * row, part.bytes(), part.raw());
   return part;
 }
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Convolution, normalisation, dropout and a head on 2 x 6 x 6 images.
 class Network : public nn::Module {

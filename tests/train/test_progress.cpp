@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/train/callbacks/log_rank_loss.h"
+#include "tests/messages.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
 namespace {
 
 MetricResult accuracy(double value) { return {.name = "accuracy", .results = {value}, .form = MetricForm::Percent}; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class ProgressTest : public FolderTest {
  protected:

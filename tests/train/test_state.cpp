@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 #include "lockstep/nn/layers.h"
+#include "tests/messages.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -16,9 +17,9 @@ namespace {
 
 using io::NamedTensor;
 
-class Network : public nn::Module {
+class TiedNetwork : public nn::Module {
  public:
-  explicit Network(std::int64_t classes = 3, bool tied = false) : classes_(classes) {
+  explicit TiedNetwork(std::int64_t classes = 3, bool tied = false) : classes_(classes) {
     if (tied) tie("again", body_.weight());
   }
 
@@ -30,7 +31,7 @@ class Network : public nn::Module {
 };
 
 struct Model {
-  Network network;
+  TiedNetwork network;
   plan::ParameterStore store;
 
   explicit Model(std::uint64_t seed, std::int64_t classes = 3, bool tied = false,
@@ -47,17 +48,6 @@ std::vector<float> values(const plan::ParameterStore& store, const std::string& 
   const auto data = tensor.data<float>();
   return {data.begin(), data.end()};
 }
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(LoadWeights, StrictTakesAWholeStateDict) {
   const Model from(1);
@@ -110,7 +100,7 @@ TEST(LoadWeights, PrefixIsTakenOffAndOthersDoNotCount) {
   Model to(2);
   std::vector<NamedTensor> tensors = checkpoint::weights(from.store, "module.");
   tensors.push_back({"optimizer.step", Tensor({2}, DType::F32)});
-  EXPECT_NE(error_of([&] { checkpoint::load_weights(to.store, tensors); }), "");
+  EXPECT_NE(error_of([&] { checkpoint::load_weights(to.store, tensors); }), "no error");
   EXPECT_TRUE(checkpoint::load_weights(to.store, tensors, {.prefix = "module."}).complete());
   EXPECT_EQ(values(to.store, "head.bias"), values(from.store, "head.bias"));
 }
@@ -160,9 +150,9 @@ TEST_F(WeightsFile, IsNamedByErrors) {
 }
 
 TEST(LoadWeights, NeedsMemory) {
-  const Network network;
+  const TiedNetwork network;
   plan::ParameterStore store(network.named_parameters(), {});
-  EXPECT_NE(error_of([&] { checkpoint::load_weights(store, std::vector<NamedTensor>{}); }), "");
+  EXPECT_NE(error_of([&] { checkpoint::load_weights(store, std::vector<NamedTensor>{}); }), "no error");
 }
 
 TEST(OptimizerState, GoesRoundAndIsStrict) {
@@ -188,7 +178,8 @@ TEST(OptimizerState, GoesRoundAndIsStrict) {
   tensors.pop_back();
   const std::string error = error_of([&] { other.load(io::source_of(tensors)); });
   EXPECT_TRUE(has(error, "1 missing: " + last.substr(10))) << error;
-  EXPECT_EQ(error_of([&] { other.load(io::source_of(tensors), true); }), "") << "of the weights none is missing";
+  EXPECT_EQ(error_of([&] { other.load(io::source_of(tensors), true); }), "no error")
+      << "of the weights none is missing";
 }
 
 // What another rank writes comes without memory: it is not written here, and what hangs on the values is out of date.

@@ -25,6 +25,17 @@ TEST(Verdict, WhoWaitsForTheOthersIsNotMissing) {
   EXPECT_FALSE(verdict.all_wait);
 }
 
+TEST(Verdict, ARankThatWaitsForItsProducerIsNotMissingUnlessItIsDead) {
+  std::vector<RankView> ranks{in_step(0, true, 70), in_step(1, false, 70, 19)};
+  ranks[1].phase = Phase::Producing;
+  const Verdict verdict = judge(ranks, 60, kNobody, std::vector(2, kSleeping));
+  EXPECT_TRUE(verdict.missing.empty());
+  EXPECT_EQ(verdict.producing, Indices{1});
+  EXPECT_FALSE(verdict.all_wait) << "the producer decides when they go on";
+  EXPECT_EQ(place_of(ranks[1]), "at step 7, waiting for samples of its stream");
+  EXPECT_EQ(judge(ranks, 60, kNobody, std::vector{kSleeping, kStopped}).missing, Indices{1});
+}
+
 TEST(Verdict, NobodyIsMissingBeforeTheLimit) {
   const std::vector<RankView> ranks{in_step(0, true, 59), in_step(1, false, 59)};
   EXPECT_TRUE(judge(ranks, 60, kNobody, std::vector(2, kSleeping)).missing.empty());

@@ -15,10 +15,8 @@ void read_environment(DoctorOptions& options) {
   if (!options.cheap) take(options.data_dir, "LOCKSTEP_DATA_DIR");
 }
 
-preflight::PortRange parse_ports(const std::string& text) {
-  if (text.empty()) return {};
-  const launch::PortRange range = launch::parse_port_range(text);
-  return {range.first, range.last};
+launch::PortRange parse_ports(const std::string& text) {
+  return text.empty() ? launch::PortRange{} : launch::parse_port_range(text);
 }
 
 }  // namespace lockstep::tools

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/preflight/subject.h"
+#include "lockstep/launch/ports.h"
 
 namespace lockstep::tools {
 
@@ -24,6 +24,6 @@ struct DoctorOptions {
 void read_environment(DoctorOptions& options);
 
 // "60000-60015"; empty: any port. Throws Error.
-preflight::PortRange parse_ports(const std::string& text);
+launch::PortRange parse_ports(const std::string& text);
 
 }  // namespace lockstep::tools

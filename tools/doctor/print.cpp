@@ -14,7 +14,7 @@ using preflight::Finding;
 using preflight::Level;
 
 std::string coloured(Level level) {
-  const std::string name = fmt::format("{:6}", preflight::name_of(level));
+  std::string name = fmt::format("{:6}", preflight::name_of(level));
   if (isatty(STDOUT_FILENO) == 0) return name;
   const int colour = level == Level::Green ? 32 : level == Level::Yellow ? 33 : 31;
   return fmt::format("\033[{}m{}\033[0m", colour, name);

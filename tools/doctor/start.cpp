@@ -79,7 +79,7 @@ std::vector<std::string> mpirun_words(const DoctorOptions& options, const launch
     words.add_network("oob_tcp", options.interface);
     words.add_network("btl_tcp", options.interface);
   }
-  if (const preflight::PortRange ports = parse_ports(options.ports); !ports.any())
+  if (const launch::PortRange ports = parse_ports(options.ports); !ports.any())
     words.add_ports(launch::plan_ports({ports.first, ports.last}, {.ranks_per_host = most}));
   return words.with({});
 }

@@ -47,7 +47,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     const std::string_view text(*at);
     if (!variables.contains(std::string(text.substr(0, text.find('='))))) all.emplace_back(text);
   }
-  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 

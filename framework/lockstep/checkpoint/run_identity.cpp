@@ -19,7 +19,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr const char* kIdentityName = "run.json";
-constexpr const char* kSite = "output";
+constexpr const char* kIdentitySite = "output";
 constexpr std::size_t kDigits = 16;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string new_run_id() {
   do {
     n = ::getrandom(&bits, sizeof bits, 0);
   } while (n < 0 && errno == EINTR);
-  check(n == static_cast<ssize_t>(sizeof bits), kSite, "getrandom gave no number for the run's id: {}",
+  check(n == static_cast<ssize_t>(sizeof bits), kIdentitySite, "getrandom gave no number for the run's id: {}",
         std::generic_category().message(errno));
   return fmt::format("{:016x}", bits);
 }
@@ -47,10 +47,10 @@ std::filesystem::path path_beside(const std::filesystem::path& output, const std
 
 std::optional<std::string> read_run_id(const io::Folder& output) {
   if (!output.has(kIdentityName)) return std::nullopt;
-  const io::FileDescriptor file = output.open_file(kIdentityName, io::FileUse::Read, kSite);
+  const io::FileDescriptor file = output.open_file(kIdentityName, io::FileUse::Read, kIdentitySite);
   std::array<char, 1024> text{};
   const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
-  check(n >= 0, kSite, "cannot read {}: {}", (output.path() / kIdentityName).string(),
+  check(n >= 0, kIdentitySite, "cannot read {}: {}", (output.path() / kIdentityName).string(),
         std::generic_category().message(errno));
   const auto json = nlohmann::json::parse(text.data(), text.data() + n, nullptr, false);
   if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return std::nullopt;

@@ -1,5 +1,8 @@
 #include "lockstep/checkpoint/state.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 
@@ -19,7 +22,15 @@ namespace {
 
 LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
                         const std::string& file) {
-  const TensorMatch found = match_tensors(weight_destinations(store), tensors.infos, options.prefix);
+  const auto kept = [&](const std::string& name) {
+    return std::ranges::find(options.keep, name) != options.keep.end();
+  };
+  std::vector<Destination> destinations = weight_destinations(store);
+  std::erase_if(destinations, [&](const Destination& to) { return kept(to.name); });
+  TensorMatch found = match_tensors(std::move(destinations), tensors.infos, options.prefix);
+  const auto skipped = std::ranges::stable_partition(found.report.unexpected, std::not_fn(kept));
+  found.report.skipped.assign(skipped.begin(), skipped.end());
+  found.report.unexpected.erase(skipped.begin(), skipped.end());
   if (options.strict) found.report.require_complete("weights", file);
   write_tensors(store, found, tensors);
   store.refresh();

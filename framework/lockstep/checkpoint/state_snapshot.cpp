@@ -28,7 +28,7 @@ StateSnapshot::StateSnapshot(plan::ParameterStore& store, const TrainingState& s
       const std::size_t bytes = static_cast<std::size_t>(layout.storage_elements(e.info.shape)) * size_of(e.info.dtype);
       offsets.push_back(add_region(static_cast<const std::byte*>(store.value(e.parameter)), bytes));
     }
-    entries_.push_back({e.info, layout, offsets[static_cast<std::size_t>(e.state + 1)]});
+    entries_.push_back({e.info, layout, offsets[static_cast<std::size_t>(e.state) + 1]});
   }
   memory_ = allocate_aligned(bytes_);
 }
@@ -40,6 +40,7 @@ std::size_t StateSnapshot::add_region(const std::byte* source, std::size_t bytes
 
 void StateSnapshot::take(std::vector<io::NamedTensor> more) {
   more_ = std::move(more);
+  added_ = {};
   constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes
   std::vector<Region> pieces;
   for (const Region& r : regions_) {
@@ -59,10 +60,12 @@ io::TensorSource StateSnapshot::tensors() {
   io::TensorSource source{.tensor = [this](std::size_t i) -> const io::NamedTensor& { return tensor(i); }};
   for (const Entry& e : entries_) source.infos.push_back(e.info);
   for (const auto& [name, tensor] : more_) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
+  source.infos.insert(source.infos.end(), added_.infos.begin(), added_.infos.end());
   return source;
 }
 
 const io::NamedTensor& StateSnapshot::tensor(std::size_t index) {
+  if (index >= entries_.size() + more_.size()) return added_.tensor(index - entries_.size() - more_.size());
   if (index >= entries_.size()) return more_[index - entries_.size()];
   const Entry& e = entries_[index];
   current_ = {};  // frees its memory before the next tensor is made

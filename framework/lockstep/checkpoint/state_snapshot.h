@@ -18,8 +18,10 @@ class StateSnapshot {
 
   // Copies the state, and keeps `more` beside it. The state must not change, and tensors() must not be read, meanwhile.
   void take(std::vector<io::NamedTensor> more = {});
-  // Returns the tensors of the last take(): the state, then `more`. The source refers to this object alone; the model
-  // may be destroyed. One thread at a time.
+  // Adds tensors of the same state to those of the last take(); `more` must outlive their use.
+  void add(io::TensorSource more) { added_ = std::move(more); }
+  // Returns the tensors of the last take(): the state, then `more`, then those of add(). The source refers to this
+  // object alone; the model may be destroyed. One thread at a time.
   io::TensorSource tensors();
   std::size_t bytes() const { return bytes_; }
 
@@ -39,6 +41,7 @@ class StateSnapshot {
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
   std::vector<io::NamedTensor> more_;
+  io::TensorSource added_;
   std::size_t bytes_ = 0;
   AlignedBuffer memory_;
   io::NamedTensor current_;  // the tensor that tensors() returned last

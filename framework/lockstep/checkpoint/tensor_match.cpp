@@ -22,7 +22,7 @@ std::string mismatch(const Destination& to, const io::TensorInfo& tensor) {
 
 }  // namespace
 
-TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const io::TensorInfo> tensors,
+TensorMatch match_tensors(const std::vector<Destination>& destinations, std::span<const io::TensorInfo> tensors,
                           const std::string& prefix) {
   TensorMatch result;
   LoadReport& report = result.report;

@@ -29,7 +29,7 @@ struct TensorMatch {
 
 // Matches the tensors whose name begins with `prefix`, without that prefix. f32 and f64 match each other; one name is
 // enough for tied weights.
-TensorMatch match_tensors(std::vector<Destination> destinations, std::span<const io::TensorInfo> tensors,
+TensorMatch match_tensors(const std::vector<Destination>& destinations, std::span<const io::TensorInfo> tensors,
                           const std::string& prefix);
 
 // Writes the matched tensors, in the order of the pairs. Skips a tensor without memory: another rank that shares the

@@ -56,7 +56,7 @@ void TrainingState::load(const io::TensorSource& source, bool weights_only) {
           {entry.info.name.substr(optimizer.size()), entry.parameter, entry.state,
            [this, &entry](const Tensor& tensor) { store_.write_state(entry.parameter_name, entry.state, tensor); }});
     }
-    states = match_tensors(std::move(destinations), source.infos, optimizer);
+    states = match_tensors(destinations, source.infos, optimizer);
     states.report.require_complete("optimizer");
   }
   write_tensors(store_, weights, source);

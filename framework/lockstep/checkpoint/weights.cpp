@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "lockstep/io/isolated_read.h"
 #include "lockstep/io/sealed_file.h"
@@ -19,22 +20,53 @@ bool has_hdf5_signature(const io::FileReader& reader) {
   return false;
 }
 
+// A tensor of the model's weights, and the tensor of the checkpoint that has its values.
+struct WeightSource {
+  std::string name;
+  std::size_t index;
+};
+
+// Finds the weights among a checkpoint's tensors; `has_average` tells whether the average at an index is not empty.
+template <class HasAverage>
+std::vector<WeightSource> weights_of(std::span<const std::string> names, const std::string& file,
+                                     const HasAverage& has_average) {
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places[names[i]] = i;
+  const auto count = places.find(kAverageCount);
+  const bool averaged = count != places.end() && has_average(count->second);
+  std::vector<WeightSource> weights;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].starts_with(kModelPrefix)) continue;
+    const std::string name = names[i].substr(kModelPrefix.size());
+    std::size_t from = i;
+    for (const std::string_view prefix : {kAveragedParameter, kAveragePrefix}) {
+      const auto found = places.find(std::string(prefix) + name);
+      if (averaged && found != places.end()) from = found->second;
+    }
+    weights.push_back({name, from});
+  }
+  check(!weights.empty(), "checkpoint", "{}: the checkpoint has no tensors in \"{}\"", file, kModelPrefix);
+  return weights;
+}
+
+bool is_above_zero(const Tensor& count) {
+  return count.dtype() == DType::F64 && count.elements() == 1 && count.data<double>()[0] > 0;
+}
+
 // Reads all tensors of a weights file, or the model's part of a checkpoint.
 std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
   const io::VerifiedFile file(reader, io::read_envelope(reader));
   const io::ImageReader& image = file.image();
-  const bool is_checkpoint = image.metadata().has_value();
   std::vector<io::NamedTensor> tensors;
-  for (std::size_t i = 0; i < image.tensors().size(); ++i) {
-    const std::string& name = image.tensors()[i].name;
-    if (!is_checkpoint) {
-      tensors.push_back({name, image.read(i)});
-    } else if (name.starts_with(kModelPrefix)) {
-      tensors.push_back({name.substr(kModelPrefix.size()), image.read(i)});
-    }
+  std::vector<std::string> names;
+  for (const auto& info : image.tensors()) names.push_back(info.name);
+  if (!image.metadata().has_value()) {
+    for (std::size_t i = 0; i < names.size(); ++i) tensors.push_back({names[i], image.read(i)});
+    return tensors;
   }
-  check(!is_checkpoint || !tensors.empty(), "checkpoint", "{}: the checkpoint has no tensors in \"{}\"", file.path(),
-        kModelPrefix);
+  for (const WeightSource& w :
+       weights_of(names, file.path(), [&](std::size_t i) { return is_above_zero(image.read(i)); }))
+    tensors.push_back({w.name, image.read(w.index)});
   return tensors;
 }
 
@@ -44,11 +76,13 @@ std::vector<io::NamedTensor> read_foreign(const io::FileReader& reader) {
   const io::MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
   io::Image image = io::read_image_isolated(mapping.bytes(), reader.path());
   if (!image.metadata) return std::move(image.tensors);
-  std::erase_if(image.tensors, [](const io::NamedTensor& entry) { return !entry.name.starts_with(kModelPrefix); });
-  check(!image.tensors.empty(), "checkpoint", "{}: the checkpoint has no tensors in \"{}\"", reader.path(),
-        kModelPrefix);
-  for (io::NamedTensor& entry : image.tensors) entry.name.erase(0, kModelPrefix.size());
-  return std::move(image.tensors);
+  std::vector<io::NamedTensor> tensors;
+  std::vector<std::string> names;
+  for (const io::NamedTensor& entry : image.tensors) names.push_back(entry.name);
+  for (const WeightSource& w :
+       weights_of(names, reader.path(), [&](std::size_t i) { return is_above_zero(image.tensors[i].tensor); }))
+    tensors.push_back({w.name, std::move(image.tensors[w.index].tensor)});
+  return tensors;
 }
 
 }  // namespace

@@ -13,14 +13,19 @@
 namespace lockstep::checkpoint {
 
 inline constexpr std::string_view kModelPrefix = "model/";  // begins the names of a model's tensors in a checkpoint
+// The average of the weights (optim/average.h) in a checkpoint: of parameters, of running statistics, and the number of
+// weights in it, which is 0 before there is an average.
+inline constexpr std::string_view kAveragedParameter = "optimizer/average/", kAveragePrefix = "average/",
+                                  kAverageCount = "average/count";
 
 // Writes the tensors to `path`; like save(), it replaces the file as a whole and writes a hash into the HDF5 user
 // block, which h5py skips.
 void save_weights(const std::filesystem::path& path, std::span<const io::NamedTensor> tensors);
 
-// Reads such a file, the model's part of a Lockstep checkpoint (both are verified by their hash), or a file that h5py
-// wrote (f32, f64, i32, i64, u8 in either byte order, also chunked and compressed). A file of h5py has no hash and is
-// read in a child process, so a damaged file on which HDF5 crashes gives an Error too. Returns tensors sorted by name.
+// Reads such a file, the model's part of a Lockstep checkpoint (both are verified by their hash), with the average of
+// the weights in their place if the checkpoint has one, or a file that h5py wrote (f32, f64, i32, i64, u8 in either
+// byte order, also chunked and compressed). A file of h5py has no hash and is read in a child process, so a damaged
+// file on which HDF5 crashes gives an Error too. Returns tensors sorted by name.
 std::vector<io::NamedTensor> load_weights(const std::filesystem::path& path);
 
 }  // namespace lockstep::checkpoint

@@ -19,7 +19,7 @@ class FormatArgument {
   enum class Kind : std::uint8_t { Bool, Char, Signed, Unsigned, Float, Double, Text };
 
   FormatArgument(bool value) : kind_(Kind::Bool) { value_.as_unsigned = value; }
-  FormatArgument(char value) : kind_(Kind::Char) { value_.as_signed = value; }
+  FormatArgument(char value) : kind_(Kind::Char) { value_.as_signed = static_cast<unsigned char>(value); }
   template <std::signed_integral T>
   FormatArgument(T value) : kind_(Kind::Signed) {
     value_.as_signed = value;

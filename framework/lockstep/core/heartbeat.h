@@ -12,7 +12,8 @@ namespace lockstep {
 
 class Heartbeat {
  public:
-  enum class Phase : std::uint32_t { Starting, Outside, Loading, Step, Evaluating, Saving, Ending };
+  // Producing: the rank waits for samples that a program beside the training makes, at its own pace.
+  enum class Phase : std::uint32_t { Starting, Outside, Loading, Producing, Step, Evaluating, Saving, Ending };
 
   struct alignas(64) Row {
     SharedNumber<std::uint64_t> beats{0};  // grows with every action of this rank

@@ -11,21 +11,22 @@ namespace lockstep::data {
 
 TensorDataset::TensorDataset(std::vector<NamedTensor> tensors, std::int64_t classes)
     : tensors_(std::move(tensors)), classes_(classes) {
-  constexpr std::string_view kSite = "tensor data set";
+  constexpr std::string_view kArraysSite = "tensor data set";
   for (const auto& [name, tensor] : tensors_) {
-    check(tensor.shape().rank() > 0, kSite, "'{}' is a scalar, expected a first dimension that counts samples", name);
+    check(tensor.shape().rank() > 0, kArraysSite, "'{}' is a scalar, expected a first dimension that counts samples",
+          name);
     fields_.push_back({name, tensor.shape().tail(), tensor.dtype()});
     if (fields_.size() == 1) size_ = tensor.shape()[0];
-    check(tensor.shape()[0] == size_, kSite, "'{}' has {} samples, '{}' has {}; expected equal numbers", name,
+    check(tensor.shape()[0] == size_, kArraysSite, "'{}' has {} samples, '{}' has {}; expected equal numbers", name,
           tensor.shape()[0], tensors_.front().name, size_);
     if (classes <= 0 || name != "label" || tensor.dtype() != DType::I32) continue;
     const auto labels = tensor.data<std::int32_t>();
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      check(labels[i] >= 0 && labels[i] < classes, kSite, "'label': element {} is {}, expected 0 to {}", i, labels[i],
-            classes - 1);
+      check(labels[i] >= 0 && labels[i] < classes, kArraysSite, "'label': element {} is {}, expected 0 to {}", i,
+            labels[i], classes - 1);
     }
   }
-  check_fields(kSite, fields_);
+  check_fields(kArraysSite, fields_);
 }
 
 std::string TensorDataset::describe() const { return fmt::format("arrays in memory: {} samples", size_); }

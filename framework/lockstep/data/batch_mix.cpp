@@ -34,6 +34,17 @@ double beta_number(RandomStream& random, double alpha) {
   return random.below(2) == 1 ? 1 : 0;  // a small alpha, whose numbers are all near 0 or 1
 }
 
+// Writes the shares of two classes; labels are checked.
+template <class T>
+void write_shares(std::int64_t classes, double own_share, std::int32_t own, std::int32_t other, T* out) {
+  for (const std::int32_t label : {own, other})
+    check(label >= 0 && label < classes, kMix, "'label' is {}, expected 0 to {}", label, classes - 1);
+  std::fill_n(out, classes, T{0});
+  const T share = static_cast<T>(own_share);
+  out[own] += share;
+  out[other] += T{1} - share;
+}
+
 // The part of `length` around a random centre, cut at the borders.
 Range cut_axis(RandomStream& random, std::int64_t length, double part) {
   const auto centre = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(length)));
@@ -63,7 +74,7 @@ std::vector<Field> BatchMix::fields(const std::vector<Field>& in) const {
   check(in[at].dtype == DType::I32 && in[at].shape.rank() == 0, kMix, "'label' is {} {}, expected i32 ()",
         name_of(in[at].dtype), in[at].shape.str());
   std::vector<Field> out = in;
-  out[at] = {.name = "label", .shape = {options_.classes}, .dtype = image.dtype};
+  out.push_back({.name = std::string(kLabelShares), .shape = {options_.classes}, .dtype = image.dtype});
   return out;
 }
 
@@ -114,16 +125,6 @@ void BatchMix::mix_image(const Mixture& mixture, const Shape& shape, const T* ow
   }
 }
 
-template <class T>
-void BatchMix::mix_label(const Mixture& mixture, std::int32_t own, std::int32_t other, T* out) const {
-  for (const std::int32_t label : {own, other})
-    check(label >= 0 && label < options_.classes, kMix, "'label' is {}, expected 0 to {}", label, options_.classes - 1);
-  std::fill_n(out, options_.classes, T{0});
-  const T share = static_cast<T>(mixture.own);
-  out[own] += share;
-  out[other] += T{1} - share;
-}
-
 void BatchMix::apply(const StepSamples& step, std::uint64_t seed, const std::vector<Field>& shape,
                      const std::vector<Tensor>& in, std::vector<Tensor>& out) const {
   const std::int64_t first = needed(step).begin;
@@ -136,7 +137,9 @@ void BatchMix::apply(const StepSamples& step, std::uint64_t seed, const std::vec
     mix_image(mixture, shape[image].shape, pixels + own * elements, pixels + other * elements,
               reinterpret_cast<T*>(out[image].raw()) + slot * elements);
     const auto* labels = reinterpret_cast<const std::int32_t*>(in[label].raw());
-    mix_label(mixture, labels[own], labels[other], reinterpret_cast<T*>(out[label].raw()) + slot * options_.classes);
+    write_shares(options_.classes, mixture.own, labels[own], labels[other],
+                 reinterpret_cast<T*>(out.back().raw()) + slot * options_.classes);
+    reinterpret_cast<std::int32_t*>(out[label].raw())[slot] = labels[mixture.own >= 0.5 ? own : other];
   };
   for (std::int64_t slot = 0; slot < step.local.size(); ++slot) {
     const std::int64_t position = step.local.begin + slot;
@@ -153,6 +156,34 @@ void BatchMix::apply(const StepSamples& step, std::uint64_t seed, const std::vec
       std::memcpy(out[i].raw() + static_cast<std::size_t>(slot) * bytes,
                   in[i].raw() + static_cast<std::size_t>(own) * bytes, bytes);
     }
+  }
+}
+
+LabelShares::LabelShares(std::int64_t classes, DType output) : classes_(classes), output_(output) {
+  check(classes > 0, kMix, "{} classes, expected at least 1", classes);
+  check(output == DType::F32 || output == DType::F64, kMix, "shares are {}, expected f32 or f64", name_of(output));
+}
+
+std::vector<Field> LabelShares::fields(const std::vector<Field>& in) const {
+  const Field& label = in[find_field(kMix, in, "label")];
+  check(label.dtype == DType::I32 && label.shape.rank() == 0, kMix, "'label' is {} {}, expected i32 ()",
+        name_of(label.dtype), label.shape.str());
+  std::vector<Field> out = in;
+  out.push_back({.name = std::string(kLabelShares), .shape = {classes_}, .dtype = output_});
+  return out;
+}
+
+void LabelShares::apply(const SampleKey& /*key*/, const std::vector<Field>& shape, std::span<const std::byte* const> in,
+                        std::span<std::byte* const> out) const {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].bytes() > 0) std::memcpy(out[i], in[i], shape[i].bytes());
+  }
+  std::int32_t label = 0;
+  std::memcpy(&label, in[find_field(kMix, shape, "label")], sizeof label);
+  if (output_ == DType::F32) {
+    write_shares(classes_, 1, label, label, reinterpret_cast<float*>(out.back()));
+  } else {
+    write_shares(classes_, 1, label, label, reinterpret_cast<double*>(out.back()));
   }
 }
 

@@ -6,13 +6,13 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/array_datasets.h"
-#include "lockstep/data/image_data.h"
+#include "lockstep/data/image_sets.h"
 #include "lockstep/data/wrap_sets.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kCatalogueSite = "options";
 
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> dataset, std::int64_t limit, std::string_view option) {
   if (limit == 0) return dataset;
@@ -31,49 +31,29 @@ std::string dataset_names(Catalogue catalogue) {
 
 const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
   const auto entry = std::ranges::find(catalogue, name, &DatasetEntry::name);
-  if (entry == catalogue.end()) fail(kSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
+  if (entry == catalogue.end())
+    fail(kCatalogueSite, "--dataset is '{}', expected one of {}", name, dataset_names(catalogue));
   return *entry;
 }
 
 void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   const DatasetEntry& entry = find_dataset(catalogue, options.name);
   if (entry.check_options) entry.check_options(options);
+  if (!entry.takes_fields) check_image_options(entry, options);
   const SampleOptions& samples = options.samples;
-  check(!samples.balanced || samples.weights.empty(), kSite,
+  check(!samples.balanced || samples.weights.empty(), kCatalogueSite,
         "--balanced and --sample-weights are both given, expected one of the two");
   check(
-      !entry.needs_dir || !options.dir.empty(), kSite,
+      samples.shuffle_block == 1 || (!samples.balanced && samples.weights.empty()), kCatalogueSite,
+      "--shuffle-block {} with --balanced or --sample-weights, which give each sample a place of its own; expected one "
+      "of the two",
+      samples.shuffle_block);
+  check(
+      !entry.needs_dir || !options.dir.empty(), kCatalogueSite,
       "--data-dir is missing, expected the folder with the files of {}, in this option or in LOCKSTEP_DATA_DIR (which "
       "mpirun takes to other hosts with -x LOCKSTEP_DATA_DIR)",
       options.name);
 }
-
-namespace {
-
-bool is_image(const Field& field) {
-  return field.name == "image" && field.dtype == DType::U8 && field.shape.rank() == 3;
-}
-
-// Sets with images get their transforms here; other sets are used as they are.
-void add_image_transforms(RunData& data, const DatasetEntry& entry, const DatasetOptions& options) {
-  const std::vector<Field>& fields = data.train->fields();
-  const auto image = std::ranges::find_if(fields, is_image);
-  if (image == fields.end()) {
-    check(!options.augment && options.resize == 0, kSite, "--augment and --resize are for images, and {} has none",
-          entry.name);
-    return;
-  }
-  const PixelStatistics pixels =
-      entry.mean.empty() ? pixel_statistics(*data.train) : PixelStatistics{.mean = entry.mean, .stddev = entry.stddev};
-  data.pixels = per_channel(pixels, image->shape[0]);
-  ImageInput input{
-      .pixels = data.pixels, .mirrored = entry.mirrored, .resize = options.resize, .floats = options.floats};
-  data.eval_transforms = image_transforms(image->shape, input);
-  input.augment = options.augment;
-  data.train_transforms = image_transforms(image->shape, input);
-}
-
-}  // namespace
 
 RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
   check_dataset(catalogue, options);
@@ -84,28 +64,32 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
   } else {
     data.train = entry.open(options, Split::Train);
     data.eval = entry.open(options, Split::Eval);
+    data.class_names = entry.class_names;
     check(data.train->fields() == data.eval->fields(), options.name,
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
   }
   const SampleOptions& samples = options.samples;
-  check(samples.eval_subset.empty() || data.eval, kSite, "--eval-subset {} without evaluation samples, expected some",
-        samples.eval_subset.string());
-  if (!entry.takes_fields) {
+  check(samples.eval_subset.empty() || data.eval, kCatalogueSite,
+        "--eval-subset {} without evaluation samples, expected some", samples.eval_subset.string());
+  if (!entry.takes_fields && data.train) {
     data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
     if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
   }
-  wrap_sets(data, samples);
-  if (!entry.open_all) add_image_transforms(data, entry, options);
-  data.train = limited(std::move(data.train), options.limit_train, "limit-train");
+  if (data.train) wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
+  if (!entry.takes_fields && data.train) complete_images(data, entry, options);
+  check(!data.stream || options.limit_train == 0, kCatalogueSite,
+        "--limit-train is {}, expected 0: {} makes samples while the run goes on, and --max-steps ends the run",
+        options.limit_train, entry.name);
+  if (data.train) data.train = limited(std::move(data.train), options.limit_train, "limit-train");
   if (data.eval) data.eval = limited(std::move(data.eval), options.limit_eval, "limit-eval");
   data.check();
   return data;
 }
 
 void prepare_data(Catalogue catalogue, const DatasetOptions& options, RunData& data, const comm::Communicator* comm) {
-  if (const DatasetEntry& entry = find_dataset(catalogue, options.name); entry.prepare) {
-    entry.prepare(data, options, comm);
-  }
+  const DatasetEntry& entry = find_dataset(catalogue, options.name);
+  if (entry.prepare) entry.prepare(data, options, comm);
+  prepare_images(data, entry, options, comm);
   order_samples(data, options.samples, comm);
   convert_floats(data, options.floats);
   data.check();

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/data/image_options.h"
 #include "lockstep/data/run_data.h"
 
 namespace lockstep::comm {
@@ -28,9 +29,11 @@ struct FieldOptions {
   std::string files{}, eval_files{};   // paths with * and ?, separated by commas
   std::string inputs{}, targets{};     // names in the files, separated by commas; NAME[:, 0:2] takes a part
   std::int64_t sample_axis = 0;        // the dimension that counts samples
-  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty
+  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty; 1 is
+                                       // for a run that only evaluates
   std::int64_t spatial_axes = -1;      // spatial dimensions of a sample; a further one before them counts channels; -1:
                                        // those of the field with the fewest
+  bool series = false;                 // inputs are (time) or (time, features); features are their channels
   std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
   double log_offset = 0;               // with `log`: added before the logarithm
   std::string mean{}, stddev{};        // given, not measured: a number per channel of inputs, then targets, with commas
@@ -54,6 +57,8 @@ struct SampleOptions {
   // the data set.
   bool balanced = false;
   std::filesystem::path weights{};
+  // More than 1: an epoch permutes blocks of this many neighbours, which are read in sequence (SamplerOptions).
+  std::int64_t shuffle_block = 1;
 };
 
 struct DatasetOptions {
@@ -61,11 +66,16 @@ struct DatasetOptions {
   std::filesystem::path dir{};  // folder with the files, for an entry that needs files
   FieldOptions fields{};
   SampleOptions samples{};
+  ImageSetOptions images{};
   std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
   std::uint64_t seed = 0;                        // seed of data that is generated, and of a random split
   bool augment = false;                          // random crops and flips of images in training
   std::int64_t resize = 0;                       // pixels of the images' shorter side; 0: as in the data set
   DType floats = DType::F32;                     // F32 or F64: the type of the model's inputs that are not integers
+  Purpose purpose = Purpose::Train;  // Predict: the sets need no targets, and all samples of fields.files are predicted
+  // RunData::record of the run that made the weights, for a purpose other than Train; empty: there is none. The caller
+  // of open_data() and prepare_data() owns the text until they return.
+  std::string_view record{};
 };
 
 struct DatasetEntry {
@@ -73,6 +83,11 @@ struct DatasetEntry {
   std::string description;    // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;     // the samples are read from files in DatasetOptions::dir
   bool takes_fields = false;  // the entry reads DatasetOptions::fields
+  bool takes_images = false;  // programs with this entry offer the options in DatasetOptions::images
+  // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
+  // keeps decoded images in memory as SampleOptions say.
+  bool decodes = false;
+  bool streams = false;  // open_all() returns a stream in place of a training set
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.
@@ -88,7 +103,8 @@ struct DatasetEntry {
   // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
   // Empty: measured when the set is opened.
   std::vector<float> mean{}, stddev{};
-  bool mirrored = false;  // augmentation may flip images left to right
+  bool mirrored = false;                   // augmentation may flip images left to right
+  std::vector<std::string> class_names{};  // by label, where they are known before the files are
 };
 
 using Catalogue = std::span<const DatasetEntry>;  // a table, which must outlive its users

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "classes";
+constexpr std::string_view kTargetSite = "classes";
 constexpr std::int64_t kMostClasses = 1 << 16;
 
 // The values of a field as f64, which holds every class.
@@ -35,7 +35,7 @@ std::string expectation(std::int64_t classes, std::int32_t ignore_index) {
 std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& name, std::int64_t most,
                                      std::int32_t ignore_index, Range part) {
   const std::vector<Field>& fields = dataset.fields();
-  const std::size_t at = find_field(kSite, fields, name);
+  const std::size_t at = find_field(kTargetSite, fields, name);
   std::vector<std::vector<std::byte>> sample;
   std::vector<std::byte*> out;
   for (const Field& field : fields) out.push_back(sample.emplace_back(field.bytes()).data());
@@ -43,7 +43,7 @@ std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& 
   const auto add = [&](double value, std::int64_t index) {
     if (value == ignore_index) return;
     if (!is_class(value, most))  // the message costs time
-      fail(kSite, "{}: '{}' is {}, {}", dataset.locate(index), name, value, expectation(most, ignore_index));
+      fail(kTargetSite, "{}: '{}' is {}, {}", dataset.locate(index), name, value, expectation(most, ignore_index));
     const auto c = static_cast<std::size_t>(value);
     if (c >= counts.size()) counts.resize(c + 1);
     ++counts[c];
@@ -63,17 +63,18 @@ std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& 
 
 ClassTarget::ClassTarget(ClassTargetOptions options, int spatial_axes)
     : options_(std::move(options)), spatial_axes_(spatial_axes) {
-  check(options_.classes >= 1, kSite, "'{}' has {} classes, expected at least 1", options_.field, options_.classes);
+  check(options_.classes >= 1, kTargetSite, "'{}' has {} classes, expected at least 1", options_.field,
+        options_.classes);
 }
 
 std::vector<Field> ClassTarget::fields(const std::vector<Field>& in) const {
   std::vector<Field> out = in;
-  Field& field = out[find_field(kSite, in, options_.field)];
+  Field& field = out[find_field(kTargetSite, in, options_.field)];
   const bool channel = field.shape.rank() == spatial_axes_ + 1 || field.shape.rank() == 1;
   if (channel && field.shape[0] == 1) field.shape = field.shape.tail();
-  check(field.shape.rank() == 0 || field.shape.rank() == spatial_axes_, kSite,
+  check(field.shape.rank() == 0 || field.shape.rank() == spatial_axes_, kTargetSite,
         "'{}' has samples {}, expected one class per sample, or one per position of {} spatial dimensions",
-        options_.field, in[find_field(kSite, in, options_.field)].shape.str(), spatial_axes_);
+        options_.field, in[find_field(kTargetSite, in, options_.field)].shape.str(), spatial_axes_);
   field.name = "target";
   field.dtype = DType::I32;
   return out;
@@ -81,7 +82,7 @@ std::vector<Field> ClassTarget::fields(const std::vector<Field>& in) const {
 
 void ClassTarget::apply(const SampleKey& key, const std::vector<Field>& shape, std::span<const std::byte* const> in,
                         std::span<std::byte* const> out) const {
-  const std::size_t at = find_field(kSite, shape, options_.field);
+  const std::size_t at = find_field(kTargetSite, shape, options_.field);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i != at && shape[i].bytes() > 0) std::memcpy(out[i], in[i], shape[i].bytes());
   }
@@ -90,7 +91,7 @@ void ClassTarget::apply(const SampleKey& key, const std::vector<Field>& shape, s
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
     if (!is_class(value, options_.classes) && value != options_.ignore_index)  // the message costs time
-      fail(kSite, "'{}': element {} of sample {} is {}, {}", options_.field, i, key.index, value,
+      fail(kTargetSite, "'{}': element {} of sample {} is {}, {}", options_.field, i, key.index, value,
            expectation(options_.classes, options_.ignore_index));
     to[i] = static_cast<std::int32_t>(value);
   }
@@ -109,7 +110,7 @@ std::vector<std::int64_t> count_classes(const Dataset& dataset, const std::strin
     comm->allreduce(comm::Buffer(counts), comm::ReduceOp::Sum);
   }
   counts.resize(std::max(counts.size(), static_cast<std::size_t>(classes)));
-  check(!counts.empty(), kSite, "'{}' has no class in {} samples, expected at least one", field, size);
+  check(!counts.empty(), kTargetSite, "'{}' has no class in {} samples, expected at least one", field, size);
   return counts;
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/data/resize.h"
 
 namespace lockstep::data {
 PixelStatistics pixel_statistics(const Dataset& dataset) {
@@ -47,18 +46,6 @@ PixelStatistics per_channel(PixelStatistics pixels, std::int64_t channels) {
     if (values->size() == 1) values->resize(static_cast<std::size_t>(channels), values->front());
   }
   return pixels;
-}
-
-Transforms image_transforms(const Shape& image, const ImageInput& input) {
-  const ImageOptions options{.crop_padding = image[1] / 8,
-                             .flip = input.mirrored,
-                             .mean = input.pixels.mean,
-                             .stddev = input.pixels.stddev,
-                             .output = input.floats};
-  Transforms transforms{
-      std::make_shared<ImageTransform>(input.augment ? ImageTransform(options) : ImageTransform::eval(options))};
-  if (input.resize > 0) transforms.push_back(std::make_shared<ResizeImages>(image, input.resize));
-  return transforms;
 }
 
 }  // namespace lockstep::data

@@ -1,9 +1,9 @@
-// What sets of images share: the statistics of their pixels, and the transforms between bytes and a model's input.
+// The statistics of the pixels of images.
 #pragma once
 
 #include <vector>
 
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/dataset.h"
 
 namespace lockstep::data {
 
@@ -14,16 +14,7 @@ struct PixelStatistics {
 // sums are exact, so all machines get the same values. Throws Error if the set has no pixels or no such field.
 PixelStatistics pixel_statistics(const Dataset& dataset);
 
-struct ImageInput {
-  PixelStatistics pixels{};  // one value per channel
-  bool augment = false;      // random crops, and flips where `mirrored`
-  bool mirrored = false;     // images may be flipped left to right
-  std::int64_t resize = 0;   // pixels of the shorter side; 0: as in the data set
-  DType floats = DType::F32;
-};
 // Returns the statistics with one value per channel, where they have one for all.
 PixelStatistics per_channel(PixelStatistics pixels, std::int64_t channels);
-// Returns the transforms from images of this shape (channels, height, width), U8, to the input of a model.
-Transforms image_transforms(const Shape& image, const ImageInput& input);
 
 }  // namespace lockstep::data

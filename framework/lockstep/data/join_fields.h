@@ -14,6 +14,8 @@ struct JoinOptions {
   std::vector<std::string> fields{};  // in the order of their channels
   // The number of spatial dimensions: a field with so many gets a channel dimension, one with one more has it.
   int spatial_axes = 0;
+  // The channel dimension is the last one, as in series (time, features), not the first one.
+  bool channels_last = false;
 };
 
 // Immutable: any thread may call it.
@@ -36,6 +38,6 @@ class JoinFields : public Transform {
 };
 
 // Returns the number of channels of a field with or without a channel dimension.
-std::int64_t channels_of(const Field& field, int spatial_axes);
+std::int64_t channels_of(const Field& field, int spatial_axes, bool channels_last = false);
 
 }  // namespace lockstep::data

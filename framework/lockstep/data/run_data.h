@@ -3,22 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/data/array_datasets.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/sample_order.h"
+#include "lockstep/data/stream_source.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/data/unreadable.h"
 
 namespace lockstep::data {
 
+class BatchMix;
 class SampleSupply;
+
+// What a run does with its data. A run that only evaluates or predicts takes the numbers by which data is normalised
+// from the checkpoint of its weights.
+enum class Purpose : std::uint8_t { Train, Evaluate, Predict };
 
 struct RunData {
   std::unique_ptr<Dataset> train{}, eval{};                     // null eval: the run has no evaluation
+  std::optional<StreamSource> stream{};                         // the training samples, in place of `train`
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
   PixelStatistics pixels{};  // of images, one value per channel; empty for other data
@@ -27,23 +37,38 @@ struct RunData {
   std::shared_ptr<const SampleOrder> order{};
   SampleSupply* supply = nullptr;
   std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
-  std::string class_field = "label";  // of the training set's samples: an integer, if classes() is not 0
+  std::string class_field = "label";       // of the training set's samples: an integer, if classes() is not 0
+  std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
+  std::vector<std::string> class_names{};  // by label; empty: they are not known
+  bool cropped = false;                    // images were cropped to the model's size when they were decoded
+  std::string notes{};                     // a line for the log about what becomes of the samples; empty: none
   std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
+  // For predictions alone. Fields of the model that the sets do not have, such as targets: a prediction does not read
+  // them. The number of classes, if the sets cannot tell it; 0: they can.
+  std::vector<Field> absent{};
+  std::int64_t absent_classes = 0;
+  // Turns predictions of a batch (samples, ...) into the arrays that a file of predictions has, in the units of the
+  // user's files, each (samples, ...). Empty: predictions are written as they are or, of classes, by
+  // class_predictions() (data/class_predictions.h).
+  std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
 
-  // Of targets that are classes: how often each is there in training samples, and their names; empty: not counted, no
-  // names.
-  std::vector<std::int64_t> class_counts{};
-  std::vector<std::string> class_names{};
+  std::vector<std::int64_t> class_counts{};  // how often each class is there in training samples; empty: not counted
 
-  std::int64_t classes() const { return class_counts.empty() ? train->classes() : std::ssize(class_counts); }
+  std::int64_t classes() const;
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
-  // Returns the fields of a sample after eval_transforms: the model's inputs, without the dimension of samples.
+  // Returns the samples that a run predicts: those for evaluation, if there are any.
+  const Dataset& predicted() const { return eval ? *eval : *train; }
+  // Returns the fields of a training sample before all transforms.
+  const std::vector<Field>& source_fields() const { return stream ? stream->fields : train->fields(); }
+  // Returns the fields of a sample after eval_transforms, then absent ones: the model's inputs, without the dimension
+  // of samples.
   std::vector<Field> fields() const;
   // Returns the shape of one of these fields; throws Error, with the known names, if there is none.
   Shape shape_of(std::string_view field) const;
   Shape image_shape() const { return shape_of("image"); }  // (channels, height, width)
 
-  // Throws Error unless there is a training set and all sets give the same fields for training and evaluation.
+  // Throws Error unless there is a training set or a stream, and all sets give the same fields for training and
+  // evaluation.
   void check() const;
 };
 

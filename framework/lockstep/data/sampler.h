@@ -43,10 +43,12 @@ struct SamplerPosition {
 struct StepSamples {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;               // position of the step's first sample in its epoch
-  std::int64_t global_size = 0;          // samples of the step, over all ranks
+  std::int64_t global_size = 0;          // samples of the step, over all ranks; -1: each rank has a stream of its own
   Range local{};                         // this rank's part of [0, global_size)
   std::vector<std::int64_t> samples{};   // indices into the data set, local.size() of them; may be empty
   std::int64_t before = -1, after = -1;  // the step's samples next to this rank's; -1: there is none, or no own sample
+
+  bool is_streamed() const { return global_size < 0; }
 };
 
 class DistributedSampler {

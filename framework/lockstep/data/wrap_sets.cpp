@@ -18,7 +18,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kWrapSite = "options";
 
 // Calls `change` with each set of the run.
 template <class Change>
@@ -37,7 +37,7 @@ void replace_unreadable(RunData& data) {
 }
 
 void refuse_random(const Dataset& set, std::string_view option) {
-  check(!set.is_random(), kSite,
+  check(!set.is_random(), kWrapSite,
         "--{} with {}, whose samples are cropped at random while they are decoded: copies in memory would repeat the "
         "crops of their first epoch; omit --{}",
         option, set.describe(), option);
@@ -72,7 +72,7 @@ std::vector<double> class_weights(const RunData& data, const comm::Communicator*
   const std::int64_t size = data.train->size();
   if (comm == nullptr) return balanced_weights(classes_of(data, {0, size}));
   const auto mine = comm::collectively(*comm, [&] {
-    check(data.classes() > 0, kSite, "--balanced needs a class of each sample, and {} has none",
+    check(data.classes() > 0, kWrapSite, "--balanced needs a class of each sample, and {} has none",
           data.train->describe());
     return classes_of(data, part_of(size, comm->size(), comm->rank()));
   });
@@ -89,7 +89,7 @@ std::vector<double> read_weights(const Dataset& set, const std::filesystem::path
   std::vector<double> weights;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     const std::int64_t origin = set.origin(i);
-    check(origin < static_cast<std::int64_t>(given.size()), kSite,
+    check(origin < static_cast<std::int64_t>(given.size()), kWrapSite,
           "--sample-weights {} has {} weights, and the training set has sample {} of its files; expected a weight for "
           "each sample of the files, from sample 0 on",
           path.string(), given.size(), origin);
@@ -104,17 +104,17 @@ std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::file
                                    std::string_view option) {
   if (file.empty()) return set;
   std::vector<std::int64_t> indices = read_indices(file);
-  check(!indices.empty(), kSite, "--{} {} has no indices, expected one per line", option, file.string());
+  check(!indices.empty(), kWrapSite, "--{} {} has no indices, expected one per line", option, file.string());
   for (const std::int64_t index : indices) {
-    check(index < set->size(), kSite, "--{} {} has index {}, expected 0 to {} (samples of {})", option, file.string(),
-          index, set->size() - 1, set->describe());
+    check(index < set->size(), kWrapSite, "--{} {} has index {}, expected 0 to {} (samples of {})", option,
+          file.string(), index, set->size() - 1, set->describe());
   }
   return std::make_unique<SubsetDataset>(std::move(set), std::move(indices));
 }
 
-void wrap_sets(RunData& data, const SampleOptions& options) {
+void wrap_sets(RunData& data, const SampleOptions& options, Caching caching) {
   if (options.unreadable == Unreadable::Replace) replace_unreadable(data);
-  if (options.cache_mb > 0) cache(data, options.cache_mb);
+  if (options.cache_mb > 0 && caching == Caching::Here) cache(data, options.cache_mb);
 }
 
 void order_samples(RunData& data, const SampleOptions& options, const comm::Communicator* comm) {

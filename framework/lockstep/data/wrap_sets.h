@@ -18,7 +18,8 @@ std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::file
 
 // Replaces unreadable samples and keeps decoded samples in memory, in all sets of `data`. The cache's bytes are divided
 // among the sets by their numbers of samples. Throws Error for a cache of a set that makes random choices as it reads.
-void wrap_sets(RunData& data, const SampleOptions& options);
+enum class Caching : std::uint8_t { Here, ByEntry };  // ByEntry: the entry of the catalogue has cached samples already
+void wrap_sets(RunData& data, const SampleOptions& options, Caching caching = Caching::Here);
 
 // Sets RunData::order for balanced classes or given weights. Collective over the ranks of `comm`, which is null for a
 // process alone: each reads a part of the classes, unless the set knows them. Throws AgreedError.

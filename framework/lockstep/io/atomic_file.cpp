@@ -69,7 +69,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail_system(int code, std::string_view operation) const {
-  fail("checkpoint", "{}: {}: {}", (folder_.path() / name_).string(), operation, std::generic_category().message(code));
+  fail(options_.site, "{}: {}: {}", (folder_.path() / name_).string(), operation,
+       std::generic_category().message(code));
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -95,10 +96,14 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::overwrite(std::span<const std::byte> bytes) {
-  check(bytes.size() <= written_, "checkpoint", "{}: overwrite() of {} bytes, but only {} are written",
+  check(bytes.size() <= written_, options_.site, "{}: overwrite() of {} bytes, but only {} are written",
         (folder_.path() / name_).string(), bytes.size(), written_);
-  for (off_t at = 0; !bytes.empty();) {
-    const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), at);
+  write_at(0, bytes);
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  for (auto at = static_cast<off_t>(offset); !bytes.empty();) {
+    const ssize_t n = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kWriteBlock), at);
     const int code = n == 0 ? EIO : errno;
     if (n < 0 && code == EINTR) continue;
     if (n <= 0) fail_system(code, "write to temporary file");

@@ -17,6 +17,7 @@ namespace lockstep::io {
 struct AtomicFileOptions {
   std::uint64_t bytes = 0;  // number of bytes to be written; fault point checkpoint.write is reached after half of them
   std::int64_t step = 0;    // the step that fault points compare with
+  std::string site = "checkpoint";  // the site of errors
 };
 
 // A new file with a temporary name; commit() gives it the final name. Without commit(), the destructor removes it and
@@ -33,6 +34,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);      // appends to the file
   void overwrite(std::span<const std::byte> bytes);  // replaces the first bytes of the file, which exist already
+  // Writes bytes at this offset, which may lie behind the end of the file, and does not move the end for write().
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   // Flushes the file to the disk, renames it to the final name and flushes the folder.
   void commit();
 

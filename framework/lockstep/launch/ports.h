@@ -13,7 +13,8 @@
 namespace lockstep::launch {
 
 struct PortRange {
-  int first = 0, last = 0;
+  int first = 0, last = 0;  // 0: any port
+  bool any() const { return first == 0; }
   int count() const { return last - first + 1; }
   std::string str() const;  // 60000-60015
 };

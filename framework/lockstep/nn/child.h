@@ -37,13 +37,13 @@ class Child final : public M {
 
  public:
   // Throws Error where `name` is empty, has a dot, or is the name of another parameter or child of `parent`.
-  Child(Module* parent, std::string name, typename ConfigOf<M>::type config) : M(std::move(config)) {
-    parent->add_child(std::move(name), *this);
+  Child(Module* parent, const std::string& name, typename ConfigOf<M>::type config) : M(std::move(config)) {
+    parent->add_child(name, *this);
   }
   template <class... Args>
-  requires std::constructible_from<M, Args...> Child(Module* parent, std::string name, Args&&... args)
+  requires std::constructible_from<M, Args...> Child(Module* parent, const std::string& name, Args&&... args)
       : M(std::forward<Args>(args)...) {
-    parent->add_child(std::move(name), *this);
+    parent->add_child(name, *this);
   }
 
   // Calls the module; the traced nodes get its module path.

@@ -56,6 +56,19 @@ std::vector<NamedParameter> Module::named_parameters() const {
   return all;
 }
 
+void Module::collect(const std::string& prefix, std::vector<NamedModule>& all) const {
+  for (const auto& [name, child] : children_) {
+    all.push_back({prefix + name, child});
+    child->collect(prefix + name + ".", all);
+  }
+}
+
+std::vector<NamedModule> Module::named_modules() const {
+  std::vector<NamedModule> all;
+  collect("", all);
+  return all;
+}
+
 void Module::freeze_statistics(bool freeze) {
   for (const auto& [name, child] : children_) child->freeze_statistics(freeze);
 }

@@ -15,6 +15,13 @@ namespace lockstep::nn {
 template <class M>
 class Child;
 
+class Module;
+
+struct NamedModule {
+  std::string path;  // from the module that was asked: "layer1.0.conv1"
+  Module* module;    // owned by its parent
+};
+
 class Module {
  public:
   Module() = default;
@@ -25,6 +32,8 @@ class Module {
   // Returns all parameters with their full names: first the module's own parameters, then its own buffers, then the
   // children, depth first. This is the order of PyTorch's state_dict().
   std::vector<NamedParameter> named_parameters() const;
+  // Returns all modules below this one, each before those below it.
+  std::vector<NamedModule> named_modules() const;
   std::string path() const;  // the module path, "layer1.0.conv1"; empty for the root
   // Makes every parameter of this module and of the modules below it trainable, or frozen. Call it before compiling.
   void set_trainable(bool trainable);
@@ -56,6 +65,7 @@ class Module {
     Parameter* parameter;
   };
   void collect(const std::string& prefix, std::vector<NamedParameter>& all) const;
+  void collect(const std::string& prefix, std::vector<NamedModule>& all) const;
   void check_name(const std::string& name) const;
   void add_child(std::string name, Module& child);
 

@@ -76,6 +76,7 @@ constexpr OpDerivatives kTable[] = {
     {"max_pool2d_gradient", None, "max_pool2d can be differentiated once; average_pool2d any number of times"},
     {"max_pool3d", First},
     {"max_pool3d_gradient", None, "max_pool3d can be differentiated once; average_pool3d any number of times"},
+    {"normal_noise", None, "random numbers have no slope"},
     {"one_hot", None, "class indices have no slope"},
     {"pad", Any},
     {"pad_gradient", Any},

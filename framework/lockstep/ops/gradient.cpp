@@ -120,7 +120,7 @@ std::vector<Value> gradients(Value y, std::span<const Value> xs) {
   const DType dtype = y.dtype() == DType::F64 ? DType::F64 : DType::F32;
   check(y.dtype() == dtype, "gradient", "{}: the value is {}, expected f32 or f64: cast it first", path,
         y.type().str());
-  const std::vector<Value> result = append_gradients(y, fill(y.graph(), y.type(), 1), xs);
+  std::vector<Value> result = append_gradients(y, fill(y.graph(), y.type(), 1), xs);
   for (std::size_t k = 0; k < result.size(); ++k)
     check(static_cast<bool>(result[k]), "gradient",
           "{}: the value, {}, does not depend on input {}, {}; expected a Value from which the first one was computed "

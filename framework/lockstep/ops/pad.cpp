@@ -106,7 +106,7 @@ Value pad(Value x, const std::vector<std::int64_t>& padding, PadMode mode, doubl
         x.type().str(), rank);
   std::vector<AxisPadding> by_axis(static_cast<std::size_t>(rank));
   for (int k = 0; k < padded; ++k) {
-    const auto at = static_cast<std::size_t>(2 * k);
+    const auto at = 2 * static_cast<std::size_t>(k);
     by_axis[static_cast<std::size_t>(rank - 1 - k)] = {padding[at], padding[at + 1]};
   }
   if (mode == PadMode::Constant) return pad_with_constant(x, by_axis, value);

@@ -20,7 +20,7 @@ Value condition_for(Value condition, DType type) {
 
 }  // namespace
 
-Value apply_pointwise(std::string_view name, std::vector<Value> operands, std::vector<double> constants) {
+Value apply_pointwise(std::string_view name, std::vector<Value> operands, const std::vector<double>& constants) {
   DType wide = DType::BF16;
   for (const Value v : operands) {
     if (v.dtype() != DType::BF16) wide = v.dtype();

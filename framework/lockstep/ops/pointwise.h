@@ -9,7 +9,8 @@ namespace lockstep {
 
 // Applies the function of this name, a row of the table in ops/pointwise/table.cpp; its last operands may be constants
 // of the trace. Throws Error for an unknown name.
-Value apply_pointwise(std::string_view function, std::vector<Value> operands, std::vector<double> constants = {});
+Value apply_pointwise(std::string_view function, std::vector<Value> operands,
+                      const std::vector<double>& constants = {});
 
 Value relu(Value x);
 Value gate(Value y, Value d);  // 0 where y <= 0, else d

@@ -121,12 +121,12 @@ std::vector<Value> ChannelSumOp::gradient(const Request& r) const {
   return {over_channels(r.gradients[0], r.inputs[0].type())};
 }
 
-Value sum(Value x, Axes axes, bool keep) { return reduce(ReduceOp::Kind::Sum, x, axes, keep); }
-Value mean(Value x, Axes axes, bool keep) { return reduce(ReduceOp::Kind::Mean, x, axes, keep); }
-Value amax(Value x, Axes axes, bool keep) { return reduce(ReduceOp::Kind::Max, x, axes, keep); }
-Value amin(Value x, Axes axes, bool keep) { return reduce(ReduceOp::Kind::Min, x, axes, keep); }
-Value logsumexp(Value x, Axes axes, bool keep) { return reduce(ReduceOp::Kind::LogSumExp, x, axes, keep); }
-Value variance(Value x, Axes axes, double correction, bool keep) {
+Value sum(Value x, const Axes& axes, bool keep) { return reduce(ReduceOp::Kind::Sum, x, axes, keep); }
+Value mean(Value x, const Axes& axes, bool keep) { return reduce(ReduceOp::Kind::Mean, x, axes, keep); }
+Value amax(Value x, const Axes& axes, bool keep) { return reduce(ReduceOp::Kind::Max, x, axes, keep); }
+Value amin(Value x, const Axes& axes, bool keep) { return reduce(ReduceOp::Kind::Min, x, axes, keep); }
+Value logsumexp(Value x, const Axes& axes, bool keep) { return reduce(ReduceOp::Kind::LogSumExp, x, axes, keep); }
+Value variance(Value x, const Axes& axes, double correction, bool keep) {
   const std::vector<int> reduced = axes.of("variance", x);
   const Value wide = cast(x, sum_type(x.dtype()));
   const auto n = static_cast<double>(reduced_elements(x.shape(), reduced));

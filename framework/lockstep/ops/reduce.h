@@ -65,17 +65,17 @@ class ChannelSumOp : public Op {
 
 // Return the sum and the mean of x over `axes`, or over all elements; with `keep`, the axes stay as dimensions of 1.
 // Throw Error for an axis that x does not have.
-Value sum(Value x, Axes axes = {}, bool keep = false);
-Value mean(Value x, Axes axes = {}, bool keep = false);
+Value sum(Value x, const Axes& axes = {}, bool keep = false);
+Value mean(Value x, const Axes& axes = {}, bool keep = false);
 // Return the largest and the smallest element. Where several elements are equal to it, each gets an equal part of the
 // gradient.
-Value amax(Value x, Axes axes = {}, bool keep = false);
-Value amin(Value x, Axes axes = {}, bool keep = false);
+Value amax(Value x, const Axes& axes = {}, bool keep = false);
+Value amin(Value x, const Axes& axes = {}, bool keep = false);
 // Returns the sum of (x - mean)^2 over `axes`, divided by the number of elements less `correction`: 1 for an estimate
 // from samples, 0 for the mean. Not a number where nothing is left to divide by.
-Value variance(Value x, Axes axes = {}, double correction = 1, bool keep = false);
+Value variance(Value x, const Axes& axes = {}, double correction = 1, bool keep = false);
 // Returns the logarithm of the sum of exp(x).
-Value logsumexp(Value x, Axes axes = {}, bool keep = false);
+Value logsumexp(Value x, const Axes& axes = {}, bool keep = false);
 // Returns a value of this type filled with `value`.
 Value fill(Graph& graph, Type type, double value);
 // Returns the sum per channel: (N, C, ...) -> (C). Throws Error for fewer than two dimensions.

@@ -11,8 +11,8 @@ std::string path(Value x) { return x.graph().path().empty() ? "(model)" : x.grap
 
 int of(std::string_view op, Value x, int axis) {
   const int rank = x.shape().rank();
-  check(axis >= -rank && axis < rank, op, "{}: axis {} of a value {}, expected {} to {}", path(x), axis, x.type().str(),
-        -rank, rank - 1);
+  check(axis >= -rank && axis < rank, op, "{}: axis is {}, expected {} to {} for an input {}", path(x), axis, -rank,
+        rank - 1, x.type().str());
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -20,8 +20,8 @@ std::vector<int> of(std::string_view op, Value x, const std::vector<int>& some) 
   std::vector<int> result;
   for (const int axis : some) {
     const int a = of(op, x, axis);
-    check(std::ranges::find(result, a) == result.end(), op, "{}: axis {} is given twice, expected each at most once",
-          path(x), axis);
+    check(std::ranges::find(result, a) == result.end(), op,
+          "{}: axis {} is named twice, expected different axes of an input {}", path(x), a, x.type().str());
     result.push_back(a);
   }
   return result;

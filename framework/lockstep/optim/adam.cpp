@@ -21,10 +21,10 @@ struct Adam {
     return [b1 = static_cast<T>(options.beta1), b2 = static_cast<T>(options.beta2),
             c1 = static_cast<T>(1 - options.beta1), c2 = static_cast<T>(1 - options.beta2),
             epsilon = static_cast<T>(options.epsilon), decay = static_cast<T>(coupled), shrink = static_cast<T>(shrink),
-            scale = static_cast<T>(r.gradient_scale), rate = static_cast<T>(r.learning_rate / correction1),
+            rate = static_cast<T>(r.learning_rate / correction1),
             root = static_cast<T>(1 / std::sqrt(correction2))](T& w, T g, T& m, T& v) {
       w *= shrink;
-      const T d = g * scale + decay * w;
+      const T d = g + decay * w;
       m = b1 * m + c1 * d;
       v = b2 * v + c2 * d * d;
       w -= rate * m / (std::sqrt(v) * root + epsilon);

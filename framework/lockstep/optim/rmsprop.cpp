@@ -23,10 +23,10 @@ struct Rmsprop {
   auto prepare(const Rates& r) const {
     return [alpha = static_cast<T>(options.alpha), rest = static_cast<T>(1 - options.alpha),
             epsilon = static_cast<T>(options.epsilon), momentum = static_cast<T>(options.momentum),
-            decay = static_cast<T>(r.weight_decay), scale = static_cast<T>(r.gradient_scale),
+            decay = static_cast<T>(r.weight_decay),
             rate = static_cast<T>(r.learning_rate)](T& w, T g, T& square, auto&... more) {
       T* const states[] = {&square, &more...};
-      const T d = g * scale + decay * w;
+      const T d = g + decay * w;
       square = alpha * square + rest * d * d;
       T variance = square;
       if constexpr (kCentered) {

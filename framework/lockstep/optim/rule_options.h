@@ -8,13 +8,16 @@
 
 namespace lockstep::optim {
 
-enum class Rule : std::uint8_t { Sgd, Adam, AdamW, Rmsprop };
+enum class Rule : std::uint8_t { Sgd, Adam, AdamW, Rmsprop, Adagrad, Adamax, Nadam, Radam, Lion, Lars, Lamb };
 
 struct RuleOptions {
   Rule rule = Rule::Sgd;
   SgdOptions sgd = {.momentum = 0.9};
-  AdamOptions adam = {};        // decoupled decay follows from `rule`
-  RmspropOptions rmsprop = {};  // its epsilon is that of `adam`, its momentum that of `sgd`
+  // Of all rules with these settings: the momentum is that of `sgd`, betas and epsilon are those of `adam`. Decoupled
+  // decay follows from `rule`.
+  AdamOptions adam = {};
+  RmspropOptions rmsprop = {};
+  double trust_coefficient = 0.001;  // lars
 };
 // Makes the rule; the caller owns it.
 std::unique_ptr<UpdateRule> make_rule(const RuleOptions& options);

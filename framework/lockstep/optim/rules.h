@@ -1,27 +1,69 @@
 // Makes an UpdateRule of a struct Rule that has `kStates` (the names of its states), `name()`, and a template
-// `prepare<T>(rates)` that returns a function object (T& value, T gradient, T& state...), for T = float and double.
+// `prepare<T>(rates)` that returns a function object (T& value, T gradient, T& state...), for T = float and double. The
+// gradient is scaled and clipped already. A rule that uses norms also has `step<T>(rates)`, which returns a function
+// object (T value, T gradient, const T& state...) -> T whose results Squares::steps sums, and `trust(squares, rates)`.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "lockstep/optim/update_rule.h"
 
 namespace lockstep::optim {
 
+// Scales an element of the summed gradient, and clips it by value; a NaN stays a NaN.
+template <bool kClips, class T>
+struct MeanGradient {
+  explicit MeanGradient(const Rates& rates)
+      : scale(static_cast<T>(rates.gradient_scale)), limit(static_cast<T>(rates.clip_value)) {}
+  T operator()(T sum) const {
+    const T mean = sum * scale;
+    if constexpr (!kClips) return mean;
+    return mean < -limit ? -limit : (limit < mean ? limit : mean);
+  }
+  T scale, limit;
+};
+
 // Applies `element`, the result of Rule::prepare<T>(rates), to each of n elements.
-template <class T, class Element, std::size_t... I>
-void update_elements(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Element& element,
-                     std::index_sequence<I...>) {
+template <class T, class Mean, class Element, std::size_t... I>
+void update_elements(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Mean& mean,
+                     const Element& element, std::index_sequence<I...>) {
   const std::array<T*, sizeof...(I)> state{states[I]...};
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) element(value[i], gradient[i], state[I][i]...);
+  for (std::int64_t i = 0; i < n; ++i) element(value[i], mean(gradient[i]), state[I][i]...);
+}
+
+// Sums squares in f64 over eight lanes: the order does not depend on the width of vectors.
+template <class T, class Mean, class Step, std::size_t... I>
+Squares sum_squares(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states, const Mean& mean,
+                    const Step& step, std::index_sequence<I...>) {
+  constexpr std::int64_t kLanes = 8;
+  const std::array<const T*, sizeof...(I)> state{states[I]...};
+  std::array<double, kLanes> values{}, steps{};
+  for (std::int64_t begin = 0; begin < n; begin += kLanes) {
+    const std::int64_t lanes = std::min(kLanes, n - begin);
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const std::int64_t i = begin + l;
+      const auto w = static_cast<double>(value[i]);
+      const auto u = static_cast<double>(step(value[i], mean(gradient[i]), state[I][i]...));
+      values[static_cast<std::size_t>(l)] += w * w;
+      steps[static_cast<std::size_t>(l)] += u * u;
+    }
+  }
+  Squares sums;
+  for (std::size_t l = 0; l < values.size(); ++l) {
+    sums.values += values[l];
+    sums.steps += steps[l];
+  }
+  return sums;
 }
 
 template <class Rule>
 class ElementwiseRule final : public UpdateRule {
  public:
-  explicit ElementwiseRule(Rule rule) : rule_(rule) {}
+  explicit ElementwiseRule(Rule rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return rule_.name(); }
   std::vector<std::string_view> states() const override { return {Rule::kStates.begin(), Rule::kStates.end()}; }
   void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
@@ -33,11 +75,42 @@ class ElementwiseRule final : public UpdateRule {
     run(n, value, gradient, states, rates);
   }
 
+  bool uses_norms() const override { return kUsesNorms; }
+  Squares squares(std::int64_t n, const float* value, const float* gradient, std::span<float* const> states,
+                  const Rates& rates) const override {
+    return sum(n, value, gradient, states, rates);
+  }
+  Squares squares(std::int64_t n, const double* value, const double* gradient, std::span<double* const> states,
+                  const Rates& rates) const override {
+    return sum(n, value, gradient, states, rates);
+  }
+  double trust(const Squares& squares, const Rates& rates) const override {
+    if constexpr (kUsesNorms) return rule_.trust(squares, rates);
+    return UpdateRule::trust(squares, rates);
+  }
+
  private:
+  static constexpr bool kUsesNorms = requires(const Rule& rule, const Squares& squares, const Rates& rates) {
+    rule.trust(squares, rates);
+  };
+  using States = std::make_index_sequence<Rule::kStates.size()>;
   template <class T>
   void run(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
-    update_elements(n, value, gradient, states, rule_.template prepare<T>(rates),
-                    std::make_index_sequence<Rule::kStates.size()>{});
+    const auto element = rule_.template prepare<T>(rates);
+    rates.clip_value > 0
+        ? update_elements(n, value, gradient, states, MeanGradient<true, T>(rates), element, States{})
+        : update_elements(n, value, gradient, states, MeanGradient<false, T>(rates), element, States{});
+  }
+  template <class T>
+  Squares sum(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
+    if constexpr (kUsesNorms) {
+      const auto step = rule_.template step<T>(rates);
+      return rates.clip_value > 0
+                 ? sum_squares(n, value, gradient, states, MeanGradient<true, T>(rates), step, States{})
+                 : sum_squares(n, value, gradient, states, MeanGradient<false, T>(rates), step, States{});
+    } else {
+      return UpdateRule::squares(n, value, gradient, states, rates);
+    }
   }
   Rule rule_;
 };

@@ -10,8 +10,9 @@ struct PlainSgd {
   static std::string_view name() { return "sgd"; }
   template <class T>
   auto prepare(const Rates& r) const {
-    return [rate = static_cast<T>(r.learning_rate), decay = static_cast<T>(r.weight_decay),
-            scale = static_cast<T>(r.gradient_scale)](T& w, T g) { w -= rate * (g * scale + decay * w); };
+    return [rate = static_cast<T>(r.learning_rate), decay = static_cast<T>(r.weight_decay)](T& w, T g) {
+      w -= rate * (g + decay * w);
+    };
   }
 };
 
@@ -22,9 +23,8 @@ struct MomentumSgd {
   template <class T>
   auto prepare(const Rates& r) const {
     return [rate = static_cast<T>(r.learning_rate), decay = static_cast<T>(r.weight_decay),
-            scale = static_cast<T>(r.gradient_scale), momentum = static_cast<T>(options.momentum),
-            nesterov = options.nesterov](T& w, T g, T& m) {
-      const T d = g * scale + decay * w;
+            momentum = static_cast<T>(options.momentum), nesterov = options.nesterov](T& w, T g, T& m) {
+      const T d = g + decay * w;
       m = momentum * m + d;  // m starts at zero, so the first step sets it to d
       w -= rate * (nesterov ? d + momentum * m : m);
     };

@@ -6,74 +6,12 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
+#include "lockstep/parallel/engine_setup.h"
 
 namespace lockstep::parallel {
-namespace {
-
-bool updates_by_local_gradients(const EngineOptions& options) {
-  return options.reduction.hook != nullptr && !options.reduction.hook->reduces();
-}
-
-GradientDecision::Options decision_options(const EngineOptions& options) {
-  return {.clip_norm = options.clip_norm,
-          .guard = options.guards.look_at_gradient(),
-          .hold = options.guards.hold_gradient,
-          .limits = options.guards.gradient};
-}
-
-StepMemory::Size memory_size(const EngineOptions& options) {
-  return {.control = StepSums::size(options.counts),
-          .statistics = options.statistics,
-          .squares = decision_options(options).needs_squares()};
-}
-
-Ownership ownership(const NodeMemory& memory, const EngineOptions& options) {
-  return {.by_owner = memory.shares() || memory.domains().local_size() == 1,
-          .across_domains = options.shard_optimizer && memory.domains().count() > 1};
-}
-
-// Adds the buckets of a step in the order of reduction_of().
-BucketReducer& with_buckets(BucketReducer& reducer, const StepMemory& memory, const plan::ParameterStore& store,
-                            const Ownership& ownership, bool hooked) {
-  reducer.add_bucket(memory.statistics_memory());
-  for (std::size_t b = 0; b < store.buckets().size(); ++b) {
-    BucketMemory bucket = memory.gradient_memory(b);
-    bucket.everywhere = !ownership.by_owner;
-    if (hooked) bucket.hooked = static_cast<int>(b);
-    if (ownership.across_domains) bucket.values = store.buckets()[b].values;
-    reducer.add_bucket(std::move(bucket));
-  }
-  if (!memory.squares().empty()) reducer.add_bucket(memory.squares_memory());
-  return reducer;
-}
-
-std::vector<std::vector<MemoryChecksums::Part>> checked_parts(const OwnedParts& owned, std::size_t buckets) {
-  std::vector<std::vector<MemoryChecksums::Part>> parts(buckets);
-  for (std::size_t b = 0; b < buckets; ++b) {
-    for (Range range : owned.updated(b)) parts[b].push_back({range, true});
-    if (!owned.ownership().by_owner) continue;
-    for (Range range : owned.received(b)) parts[b].push_back({range, false});
-  }
-  return parts;
-}
-
-MemoryGuardOptions guard_options(const Domains& domains, const Ownership& ownership, const Updater& updater,
-                                 const EngineOptions& options) {
-  MemoryGuardOptions guard{.verify_every = options.guards.verify_every,
-                           .compare_every = options.guards.compare_every,
-                           .copies_have_states = !ownership.across_domains,
-                           .replicas_differ = updates_by_local_gradients(options),
-                           .state_names = updater.rule().states()};
-  for (int r = 0; r < domains.size(); ++r)
-    guard.copy_of.push_back(ownership.by_owner ? domains.domain_of[static_cast<std::size_t>(r)] : r);
-  return guard;
-}
-
-}  // namespace
-
 GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
                                plan::ParameterStore& store, Updater& updater, const EngineOptions& options)
-    : memory_(memory, store, world, memory_size(options)),
+    : memory_(memory, store, world, memory_size(options, updater)),
       channels_(comm, memory, {.reduction = memory_.reduction_flags(), .control = memory_.control_flags()}),
       sums_(channels_.control().transport, channels_.control().flags, memory_.control_blocks(), memory.domains(), world,
             options.counts, options.between),
@@ -82,20 +20,26 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       owned_(store,
              with_buckets(reducer_, memory_, store, ownership(memory, options), options.reduction.hook != nullptr),
              memory.domains(), ownership(memory, options)),
+      weight_average_(store, owned_),
       guard_(store, checked_parts(owned_, store.buckets().size()),
              guard_options(memory.domains(), owned_.ownership(), updater, options)),
-      reductions_(
-          store, reducer_, world,
-          {.statistics = memory_.statistics(), .squares = !memory_.squares().empty(), .wire = options.reduction.wire}),
+      reductions_(store, reducer_, world,
+                  {.statistics = memory_.statistics(),
+                   .squares = !memory_.squares().empty(),
+                   .noise = noise_sums(memory_, options),
+                   .wire = options.reduction.wire}),
+      norms_(store, updater, reducer_, {.squares = memory_.squares(), .norms = memory_.norms()}),
       average_(store, {.active = updates_by_local_gradients(options), .local_steps = options.local_steps}),
       driver_([&sums = sums_, &reducer = reducer_] {
         const bool moved = sums.progress();
         return reducer.progress() || moved;
       }),
-      update_({driver_, sums_, guard_, reductions_}, {store, updater, reducer_, owned_, guard_}, memory_.squares(),
+      update_({driver_, sums_, guard_, reductions_, &norms_}, {store, updater, reducer_, owned_, guard_},
+              {.squares = memory_.squares(),
+               .noise = options.noise ? std::span<const double>(memory_.shard_sums()[0]) : std::span<const double>()},
               {.hold_loss = options.guards.hold_loss,
                .local_weight = average_.is_active(),
-               .gradient = decision_options(options)}),
+               .gradient = decision_options(options, updater)}),
       gate_(update_, timer_, options.heartbeat,
             options.late_updates && memory.domains().count() > 1 && options.reduction.hook == nullptr) {
   if (options.reduction.hook != nullptr) {
@@ -133,6 +77,7 @@ void GradientEngine::begin_step(const StepStart& start) {
 
 void GradientEngine::sums_ready() {
   const bool last = reductions_.is_last_shard();
+  const double samples = sums_.shard()[kSampleSum], weight = sums_.shard()[kWeightSum];
   sums_.count_shard();
   if (last) {
     settle();  // the forward passes have read all values, so the last step is complete
@@ -141,7 +86,7 @@ void GradientEngine::sums_ready() {
     memory_.clear_squares();
   }
   sums_.end_shard(timer_.seconds());
-  reductions_.end_statistics();
+  reductions_.end_statistics(samples, weight);
   if (last) driver_.wake();
 }
 
@@ -249,6 +194,22 @@ void GradientEngine::collect_states() {
   if (!owned_.ownership().across_domains) return;
   meet();
   owned_.collect_states(gradient_comm());
+}
+
+void GradientEngine::add_to_average(double weight) {
+  average_replicas();
+  fence();
+  weight_average_.add(weight);
+  guard_.forget();
+  fence();
+}
+
+void GradientEngine::swap_average() {
+  fence();
+  if (owned_.ownership().across_domains) meet();
+  weight_average_.swap(gradient_comm());
+  guard_.forget();
+  fence();
 }
 
 std::vector<MemoryDamage> GradientEngine::examine(bool repair) {

@@ -18,6 +18,7 @@
 #include "lockstep/parallel/step/step_channels.h"
 #include "lockstep/parallel/step/step_memory.h"
 #include "lockstep/parallel/step/step_timer.h"
+#include "lockstep/parallel/update/average_exchange.h"
 #include "lockstep/parallel/update/owned_parts.h"
 #include "lockstep/parallel/update/replica_average.h"
 #include "lockstep/parallel/update/step_update.h"
@@ -40,6 +41,7 @@ struct EngineOptions {
   std::size_t statistics = 0,
               counts = 0;        // doubles per shard: batch statistics, and counts; both are summed over ranks
   double clip_norm = 0;          // largest norm of the mean gradient, all parameters together; 0: no limit
+  bool noise = false;            // estimate the noise of the gradient in every step
   bool shard_optimizer = false;  // each part of the parameters is updated by one rank of the whole job
   bool thread = false;           // a thread drives communication: needs MPI_THREAD_MULTIPLE
   bool late_updates = false;     // see finish_step()
@@ -92,6 +94,7 @@ class GradientEngine : public plan::PlanHooks {
   // Whether updates were applied. A step that was not applied has not changed values, states and means, and can be run
   // again.
   StepVerdict verdict() const { return update_.state().verdict; }
+  const std::optional<NoiseEstimate>& gradient_noise() const { return update_.decision().noise(); }  // empty without it
   const GradientFinding& gradient_finding() const { return update_.decision().finding(); }
   double loss_of(int rank) const { return sums_.loss_of(rank); }
   const StepTimes& times() const { return timer_.times(); }  // of this rank
@@ -121,6 +124,9 @@ class GradientEngine : public plan::PlanHooks {
   // Both collective: see MemoryGuard::examine(); and whether the memory of all ranks has its recorded checksums.
   std::vector<MemoryDamage> examine(bool repair);
   bool intact();
+  // Of the average of the weights (optim/average.h), if the rule has one. Both collective: see AverageExchange.
+  void add_to_average(double weight);
+  void swap_average();
   void own_values_moved() { guard_.own_values_moved(); }  // this rank's running statistics moved after the step
   GradientGuard* gradient_guard() { return update_.decision().guard(); }  // null unless one is asked for
   void note_in(Trace* trace);                                             // null: nowhere
@@ -140,8 +146,10 @@ class GradientEngine : public plan::PlanHooks {
   StepSums sums_;
   BucketReducer reducer_;
   OwnedParts owned_;
+  AverageExchange weight_average_;
   MemoryGuard guard_;
   ReductionScheduler reductions_;
+  TensorNorms norms_;
   ReplicaAverage average_;
   ProgressDriver driver_;
   StepUpdate update_;

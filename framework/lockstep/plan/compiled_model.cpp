@@ -49,6 +49,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
       std::make_unique<Graph>(mode, dtype, store_.options().seed, options_.bf16 ? DType::BF16 : dtype), batch, {}, {}};
   if (mode == Mode::Train) source.graph->bind(options_.synchronisation);
   source.traced = function_(Inputs(*source.graph, inputs));
+  combine_losses(*source.graph, batch, source.traced);
   for (Value* v : {&source.traced.loss.mean, &source.traced.loss.weight}) {
     if (*v) *v = cast(*v, sum_type(v->dtype()));
   }

@@ -8,10 +8,11 @@
 namespace lockstep::plan {
 namespace {
 
-// Parameters begin at cache lines, so loops over two parameters never share a line.
-std::int64_t round_up(std::int64_t elements, DType dtype) {
-  const auto line = static_cast<std::int64_t>(kAlignment / size_of(dtype));
-  return (elements + line - 1) / line * line;
+// Parameters begin at cache lines, so loops over two parameters never share a line, or at larger units.
+std::int64_t round_up(std::int64_t elements, const ParameterStoreOptions& options) {
+  const auto line = static_cast<std::int64_t>(kAlignment / size_of(options.dtype));
+  const std::int64_t unit = std::max(line, options.alignment);
+  return (elements + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ void ParameterStore::lay_out(const std::map<const Parameter*, Layout>& layouts,
   const std::int64_t limit = options_.bucket_bytes / static_cast<std::int64_t>(size_of(options_.dtype));
   for (const Parameter* parameter : gradient_order) {
     Record& r = record(parameter);
-    const std::int64_t elements = round_up(r.layout.storage_elements(parameter->shape), options_.dtype);
+    const std::int64_t elements = round_up(r.layout.storage_elements(parameter->shape), options_);
     if (buckets_.empty() || (buckets_.back().elements > 0 && buckets_.back().elements + elements > limit))
       buckets_.emplace_back();
     Bucket& bucket = buckets_.back();

@@ -38,6 +38,8 @@ struct ParameterStoreOptions {
   int gradient_slots = 1;
   int optimizer_states = 0;
   std::int64_t bucket_bytes = 8 << 20;
+  // In elements: parameters begin at multiples of it within a bucket; 0: at cache lines.
+  std::int64_t alignment = 0;
   // The memory of buckets and of the copies derived by the first plan; it outlives the store. Null: the store's own
   // heap.
   ParameterMemory* memory = nullptr;

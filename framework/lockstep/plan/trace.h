@@ -26,11 +26,20 @@ class Inputs {
   std::map<std::string, Value> values_;
 };
 
+// One of several losses. The loss of the training is the sum of `factor` times each loss; each loss without its factor
+// is a metric of this name (lower is better).
+struct PartialLoss {
+  std::string name;
+  Loss loss;
+  double factor = 1;
+};
+
 // The outputs of the model function: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
 // summed over all samples), metrics (metrics/metrics.h), and a prediction for inference. Only a training step needs a
 // loss; all else is optional. A run shows and logs metrics; counts are for its program alone.
 struct Traced {
   Loss loss = {};
+  std::vector<PartialLoss> losses = {};  // in place of `loss`: see combine_losses()
   std::map<std::string, Value> counts = {};
   std::vector<Metric> metrics = {};
   Value prediction = {};
@@ -42,6 +51,10 @@ requires std::same_as<std::remove_const_t<T>, Traced>
 void for_each_value(T& traced, const F& f) {
   f(traced.loss.mean);
   f(traced.loss.weight);
+  for (auto& part : traced.losses) {
+    f(part.loss.mean);
+    f(part.loss.weight);
+  }
   f(traced.prediction);
   for (auto& [name, value] : traced.counts) f(value);
   for (auto& metric : traced.metrics) {
@@ -50,6 +63,11 @@ void for_each_value(T& traced, const F& f) {
     f(metric.labels);
   }
 }
+
+// Replaces `losses` by their weighted sum as `loss`, and by metrics, which stand before the others. Either no loss has
+// a weight sum of its own (Loss::weight), or all have the same Value: only then the sum is one mean, and exact at any
+// number of ranks. Throws Error otherwise, and for names and factors that cannot be. `batch`: samples of this trace.
+void combine_losses(Graph& graph, std::int64_t batch, Traced& traced);
 
 using ModelFunction = std::function<Traced(const Inputs& inputs)>;
 

@@ -6,16 +6,13 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::preflight {
+#include "lockstep/launch/ports.h"
 
-struct PortRange {
-  int first = 0, last = 0;  // 0: any port
-  bool any() const { return first == 0; }
-};
+namespace lockstep::preflight {
 
 struct NetworkSubject {
   std::string interface {};  // names, addresses or networks that MPI was told to use; empty: it chooses
-  PortRange ports = {};
+  launch::PortRange ports = {};
   std::vector<std::string> hosts{};  // by node: the names by which the hosts of the job reach each other
 };
 

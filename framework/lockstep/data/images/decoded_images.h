@@ -11,6 +11,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/images/crop.h"
 #include "lockstep/data/images/encoded_image.h"
+#include "lockstep/data/images/pixel_cache.h"
 
 namespace lockstep::data {
 
@@ -41,6 +42,9 @@ struct DecodeOptions {
   // pixels: faster, and nearly the same pixels. false: always whole, the bits of Pillow and torchvision.
   bool reduce = true;
   ImageLimits limits{};
+  // Keep whole images in memory, up to this many bytes, and decode every image whole as without `reduce`: later epochs
+  // make their crops of these pixels. 0: none.
+  std::size_t cache_bytes = 0;
 };
 
 // Fields "image", U8 (channels, crop.height, crop.width), and "label", I32. read(), which has no key, makes the random
@@ -63,11 +67,15 @@ class DecodedImages : public Dataset {
 
   const ImageFiles& files() const { return *files_; }
   const DecodeOptions& options() const { return options_; }
+  const PixelCache* cache() const { return cache_.get(); }  // null without DecodeOptions::cache_bytes
 
  private:
+  std::shared_ptr<const WholeImage> whole_image(std::int64_t index) const;
+
   std::unique_ptr<const ImageFiles> files_;
   DecodeOptions options_;
   std::vector<Field> fields_;
+  std::unique_ptr<PixelCache> cache_;
 };
 
 // Decodes the part of an image file that `options` choose with `random`, to (channels, height, width). Throws Error,

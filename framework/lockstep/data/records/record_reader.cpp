@@ -96,6 +96,15 @@ std::vector<std::byte> RecordReader::read(std::int64_t record) const {
   return bytes;
 }
 
+std::vector<std::byte> RecordReader::read_end(std::int64_t record, std::size_t bytes) const {
+  const Found found = find(record);
+  check(bytes <= found.end - found.begin, kRecords, "{}: {} bytes, expected at least {}", place(record),
+        found.end - found.begin, bytes);
+  std::vector<std::byte> end = found.file.reader.peek(found.end - bytes, bytes);
+  check(end.size() == bytes, kRecords, "{}: truncated: {} bytes of the last {}", place(record), end.size(), bytes);
+  return end;
+}
+
 std::string RecordReader::place(std::int64_t record) const {
   const Found found = find(record);
   return formatted("{}: record {} at offset {}", found.file.reader.path(), found.number, found.begin);
@@ -136,12 +145,22 @@ std::string RecordImages::describe() const {
 
 ImageFile RecordImages::read(std::int64_t index) const {
   ImageFile file{.bytes = records_.read(index)};
-  const std::size_t bytes = file.bytes.size() - sizeof file.label;
-  std::memcpy(&file.label, file.bytes.data() + bytes, sizeof file.label);
-  file.bytes.resize(bytes);
-  check(file.label >= 0 && file.label < records_.layout().classes, kRecords, "{}: label {}, expected 0 to {}",
-        place(index), file.label, records_.layout().classes - 1);
+  file.label = label_in(file.bytes, index);
+  file.bytes.resize(file.bytes.size() - sizeof file.label);
   return file;
+}
+
+std::int32_t RecordImages::label(std::int64_t index) const {
+  return label_in(records_.read_end(index, sizeof(std::int32_t)), index);
+}
+
+// The label stands at the end of a record.
+std::int32_t RecordImages::label_in(std::span<const std::byte> end, std::int64_t index) const {
+  std::int32_t label = 0;
+  std::memcpy(&label, end.data() + end.size() - sizeof label, sizeof label);
+  check(label >= 0 && label < records_.layout().classes, kRecords, "{}: label {}, expected 0 to {}", place(index),
+        label, records_.layout().classes - 1);
+  return label;
 }
 
 std::unique_ptr<Dataset> open_records(const std::filesystem::path& index, const DecodeOptions& options) {

@@ -24,6 +24,8 @@ class RecordReader {
   const RecordLayout& layout() const { return layout_; }
   const std::string& path() const { return path_; }
   std::vector<std::byte> read(std::int64_t record) const;  // `record` is in [0, size())
+  // The last bytes of a record, as they are: its checksum is not compared. Throws Error for more than it has.
+  std::vector<std::byte> read_end(std::int64_t record, std::size_t bytes) const;
   // "FILE: record 3 at offset 4711", with the record's number in its file.
   std::string place(std::int64_t record) const;
 
@@ -77,9 +79,12 @@ class RecordImages : public ImageFiles {
   const std::vector<std::string>& class_names() const override { return records_.layout().class_names; }
   std::string describe() const override;
   ImageFile read(std::int64_t index) const override;
+  std::int32_t label(std::int64_t index) const override;  // reads the label alone; throws Error as read()
   std::string place(std::int64_t index) const override { return records_.place(index); }
 
  private:
+  std::int32_t label_in(std::span<const std::byte> end, std::int64_t index) const;
+
   RecordReader records_;
 };
 

@@ -55,13 +55,26 @@ void dropout(const DropoutOptions& options, const T* x, T* y) {
   parallel_for(o.samples * blocks, 16, body);
 }
 
+template <class T>
+void normal_noise(const NoiseOptions& options, T* y) {
+  const NoiseOptions o = options;
+  parallel_for(o.samples, std::max<std::int64_t>(1, 20 * o.per_sample), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t sample = begin; sample < end; ++sample) {
+      RandomStream random(o.key, mix(o.step, static_cast<std::uint64_t>(o.sample_ids[sample])));
+      T* out = y + sample * o.per_sample;
+      for (std::int64_t j = 0; j < o.per_sample; ++j) out[j] = static_cast<T>(random.normal());
+    }
+  });
+}
+
 #define LOCKSTEP_INSTANTIATE(T)                                         \
   template void fill<T>(std::int64_t, T, T*);                           \
   template void relu_forward<T>(std::int64_t, const T*, T*);            \
   template void relu_backward<T>(std::int64_t, const T*, const T*, T*); \
   template void add<T>(std::int64_t, const T*, const T*, T*);           \
   template void scale_shift<T>(std::int64_t, T, T, const T*, T*);       \
-  template void dropout<T>(const DropoutOptions&, const T*, T*);
+  template void dropout<T>(const DropoutOptions&, const T*, T*);        \
+  template void normal_noise<T>(const NoiseOptions&, T*);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE

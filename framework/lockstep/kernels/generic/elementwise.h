@@ -56,4 +56,15 @@ struct DropoutOptions {
 template <class T>
 void dropout(const DropoutOptions& options, const T* x, T* y);
 
+struct NoiseOptions {
+  std::int64_t samples = 0, per_sample = 0;
+  std::uint64_t key = 0;  // of seed and call site
+  std::uint64_t step = 0;
+  const std::int64_t* sample_ids = nullptr;  // [samples], global
+};
+
+// Writes the first `per_sample` normal numbers of RandomStream(key, mix(step, sample id)) for each sample.
+template <class T>
+void normal_noise(const NoiseOptions& options, T* y);
+
 }  // namespace lockstep::kernels::generic

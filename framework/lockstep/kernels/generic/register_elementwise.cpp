@@ -4,6 +4,7 @@
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/dropout.h"
+#include "lockstep/ops/normal_noise.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reorder.h"
@@ -26,6 +27,25 @@ std::optional<KernelOffer> dropout_kernel(const KernelRequest& r, std::span<cons
         now.step = static_cast<std::uint64_t>(*a.in<std::int64_t>(1));
         now.sample_ids = a.in<std::int64_t>(2);
         dropout(now, a.in<T>(0), a.out<T>(0));
+      });
+    });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> normal_noise_kernel(const KernelRequest& r, std::span<const Layout>) {
+  KernelOffer offer = plain_offer(r);
+  const NoiseOptions options{.samples = r.outputs[0].shape[0],
+                             .per_sample = r.outputs[0].shape.tail().elements(),
+                             .key = r.as<NormalNoiseOp>().key()};
+  offer.build = [options, dtype = r.dtype()] {
+    return build_typed(dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return make_kernel([options](const Arguments& a) {
+        NoiseOptions now = options;
+        now.step = static_cast<std::uint64_t>(*a.in<std::int64_t>(0));
+        now.sample_ids = a.in<std::int64_t>(1);
+        normal_noise(now, a.out<T>(0));
       });
     });
   };
@@ -105,9 +125,13 @@ std::optional<KernelOffer> to_floating_kernel(const KernelRequest& r, std::span<
 
 std::vector<KernelRow> elementwise_rows() {
   return {
-      kernel_row<DropoutOp>("dropout", dropout_kernel), kernel_row<ExpandOp>("expand", expand),
-      kernel_row<FillOp>("fill", fill_kernel),          kernel_row<ReorderOp>("reorder", reorder_kernel),
-      kernel_row<CastOp>("cast", cast_kernel),          kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
+      kernel_row<DropoutOp>("dropout", dropout_kernel),
+      kernel_row<ExpandOp>("expand", expand),
+      kernel_row<FillOp>("fill", fill_kernel),
+      kernel_row<ReorderOp>("reorder", reorder_kernel),
+      kernel_row<CastOp>("cast", cast_kernel),
+      kernel_row<ToFloatingOp>("to_floating", to_floating_kernel),
+      kernel_row<NormalNoiseOp>("normal_noise", normal_noise_kernel),
   };
 }
 

@@ -5,18 +5,20 @@
 namespace lockstep::parallel {
 
 GradientDecision::GradientDecision(const plan::ParameterStore& store, std::span<const double> squares,
-                                   const Options& options)
-    : options_(options), squares_(squares) {
+                                   std::span<const double> noise, const Options& options)
+    : options_(options), squares_(squares), noise_sums_(noise) {
   if (options.guard) guard_ = std::make_unique<GradientGuard>(store, options.limits);
 }
 
-void GradientDecision::decide(StepState& step) {
+void GradientDecision::decide(StepState& step, double samples) {
   finding_ = {};
+  noise_.reset();
   if (options_.needs_squares()) {
     double total = 0;
     for (double square : squares_) total += square;
     norm_ = std::sqrt(total) * step.update.gradient_scale;
     if (guard_ && step.applies()) judge(step);
+    if (options_.noise && step.applies()) noise_ = estimate_noise(noise_sums_, norm_ * norm_, samples);
     // As torch.nn.utils.clip_grad_norm_.
     const double factor = options_.clip_norm / (norm_ + 1e-6);
     if (options_.clip_norm > 0 && factor < 1) step.update.gradient_scale *= factor;

@@ -1,7 +1,8 @@
 // Checks the norm of the summed gradient, of all parameters together and of each parameter, against an absolute limit
 // and against a multiple of the running mean of the norm. It reads the sums of squares that clipping uses too;
-// parameters in one block of BucketReducer::kBlock elements count together. Findings depend on the sums of the
-// reduction tree alone, so they are the same on all ranks and at any number of ranks. One thread.
+// parameters in one block of BucketReducer::kBlock elements count together, unless the store begins each at a block, as
+// a trainer's does. Findings depend on the sums of the reduction tree alone, so they are the same on all ranks and at
+// any number of ranks. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/parallel/reduce/sum_of_squares.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -13,25 +13,6 @@ comm::Element element_of(DType dtype) { return dtype == DType::F64 ? comm::Eleme
 
 void* element(const void* base, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + index * static_cast<std::int64_t>(size_of(dtype));
-}
-
-// The sum of squares of a block, in a fixed order that depends neither on the rank nor on the width of vectors.
-template <class T>
-double sum_of_squares(const T* values, std::int64_t n) {
-  constexpr std::int64_t kLanes = 8;
-  std::array<double, kLanes> lanes{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) {
-      const auto v = static_cast<double>(values[i + l]);
-      lanes[static_cast<std::size_t>(l)] += v * v;
-    }
-  }
-  for (; i < n; ++i)
-    lanes[static_cast<std::size_t>(i % kLanes)] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  return sum;
 }
 
 // Writes the sums of squares of a range that begins at a block, if the bucket has squares.
@@ -135,6 +116,12 @@ bool BucketReducer::reduced(int bucket) const {
   const Bucket& b = at(bucket);
   if (b.memory.everywhere) return available(bucket);
   return b.summed.load(std::memory_order_acquire) == b.started;
+}
+
+std::vector<Range> BucketReducer::counted(int bucket) const {
+  const Bucket& b = at(bucket);
+  if (b.memory.hooked < 0) return pieces_.owned_by(domains_.rank, b.memory.elements, true);
+  return domains_.rank == 0 ? b.owned : std::vector<Range>{};  // each rank has the whole sum
 }
 
 void BucketReducer::release(int bucket) { flags_.raise(released_flag(bucket), at(bucket).started); }

@@ -60,8 +60,14 @@ class BucketReducer {
   // bucket is complete, and no rank calls release().
   bool reduced(int bucket) const;
   std::span<const Range> owned(int bucket) const { return at(bucket).owned; }
+  // The part of owned() that no other rank of the job has here: each element counts once over all ranks.
+  std::vector<Range> counted(int bucket) const;
   std::vector<Range> owned_by(int bucket, int rank) const {
     return pieces_.owned_by(rank, at(bucket).memory.elements, at(bucket).memory.values != nullptr);
+  }
+  // The slices that a rank drives: with `values`, owned_by() of its domain's ranks and received() of this rank.
+  std::vector<Range> driven_by(int bucket, int rank) const {
+    return pieces_.owned_by(rank, at(bucket).memory.elements, false);
   }
   void release(int bucket);
   // With `values` the owner calls send_values(), and release() after the values of owners in other domains have arrived

@@ -4,6 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/core/parallel_for.h"
+#include "lockstep/parallel/reduce/gradient_noise.h"
+#include "lockstep/parallel/reduce/sum_of_squares.h"
+
 namespace lockstep::parallel {
 
 ReductionScheduler::ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer,
@@ -13,7 +17,14 @@ ReductionScheduler::ReductionScheduler(const plan::ParameterStore& store, Bucket
       walk_(world),
       options_(std::move(options)),
       awaited_(store.buckets().size()),
-      complete_(store.buckets().size()) {}
+      complete_(store.buckets().size()) {
+  std::size_t blocks = 0;
+  for (const plan::Bucket& b : store.buckets()) {
+    measure_.first_block.push_back(blocks);
+    blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
+  }
+  if (!options_.noise.empty()) measure_.squares.resize(blocks);
+}
 
 void ReductionScheduler::begin_step() {
   walk_.begin();
@@ -21,6 +32,7 @@ void ReductionScheduler::begin_step() {
 }
 
 void ReductionScheduler::begin_shard() {
+  measure_.left = awaited_.size();
   std::ranges::fill(statistics(), 0.0);
   for (std::size_t b = 0; b < awaited_.size(); ++b) awaited_[b] = static_cast<int>(store_.buckets()[b].entries.size());
 }
@@ -36,7 +48,9 @@ void ReductionScheduler::open() {
   squares_started_ = false;
 }
 
-void ReductionScheduler::end_statistics() {
+void ReductionScheduler::end_statistics(double samples, double weight) {
+  measure_.samples = samples;
+  measure_.weight = weight;
   const std::vector<std::span<double>>& slots = options_.statistics;
   walk_.join([&](int from, int into) {
     const std::span<double> source = slots[static_cast<std::size_t>(from)];
@@ -61,6 +75,7 @@ void ReductionScheduler::zero(std::size_t number) {
 
 // Plans of different batches may finish buckets in different orders, but all ranks must start buckets in one order.
 void ReductionScheduler::complete(std::size_t bucket) {
+  if (!options_.noise.empty()) measure(bucket);
   join(store_.buckets()[bucket]);
   if (!walk_.last()) return;
   complete_[bucket] = true;
@@ -76,6 +91,40 @@ void ReductionScheduler::join(const plan::Bucket& bucket) const {
     } else {
       add_into(bucket.elements, static_cast<const float*>(from), static_cast<float*>(into), options_.wire);
     }
+  });
+}
+
+// The gradient of the shard alone lies in its slot: adds up its squares, in blocks, so that neither threads nor the
+// size of buckets change the sum.
+void ReductionScheduler::measure(std::size_t number) {
+  const plan::Bucket& bucket = store_.buckets()[number];
+  const std::byte* gradient = bucket.gradients[static_cast<std::size_t>(slot())];
+  const bool wide = store_.options().dtype == DType::F64;
+  constexpr std::int64_t kBlock = BucketReducer::kBlock;
+  parallel_for((bucket.elements + kBlock - 1) / kBlock, kBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t first = b * kBlock, n = std::min(kBlock, bucket.elements - first);
+      measure_.squares[measure_.first_block[number] + static_cast<std::size_t>(b)] =
+          wide ? sum_of_squares(reinterpret_cast<const double*>(gradient) + first, n)
+               : sum_of_squares(reinterpret_cast<const float*>(gradient) + first, n);
+    }
+  });
+  if (--measure_.left == 0) end_measuring();
+}
+
+void ReductionScheduler::end_measuring() {
+  const std::span<double> sums = options_.noise[static_cast<std::size_t>(slot())];
+  std::ranges::fill(sums, 0.0);
+  if (measure_.samples > 0 && measure_.weight > 0) {
+    double square = 0;
+    for (const double block : measure_.squares) square += block;
+    sums[kShardSquares] = square / (measure_.weight * measure_.weight);
+    sums[kInverseSamples] = 1 / measure_.samples;
+    sums[kShards] = 1;
+  }
+  walk_.join([&](int from, int into) {
+    add_into<double>(kNoiseSums, options_.noise[static_cast<std::size_t>(from)].data(),
+                     options_.noise[static_cast<std::size_t>(into)].data());
   });
 }
 

@@ -1,6 +1,7 @@
 // Decides when the reduction of a bucket starts. As the gradients of a bucket become final, the sums of this rank's
 // shards are joined in its slots; after the last shard the bucket is started, in the same order on all ranks. Batch
-// statistics come before all buckets, sums of squares after them. One thread, the one that computes.
+// statistics come before all buckets, sums of squares after them. On request it also measures the gradient of each
+// shard, for the noise scale. One thread, the one that computes.
 #pragma once
 
 #include <span>
@@ -20,7 +21,9 @@ class ReductionScheduler {
  public:
   struct Options {
     std::vector<std::span<double>> statistics = {};  // of this rank, by slot
-    bool squares = false;                            // the reducer has a bucket of sums of squares, the last one
+    bool squares = false;                            // the reducer has a bucket of sums of squares
+    // By slot, kNoiseSums doubles at the end of the bucket of squares (gradient_noise.h); empty: none are wanted.
+    std::vector<std::span<double>> noise = {};
     Wire wire = Wire::Exact;
   };
   // Adds all buckets of the step to `reducer`. `store` and `reducer` outlive the scheduler.
@@ -32,8 +35,9 @@ class ReductionScheduler {
   int slot() const { return walk_.slot(); }
   bool is_last_shard() const { return walk_.last(); }
   std::span<double> statistics() { return options_.statistics[static_cast<std::size_t>(slot())]; }
-  // The statistics of the shard are complete: joins them, and after the last shard starts their reduction.
-  void end_statistics();
+  // The statistics of the shard are complete: joins them, and after the last shard starts their reduction. The shard
+  // has `samples` samples, whose weights add up to `weight`.
+  void end_statistics(double samples = 0, double weight = 0);
   int retire(const Parameter* parameter);  // the gradient is final; returns the bucket
   void zero(std::size_t bucket);  // for a shard without samples: sets the bucket's gradients to zero; they are final
   void end_shard();
@@ -50,6 +54,8 @@ class ReductionScheduler {
   void begin_shard();
   void complete(std::size_t bucket);
   void join(const plan::Bucket& bucket) const;
+  void measure(std::size_t bucket);
+  void end_measuring();
 
   const plan::ParameterStore& store_;
   BucketReducer& reducer_;
@@ -59,6 +65,13 @@ class ReductionScheduler {
   std::vector<bool> complete_;  // by bucket: joined for the last shard
   std::size_t next_ = 0;        // the bucket that starts next
   bool squares_started_ = false;
+  // Of the present shard's gradient, with Options::noise.
+  struct Measure {
+    double samples = 0, weight = 0;
+    std::size_t left = 0;              // buckets
+    std::vector<double> squares = {};  // by block of all buckets
+    std::vector<std::size_t> first_block = {};
+  } measure_;
 };
 
 }  // namespace lockstep::parallel

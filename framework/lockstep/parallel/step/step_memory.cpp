@@ -23,7 +23,8 @@ StepMemory::StepMemory(NodeMemory& memory, const plan::ParameterStore& store, co
       store_(store),
       world_(world),
       size_(size),
-      squares_(size.squares ? blocks_of(store.buckets()) : 0) {
+      squares_(size.squares ? blocks_of(store.buckets()) : 0),
+      norms_(size.norms ? 2 * blocks_of(store.buckets()) : 0) {
   for (int rank : domains_.local()) offsets_.push_back(offsets_of(rank));
   windows_ = memory.segments(memory.own(mine().bytes));
   gradients_.resize(windows_.size());
@@ -37,14 +38,15 @@ std::size_t StepMemory::slots_of(int rank) const {
 }
 
 StepMemory::Offsets StepMemory::offsets_of(int rank) const {
-  const int reductions = static_cast<int>(store_.buckets().size()) + 2;  // two for statistics and squares
+  const int reductions = static_cast<int>(store_.buckets().size()) + 3;  // three for statistics, squares and norms
   const std::size_t slots = slots_of(rank);
   Offsets at{};
   at.control_flags = whole_lines(SharedFlags::bytes(BucketReducer::flags_for(reductions)));
   at.control_blocks = at.control_flags + whole_lines(SharedFlags::bytes(ControlBlock::kFlags));
   at.statistics = at.control_blocks + whole_lines(ControlBlock::bytes(world_, size_.control));
   at.squares = at.statistics + slots * whole_lines(size_.statistics * sizeof(double));
-  at.bytes = at.squares + slots * whole_lines(squares_ * sizeof(double));
+  at.norms = at.squares + slots * whole_lines((squares_ + size_.shard_sums) * sizeof(double));
+  at.bytes = at.norms + slots * whole_lines(norms_ * sizeof(double));
   return at;
 }
 
@@ -77,22 +79,27 @@ BucketMemory StepMemory::doubles(std::size_t Offsets::*part, std::size_t count) 
   return bucket;
 }
 
-std::vector<std::span<double>> StepMemory::statistics() const {
-  const BucketMemory memory = statistics_memory();
-  std::vector<std::span<double>> slots;
+std::vector<std::span<double>> StepMemory::slots(const BucketMemory& memory) const {
+  std::vector<std::span<double>> all;
   for (void* slot : memory.slots[static_cast<std::size_t>(domains_.local_rank())])
-    slots.emplace_back(static_cast<double*>(slot), size_.statistics);
-  return slots;
+    all.emplace_back(static_cast<double*>(slot), static_cast<std::size_t>(memory.elements));
+  return all;
 }
 
-std::span<double> StepMemory::squares() const {
-  std::byte* window = windows_[static_cast<std::size_t>(domains_.local_rank())].data();
-  return {reinterpret_cast<double*>(window + mine().squares), squares_};
+std::vector<std::span<double>> StepMemory::statistics() const { return slots(statistics_memory()); }
+
+std::span<double> StepMemory::squares() const { return slots(squares_memory())[0].first(squares_); }
+std::span<double> StepMemory::norms() const { return slots(norms_memory())[0]; }
+
+std::vector<std::span<double>> StepMemory::shard_sums() const {
+  std::vector<std::span<double>> all = slots(squares_memory());
+  for (std::span<double>& slot : all) slot = slot.last(size_.shard_sums);
+  return all;
 }
 
 void StepMemory::clear_squares() const {
-  const std::span<std::byte> window = windows_[static_cast<std::size_t>(domains_.local_rank())];
-  std::ranges::fill(window.subspan(mine().squares), std::byte{0});
+  for (const std::span<double> slot : slots(squares_memory())) std::ranges::fill(slot.first(squares_), 0.0);
+  for (const std::span<double> slot : slots(norms_memory())) std::ranges::fill(slot, 0.0);
 }
 
 BucketMemory StepMemory::gradient_memory(std::size_t number) const {

@@ -63,6 +63,30 @@ void OwnedParts::collect_states(const comm::Communicator& comm) {
   });
 }
 
+// All ranks go through all messages in one order, so blocking calls cannot wait for each other.
+void OwnedParts::spread_values(const comm::Communicator& comm) const {
+  const auto size = static_cast<std::int64_t>(size_of(store_.options().dtype));
+  const auto domain_of = [&](int rank) { return domains_.domain_of[static_cast<std::size_t>(rank)]; };
+  for (std::size_t b = 0; b < whole_.size(); ++b) {
+    for (int owner = 0; owner < domains_.size(); ++owner) {
+      const std::vector<Range> parts = reducer_.owned_by(reduction_of(b), owner);
+      for (int to = 0; to < domains_.size(); ++to) {
+        if (domain_of(to) == domain_of(owner) || (domains_.rank != owner && domains_.rank != to)) continue;
+        for (const Range slice : reducer_.driven_by(reduction_of(b), to)) {
+          for (const Range part : parts) {
+            const Range range = intersection(part, slice);
+            if (range.size() == 0) continue;
+            const std::span bytes(store_.buckets()[b].values + range.begin * size,
+                                  static_cast<std::size_t>(range.size() * size));
+            domains_.rank == owner ? comm.send(bytes, to, comm::Communicator::kMaxTag)
+                                   : comm.recv(bytes, owner, comm::Communicator::kMaxTag);
+          }
+        }
+      }
+    }
+  }
+}
+
 void OwnedParts::drop_foreign_states() {
   if (!ownership_.across_domains) return;
   const std::byte* base = store_.owned_states().data();

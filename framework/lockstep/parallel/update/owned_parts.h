@@ -36,6 +36,9 @@ class OwnedParts {
   // own. Otherwise the state of each rank is whole, and both do nothing.
   void collect_states(const comm::Communicator& comm);
   void drop_foreign_states();
+  // With across_domains: sends the values that this rank updates to the ranks of other domains that received() them.
+  // Collective.
+  void spread_values(const comm::Communicator& comm) const;
 
  private:
   template <class Visit>

@@ -1,16 +1,17 @@
 #include "lockstep/parallel/update/step_update.h"
 
 #include <cmath>
+#include <utility>
 
 namespace lockstep::parallel {
 
-StepUpdate::StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, std::span<const double> squares,
+StepUpdate::StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, const GradientSums& gradient,
                        const Options& options)
     : parts_(parts),
       options_(options),
       store_(update.store),
       buckets_(update),
-      decision_(update.store, squares, options.gradient) {}
+      decision_(update.store, gradient.squares, gradient.noise, options.gradient) {}
 
 void StepUpdate::begin(const StepStart& start) {
   next_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
@@ -18,6 +19,8 @@ void StepUpdate::begin(const StepStart& start) {
 
 void StepUpdate::open() {
   state_ = {.update = next_, .posted = true};
+  judged_ = false;
+  if (parts_.norms != nullptr) parts_.norms->open();
   buckets_.open();
   parts_.reductions.open();
 }
@@ -52,11 +55,12 @@ bool StepUpdate::take_sums() {
   return state_.sums_known = true;
 }
 
-// Decides at once, or after the last bucket has arrived if the decision depends on the whole gradient.
+// Decides at once, or after the last bucket has arrived if the decision or the update depends on the whole gradient.
 bool StepUpdate::decide() {
   if (decision_.waits_for_gradient()) {
     if (!parts_.reductions.is_gradient_reduced()) return false;
-    decision_.decide(state_);
+    if (!std::exchange(judged_, true)) decision_.decide(state_, parts_.sums.sums()[kSampleSum]);
+    if (parts_.norms != nullptr && !parts_.norms->advance(state_)) return false;
   }
   return state_.decided = true;
 }

@@ -11,6 +11,7 @@
 #include "lockstep/parallel/guard/memory_guard.h"
 #include "lockstep/parallel/reduce/progress_driver.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
+#include "lockstep/parallel/update/tensor_norms.h"
 #include "lockstep/parallel/update/update_scheduler.h"
 
 namespace lockstep::parallel {
@@ -28,8 +29,13 @@ class StepUpdate {
     StepSums& sums;
     MemoryGuard& guard;
     ReductionScheduler& reductions;
+    TensorNorms* norms = nullptr;  // null: updates do not depend on whole parameters
   };
-  StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, std::span<const double> squares,
+  // What GradientDecision looks at.
+  struct GradientSums {
+    std::span<const double> squares = {}, noise = {};
+  };
+  StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, const GradientSums& gradient,
              const Options& options);
 
   void begin(const StepStart& start);
@@ -57,6 +63,7 @@ class StepUpdate {
   GradientDecision decision_;
   UpdateStep next_;  // of the step that has begun
   StepState state_;
+  bool judged_ = false;  // decision_ has decided
   std::int64_t ended_ = 0;
 };
 

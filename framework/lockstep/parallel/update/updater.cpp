@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/parallel/reduce/bucket_pieces.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -28,16 +29,37 @@ void check_number(double value, const std::string& what, const std::string& whos
 
 void check_numbers(const UpdaterOptions& options) {
   check_number(options.weight_decay, "weight decay", "");
+  check_number(options.clip_value, "largest element of the gradient", "");
+  check_number(options.clip_layer_norm, "largest norm of a parameter's gradient", "");
   for (const optim::ParameterGroup& g : options.groups) {
     check_number(g.rate_scale, "scale of rates", fmt::format(" of group '{}'", g.pattern));
     check_number(g.weight_decay.value_or(0), "weight decay", fmt::format(" of group '{}'", g.pattern));
   }
 }
 
+constexpr std::int64_t kBlock = BucketPieces::kBlock;
+
+// The sum over the blocks of a parameter, in their order.
+double sum_of(std::span<const double> blocks, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  for (std::size_t b = begin; b < end; ++b) sum += blocks[b];
+  return sum;
+}
+
+template <class T>
+struct States {
+  std::array<T*, kMaxStates> pointers{};
+  std::size_t count;
+  States(const plan::Bucket& bucket, std::int64_t begin) : count(bucket.states.size()) {
+    for (std::size_t i = 0; i < count; ++i) pointers[i] = reinterpret_cast<T*>(bucket.states[i]) + begin;
+  }
+  std::span<T* const> span() const { return std::span(pointers).first(count); }
+};
+
 }  // namespace
 
 Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
-    : store_(store), rule_(std::move(rule)) {
+    : store_(store), rule_(std::move(rule)), options_(options) {
   const std::size_t states = rule_->states().size();
   check(states <= kMaxStates, "optimizer", "{} keeps {} states per element, expected at most {}", rule_->name(), states,
         kMaxStates);
@@ -50,27 +72,70 @@ Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule>
         std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });
     check(used, "optimizer", "the pattern '{}' of a group matches no parameter", g.pattern);
   }
+  std::size_t first_block = 0;
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
-    for (const plan::BucketEntry& e : store.buckets()[b].entries) {
-      const optim::ParameterGroup* group = optim::find_group(options.groups, e.name);
-      const bool decays = options.decay_biases_and_norms || e.parameter->role == Role::Weight;
-      Chunk c{b, {}, group != nullptr ? group->rate_scale : 1, decays ? options.weight_decay : 0};
-      if (group != nullptr && group->weight_decay) c.weight_decay = *group->weight_decay;
-      for (std::int64_t begin = 0; begin < e.elements; begin += kChunk) {  // relative to the begin of the parameter
-        c.range = {e.offset + begin, e.offset + std::min(begin + kChunk, e.elements)};
-        append(c);
-      }
-    }
+    first_blocks_.push_back(first_block);
+    for (const plan::BucketEntry& e : store.buckets()[b].entries) add_parameter(b, e, first_block);
+    first_block += static_cast<std::size_t>((store.buckets()[b].elements + kBlock - 1) / kBlock);
+  }
+}
+
+void Updater::add_parameter(std::size_t bucket, const plan::BucketEntry& e, std::size_t first_block) {
+  check(!by_parameter() || e.offset % kBlock == 0, "optimizer",
+        "{} begins at element {} of its bucket, expected a multiple of {}: the update needs norms of whole parameters",
+        e.name, e.offset, kBlock);
+  const optim::ParameterGroup* group = optim::find_group(options_.groups, e.name);
+  const bool is_weight = e.parameter->role == Role::Weight;
+  Whole whole{.first_block = first_block + static_cast<std::size_t>(e.offset / kBlock),
+              .end_block = first_block + static_cast<std::size_t>((e.offset + e.elements + kBlock - 1) / kBlock),
+              .rate_scale = group != nullptr ? group->rate_scale : 1,
+              .weight_decay = options_.decay_biases_and_norms || is_weight ? options_.weight_decay : 0,
+              .adapts = uses_norms() && is_weight};
+  if (group != nullptr && group->weight_decay) whole.weight_decay = *group->weight_decay;
+  wholes_.push_back(whole);
+  Chunk c{bucket, {}, wholes_.size() - 1};
+  for (std::int64_t begin = 0; begin < e.elements; begin += kChunk) {  // relative to the begin of the parameter
+    c.range = {e.offset + begin, e.offset + std::min(begin + kChunk, e.elements)};
+    append(c);
   }
 }
 
 void Updater::append(const Chunk& chunk) {
   Chunk* last = chunks_.empty() ? nullptr : &chunks_.back();
-  if (last != nullptr && last->bucket == chunk.bucket && last->rate_scale == chunk.rate_scale &&
-      last->weight_decay == chunk.weight_decay && chunk.range.end - last->range.begin <= kChunk) {
+  const auto alike = [&](const Whole& a, const Whole& b) {
+    return a.rate_scale == b.rate_scale && a.weight_decay == b.weight_decay;
+  };
+  if (last != nullptr && last->bucket == chunk.bucket && chunk.range.end - last->range.begin <= kChunk &&
+      (by_parameter() ? last->whole == chunk.whole : alike(wholes_[last->whole], wholes_[chunk.whole]))) {
     last->range.end = chunk.range.end;
   } else {
     chunks_.push_back(chunk);
+  }
+}
+
+optim::Rates Updater::rates_of(const Whole& whole, const UpdateStep& step) const {
+  return {.learning_rate = step.learning_rate * whole.rate_scale,
+          .weight_decay = whole.weight_decay,
+          .gradient_scale = step.gradient_scale * whole.clip,
+          .step = step.count,
+          .clip_value = options_.clip_value,
+          .trust = whole.trust};
+}
+
+void Updater::clip_parameters(std::span<const double> squares, double gradient_scale) {
+  for (Whole& w : wholes_) {
+    const double norm = std::sqrt(sum_of(squares, w.first_block, w.end_block)) * gradient_scale;
+    const double factor = options_.clip_layer_norm / (norm + 1e-6);  // as torch.nn.utils.clip_grad_norm_
+    w.clip = factor < 1 ? factor : 1;
+  }
+}
+
+void Updater::set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step) {
+  for (Whole& w : wholes_) {
+    if (!w.adapts) continue;
+    w.trust = rule_->trust(
+        {.values = sum_of(values, w.first_block, w.end_block), .steps = sum_of(steps, w.first_block, w.end_block)},
+        rates_of(w, step));
   }
 }
 
@@ -79,23 +144,25 @@ void Updater::update(double learning_rate, double weight, std::int64_t step) {
       {.learning_rate = learning_rate, .gradient_scale = 1 / weight, .count = step});
 }
 
-void Updater::update(std::size_t bucket, Range range, const UpdateStep& step) {
+std::span<const Updater::Chunk> Updater::chunks_of(std::size_t bucket, Range range) const {
   const auto is_before = [&](const Chunk& c) {
     return c.bucket < bucket || (c.bucket == bucket && c.range.end <= range.begin);
   };
   const auto is_within = [&](const Chunk& c) { return c.bucket == bucket && c.range.begin < range.end; };
   const auto first = std::ranges::partition_point(chunks_, is_before);
   const auto last = std::ranges::partition_point(first, chunks_.end(), is_within);
-  run({first, last}, range, step);
+  return {first, last};
 }
 
-void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep& step) {
-  store_.values_changed();
+void Updater::update(std::size_t bucket, Range range, const UpdateStep& step) {
+  run(chunks_of(bucket, range), range, step);
+}
+
+template <class Work>
+void Updater::for_chunks(std::span<const Chunk> chunks, const Work& work) const {
   const auto run_chunks = [&](std::int64_t begin, std::int64_t end) {
-    for (const Chunk& c : chunks.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))) {
-      const Range range{std::max(c.range.begin, limits.begin), std::min(c.range.end, limits.end)};
-      store_.options().dtype == DType::F64 ? update_chunk<double>(c, range, step) : update_chunk<float>(c, range, step);
-    }
+    for (const Chunk& c : chunks.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)))
+      work(c);
   };
   std::int64_t elements = 0;
   for (const Chunk& c : chunks) elements += c.range.size();
@@ -103,17 +170,45 @@ void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep&
   elements <= kSerial ? run_chunks(0, count) : parallel_for(count, kChunk, run_chunks);
 }
 
+void Updater::run(std::span<const Chunk> chunks, Range limits, const UpdateStep& step) {
+  store_.values_changed();
+  for_chunks(chunks, [&](const Chunk& c) {
+    const Range range = intersection(c.range, limits);
+    store_.options().dtype == DType::F64 ? update_chunk<double>(c, range, step) : update_chunk<float>(c, range, step);
+  });
+}
+
+void Updater::measure(std::size_t bucket, Range limits, const UpdateStep& step, std::span<double> values,
+                      std::span<double> steps) {
+  for_chunks(chunks_of(bucket, limits), [&](const Chunk& c) {
+    if (!wholes_[c.whole].adapts) return;
+    const Range range = intersection(c.range, limits);
+    store_.options().dtype == DType::F64 ? measure_chunk<double>(c, range, step, values, steps)
+                                         : measure_chunk<float>(c, range, step, values, steps);
+  });
+}
+
+template <class T>
+void Updater::measure_chunk(const Chunk& chunk, Range range, const UpdateStep& step, std::span<double> values,
+                            std::span<double> steps) const {
+  const plan::Bucket& bucket = store_.buckets()[chunk.bucket];
+  const optim::Rates rates = rates_of(wholes_[chunk.whole], step);
+  for (std::int64_t at = range.begin; at < range.end; at += kBlock) {
+    const optim::Squares squares =
+        rule_->squares(std::min(kBlock, range.end - at), reinterpret_cast<const T*>(bucket.values) + at,
+                       reinterpret_cast<const T*>(bucket.gradients[0]) + at, States<T>(bucket, at).span(), rates);
+    const std::size_t block = first_blocks_[chunk.bucket] + static_cast<std::size_t>(at / kBlock);
+    values[block] = squares.values;
+    steps[block] = squares.steps;
+  }
+}
+
 template <class T>
 void Updater::update_chunk(const Chunk& chunk, Range range, const UpdateStep& step) {
   plan::Bucket& bucket = store_.buckets()[chunk.bucket];
-  const auto at = [&](std::byte* memory) { return reinterpret_cast<T*>(memory) + range.begin; };
-  std::array<T*, kMaxStates> states{};
-  std::ranges::transform(bucket.states, states.begin(), at);
-  rule_->apply(range.size(), at(bucket.values), at(bucket.gradients[0]), std::span(states).first(bucket.states.size()),
-               {.learning_rate = step.learning_rate * chunk.rate_scale,
-                .weight_decay = chunk.weight_decay,
-                .gradient_scale = step.gradient_scale,
-                .step = step.count});
+  rule_->apply(range.size(), reinterpret_cast<T*>(bucket.values) + range.begin,
+               reinterpret_cast<const T*>(bucket.gradients[0]) + range.begin, States<T>(bucket, range.begin).span(),
+               rates_of(wholes_[chunk.whole], step));
   store_.refresh(bucket, range);
 }
 

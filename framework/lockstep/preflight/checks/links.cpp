@@ -31,7 +31,7 @@ int partner(int me, int round, int hosts) {
 json gather(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   const bool takes_part = subject.speaks() && peers.size() > 1;
-  const PortRange& ports = subject.network.ports;
+  const launch::PortRange& ports = subject.network.ports;
   std::optional<LinkServer> server;
   if (takes_part) server.emplace(ports.first, ports.last);
   const std::vector<std::string> port = exchange.allgather(std::to_string(takes_part ? server->port() : 0));

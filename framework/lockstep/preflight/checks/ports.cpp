@@ -22,7 +22,7 @@ constexpr std::size_t kMostConnections = 256;      // of a host at a time: a usu
 
 // Without a range MPI listens from 1024 on, and its daemons where the kernel chooses. Of a range, no more ports stay
 // open than all hosts can be connected to.
-std::vector<io::FileDescriptor> open_ports(const PortRange& ports, std::size_t hosts, json& occupied) {
+std::vector<io::FileDescriptor> open_ports(const launch::PortRange& ports, std::size_t hosts, json& occupied) {
   std::vector<io::FileDescriptor> open;
   if (ports.any()) {
     for (int port = 1024; port < 1100 && open.empty(); ++port) {

@@ -70,12 +70,13 @@ Firewall firewall_of(const std::string& ruleset, bool ufw, bool firewalld) {
 }
 
 Firewall firewall_here() {
-  const std::string path = "PATH=$PATH:/usr/sbin:/sbin ";
+  // A firewall that does not answer must not hold up the doctor.
+  const std::string path = "PATH=$PATH:/usr/sbin:/sbin timeout 5 ";
   return firewall_of(printed((path + "nft -j list ruleset 2>/dev/null").c_str()), ufw_is_enabled(),
                      printed((path + "firewall-cmd --state 2>/dev/null").c_str()).starts_with("running"));
 }
 
-std::string opening_line(const Firewall& firewall, const std::string& network, const PortRange& ports) {
+std::string opening_line(const Firewall& firewall, const std::string& network, const launch::PortRange& ports) {
   const int first = ports.any() ? 1024 : ports.first, last = ports.any() ? 65535 : ports.last;
   if (firewall.tool == "ufw") return formatted("ufw allow proto tcp from {} to any port {}:{}", network, first, last);
   if (firewall.tool == "firewalld")

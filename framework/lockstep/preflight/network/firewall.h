@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lockstep/preflight/subject.h"
+#include "lockstep/launch/ports.h"
 
 namespace lockstep::preflight {
 
@@ -20,6 +20,6 @@ Firewall firewall_of(const std::string& ruleset, bool ufw, bool firewalld);
 Firewall firewall_here();
 
 // The command that opens `ports` to hosts of `network` ("10.1.0.0/16").
-std::string opening_line(const Firewall& firewall, const std::string& network, const PortRange& ports);
+std::string opening_line(const Firewall& firewall, const std::string& network, const launch::PortRange& ports);
 
 }  // namespace lockstep::preflight

@@ -8,13 +8,15 @@ namespace lockstep::train {
 
 class Beat : public Callback {
  public:
-  explicit Beat(Heartbeat& heartbeat) : heartbeat_(heartbeat) {}  // it must outlive this object
-  void before_batch() override { heartbeat_.enter(Heartbeat::Phase::Loading); }
+  // `heartbeat` must outlive this object; `loading`: the phase while the rank waits for its next batch.
+  Beat(Heartbeat& heartbeat, Heartbeat::Phase loading) : heartbeat_(heartbeat), loading_(loading) {}
+  void before_batch() override { heartbeat_.enter(loading_); }
   void before_checkpoint(std::int64_t /*step*/) override { heartbeat_.enter(Heartbeat::Phase::Saving); }
   void after_checkpoint(const CheckpointEvent& /*event*/) override { heartbeat_.enter(Heartbeat::Phase::Outside); }
 
  private:
   Heartbeat& heartbeat_;
+  Heartbeat::Phase loading_;
 };
 
 }  // namespace lockstep::train

@@ -57,6 +57,10 @@ struct EpochEvent {
   std::int64_t step = 0, epoch = 1;
   bool whole = false;     // all samples of the epoch are trained; false: the run ends or stops within the epoch
   bool run_ends = false;  // all requested epochs or steps are done
+  // In end_epoch(): the streams of all ranks have ended in this epoch, after its last step, whose StepEvent therefore
+  // did not tell that the epoch ends.
+  bool stream_ended = false;
+  double learning_rate = 0;  // in end_epoch(): of the last step
 };
 
 inline const std::map<std::string, Totals> kNoTotals;

@@ -5,16 +5,11 @@
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
-namespace {
-
-// "loss 0.0334, accuracy 98.80% of 2000 samples".
-std::string text_of(const Totals& totals) {
+std::string evaluation_text(const Totals& totals) {
   const std::string metrics = metrics_text(totals.metrics);
   return fmt::format("loss {}{}{} of {} samples", loss_text(totals.loss), metrics.empty() ? "" : ", ", metrics,
                      totals.samples);
 }
-
-}  // namespace
 
 bool Evaluate::is_due(std::int64_t epoch, bool whole, bool run_ends) const {
   return every_ > 0 && ((whole && epoch % every_ == 0) || run_ends);
@@ -29,7 +24,9 @@ void Evaluate::after_step(const StepEvent& event, Orders& /*orders*/) {
 }
 
 void Evaluate::end_epoch(const EpochEvent& event, Orders& orders) {
-  record_.evaluation_due = is_due(event.epoch, event.whole, event.run_ends);
+  // A stream may end before the first step of an epoch: the evaluation at the end of the run is then done already.
+  const bool done = record_.evaluation && record_.evaluation->step == event.step;
+  record_.evaluation_due = !done && is_due(event.epoch, event.whole, event.run_ends);
   if (record_.evaluation_due) orders.evaluate();
 }
 
@@ -39,10 +36,10 @@ void Evaluate::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/
   record_.evaluation_due = false;
   record_.evaluation = {.step = event.step, .loss = totals.loss, .metrics = totals.metrics};
   const std::string training = record_.epoch.epoch == event.epoch - 1 ? record_.epoch.str() : "";
-  log()->info("epoch {}: {}evaluation {}", event.epoch, training, text_of(totals));
+  log()->info("epoch {}: {}evaluation {}", event.epoch, training, evaluation_text(totals));
   for (const std::string& line : metric_lines(totals.metrics)) log()->info("epoch {}: {}", event.epoch, line);
   for (const auto& [name, more] : event.more) {
-    log()->info("epoch {}: evaluation of {}: {}", event.epoch, name, text_of(more));
+    log()->info("epoch {}: evaluation of {}: {}", event.epoch, name, evaluation_text(more));
     for (const std::string& line : metric_lines(more.metrics)) log()->info("epoch {}: {}", event.epoch, line);
   }
 }

@@ -3,10 +3,15 @@
 // it up.
 #pragma once
 
+#include <string>
+
 #include "lockstep/train/callbacks/callback.h"
 #include "lockstep/train/report/run_record.h"
 
 namespace lockstep::train {
+
+// Returns "loss 0.0334, accuracy 98.80% of 2000 samples".
+std::string evaluation_text(const Totals& totals);
 
 class Evaluate : public Callback {
  public:

@@ -9,7 +9,8 @@ void ShowProgress::after_step(const StepEvent& event, Orders& /*orders*/) {
             .samples = event.totals.samples,
             .loss = event.totals.loss,
             .metrics = event.totals.metrics,
-            .lr = event.learning_rate};
+            .lr = event.learning_rate,
+            .noise_scale = event.totals.noise_scale};
   progress_.update(state_);
 }
 

@@ -79,7 +79,11 @@ void WriteDllogger::after_step(const StepEvent& event, Orders& /*orders*/) {
   update_.samples += event.totals.samples;
   epoch_.samples += event.totals.samples;
   if (every_ > 0 && event.step % every_ == 0) write_step(event);
-  if (event.epoch_ends || event.run_ends) write_epoch(event);
+  if (event.epoch_ends || event.run_ends) write_epoch(event.step, event.epoch);
+}
+
+void WriteDllogger::end_epoch(const EpochEvent& event, Orders& /*orders*/) {
+  if (files_.dllogger() != nullptr && event.stream_ended) write_epoch(event.step, event.epoch);
 }
 
 void WriteDllogger::write_step(const StepEvent& event) {
@@ -93,12 +97,12 @@ void WriteDllogger::write_step(const StepEvent& event) {
   update_ = {};
 }
 
-void WriteDllogger::write_epoch(const StepEvent& event) {
+void WriteDllogger::write_epoch(std::int64_t step, std::int64_t epoch) {
   const EpochSums& sums = record_.epoch;
   nlohmann::ordered_json values = results("train", sums.mean_loss(), sums.metrics);
   values["train.total_ips"] = epoch_.per_second();
   summary_.update(values);
-  files_.dllogger()->log({event.epoch - 1}, event.step, values);
+  files_.dllogger()->log({epoch - 1}, step, values);
 }
 
 void WriteDllogger::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/) {

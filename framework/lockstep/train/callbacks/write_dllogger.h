@@ -23,6 +23,7 @@ class WriteDllogger : public Callback {
   void begin_run(std::int64_t step) override;
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
+  void end_epoch(const EpochEvent& event, Orders& orders) override;
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
   void rolled_back(std::int64_t step) override;
   void end_run(const RunEnd& end) override;
@@ -36,7 +37,7 @@ class WriteDllogger : public Callback {
     double per_second() const;
   };
   void write_step(const StepEvent& event);
-  void write_epoch(const StepEvent& event);
+  void write_epoch(std::int64_t step, std::int64_t epoch);
 
   const Trainer& trainer_;
   const RunRecord& record_;

@@ -37,7 +37,11 @@ void WriteMetrics::after_step(const StepEvent& event, Orders& /*orders*/) {
   epoch_samples_ += event.totals.samples;
   logged_samples_ += event.totals.samples;
   if (every_ > 0 && event.step % every_ == 0) write_step(event);
-  if (event.epoch_ends || event.run_ends) write_epoch(event);
+  if (event.epoch_ends || event.run_ends) write_epoch(event.step, event.epoch, event.learning_rate);
+}
+
+void WriteMetrics::end_epoch(const EpochEvent& event, Orders& /*orders*/) {
+  if (event.stream_ended) write_epoch(event.step, event.epoch, event.learning_rate);
 }
 
 void WriteMetrics::write_step(const StepEvent& event) {
@@ -49,6 +53,7 @@ void WriteMetrics::write_step(const StepEvent& event) {
     record.epoch = event.epoch;
     record.split = "train";
     record.extra = communication(trainer_.times());
+    if (event.totals.noise_scale) record.extra["noise_scale"] = *event.totals.noise_scale;
     if (trainer_.skipped() > 0) record.extra["skipped"] = trainer_.skipped();
     metrics->write(record);
   }
@@ -56,7 +61,7 @@ void WriteMetrics::write_step(const StepEvent& event) {
   logged_samples_ = 0;
 }
 
-void WriteMetrics::write_epoch(const StepEvent& event) {
+void WriteMetrics::write_epoch(std::int64_t step, std::int64_t epoch, double learning_rate) {
   MetricsWriter* metrics = files_.metrics();
   if (metrics == nullptr) return;
   const EpochSums& sums = record_.epoch;
@@ -66,9 +71,9 @@ void WriteMetrics::write_epoch(const StepEvent& event) {
                       .samples = sums.samples,
                       .counts = sums.counts,
                       .metrics = sums.metrics};
-  MetricsRecord record = record_of(totals, event.learning_rate, static_cast<double>(epoch_samples_) / took);
-  record.step = event.step;
-  record.epoch = event.epoch;
+  MetricsRecord record = record_of(totals, learning_rate, static_cast<double>(epoch_samples_) / took);
+  record.step = step;
+  record.epoch = epoch;
   record.split = "epoch";
   record.extra["samples"] = totals.samples;
   if (sums.after) record.extra["after_step"] = *sums.after;

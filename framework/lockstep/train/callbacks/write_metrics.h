@@ -19,6 +19,7 @@ class WriteMetrics : public Callback {
   void begin_run(std::int64_t /*step*/) override { began_ = Clock::now(); }
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
+  void end_epoch(const EpochEvent& event, Orders& orders) override;
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
   void rolled_back(std::int64_t step) override;
 
@@ -26,7 +27,7 @@ class WriteMetrics : public Callback {
   using Clock = std::chrono::steady_clock;
   MetricsRecord record_of(const Totals& totals, double learning_rate, double samples_per_second) const;
   void write_step(const StepEvent& event);
-  void write_epoch(const StepEvent& event);
+  void write_epoch(std::int64_t step, std::int64_t epoch, double learning_rate);
   void begin_epoch_clock();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 

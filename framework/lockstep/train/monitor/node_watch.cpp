@@ -34,7 +34,7 @@ std::string NodeWatch::judge(Clock::time_point now, double stall, double abort) 
       silence_told_[static_cast<std::size_t>(node)] = false;
       continue;
     }
-    const std::string what = fmt::format(
+    std::string what = fmt::format(
         "{} has not been heard for {:.0f} s: its first process is stopped, the host is "
         "down, or the network is down",
         names_of(node), silent);

@@ -11,6 +11,7 @@ enum Request : std::uint64_t {
   kCheckpointDue = 2,    // the same, by rank 0's clock
   kStopAsked = 4,        // write a checkpoint and end
   kTimeIsUp = 8,         // the same, by rank 0's clock
+  kProducerFailed = 16,  // the producer of this rank's stream threw an exception: end
 };
 inline constexpr std::uint64_t kRequestBits = 0xff;    // bits of requests; higher bits are votes of callbacks
 inline constexpr int kFirstVote = 8, kMostVotes = 55;  // bits of votes; evaluations use the last bit

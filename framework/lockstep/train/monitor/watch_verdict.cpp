@@ -15,6 +15,8 @@ const char* words_for(Phase phase) {
       return "starting";
     case Phase::Loading:
       return "waiting for its next batch of data";
+    case Phase::Producing:
+      return "waiting for samples of its stream";
     case Phase::Step:
       return "in the training step";
     case Phase::Evaluating:
@@ -46,7 +48,9 @@ Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least
     const RankView& r = ranks[i];
     if (r.still < limit * patience(r.phase)) continue;
     const bool dead = processes[i].is_gone() || processes[i].is_stopped();
-    if (!dead && r.waits) {
+    if (!dead && r.phase == Phase::Producing) {
+      verdict.producing.push_back(i);
+    } else if (!dead && r.waits) {
       ++waiting;
     } else if (r.sequence <= least) {
       verdict.missing.push_back(i);

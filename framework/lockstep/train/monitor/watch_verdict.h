@@ -27,13 +27,15 @@ struct RankView {
 double patience(Heartbeat::Phase phase);
 
 struct Verdict {
-  std::vector<std::size_t> missing;  // indices of the ranks for which other ranks wait
-  bool all_wait = false;             // true: all ranks of the node stand still and wait for other ranks
+  std::vector<std::size_t> missing;    // indices of the ranks for which other ranks wait
+  std::vector<std::size_t> producing;  // indices of the ranks that wait for samples of their streams
+  bool all_wait = false;               // true: all ranks of the node stand still and wait for other ranks
 };
 
 // Finds the missing ranks. A rank is missing if it has not moved for `limit` seconds, if no rank of this node or (by
 // `least_elsewhere`) of another node has entered fewer phases, and if it does not wait or its process has ended or was
-// stopped.
+// stopped. A live rank that waits for samples of its stream is not missing, however long that takes: the producer
+// decides when they come.
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
               std::span<const host::ProcessState> processes);
 

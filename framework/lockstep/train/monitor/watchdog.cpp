@@ -98,6 +98,12 @@ void Watchdog::judge_node(Clock::time_point now) {
 }
 
 void Watchdog::report(const Verdict& verdict, std::span<const host::ProcessState> processes) {
+  for (const std::size_t l : verdict.producing) {
+    const RankView& v = table_.views()[l];
+    if (table_.report(l))
+      log()->warn("{} has waited {:.0f} s for samples of its stream: {}; the run goes on when its producer sends them",
+                  name_of(v.rank), v.still, place_of(v));
+  }
   for (const std::size_t l : verdict.missing) {
     const RankView& v = table_.views()[l];
     if (table_.report(l))

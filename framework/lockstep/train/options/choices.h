@@ -21,6 +21,25 @@ struct Choices<data::Unreadable> {
 };
 
 template <>
+struct Choices<data::AutoAugment> {
+  static constexpr std::array kAll{NamedValue{data::AutoAugment::None, "none"},
+                                   NamedValue{data::AutoAugment::RandAugment, "ra"}};
+};
+
+template <>
+struct Choices<data::PixelSource> {
+  static constexpr std::array kAll{NamedValue{data::PixelSource::Auto, "auto"},
+                                   NamedValue{data::PixelSource::ImageNet, "imagenet"},
+                                   NamedValue{data::PixelSource::Measured, "measured"}};
+};
+
+template <>
+struct Choices<data::ReservoirPolicy> {
+  static constexpr std::array kAll{NamedValue{data::ReservoirPolicy::Uniform, "uniform"},
+                                   NamedValue{data::ReservoirPolicy::Recent, "recent"}};
+};
+
+template <>
 struct Choices<Precision> {
   static constexpr std::array kAll{NamedValue{Precision::F32, "f32"}, NamedValue{Precision::F64, "f64"},
                                    NamedValue{Precision::BF16, "bf16"},

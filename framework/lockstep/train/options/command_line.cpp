@@ -145,15 +145,16 @@ void offer(data::Catalogue datasets, OptionRow& row) {
   row.text = fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// If the command line changes the optimizer, sets that optimizer's usual rate and momentum.
+// If the command line changes the optimizer, sets that optimizer's usual rate and coefficients.
 void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& rule, const optim::RuleEntry& usual) {
   if (rule.rate != usual.rate && !given(app, "lr")) options.rate.peak = rule.rate;
   if (rule.momentum != usual.momentum && !given(app, "momentum")) options.optimizer.sgd.momentum = rule.momentum;
+  if (rule.beta2 != usual.beta2 && !given(app, "beta2")) options.optimizer.adam.beta2 = rule.beta2;
+  if (rule.epsilon != usual.epsilon && !given(app, "eps")) options.optimizer.adam.epsilon = rule.epsilon;
   for (const optim::RuleEntry& entry : optim::kRules) {
     for (const std::string_view option : entry.options) {
-      if (option.empty() || rule.reads(option)) continue;
       require_effect(
-          app, false, {option.data()},
+          app, option.empty() || rule.reads(option), {option.data()},
           fmt::format("is for --optimizer {}, and the optimizer is {}", optim::rule_names(option), rule.name));
     }
   }
@@ -162,7 +163,10 @@ void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& 
 bool is_for(ForData data, data::Catalogue datasets) {
   return data == ForData::Any || datasets.empty() ||
          std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
-           return entry.takes_fields == (data == ForData::Fields);
+           return data == (entry.streams                ? ForData::Streams
+                           : data == ForData::ImageSets ? entry.takes_images
+                           : entry.takes_fields         ? ForData::Fields
+                                                        : ForData::Images);
          });
 }
 
@@ -265,7 +269,6 @@ CommandLine::CommandLine(Options& options, const std::string& name, const std::s
 }
 
 CommandLine::~CommandLine() = default;
-
 void CommandLine::add(OptionRow row) { parser_->add_own(std::move(row)); }
 
 const std::vector<OptionRow>& CommandLine::own() const { return parser_->own; }

@@ -22,6 +22,9 @@ struct NamedValue {
   E value;
   std::string_view name;
 };
+// The rule that C++20 implies; compilers before clang 17 want it written.
+template <class E>
+NamedValue(E, std::string_view) -> NamedValue<E>;
 template <class E>
 struct Choices;  // one specialisation for each enumeration that an option sets
 

@@ -12,6 +12,7 @@
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/rule_options.h"
 #include "lockstep/optim/schedule_options.h"
+#include "lockstep/train/options/tuning_options.h"
 #include "lockstep/train/step/trainer_options.h"
 
 namespace lockstep::train {
@@ -55,6 +56,11 @@ struct StallLimits {
   double abort = 300;  // then the watchdog ends the job
 };
 
+struct StreamingOptions {
+  std::int64_t steps_per_epoch = 100;  // updates in an epoch of a stream, which has no end that is known
+  data::ReservoirOptions reservoir = {};
+};
+
 // A file of records beside metrics.jsonl: none, or OUTPUT/dllogger.json in the form of NVIDIA's DLLogger.
 enum class RecordFile : std::uint8_t { None, DLLogger };
 
@@ -67,6 +73,7 @@ struct LoggingOptions {
 
 // All options. Learning rates are per update (one global batch).
 struct Options {
+  StreamingOptions stream = {};  // of runs whose samples come from a producer (data/stream_source.h)
   data::DatasetOptions dataset =
       {};  // a data set of the program's catalogue; its seed and type are set from those below
 
@@ -78,6 +85,8 @@ struct Options {
   double label_smoothing = 0;
   std::uint64_t seed = 1;
   std::string weights{};  // file of the first weights; "": initial values of the model
+  TuningOptions tuning = {};
+  TrialOptions trial = {};
   Precision precision = Precision::F32;
 
   optim::RuleOptions optimizer = {};
@@ -103,14 +112,25 @@ struct Options {
   StallLimits stall = {};
   bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
 
+  // A run that trains nothing: with the weights that checkpoints.resume or `weights` names, it evaluates, or predicts
+  // and writes the predictions to the file `predict` (data/array_file.h); "": it does not predict.
+  bool evaluate_only = false;
+  std::string predict{};
+
   // The environment variables that gave values, by the names of their options; the command line sets it.
   std::map<std::string, std::string> from_environment = {};
+
+  data::Purpose purpose() const {
+    return !predict.empty() ? data::Purpose::Predict : evaluate_only ? data::Purpose::Evaluate : data::Purpose::Train;
+  }
 };
 
 // Throws Error for a value out of its range, and for options that contradict each other or the number of ranks.
 void validate(const Options& options, int world_size);
 // Throws Error unless one global batch fits into the training data, which has `samples` samples after --limit-train.
 void validate_data(const Options& options, int world_size, std::int64_t samples);
+// The same for a stream; throws Error for options that a stream cannot have.
+void validate_stream(const Options& options, int world_size);
 
 // Returns the number of samples per update over all ranks.
 std::int64_t global_batch(const Options& options, int ranks);

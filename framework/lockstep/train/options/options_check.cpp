@@ -6,6 +6,7 @@
 
 #include "lockstep/checkpoint/retention.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/array_file.h"
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
@@ -82,8 +83,8 @@ void check_rates(const Options& o) {
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
 bool is_of_a_run(const std::string& name) {
-  const std::array<std::string, 8> own{"checkpoints", "logs",  "metrics",        "hashes",
-                                       "run.json",    ".lock", "supervisor.log", "dllogger"};
+  const std::array<std::string, 10> own{"checkpoints", "logs",           "metrics",  "hashes",  "run.json",
+                                        ".lock",       "supervisor.log", "dllogger", "find-lr", "evaluations"};
   return std::ranges::any_of(own,
                              [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }
@@ -121,6 +122,61 @@ void check_run(const Options& o) {
   check_trace(o);
 }
 
+void check_averages(const Options& o) {
+  const optim::AverageOptions& average = o.trainer.average;
+  check(average.ema == 0 || average.swa_start == 0, kOptionsSite,
+        "--ema is {} and --swa-start {}, expected one of the two: evaluations have one average", average.ema,
+        average.swa_start);
+  check(average.swa_start <= o.epochs || o.epochs == 0, kOptionsSite,
+        "--swa-start is {}, expected at most --epochs {}: no weights would join the mean", average.swa_start, o.epochs);
+}
+
+// Without the gradient of all ranks there are no norms of it.
+void check_norms(const Options& o, int world_size) {
+  const bool local = o.trainer.parallel.local_steps > 1, topk = o.trainer.parallel.topk > 0;
+  const bool adapts = o.optimizer.rule == optim::Rule::Lars || o.optimizer.rule == optim::Rule::Lamb;
+  check(!local || !adapts, kOptionsSite,
+        "--optimizer {} with --local-steps, expected another: no rank has the whole gradient then",
+        choice_name(o.optimizer.rule));
+  check(!local || o.trainer.update.clip_layer_norm == 0, kOptionsSite,
+        "--clip-layer-norm is {} with --local-steps, expected 0: no rank has the whole gradient then",
+        o.trainer.update.clip_layer_norm);
+  if (!o.trainer.noise_scale) return;
+  check(!local && !topk, kOptionsSite, "--noise-scale with --local-steps or --topk, expected the whole gradient");
+  check(std::max<std::int64_t>(o.trainer.shards, world_size) >= 2 && global_batch(o, world_size) >= 2, kOptionsSite,
+        "--noise-scale with {} rank and --shards {}, expected at least 2 of one of them: it compares their gradients",
+        world_size, o.trainer.shards);
+}
+
+void check_trials(const Options& o) {
+  freeze_patterns(o.tuning);
+  rate_groups(o.tuning);
+  check(!o.tuning.replace_head || !o.weights.empty(), kOptionsSite,
+        "--replace-head without --weights, expected the file whose other layers are taken");
+  const TrialOptions usual;
+  check(o.trial.find_lr || (o.trial.lr_range == usual.lr_range && o.trial.lr_steps == usual.lr_steps), kOptionsSite,
+        "--find-lr-range and --find-lr-steps have no effect without --find-lr, expected it beside them");
+  if (!o.trial.find_lr) return;
+  check(o.trial.lr_range.size() == 2, kOptionsSite,
+        "--find-lr-range is {}, expected two rising rates: the first and the last", joined(o.trial.lr_range, ","));
+  check(
+      o.checkpoints.resume.empty(), kOptionsSite,
+      "--find-lr with --resume {}, expected one of the two; --weights FILE begins the test from a checkpoint's weights",
+      o.checkpoints.resume);
+}
+
+// A run that trains nothing needs weights.
+void check_purpose(const Options& o) {
+  if (o.purpose() == data::Purpose::Train) return;
+  check(!o.evaluate_only || o.predict.empty(), kOptionsSite,
+        "--evaluate-only and --predict are given, expected one of the two");
+  const std::string_view option = o.evaluate_only ? "--evaluate-only" : "--predict";
+  check(!o.weights.empty() || !o.checkpoints.resume.empty(), kOptionsSite,
+        "{} needs weights, expected --weights with a checkpoint, a file of weights or the folder of a run, or --resume",
+        option);
+  if (!o.predict.empty()) data::check_array_file(o.predict, kOptionsSite);
+}
+
 // At most one option may replace the reduction tree.
 void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
@@ -153,10 +209,15 @@ void validate(const Options& options, int world_size) {
   check_batch(options, world_size);
   check_rates(options);
   check_communication(options);
+  check_averages(options);
+  check_norms(options, world_size);
   check_run(options);
+  check_trials(options);
+  check_purpose(options);
 }
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {
+  if (options.purpose() != data::Purpose::Train) return;
   const std::int64_t batch = global_batch(options, world_size);
   check(batch <= samples, kOptionsSite, "{} is {}{}, expected at most the {} training samples of {}",
         options.global_batch > 0 ? "--global-batch" : "--batch-size",
@@ -179,6 +240,16 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
             epochs / options.rate.restart_epochs <= kMostRateSteps,
         kOptionsSite, "--restart-epochs is {} in a run of {:.6g} epochs, expected at most {} cosines",
         options.rate.restart_epochs, epochs, kMostRateSteps);
+}
+
+void validate_stream(const Options& options, int world_size) {
+  const std::int64_t batch = global_batch(options, world_size);
+  check(options.trainer.shards == 0, kOptionsSite,
+        "--shards is {}, expected 0: each rank trains its own stream, which cannot be divided into shards",
+        options.trainer.shards);
+  check(batch >= world_size, kOptionsSite, "--global-batch is {} on {} ranks, expected a sample for each rank", batch,
+        world_size);
+  validate_data(options, world_size, saturating_product(batch, options.stream.steps_per_epoch));
 }
 
 std::int64_t global_batch(const Options& options, int ranks) {

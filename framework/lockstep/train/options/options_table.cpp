@@ -67,8 +67,8 @@ struct CheckRow {
   }
   void operator()(const std::vector<double>* numbers) const {
     for (double value : *numbers) check_number(value);
-    check(std::adjacent_find(numbers->begin(), numbers->end(), std::greater_equal<>{}) == numbers->end(), kOptionsSite,
-          "--{} is {}, expected rising numbers", row.name, joined(*numbers, ","));
+    check(!row.rises || std::adjacent_find(numbers->begin(), numbers->end(), std::greater_equal<>{}) == numbers->end(),
+          kOptionsSite, "--{} is {}, expected rising numbers", row.name, joined(*numbers, ","));
   }
   template <class T>
   void operator()(const T* number) const {
@@ -92,9 +92,10 @@ struct CheckRow {
 }  // namespace
 
 std::vector<OptionGroup> option_groups(Options& options) {
-  return {data_rows(options),      field_rows(options), sample_rows(options), training_rows(options),
-          optimiser_rows(options), rate_rows(options),  rank_rows(options),   communication_rows(options),
-          run_rows(options),       safety_rows(options)};
+  return {data_rows(options),    field_rows(options),  sample_rows(options),   image_rows(options),
+          augment_rows(options), stream_rows(options), training_rows(options), optimiser_rows(options),
+          rate_rows(options),    tuning_rows(options), rank_rows(options),     communication_rows(options),
+          run_rows(options),     trial_rows(options),  safety_rows(options)};
 }
 
 std::vector<OptionRow> option_rows(Options& options) {

@@ -36,7 +36,7 @@ enum class Effect : std::uint8_t {
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 // The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-enum class ForData : std::uint8_t { Any, Images, Fields };
+enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, Streams };  // ImageSets: DatasetEntry::takes_images
 
 struct OptionRow {
   std::string name;                     // without dashes
@@ -46,6 +46,7 @@ struct OptionRow {
   double low = 0, high = kMaxCount;     // numbers must lie in [low, high], ...
   bool above_low = false;               // ... or in (low, high]
   bool below_high = false;              // ... or in [low, high)
+  bool rises = false;                   // of several numbers each must be above the one before it
   std::vector<std::string> names = {};  // a text must be one of these; empty: any (an enumeration has its own)
   bool has_negative = false;            // a flag that also has --no-NAME
   bool per_node = false;                // not in checkpoints; may differ between ranks, except --output
@@ -69,8 +70,13 @@ std::vector<OptionRow> option_rows(Options& options);
 
 OptionGroup data_rows(Options& options);
 OptionGroup field_rows(Options& options);
+OptionGroup stream_rows(Options& options);
 OptionGroup sample_rows(Options& options);
+OptionGroup image_rows(Options& options);
+OptionGroup augment_rows(Options& options);
 OptionGroup training_rows(Options& options);
+OptionGroup tuning_rows(Options& options);
+OptionGroup trial_rows(Options& options);
 OptionGroup optimiser_rows(Options& options);
 OptionGroup rate_rows(Options& options);
 OptionGroup rank_rows(Options& options);
@@ -84,7 +90,7 @@ std::string value_text(const OptionRow& row);
 std::vector<std::string> names_of(const OptionRow& row);
 // Describes the numbers that a row accepts: "at least 0 and below 1"; "": any number from 0.
 std::string range_text(const OptionRow& row);
-// Returns "--optimizer is 'lion', expected one of sgd, adam, adamw", with the name that was probably intended.
+// Returns "--optimizer is 'muon', expected one of sgd, adam, adamw", with the name that was probably intended.
 std::string unknown_name(const OptionRow& row, std::string_view given);
 // Throws Error for a value that is out of its row's range or none of its names. `precision` is the type of the weights,
 // for rows whose values are rounded to it. Needs neither ranks nor data.

@@ -1,3 +1,4 @@
+#include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::train {
@@ -81,12 +82,20 @@ OptionGroup data_rows(Options& o) {
            .reason = "the model sees other shapes",
            .shapes_model = true,
            .data = ForData::Fields},
+          {.name = "series",
+           .value = option_value(o.dataset.fields.series),
+           .text = "samples of the inputs are series: (time, features), or (time) alone",
+           .resume = Resume::Never,
+           .reason = "the model sees other shapes",
+           .shapes_model = true,
+           .data = ForData::Fields},
           {.name = "eval-fraction",
            .value = option_value(o.dataset.fields.eval_fraction),
            .argument = "X",
-           .text = "part of the samples that is for evaluation, drawn by --seed, without --eval-files; 0: none",
+           .text =
+               "part of the samples that is for evaluation, drawn by --seed, without --eval-files; 0: none; 1: all, "
+               "with --evaluate-only",
            .high = 1,
-           .below_high = true,
            .resume = Resume::Never,
            .reason = "another part is another training set",
            .data = ForData::Fields},
@@ -106,6 +115,40 @@ OptionGroup data_rows(Options& o) {
            .resume = Resume::Never,
            .reason = "the model sees other numbers",
            .data = ForData::Fields},
+      }};
+}
+
+OptionGroup stream_rows(Options& o) {
+  return {
+      "Streams",
+      {
+          {.name = "steps-per-epoch",
+           .value = option_value(o.stream.steps_per_epoch),
+           .argument = "N",
+           .text = "updates in an epoch of a stream",
+           .low = 1,
+           .high = 1e6,
+           .resume = Resume::SameInEpoch,
+           .reason = "an epoch keeps its number of updates",
+           .data = ForData::Streams},
+          {.name = "reservoir",
+           .value = option_value(o.stream.reservoir.capacity),
+           .argument = "N",
+           .text = "past samples of a stream that each rank keeps, to train them again; 0: none",
+           .data = ForData::Streams},
+          {.name = "replay",
+           .value = option_value(o.stream.reservoir.replay),
+           .argument = "X",
+           .text = "with --reservoir, the fraction of a batch that is past samples",
+           .high = 1,
+           .below_high = true,
+           .data = ForData::Streams},
+          {.name = "reservoir-policy",
+           .value = option_value(o.stream.reservoir.policy),
+           .argument = "WHAT",
+           .text = "the samples that stay in a full reservoir: uniform (each one of the stream so far with the same "
+                   "chance) or recent (a new one replaces a random one)",
+           .data = ForData::Streams},
       }};
 }
 

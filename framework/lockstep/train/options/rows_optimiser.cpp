@@ -7,11 +7,18 @@
 namespace lockstep::train {
 namespace {
 
-std::string usual_rates() {
+// The defaults of the rules, "sgd 0.1, adam 0.001"; of those that read `option`, or of all if it is empty.
+std::string usual(double optim::RuleEntry::*value, std::string_view option = {}) {
   std::string text;
-  for (const optim::RuleEntry& entry : optim::kRules)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.name, entry.rate);
+  for (const optim::RuleEntry& entry : optim::kRules) {
+    if (option.empty() || entry.reads(option))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.name, entry.*value);
+  }
   return text;
+}
+
+std::string of_rules(std::string_view text, std::string_view option) {
+  return fmt::format("{} of {}", text, optim::rule_names(option, ", "));
 }
 
 }  // namespace
@@ -28,13 +35,15 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "lr",
            .value = option_value(o.rate.peak),
            .argument = "X",
-           .text = "peak learning rate per update; other optimizers than the default have their own: " + usual_rates(),
+           .text = "peak learning rate per update; other optimizers than the default have their own: " +
+                   usual(&optim::RuleEntry::rate),
            .above_low = true,
            .rounding = Rounding::ToWeights},
           {.name = "momentum",
            .value = option_value(o.optimizer.sgd.momentum),
            .argument = "X",
-           .text = "momentum of sgd and rmsprop; other optimizers than the default have their own: sgd 0.9, rmsprop 0",
+           .text = "momentum; other optimizers than the default have their own: " +
+                   usual(&optim::RuleEntry::momentum, "momentum"),
            .high = 1,
            .below_high = true,
            .rounding = Rounding::ToWeights},
@@ -42,7 +51,7 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "weight-decay",
            .value = option_value(o.trainer.update.weight_decay),
            .argument = "X",
-           .text = "L2 coefficient; with adamw: decoupled decay per unit of the learning rate",
+           .text = "L2 coefficient; with adamw and lion: decoupled decay per unit of the learning rate",
            .rounding = Rounding::ToWeights},
           {.name = "no-decay-norm-bias",
            .value = Negated{&o.trainer.update.decay_biases_and_norms},
@@ -50,14 +59,14 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "beta1",
            .value = option_value(o.optimizer.adam.beta1),
            .argument = "X",
-           .text = "decay of adam's first moment",
+           .text = of_rules("decay of the first moment", "beta1"),
            .high = 1,
            .below_high = true,
            .rounding = Rounding::ToWeights},
           {.name = "beta2",
            .value = option_value(o.optimizer.adam.beta2),
            .argument = "X",
-           .text = "decay of adam's second moment",
+           .text = of_rules("decay of the second moment", "beta2") + "; lion's default is 0.99",
            .high = 1,
            .below_high = true,
            .rounding = Rounding::ToWeights},
@@ -74,9 +83,47 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "eps",
            .value = option_value(o.optimizer.adam.epsilon),
            .argument = "X",
-           .text = "added to the root of adam's or rmsprop's second moment",
+           .text = "added to the denominator; other optimizers than the default have their own: " +
+                   usual(&optim::RuleEntry::epsilon, "eps"),
            .above_low = true,
            .rounding = Rounding::ToWeights},
+          {.name = "trust-coefficient",
+           .value = option_value(o.optimizer.trust_coefficient),
+           .argument = "X",
+           .text = "lars: factor of each parameter's rate, times the norm of its values by that of its gradient",
+           .above_low = true,
+           .rounding = Rounding::ToWeights},
+          {.name = "clip-value",
+           .value = option_value(o.trainer.update.clip_value),
+           .argument = "X",
+           .text = "largest absolute value of an element of the gradient, after clipping by norms; 0: any",
+           .rounding = Rounding::ToWeights},
+          {.name = "clip-layer-norm",
+           .value = option_value(o.trainer.update.clip_layer_norm),
+           .argument = "X",
+           .text = "largest norm of the gradient of each parameter, after --clip-norm; 0: any",
+           .rounding = Rounding::ToWeights},
+          {.name = "ema",
+           .value = option_value(o.trainer.average.ema),
+           .argument = "X",
+           .text = "evaluate and export a moving average of the weights, which keeps this part of itself in each "
+                   "update (0.999); 0: none",
+           .high = 1,
+           .below_high = true,
+           .rounding = Rounding::ToWeights,
+           .resume = Resume::Never,
+           .reason = "the average is a mean over all updates"},
+          {.name = "swa-start",
+           .value = option_value(o.trainer.average.swa_start),
+           .argument = "EPOCH",
+           .text = "evaluate and export the mean of the weights at the ends of this epoch, from 1, and of all later "
+                   "ones; 0: none",
+           .resume = Resume::Never,
+           .reason = "the mean is over the epochs from that one"},
+          {.name = "noise-scale",
+           .value = option_value(o.trainer.noise_scale),
+           .text = "log the gradient noise scale, in samples: about the largest batch that pays",
+           .effect = Effect::None},
       }};
 }
 
@@ -118,7 +165,8 @@ OptionGroup rate_rows(Options& o) {
            .value = option_value(o.rate.milestones),
            .argument = "X",
            .text = "epochs at which the rate steps, separated by commas, instead of --step-epochs",
-           .above_low = true},
+           .above_low = true,
+           .rises = true},
           {.name = "cycle-rise",
            .value = option_value(o.rate.cycle_rise),
            .argument = "X",

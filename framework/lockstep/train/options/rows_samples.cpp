@@ -58,6 +58,16 @@ OptionGroup sample_rows(Options& o) {
                    "the data set",
            .resume = Resume::SameInEpoch,
            .reason = "an epoch keeps its order of samples"},
+          {.name = "shuffle-block",
+           .value = option_value(samples.shuffle_block),
+           .argument = "N",
+           .text =
+               "shuffle blocks of N neighbouring samples, which are read in sequence, for records on slow disks; 1: "
+               "single samples",
+           .low = 1,
+           .high = 1e9,
+           .resume = Resume::SameInEpoch,
+           .reason = "an epoch keeps its order of samples"},
       }};
 }
 

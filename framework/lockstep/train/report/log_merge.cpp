@@ -60,7 +60,8 @@ void LogFiles::find_files() {
     int rank;
     fs::path path;
     std::string host;
-    auto operator<=>(const Found&) const = default;
+    auto operator<=>(const Found&) const =
+        default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 behind <=>
   };
   std::vector<Found> found;
   const auto look_in = [&](const fs::path& folder, const std::string& host, auto&& on_folder) {

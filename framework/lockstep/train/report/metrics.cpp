@@ -31,6 +31,13 @@ Json table_of(const MetricResult& metric) {
 
 }  // namespace
 
+void add_results(std::span<const MetricResult> metrics, nlohmann::ordered_json& record) {
+  for (const MetricResult& metric : metrics) {
+    if (metric.results.size() == 1) record[metric.name] = metric.results[0];
+    if (metric.results.size() > 1) record[metric.name] = metric.columns > 0 ? table_of(metric) : Json(metric.results);
+  }
+}
+
 MetricsWriter::MetricsWriter(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step)
     : lines_(open(std::move(output), resumed_step)) {
   lines_.open();
@@ -59,10 +66,7 @@ void MetricsWriter::write(const MetricsRecord& record) {
   if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
   nlohmann::ordered_json json = {
       {"step", record.step}, {"epoch", record.epoch}, {"split", record.split}, {"loss", record.loss}};
-  for (const MetricResult& metric : record.metrics) {
-    if (metric.results.size() == 1) json[metric.name] = metric.results[0];
-    if (metric.results.size() > 1) json[metric.name] = metric.columns > 0 ? table_of(metric) : Json(metric.results);
-  }
+  add_results(record.metrics, json);
   json.update({{"lr", record.lr}, {"samples_per_second", record.samples_per_second}, {"seconds", record.seconds}});
   for (const auto& field : record.extra.items()) json[field.key()] = field.value();
   lines_.append(json);

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct MetricsRecord {
   double seconds = 0;                                               // time since training began
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // further fields, after these
 };
+
+// Adds the results of metrics to a record, by name: a number, or an array of several results.
+void add_results(std::span<const MetricResult> metrics, nlohmann::ordered_json& record);
 
 class MetricsWriter {
  public:

@@ -56,6 +56,7 @@ std::string line_text(const ProgressState& state, const ProgressOptions& options
   const std::string metrics = metrics_text(state.metrics, "  ");
   std::string line = fmt::format("{}  loss {:.5g}{}{}  lr {:.4g}", position_text(state.epoch, state.step, options),
                                  state.loss, metrics.empty() ? "" : "  ", metrics, state.lr);
+  if (state.noise_scale) line += fmt::format("  noise scale {:.4g}", *state.noise_scale);
   for (const std::string& part : {rate_text(samples_per_second), left_text(seconds_left)}) {
     if (!part.empty()) line += "  " + part;
   }

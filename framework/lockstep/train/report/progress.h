@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ProgressState {
   double loss = 0;
   std::vector<MetricResult> metrics = {};
   double lr = 0;
+  std::optional<double> noise_scale = {};  // Totals::noise_scale
 };
 
 struct ProgressOptions {

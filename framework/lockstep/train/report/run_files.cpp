@@ -10,7 +10,7 @@ namespace lockstep::train {
 
 RunFiles::RunFiles(const comm::Communicator& comm, Settings settings) : settings_(std::move(settings)) {
   comm::collectively(comm, [&] {
-    if (!comm.is_root()) return;
+    if (!comm.is_root() || settings_.log_alone) return;
     folder_ = std::make_unique<checkpoint::OutputFolder>(settings_.output);
     folder_->held()->make("checkpoints");
   });

@@ -26,12 +26,13 @@ class RunFiles {
     LogLevel log_level = LogLevel::Info;
     bool log_per_host = false;  // see LogOptions::folder_per_host
     bool dllogger = false;      // write dllogger.json
+    bool log_alone = false;     // the job writes a log and no other file of a run: it needs no lock
   };
-  // Creates and locks the folder, and opens the log. Collective; throws on all ranks.
+  // Creates and, unless `log_alone`, locks the folder, and opens the log. Collective; throws on all ranks.
   RunFiles(const comm::Communicator& comm, Settings settings);
 
   Log& log() { return *log_; }
-  checkpoint::OutputFolder& folder() { return *folder_; }  // on rank 0
+  checkpoint::OutputFolder& folder() { return *folder_; }  // on rank 0, unless `log_alone`
   const std::string& output() const { return settings_.output; }
   const std::string& run() const { return run_; }  // the run's id, equal on all ranks; empty: not known yet
   void set_run(std::string run) { run_ = std::move(run); }
@@ -54,7 +55,7 @@ class RunFiles {
   void keep_or_throw(std::string& problem);
 
   Settings settings_;
-  std::unique_ptr<checkpoint::OutputFolder> folder_;  // on rank 0
+  std::unique_ptr<checkpoint::OutputFolder> folder_;  // on rank 0, unless `log_alone`
   std::string run_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<MetricsWriter> metrics_;

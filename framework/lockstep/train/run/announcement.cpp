@@ -18,9 +18,24 @@ namespace {
 // "digits: 12000 training and 2000 evaluation samples, 10 classes".
 std::string data_line(const RunFacts& facts) {
   const data::RunData& data = facts.data;
-  std::string text = fmt::format("{}: {} training", facts.options.dataset.name, data.train->size());
-  text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
+  std::string text = facts.options.dataset.name;
+  if (data.stream) {
+    text = data.stream->description;
+    const StreamingOptions& o = facts.options.stream;
+    if (o.reservoir.capacity > 0)
+      text += fmt::format(", of which each rank keeps {} samples, {:.0f}% of a batch", o.reservoir.capacity,
+                          100 * o.reservoir.replay);
+    text += data.eval ? fmt::format(", {} evaluation samples", data.eval->size()) : ", no evaluation";
+  } else {
+    text += fmt::format(": {} training", data.train->size());
+    text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
+    if (!facts.trains())
+      text = fmt::format("{}: {} samples to {}", facts.options.dataset.name, data.predicted().size(),
+                         facts.options.purpose() == data::Purpose::Predict ? "predict" : "evaluate");
+  }
   for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
+  if (const std::int64_t batches = facts.options.trial.overfit_batches; batches > 0)
+    text += fmt::format(" (both the first {} global batches, in order, without augmentation)", batches);
   if (data.classes() > 0) text += fmt::format(", {} classes", data.classes());
   if (facts.options.dataset.resize > 0) text += fmt::format(", images resized to {}", data.image_shape().str());
   if (data.classes() > 0) return text;
@@ -82,6 +97,11 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   logger->info("memory: {}", memory.str());
   logger->info("gradients: {}", run.trainer.describe_parallel());
   logger->info("data: {}", data_line(facts));
+  if (!facts.data.notes.empty()) logger->info("data: {}", facts.data.notes);
+  const optim::AverageOptions& average = facts.options.trainer.average;
+  if (average.ema > 0) logger->info("average: evaluations are of the weights' moving average, --ema {}", average.ema);
+  if (average.swa_start > 0)
+    logger->info("average: evaluations are of the weights' mean over the ends of epochs from {} on", average.swa_start);
   Options options = facts.options;
   for (const OptionRow& row : option_rows(options)) {
     const auto variable = options.from_environment.find(row.name);

@@ -53,12 +53,14 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   // Rank 0 may be slow here, and the other ranks wait for it.
   if (!comm_.is_root()) heartbeat_.wait();
   trainer_.snapshot(snapshot_.get());
+  if (!spool_stream(step)) return seconds;
   heartbeat_.beat();
   fault_point("checkpoint.snapshot", step);
   if (writer_) {
     const std::optional<EvaluationRecord>& evaluation = record.evaluation;
     std::optional<checkpoint::Score> score;
     if (evaluation && evaluation->step == step) score = score_of(*evaluation, keep_.best);
+    if (spool_) snapshot_->add(spool_->tensors());
     writer_->write({.tensors = snapshot_->tensors(),
                     .metadata = metadata,
                     .note = checkpoint::note_of(files_.run(), score),
@@ -69,6 +71,33 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   return seconds;
 }
 
+// Writes the past samples of all ranks to a file beside the checkpoints, from where the writer takes them. Returns
+// false, on all ranks, if that fails: training goes on without this checkpoint.
+bool Checkpoints::spool_stream(std::int64_t step) {
+  if (stream_ == nullptr) return true;
+  spool_.reset();
+  std::optional<io::Folder> folder;
+  std::string error;
+  if (comm_.is_root()) {
+    try {
+      folder = files_.folder().folder()->make("checkpoints");
+    } catch (const std::exception& failed) {
+      error = failed.what();
+    }
+  }
+  error = comm_.broadcast_string(error);
+  if (error.empty()) {
+    Spooled spooled = stream_->spool(heartbeat_, folder ? &*folder : nullptr);
+    spool_ = std::move(spooled.spool);
+    error = spooled.error;
+  }
+  failure_ = error;
+  if (error.empty()) return true;
+  spool_.reset();
+  if (comm_.is_root()) log()->warn("the checkpoint of step {} is not written, and training goes on: {}", step, error);
+  return false;
+}
+
 void Checkpoints::claim() {
   if (writer_) writer_->claim();
 }
@@ -77,6 +106,7 @@ void Checkpoints::finish() {
   heartbeat_.enter(Heartbeat::Phase::Saving);
   if (!comm_.is_root()) heartbeat_.wait();
   comm::collectively(comm_, [&] {
+    check(failure_.empty(), "checkpoint", "the final checkpoint could not be written: {}", failure_);
     if (writer_) writer_->finish();
   });
   heartbeat_.enter(Heartbeat::Phase::Ending);

@@ -13,6 +13,7 @@
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/train/report/run_files.h"
 #include "lockstep/train/report/run_record.h"
+#include "lockstep/train/run/stream_course.h"
 #include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
@@ -23,15 +24,18 @@ class Checkpoints {
   Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
               checkpoint::Retention keep);
 
+  // Saves also the progress and the reservoirs of this stream, which must outlive this object; null: there is none.
+  void save_also(const StreamCourse* stream) { stream_ = stream; }
   // On rank 0, allocates memory for a copy and starts the writer; the first save() does it otherwise.
   void start_writer();
   // Copies the state and starts to write it, with the step's `metadata` and `record`. No rank waits for the disk: rank
   // 0 reports a failed write and tries again. Returns, on rank 0, the seconds that the checkpoint before took; 0: not
-  // known. Collective.
+  // known. Collective. If rank 0 cannot write the past samples of streams, a warning says so, and the step is not
+  // saved.
   double save(const std::string& metadata, const RunRecord& record);
   // Waits until the writer no longer reads the copy of the last save(); the file may still be on its way to the disk.
   void claim();
-  void finish();  // waits until the last checkpoint is on the disk; collective
+  void finish();  // waits until the last checkpoint is on the disk; throws AgreedError if it cannot be; collective
 
   std::int64_t saved_step() const { return saved_step_; }  // the step of the newest checkpoint; -1: there is none
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }
@@ -40,6 +44,7 @@ class Checkpoints {
 
  private:
   void wait_for_writer();
+  bool spool_stream(std::int64_t step);
 
   const comm::Communicator& comm_;
   Heartbeat& heartbeat_;
@@ -48,8 +53,12 @@ class Checkpoints {
   checkpoint::Retention keep_;
   std::int64_t saved_step_ = -1;
   bool outdated_ = false;
+  const StreamCourse* stream_ = nullptr;
+  // On all ranks: the reason for which past samples of the last checkpoint could not be written; empty: they could.
+  std::string failure_;
   // On rank 0. The writer reads the snapshot and is therefore destroyed first.
   std::unique_ptr<checkpoint::StateSnapshot> snapshot_;
+  std::unique_ptr<io::TensorSpool> spool_;  // past samples of all ranks, which the writer reads too
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };
 

@@ -43,6 +43,7 @@ std::vector<OptionRow> rows_with(Resume resume) {
 }
 
 std::string text_of(const nlohmann::json& value) {
+  if (value == "") return "none";
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -87,6 +88,7 @@ std::string as_before(std::string_view words) {
   return keep + "omit --resume to begin a new run";
 }
 std::string as_before(std::string_view option, const nlohmann::json& before) {
+  if (before == "") return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
   return as_before(before.is_null() ? "" : spelled(option, before));
 }
 
@@ -219,14 +221,15 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   check_equal(saved, now, Resume::Never, file);
   check_states(saved, now, file);
   check_samples(saved, now, file);
-  const auto samples = field<std::int64_t>(now, "train_samples", "this run");
-  check(at.offset <= samples, kSite, "{}: 'offset' is {}, expected at most the {} samples of an epoch", file, at.offset,
-        samples);
+  const bool streams = entry(now, "train_samples", "this run").is_null();
+  const auto size = field<std::int64_t>(now, streams ? "epoch_size" : "train_samples", "this run");
+  if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, file);
+  check(at.offset <= size, kSite, "{}: 'offset' is {}, expected at most the {} {} of an epoch", file, at.offset, size,
+        streams ? "steps" : "samples");
   const nlohmann::json& options = options_of(now, "this run");
   if (options["global-batch"] == 0) {  // computed from --batch-size and the number of ranks, which may have changed
     check_same(saved, now, {"global_batch", "pass --global-batch to keep it, or to change it on purpose"}, file);
   }
-  if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, file);
   if (options["shards"] != 0) check_bits(saved, now, file);
   nlohmann::json before = options_of(saved, file), here = options;
   for (const OptionRow& row : rows_with(Resume::Unsaid)) {

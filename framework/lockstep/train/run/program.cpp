@@ -70,6 +70,7 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     if (!parsed.proceed) leave_signals();  // --help may wait for a pager: signals must end the process then
     if (world->is_root() && !print(out.str(), err.str())) parsed.exit_code = std::max(parsed.exit_code, 1);
     if (const auto status = agree(*world, parsed)) return *status;
+    if (options_.purpose() != data::Purpose::Train) leave_signals();  // there is nothing to save before the end
     check_program(*world, name_);
     answer_with_stack();
     session.emplace(*world, options_, name_,

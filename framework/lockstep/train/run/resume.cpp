@@ -79,6 +79,7 @@ std::optional<std::int64_t> Resumption::resume(const std::string& from) {
   if (path.empty()) {
     const std::filesystem::path folder = std::filesystem::path(files_.output()) / "checkpoints";
     if (!from.empty()) log()->info("no checkpoint in {} yet: starting at step 0", folder.string());
+    if (course_.stream() != nullptr) course_.stream()->open();
     return std::nullopt;
   }
   const std::string saved_metadata = comm.broadcast_string(file ? file->metadata() : "");
@@ -91,10 +92,12 @@ void Resumption::restore(const std::string& saved_metadata, const io::TensorSour
   nlohmann::json metadata;
   Continuation continued;
   RunRecord record;
+  StreamProgress streams;
   comm::collectively(facts_.comm, [&] {
     metadata = parse_metadata(saved_metadata, path);
     continued = continuation(metadata, metadata_now(), path);
     record = run_record(metadata, path);
+    if (course_.stream() != nullptr) streams = stream_progress(metadata, path);
   });
   try {
     trainer_.load(of_root, path, continued.step);
@@ -103,14 +106,18 @@ void Resumption::restore(const std::string& saved_metadata, const io::TensorSour
     throw comm::AgreedError(
         fmt::format("[resume] {}: {}{}{}", path, difference, difference.empty() ? "" : ": ", error.what()));
   }
-  course_.training().seek({continued.epoch, continued.offset});
+  const data::SamplerPosition position{continued.epoch, continued.offset};
+  if (course_.stream() != nullptr)
+    course_.stream()->reopen(streams, position, of_root, path);
+  else
+    course_.training().seek(position);
   record_ = record;
   const data::SamplerPosition at = course_.position();
   if (record.epoch.epoch < 0 && at.offset > 0) record_.epoch = {.epoch = at.epoch, .after = trainer_.updates()};
   for (const std::string& line : continued.notes) log()->info("resume: {}", line);
   warn_of_differences(continued, from, path);
-  log()->info("resumed {} at step {}, {} of {} samples into epoch {}", path, trainer_.updates(), at.offset,
-              facts_.data.train->size(), at.epoch + 1);
+  log()->info("resumed {} at step {}, {} of {} {} into epoch {}", path, trainer_.updates(), at.offset,
+              course_.epoch_size(), course_.stream() != nullptr ? "steps" : "samples", at.epoch + 1);
 }
 
 void Resumption::warn_of_differences(const Continuation& continued, const std::string& from,

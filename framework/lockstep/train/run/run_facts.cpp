@@ -1,13 +1,18 @@
 #include "lockstep/train/run/run_facts.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/format.h"
+#include "lockstep/data/array_file.h"
 #include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/options/command_line_error.h"
+#include "lockstep/train/report/json_text.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {
 namespace {
@@ -23,6 +28,49 @@ data::RunData open_data(data::Catalogue catalogue, const data::DatasetOptions& d
   }
 }
 
+// Finds the weights of a run that trains nothing, on rank 0. Returns the record of the data on which they were trained;
+// empty: the file has none.
+std::string find_weights(RunFacts& facts) {
+  Options& o = facts.options;
+  const comm::Communicator& comm = facts.comm;
+  const std::string named = o.checkpoints.resume == "auto" ? o.output
+                            : o.checkpoints.resume.empty() ? o.weights
+                                                           : o.checkpoints.resume;
+  checkpoint::WeightsSource source;
+  comm::collectively(comm, [&] {
+    if (comm.is_root()) source = checkpoint::find_weights(named);
+  });
+  o.weights = facts.weights = comm.broadcast_string(source.file.string());
+  const nlohmann::json metadata = parse_json(comm.broadcast_string(source.metadata));
+  if (!metadata.is_object()) return "";
+  const auto step = metadata.find("step"), data = metadata.find("data");
+  if (step != metadata.end() && step->is_number_integer()) facts.weights_step = step->get<std::int64_t>();
+  return data != metadata.end() && data->is_object() ? data->dump() : "";
+}
+
+// Files that are evaluated or predicted are normalised as those were with which the model was trained.
+void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
+  const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == "none";
+  check(!o.record.empty() || !entry.takes_fields || raw, "weights",
+        "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
+        "arrays with which the model was trained{}",
+        weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");
+}
+
+// Of the data set that options name.
+void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& record) {
+  data::DatasetOptions dataset = facts.options.dataset;
+  dataset.seed = facts.options.seed;
+  dataset.floats = facts.dtype;
+  dataset.purpose = facts.options.purpose();
+  dataset.record = record;
+  check_together(facts.comm, [&] {
+    if (!facts.trains()) check_record(data::find_dataset(catalogue, dataset.name), dataset, facts.weights);
+  });
+  comm::collectively(facts.comm, [&] { facts.data = open_data(catalogue, dataset, facts.options); });
+  data::prepare_data(catalogue, dataset, facts.data, &facts.comm);
+}
+
 }  // namespace
 
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
@@ -36,14 +84,18 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   facts.dtype = dtype_of(o.precision);
   check_together(comm, [&] {
     validate(o, comm.size());
-    if (!source.own) data::check_dataset(source.catalogue, o.dataset);
+    data::DatasetOptions dataset = o.dataset;
+    dataset.purpose = o.purpose();
+    if (!source.own) data::check_dataset(source.catalogue, dataset);
   });
+  settle_trials(facts.options);
   facts.threads = share_threads(comm, o);
   facts.start = check_start(facts);
   apply(facts.threads);
-  data::DatasetOptions dataset = o.dataset;
-  dataset.seed = o.seed;
-  dataset.floats = facts.dtype;
+  comm::collectively(comm, [&] {
+    if (comm.is_root() && !o.predict.empty()) data::check_new_file(o.predict);
+  });
+  const std::string record = facts.trains() ? "" : find_weights(facts);
   if (source.own) {
     facts.data = *std::move(source.own);
     comm::collectively(comm, [&] {
@@ -51,12 +103,17 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
       data::convert_floats(facts.data, facts.dtype);
     });
   } else {
-    comm::collectively(comm, [&] { facts.data = open_data(source.catalogue, dataset, o); });
-    data::prepare_data(source.catalogue, dataset, facts.data, &comm);
+    open_named(facts, source.catalogue, record);
   }
-  check_together(comm, [&] { validate_data(o, comm.size(), facts.data.train->size()); });
+  check_together(comm, [&] {
+    if (facts.data.stream)
+      validate_stream(o, comm.size());
+    else
+      validate_data(o, comm.size(), facts.data.train->size());
+  });
+  check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
-  data::store_samples(facts.data, dataset.samples, comm, std::max(1, facts.threads.loaders));
+  if (facts.trains()) data::store_samples(facts.data, o.dataset.samples, comm, std::max(1, facts.threads.loaders));
   return facts;
 }
 

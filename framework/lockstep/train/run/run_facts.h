@@ -21,9 +21,15 @@ struct RunFacts {
   host::ThreadBudget threads = {};
   data::RunData data = {};
   StartReport start = {};
+  // Of a run that trains nothing: the file of its weights, which options.weights names too, and the update that made
+  // them; -1: not known, as of a file of weights alone.
+  std::string weights = {};
+  std::int64_t weights_step = -1;
 
+  bool trains() const { return options.purpose() == data::Purpose::Train; }
   std::int64_t global_batch() const { return train::global_batch(options, comm.size()); }
-  bool saves_by_itself() const { return options.checkpoints.any(); }  // writes checkpoints without a request
+  // Whether the run writes checkpoints without a request.
+  bool saves_by_itself() const { return trains() && options.checkpoints.any(); }
 };
 
 // Where a run's data comes from: the entry of a catalogue that options name, or the caller.

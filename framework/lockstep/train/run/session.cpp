@@ -17,11 +17,13 @@
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/announcement.h"
 #include "lockstep/train/run/checkpoints.h"
+#include "lockstep/train/run/prediction.h"
 #include "lockstep/train/run/resume.h"
 #include "lockstep/train/run/run_metadata.h"
 #include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/standard_callbacks.h"
 #include "lockstep/train/run/start.h"
+#include "lockstep/train/run/tuning.h"
 
 namespace lockstep::train {
 namespace {
@@ -51,7 +53,8 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
                                                                 .hash_every = o.hash_every,
                                                                 .log_level = o.logging.level,
                                                                 .log_per_host = o.logging.per_host,
-                                                                .dllogger = o.logging.records == RecordFile::DLLogger});
+                                                                .dllogger = o.logging.records == RecordFile::DLLogger,
+                                                                .log_alone = !facts_->trains()});
   tell(facts_->start, comm_);
   files_->log().to_file(fmt::format("the checks before the first step took {:.1f} ms", 1000 * facts_->start.seconds));
   watchdog_ = watch_ranks(*facts_, *files_, heartbeat_);
@@ -78,23 +81,31 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   const std::size_t before = host::process_memory().resident;
   comm::check_same(comm_, "the list of callbacks", callbacks_->description());
   comm::collectively(comm_, [&] { host::check_address_space("compiling the model", kKernelNeeds); });
-  trainer_ = make_trainer(*facts_, module, model, heartbeat_, *callbacks_);
+  check_together(comm_, [&] { apply_tuning(facts_->options, module); });
+  const bool predicts = facts_->options.purpose() == data::Purpose::Predict;
+  trainer_ = make_trainer(*facts_, module, predicts ? prediction_alone(model) : model, heartbeat_, *callbacks_);
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
+  if (!facts_->trains()) {
+    prepare_weights(before, module, model);
+    return *trainer_;
+  }
   checkpoint::Retention keep;
   check_together(comm_, [&] {
     course_->check_last_batch(*trainer_);
     keep = retention(facts_->options, trainer_->metrics());
     is_higher_better("patience-metric", facts_->options.patience.metric, trainer_->metrics());
   });
-  const RunParts parts{*facts_, *files_, heartbeat_, *record_, *course_, *trainer_};
+  const RunParts parts = this->parts();
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
   checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, std::move(keep));
+  checkpoints_->save_also(course_->stream());
   Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
   loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
   if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
-  if (!facts_->options.weights.empty() && !loop_.resumed_step) load_weights(*facts_, *trainer_);
+  if (!facts_->options.weights.empty() && !loop_.resumed_step)
+    load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);
@@ -102,11 +113,13 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);
   if (loop_.resumed_step) load_callbacks();
-  trainer_->listen([list = callbacks_.get()] { return list->requests(); }, kStopRequests);
+  trainer_->listen([this] { return callbacks_->requests() | course_->requests(); }, kStopRequests);
   trainer_->vote([list = callbacks_.get()](std::span<double> sums) { return list->vote(sums); });
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
   return *trainer_;
 }
+
+RunParts Session::parts() { return {*facts_, *files_, heartbeat_, *record_, *course_, *trainer_}; }
 
 bool Session::done() const { return course_->is_done(trainer_->updates()); }
 
@@ -117,11 +130,15 @@ int Session::status() const {
 
 bool Session::next_epoch() {
   check(trainer_ != nullptr, "session", "next_epoch() before build(), expected after it");
+  if (!facts_->trains()) {
+    use_weights();
+    return false;
+  }
   if (!loop_.stopped) make_up();
   if (loop_.stopped || done()) return end();
   const data::SamplerPosition at = course_->position();
   loop_.epoch = at.epoch;
-  loop_.first_step = trainer_->updates() - at.offset / facts_->global_batch();
+  loop_.first_step = trainer_->updates() - course_->step_in_epoch();
   callbacks_->each([&](Callback& c) { c.begin_epoch({.step = trainer_->updates(), .epoch = at.epoch + 1}); });
   return true;
 }
@@ -171,17 +188,18 @@ Session::Batches Session::batches() { return Batches(*this); }
 
 // Fetches the next batch of the epoch; returns false if there is none or the run stops.
 bool Session::advance(data::Batch& batch) {
-  if (!batch.names.empty()) course_->training().recycle(std::move(batch));
+  if (!batch.names.empty()) course_->recycle(std::move(batch));
   batch = {};
   if (course_->position().epoch != loop_.epoch || done() || loop_.stopped) return false;
   loop_.rate = course_->rate();
   callbacks_->each([](Callback& c) { c.before_batch(); });
-  batch = course_->training().next();
+  batch = course_->next();
   return true;
 }
 
 void Session::report(const Totals& step) {
   if (step.outcome == StepOutcome::RolledBack) return;
+  if (!course_->take_step(step.samples, trainer_->requests())) return;  // the streams have ended
   if (callbacks_->needs_settled_weights()) trainer_->settle();
   const std::int64_t now = trainer_->updates();
   const Orders orders = callbacks_->after_step({.step = now,
@@ -202,7 +220,9 @@ void Session::finish_epoch() {
   const EpochEvent event{.step = trainer_->updates(),
                          .epoch = loop_.epoch + 1,
                          .whole = course_->position().epoch > loop_.epoch,
-                         .run_ends = done()};
+                         .run_ends = done(),
+                         .stream_ended = course_->ended_within_epoch(),
+                         .learning_rate = loop_.rate};
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
   agree(OrderPoint::EndOfEpoch, orders);
   if (loop_.stopped) return;
@@ -216,6 +236,7 @@ void Session::finish_epoch() {
 }
 
 Totals Session::evaluate() {
+  if (facts_->options.purpose() == data::Purpose::Predict) return {};
   agree(OrderPoint::OwnEvaluation, {});
   return run_evaluation(false, false);
 }
@@ -258,6 +279,7 @@ void Session::save_checkpoint() {
   callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
   if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
   files_->keep();
+  course_->gather_progress();
   record_->callbacks = callbacks_->save_states();
   const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
   const double seconds = checkpoints_->save(text, *record_);
@@ -277,6 +299,7 @@ void Session::load_callbacks() {
 // Carries out the orders of callbacks. A request that arrives while the checkpoint is copied is answered by that
 // checkpoint: the state is the same.
 void Session::carry_out(const Orders& orders) {
+  if (!facts_->trains()) return;  // there is nothing to save or to stop
   loop_.stopped = loop_.stopped || orders.stops();
   loop_.finished = loop_.finished || orders.finishes();
   const bool asked = !orders.reasons().empty();

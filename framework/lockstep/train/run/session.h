@@ -8,6 +8,14 @@
 //     session.finish_epoch();
 //   }
 //
+// With --evaluate-only or --predict (Options::purpose()) nothing is trained: build() loads the weights, and
+// next_epoch() evaluates or predicts, and returns false.
+//
+// The training samples are those of a data set, or of producers that run beside the training (data::StreamSource): an
+// epoch is then a number of steps, or ends with the streams of all ranks, and batches() may give a batch without
+// samples to a rank whose stream has ended. A checkpoint contains how many samples each rank has consumed, and the
+// reservoir.
+//
 // An ordered list of callbacks runs around steps, evaluations, epochs and checkpoints
 // (train/callbacks/callback_list.h); a program adds its own: session.add<EarlyStop>(patience).
 //
@@ -43,6 +51,7 @@ class RunFiles;
 class Watchdog;
 struct DataSource;
 struct RunFacts;
+struct RunParts;
 struct RunRecord;
 
 class Session {
@@ -84,7 +93,8 @@ class Session {
   double learning_rate() const { return loop_.rate; }  // learning rate of the present batch
   void report(const Totals& step);  // call it after each step: metrics, progress, and a checkpoint if one is due
   void finish_epoch();              // call it after each epoch: evaluation and checkpoint, if they are due
-  Totals evaluate();                // evaluates the model on the evaluation data; returns the totals of all ranks
+  Totals evaluate();                // evaluates the model on the evaluation data; returns the totals of all ranks;
+                                    // with --predict, which has no loss, does nothing
   // Returns the exit status of the program: 75 after a request to stop a run that is not complete
   // (train/monitor/requests.h), else 0.
   int status() const;
@@ -104,6 +114,9 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
+  void prepare_weights(std::size_t before, const nn::Module& module, const plan::ModelFunction& model);
+  void use_weights();
+  RunParts parts();
   void save_checkpoint();
   bool roll_back();
   void make_up();

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "lockstep/train/callbacks/answer_signals.h"
+#include "lockstep/train/callbacks/average_weights.h"
 #include "lockstep/train/callbacks/beat.h"
 #include "lockstep/train/callbacks/early_stop.h"
 #include "lockstep/train/callbacks/epoch_meter.h"
@@ -12,6 +13,7 @@
 #include "lockstep/train/callbacks/log_rank_loss.h"
 #include "lockstep/train/callbacks/lower_rate.h"
 #include "lockstep/train/callbacks/profile_steps.h"
+#include "lockstep/train/callbacks/report_evaluation.h"
 #include "lockstep/train/callbacks/save_checkpoints.h"
 #include "lockstep/train/callbacks/show_progress.h"
 #include "lockstep/train/callbacks/time_limit.h"
@@ -20,6 +22,7 @@
 #include "lockstep/train/callbacks/write_metrics.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {
 namespace {
@@ -59,20 +62,26 @@ nlohmann::ordered_json parameters(const RunFacts& facts) {
   return nlohmann::ordered_json(values);
 }
 
+ProgressOptions progress_options(const RunParts& run) {
+  const Options& o = run.facts.options;
+  return {.epochs = o.epochs,
+          .steps_per_epoch = run.course.steps_per_epoch(),
+          .total_steps = run.course.total_steps(),
+          .log_every = o.log_every};
+}
+
 void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor trace) {
   const RunFacts& facts = run.facts;
   const Options& o = facts.options;
   const auto add = [&](std::unique_ptr<Callback> callback) { list.add(Stage::Report, std::move(callback)); };
-  add(std::make_unique<Beat>(run.heartbeat));
+  const bool streams = run.course.stream() != nullptr;
+  add(std::make_unique<Beat>(run.heartbeat, streams ? Heartbeat::Phase::Producing : Heartbeat::Phase::Loading));
   add(std::make_unique<EpochMeter>(run.record, run.trainer.metrics()));
   if (!o.trace.file.empty()) {
     const TraceSteps::Settings settings{facts.comm, run.heartbeat, run.trainer, o.trace.file, o.trace.steps};
     add(std::make_unique<TraceSteps>(settings, std::move(trace)));
   }
-  const ProgressOptions progress{.epochs = o.epochs,
-                                 .steps_per_epoch = run.course.steps_per_epoch(),
-                                 .total_steps = run.course.total_steps(),
-                                 .log_every = o.log_every};
+  const ProgressOptions progress = progress_options(run);
   add(std::make_unique<LogEvents>(run.trainer));
   add(std::make_unique<ShowProgress>(run.files.log(), progress));
   if (o.logging.rank_loss) add(std::make_unique<LogRankLoss>(run.trainer, run.files.log(), progress));
@@ -91,14 +100,27 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   const SaveCheckpoints::Every every{.epochs = o.checkpoints.every_epochs,
                                      .updates = o.checkpoints.every_steps,
                                      .minutes = run.facts.comm.is_root() ? o.checkpoints.every_minutes : 0};
+  if (const std::int64_t first = o.trainer.average.swa_start; first > 0)
+    list.add(Stage::Decide, std::make_unique<AverageWeights>(run.trainer, first));
   list.add(Stage::Decide, std::make_unique<Evaluate>(run.record, run.course.has_evaluation() ? o.eval_every : 0));
   if (o.rate.kind == optim::ScheduleOptions::Kind::Plateau) list.add(Stage::Decide, lower_rate(run));
   list.add(Stage::Decide,
            std::make_unique<EarlyStop>(o.patience.evaluations, o.patience.metric,
                                        is_higher_better("patience-metric", o.patience.metric, run.trainer.metrics())));
+  if (o.trial.find_lr) list.add(Stage::Decide, find_rate(run));
   list.add(Stage::Decide, std::make_unique<AnswerSignals>());
   list.add(Stage::Decide, time_limit(run, began));
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));
+}
+
+void add_evaluation_callbacks(CallbackList& list, const RunParts& run) {
+  const RunFacts& facts = run.facts;
+  list.add(Stage::Report, std::make_unique<LogEvents>(run.trainer));
+  list.add(Stage::Report, std::make_unique<ShowProgress>(run.files.log(), progress_options(run)));
+  list.add(Stage::Report,
+           std::make_unique<ReportEvaluation>(
+               facts.comm, ReportEvaluation::Settings{
+                               .output = facts.options.output, .weights = facts.weights, .step = facts.weights_step}));
 }
 
 }  // namespace lockstep::train

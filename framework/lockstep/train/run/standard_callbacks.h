@@ -13,5 +13,7 @@ namespace lockstep::train {
 // parts of the run must outlive the callbacks.
 void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDescriptor trace,
                             std::chrono::steady_clock::time_point began);
+// The same for a run that trains nothing: those that report an evaluation.
+void add_evaluation_callbacks(CallbackList& list, const RunParts& run);
 
 }  // namespace lockstep::train

@@ -25,6 +25,13 @@ TrainerOptions trainer_options(const RunFacts& facts, Heartbeat& heartbeat, cons
   return trainer;
 }
 
+// Whether a file fits the model, with a new head all but the last layer. Tensors that the model does not have may be an
+// old head of another name, if the file has none of the model's.
+bool fits(const checkpoint::LoadReport& report, const std::vector<std::string>& keep) {
+  const bool other_head = !keep.empty() && report.skipped.empty();
+  return report.missing.empty() && report.mismatched.empty() && (report.unexpected.empty() || other_head);
+}
+
 }  // namespace
 
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
@@ -46,16 +53,20 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
                                                     .stacks = stack_signal() != 0 ? files.log().file() : ""});
 }
 
-void load_weights(const RunFacts& facts, Trainer& trainer) {
+void load_weights(const RunFacts& facts, Trainer& trainer, const std::vector<std::string>& keep) {
   const std::string& file = facts.options.weights;
-  const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false});
+  const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false, .keep = keep});
   comm::collectively(facts.comm, [&] {
-    check(report.complete(), "weights",
-          "--weights {}: {}; to load only the tensors that fit, as for a new head, call Trainer::load_weights() in the "
-          "program",
-          file, report.str());
+    check(fits(report, keep), "weights", "--weights {}: {}{}", file, report.str(),
+          keep.empty() ? "; for a new last layer add --replace-head"
+                       : formatted("; --replace-head leaves out {} alone", joined(keep, ", ")));
   });
   log()->info("weights: {} tensors from {}", report.loaded.size(), file);
+  if (keep.empty()) return;
+  log()->info("weights: new, with initial values: {}", joined(keep, ", "));
+  std::vector<std::string> left = report.skipped;
+  left.insert(left.end(), report.unexpected.begin(), report.unexpected.end());
+  if (!left.empty()) log()->info("weights: not taken from the file: {}", joined(left, ", "));
 }
 
 io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoints& checkpoints,

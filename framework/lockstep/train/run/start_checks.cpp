@@ -66,7 +66,7 @@ StartReport check_start(const RunFacts& facts) {
 
 void check_data(const RunFacts& facts) {
   preflight::Subject subject = subject_on(facts.comm);
-  subject.data = fingerprint(*facts.data.train);
+  subject.data = facts.data.stream ? facts.data.stream->description : fingerprint(*facts.data.train);
   if (facts.data.eval) subject.data += "\n" + fingerprint(*facts.data.eval);
   for (const auto& [name, set] : facts.data.more_eval) subject.data += "\n" + name + ": " + fingerprint(*set);
   look(facts.comm, std::array{&preflight::kData}, subject);

@@ -9,12 +9,20 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/parallel/reduce/bucket_hook.h"
+#include "lockstep/parallel/reduce/bucket_pieces.h"
 #include "lockstep/train/step/autotune.h"
 #include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/parallel_choice.h"
 
 namespace lockstep::train {
 namespace {
+
+// Whether a step looks at norms of the gradient: parameters then begin at the blocks whose squares are summed.
+bool looks_at_norms(const TrainerOptions& o) {
+  return o.clip_norm > 0 || o.update.clip_layer_norm > 0 || o.noise_scale || o.rule->uses_norms() ||
+         o.guards.gradient.norm > 0 || o.guards.gradient.spike > 0 || o.guards.action == GuardAction::Skip;
+}
 
 plan::ParameterStoreOptions store_options(const TrainerOptions& o, const parallel::WorldLayout& world,
                                           parallel::NodeMemory* memory) {
@@ -23,6 +31,7 @@ plan::ParameterStoreOptions store_options(const TrainerOptions& o, const paralle
           .gradient_slots = world.my_slots(),
           .optimizer_states = static_cast<int>(o.rule->states().size()),
           .bucket_bytes = o.bucket_bytes,
+          .alignment = looks_at_norms(o) ? parallel::BucketPieces::kBlock : 0,
           .memory = memory,
           .states_by_owner = memory != nullptr && o.parallel.shard_optimizer && memory->domains().count() > 1};
 }
@@ -43,6 +52,18 @@ void check_options(const TrainerOptions& o, int ranks) {
   check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kSite,
         "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
   check(o.parallel.local_steps >= 1, kSite, "{} local steps, expected at least 1", o.parallel.local_steps);
+  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
+  check(!alone || (!o.rule->uses_norms() && o.update.clip_layer_norm == 0 && !o.noise_scale), kSite,
+        "{} with a hook that does not reduce, expected an update without norms of whole parameters: no rank has the "
+        "whole gradient",
+        o.noise_scale          ? "the noise scale"
+        : o.rule->uses_norms() ? o.rule->name()
+                               : "clipping by parameter");
+  const std::int64_t parts = std::max<std::int64_t>(o.shards, ranks);
+  check(!o.noise_scale || std::min(parts, o.global_batch) >= 2, kSite,
+        "the noise scale of the gradient with {} shards of {} samples, expected at least two shards (or ranks) with "
+        "samples: it compares their gradients",
+        parts, o.global_batch);
   check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kSite,
         "memory is verified every {} updates and compared every {}, expected positive numbers, or 0 for never",
         o.guards.verify_every, o.guards.compare_every);
@@ -69,10 +90,12 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
   std::string text = fmt::format(
       "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
-      "late updates {}\nhook {}\nlocal steps {}\nsums of callbacks {}\n",
+      "late updates {}\nhook {}\nlocal steps {}\nsums of callbacks {}\nclip value {}\nclip layer norm {}\nmoving "
+      "average {}\nmean from epoch {}\nnoise scale {}\n",
       o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
       o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
-      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps, o.sums);
+      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps, o.sums,
+      o.update.clip_value, o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale);
   text +=
       fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
                   g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
@@ -87,6 +110,7 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
   if (!options.rule) options.rule = optim::sgd({});
   options.parallel.hook = hook_of(options.parallel);
   comm::collectively(comm, [&] {
+    options.rule = optim::with_average(options.rule, options.average);
     check(model != nullptr, kSite, "the model function is empty, expected one from a batch to a loss");
     data::check_fields(kSite, fields);
     check_options(options, comm.size());

@@ -22,6 +22,9 @@ struct Totals {
   std::map<std::string, double> counts = {};
   std::vector<MetricResult> metrics = {};  // in the order of plan::Traced::metrics
   bool whole = true;  // false: a request ended the evaluation early, and the totals are those of a part
+  // Of a step, if it is asked for and known: the gradient noise scale in samples (McCandlish et al., "An empirical
+  // model of large-batch training" (2018)), averaged over about the last 100 updates.
+  std::optional<double> noise_scale = {};
   StepOutcome outcome = StepOutcome::Applied;  // RolledBack: the other members are not set; an earlier batch follows
 
   // Returns the count's share of the samples; 0: the model has no such count, or there are no samples.

@@ -4,6 +4,7 @@
 
 #include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/core/error.h"
+#include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/trainer_parts.h"
 
 namespace lockstep::train {
@@ -15,6 +16,7 @@ Trainer::Trainer(const comm::Communicator& comm, const nn::Module& module, const
 Trainer::~Trainer() = default;
 
 const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
+  if (batch.step.is_streamed()) return parts_->run_streamed(batch, learning_rate);
   parts_->require_ranks();
   const data::StepSamples& s = batch.step;
   const Range shards = world().my_shards();
@@ -34,16 +36,8 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
 }
 
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
-  parts_->require_ranks();
   const data::Batch none;
-  const data::Batch& batch = streamed ? *streamed : none;
-  parts_->or_poison([&] {
-    check(options().shards == 0, "trainer",
-          "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
-    parts_->check_rate(learning_rate);
-    BatchFeed::check_batch(batch);
-  });
-  return parts_->run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
+  return parts_->run_streamed(streamed ? *streamed : none, learning_rate);
 }
 
 void Trainer::check_batch(std::int64_t samples) const { parts_->prepared.check_batch(samples); }
@@ -54,9 +48,25 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   Heartbeat& heartbeat = parts_->prepared.heartbeat();
   heartbeat.enter(Heartbeat::Phase::Evaluating);
   Totals totals;
-  parts_->or_poison([&] { totals = parts_->evaluator.run(loader, progress); });
+  parts_->or_poison([&] {
+    parts_->state.averages().use(true);
+    totals = parts_->evaluator.run(loader, progress);
+    parts_->state.averages().use(false);
+  });
   heartbeat.enter(Heartbeat::Phase::Outside);
   return totals;
+}
+
+Tensor Trainer::predict(const data::Batch& batch) {
+  parts_->require_ranks();
+  parts_->runner.forget();  // the prediction reuses the memory of the last step
+  BatchFeed::check_batch(batch);
+  check(batch.samples() > 0, "trainer", "a batch without samples, expected at least one to predict");
+  const Range rows{0, batch.samples()};
+  plan::Plan& plan = parts_->feed.plan(Mode::Eval, rows.size());
+  parts_->feed.fill(plan, batch, rows, 0);
+  run_on_rows(batch, rows, [&] { plan.run(); });
+  return plan.prediction();
 }
 
 const OwnTotals& Trainer::own_totals() const { return parts_->runner.own_totals(); }
@@ -80,6 +90,7 @@ data::DistributedSampler Trainer::sampler(const data::Dataset& dataset, const Sa
        .my_shards = world().my_shards(),
        .seed = parts_->options().seed,
        .shuffle = options.shuffle,
+       .shuffle_block = options.shuffle_block,
        .remainder = options.remainder,
        .order = options.order});
 }
@@ -125,6 +136,11 @@ void Trainer::note_in(Trace* trace) {
   parts_->engine.note_in(trace);
 }
 const parallel::StepTimes& Trainer::times() const { return parts_->engine.times(); }
+
+void Trainer::add_to_average() {
+  parts_->require_ranks();
+  parts_->or_poison([&] { parts_->state.averages().add(); });
+}
 
 std::int64_t Trainer::updates() const { return parts_->state.updates(); }
 std::string Trainer::kernels() const { return parts_->prepared.kernels(); }

@@ -66,7 +66,8 @@ class Trainer {
   ~Trainer();
 
   // Trains one global batch; `batch` is this rank's part, with fields of shape (samples of this rank, ...), and may be
-  // empty. Returns the totals of all ranks, valid until the next step.
+  // empty. A batch of a stream is this rank's own (data::StepSamples::is_streamed()). Returns the totals of all ranks,
+  // valid until the next step.
   const Totals& step(const data::Batch& batch, double learning_rate);
   // Throws AgreedError, as step() would, unless a batch of `samples` samples over all ranks can be trained: each part
   // must give each batch norm no value or at least two values per channel. No communication.
@@ -74,9 +75,15 @@ class Trainer {
   // Trains the batches of streams: each rank's own batch, or none after the end of its stream. If no rank has a sample,
   // nothing is trained and Totals::samples is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
-  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks. Calls
+  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks; with an
+  // average of the weights (TrainerOptions::average), evaluates that. Calls
   // `progress` after each batch with the number of samples of the data set that all ranks have reached.
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
+
+  // Returns the model's prediction for the samples of a batch, (samples, ...) in logical order, computed by this rank
+  // alone; fields that the prediction does not read may be missing. Throws Error if the model function returns no
+  // prediction, and for an empty batch. After a step with late_updates, all ranks must call settle() before.
+  Tensor predict(const data::Batch& batch);
 
   // Returns the loss and the number of this rank's samples in the last step.
   const OwnTotals& own_totals() const;
@@ -127,6 +134,9 @@ class Trainer {
   void note_in(Trace* trace);
   // Returns the times of the last step on this rank, in seconds: computing, waiting, and the slowest rank.
   const parallel::StepTimes& times() const;
+
+  // Adds the present weights to the mean of SWA (TrainerOptions::average); nothing without one. Collective.
+  void add_to_average();
 
   std::int64_t updates() const;  // number of updates done
   // Returns the facts, except threads and BLAS, that determine the order of sums in kernels: instruction sets, oneDNN,

@@ -8,6 +8,7 @@
 #include "lockstep/core/dtype.h"
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/data/sampler.h"
+#include "lockstep/optim/average.h"
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/parallel/update/updater_options.h"
 #include "lockstep/plan/compile_options.h"
@@ -27,6 +28,9 @@ struct TrainerOptions {
   parallel::UpdaterOptions update = {};
   std::int64_t bucket_bytes = 0;  // bytes of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient over all parameters; 0: no clipping
+  // Of the weights: evaluations, and weights loaded from a checkpoint, are those of the average.
+  optim::AverageOptions average = {};
+  bool noise_scale = false;  // estimate Totals::noise_scale; needs at least two shards or ranks
   ParallelOptions parallel = {};
   std::size_t sums = 0;      // number of the caller's f64 values that each step sums over ranks, see vote()
   GuardOptions guards = {};  // on by default; without on_roll_back(), damage that cannot be repaired stops training
@@ -42,6 +46,7 @@ struct SamplingOptions {
   data::Remainder remainder = data::Remainder::Keep;  // for an epoch's last samples, if they fill no global batch
   std::int64_t global_batch = 0;                      // samples per step over all ranks; 0: the trainer's
   std::shared_ptr<const data::SampleOrder> order{};   // the samples of an epoch; null: each once
+  std::int64_t shuffle_block = 1;                     // neighbours that stay together (data::SamplerOptions)
 };
 
 }  // namespace lockstep::train

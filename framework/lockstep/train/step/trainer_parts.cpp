@@ -30,6 +30,7 @@ parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTria
   return {.statistics = prepared.nominal().statistic_doubles(),
           .counts = prepared.nominal().sums(Mode::Train) + o.sums,
           .clip_norm = o.clip_norm,
+          .noise = o.noise_scale,
           .shard_optimizer = o.parallel.shard_optimizer,
           .thread = driver.begins_with_thread(),
           .late_updates = o.parallel.late_updates,
@@ -120,6 +121,17 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
   return totals;
 }
 
+const Totals& TrainerParts::run_streamed(const data::Batch& batch, double learning_rate) {
+  require_ranks();
+  or_poison([&] {
+    check(options().shards == 0, "trainer",
+          "a streamed batch with {} shards, expected 0: streams cannot be divided into shards", options().shards);
+    check_rate(learning_rate);
+    BatchFeed::check_batch(batch);
+  });
+  return run_step({&batch, 0, -1}, {.learning_rate = learning_rate});
+}
+
 // Finishes a step with samples, which was applied or skipped.
 void TrainerParts::finish_update() {
   const std::int64_t update = state.updates() + 1;
@@ -131,6 +143,9 @@ void TrainerParts::finish_update() {
                             "running statistics of step", update);
     move_running_statistics(prepared, engine);
     engine.own_values_moved();
+    state.averages().update();
+    if (const auto& noise = engine.gradient_noise(); noise) state.noise().add(*noise);
+    totals.noise_scale = state.noise().scale();
   }
   last_weight = totals.weight;
   if (StepProfile* profile = runner.profile()) profile->end_step();

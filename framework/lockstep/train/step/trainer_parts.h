@@ -35,6 +35,9 @@ struct TrainerParts {
   // Trains the local batch; runs the step again if the guards request it.
   const Totals& run_step(const LocalBatch& local, parallel::StepStart start);
 
+  // Trains batches of streams: each rank's own.
+  const Totals& run_streamed(const data::Batch& batch, double learning_rate);
+
   // Called in a handler: tells the other ranks the error.
   void poison();
   // Runs `work` and poisons the communicator if it throws: the rank is then out of step with the other ranks.

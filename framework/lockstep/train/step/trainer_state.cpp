@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/step/tensor_broadcast.h"
@@ -14,7 +15,7 @@
 namespace lockstep::train {
 namespace {
 
-const std::string kGuard = "guard/norms";
+const std::string kGuard = "guard/norms", kNoise = "noise/means";
 
 // Returns the root's texts on every rank.
 void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) {
@@ -25,7 +26,9 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 }  // namespace
 
 std::size_t TrainerState::state_bytes() const {
-  return checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes() + guard_norms().size_bytes();
+  std::size_t bytes = checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes();
+  for (const io::NamedTensor& tensor : further_state()) bytes += tensor.tensor.bytes();
+  return bytes;
 }
 
 Tensor TrainerState::gradient(const std::string& parameter, double weight) {
@@ -45,8 +48,12 @@ std::span<const double> TrainerState::guard_norms() const {
   return guard->state();
 }
 
-std::vector<io::NamedTensor> TrainerState::guard_state() const {
-  std::vector<io::NamedTensor> tensors;
+std::vector<io::NamedTensor> TrainerState::further_state() const {
+  std::vector<io::NamedTensor> tensors = averages_.state();
+  if (options_.noise_scale) {
+    const std::span<const double> means = noise_.state();
+    tensors.push_back({kNoise, Tensor::from<double>(Shape{std::ssize(means)}, means)});
+  }
   if (const std::span<const double> norms = guard_norms(); !norms.empty())
     tensors.push_back({kGuard, Tensor::from<double>(Shape{std::ssize(norms)}, norms)});
   return tensors;
@@ -59,7 +66,7 @@ std::vector<io::NamedTensor> TrainerState::state(bool wanted) {
   std::vector<io::NamedTensor> tensors;
   if (wanted) {
     tensors = checkpoint::TrainingState(model_.parameters(), updater_->rule()).read();
-    std::ranges::move(guard_state(), std::back_inserter(tensors));
+    std::ranges::move(further_state(), std::back_inserter(tensors));
   }
   engine_->drop_foreign_states();
   return tensors;
@@ -74,7 +81,7 @@ void TrainerState::snapshot(checkpoint::StateSnapshot* into) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
-  if (into != nullptr) into->take(guard_state());
+  if (into != nullptr) into->take(further_state());
   engine_->drop_foreign_states();
 }
 
@@ -101,24 +108,35 @@ void TrainerState::load(const io::TensorSource& of_root, const std::string& file
 
 void TrainerState::load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                              const std::function<void()>& check_received) {
-  Tensor norms(Shape{0}, DType::F64);
+  std::vector<io::NamedTensor> further;
   comm::collectively(comm_, [&] {
     checkpoint::TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
-    const auto found = std::ranges::find(source.infos, kGuard, &io::TensorInfo::name);
-    if (found != source.infos.end()) {
-      const auto index = static_cast<std::size_t>(found - source.infos.begin());
-      norms = source.tensor(index).tensor.clone();
+    for (std::size_t i = 0; i < source.infos.size(); ++i) {
+      const std::string& name = source.infos[i].name;
+      if (name == kGuard || name == kNoise || name.starts_with(checkpoint::kAveragePrefix))
+        further.push_back({name, source.tensor(i).tensor.clone()});
     }
     check_received();
+    if (!weights_only) averages_.load(further);
   });
   engine_->drop_foreign_states();
   engine_->fence();
   model_.parameters().refresh_own_copies();  // another rank of the node may have written the values
-  if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) {
-    const std::span<const double> saved = norms.data<double>();
-    if (saved.size() == guard->state().size()) std::ranges::copy(saved, guard->state().begin());
-  }
+  load_further(further);
+  if (weights_only) averages_.begin();
   updates_ = updates;
+}
+
+// A checkpoint of a run without guard or noise has no means for them: they begin anew.
+void TrainerState::load_further(const std::vector<io::NamedTensor>& tensors) {
+  const auto load = [&](const std::string& name, std::span<double> into) {
+    const auto found = std::ranges::find(tensors, name, &io::NamedTensor::name);
+    if (found != tensors.end() && found->tensor.dtype() == DType::F64 &&
+        std::cmp_equal(found->tensor.elements(), into.size()))
+      std::ranges::copy(found->tensor.data<double>(), into.begin());
+  };
+  if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) load(kGuard, guard->state());
+  load(kNoise, noise_.state());
 }
 
 checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& file,
@@ -129,7 +147,7 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
     if (comm_.is_root()) report = checkpoint::load_weights(model_.parameters(), file, options);
   });
   broadcast_weights();
-  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched})
+  for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched, &report.skipped})
     broadcast(comm_, *names);
   return report;
 }
@@ -181,6 +199,7 @@ void TrainerState::broadcast_weights() {
   }
   store.refresh();
   engine_->fence();
+  averages_.begin();
 }
 
 }  // namespace lockstep::train

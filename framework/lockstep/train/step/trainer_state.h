@@ -17,6 +17,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/train/report/tensor_hash.h"
 #include "lockstep/train/step/prepared_model.h"
+#include "lockstep/train/step/weight_averages.h"
 
 namespace lockstep::train {
 
@@ -30,10 +31,13 @@ class TrainerState {
         memory_(prepared.memory()),
         model_(prepared.model()),
         updater_(&prepared.updater()),
-        engine_(&engine) {}
+        engine_(&engine),
+        averages_(prepared, engine) {}
 
   std::int64_t updates() const { return updates_; }
   void applied(std::int64_t updates) { updates_ = updates; }
+  WeightAverages& averages() { return averages_; }
+  parallel::NoiseMeter& noise() { return noise_; }
 
   // Returns the gradient of the last step's mean loss; `weight` is the sum of its samples' weights.
   Tensor gradient(const std::string& parameter, double weight);
@@ -49,11 +53,12 @@ class TrainerState {
   checkpoint::LoadReport load_weights(const std::filesystem::path& file, const checkpoint::LoadOptions& options);
   std::uint64_t weights_hash();
   std::vector<TensorHash> state_hashes();
-  void broadcast_weights();  // sends rank 0's weights to all ranks
+  void broadcast_weights();  // sends rank 0's weights to all ranks; an average of weights begins with them
 
  private:
-  std::span<const double> guard_norms() const;  // norms that a checkpoint has for the guard; empty: none
-  std::vector<io::NamedTensor> guard_state() const;
+  std::span<const double> guard_norms() const;         // norms that a checkpoint has for the guard; empty: none
+  std::vector<io::NamedTensor> further_state() const;  // of guard, averages and noise
+  void load_further(const std::vector<io::NamedTensor>& tensors);
   void begin_load();
   void load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                  const std::function<void()>& check_received);
@@ -65,6 +70,8 @@ class TrainerState {
   plan::CompiledModel& model_;
   parallel::Updater* updater_;
   parallel::GradientEngine* engine_;
+  WeightAverages averages_;
+  parallel::NoiseMeter noise_;
   std::int64_t updates_ = 0;
 };
 

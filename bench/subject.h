@@ -1,0 +1,66 @@
+// What bench_step trains, by name: a classifier of the zoo on images and labels, or a field model in a fixed size with
+// the mean squared error. bench/torch_fields.py has the same field models in PyTorch.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/losses/regression.h"
+#include "models/zoo/classify.h"
+#include "models/zoo/field_model.h"
+#include "models/zoo/registry.h"
+
+namespace lockstep::bench {
+
+struct Subject {
+  std::vector<data::Field> fields;  // of a batch
+  std::int64_t classes = 0;         // of the field "label", if there is one
+  std::unique_ptr<nn::Module> network;
+  plan::ModelFunction function;
+  double rate = 0.1;  // of learning, at which the loss stays finite
+};
+
+struct FieldSubject {
+  const char* name;
+  const char* model;
+  models::FieldModelConfig config;
+};
+
+inline const std::vector<FieldSubject>& field_subjects() {
+  static const std::vector<FieldSubject> table{
+      {"unet-2d", "unet", {.input = {3, 64, 64}, .output = {1, 64, 64}, .width = 32, .depth = 4}},
+      {"unet-3d", "unet", {.input = {1, 32, 32, 32}, .output = {1, 32, 32, 32}, .width = 16, .depth = 3}},
+      {"cosmoflow", "cosmoflow", {.input = {4, 64, 64, 64}, .output = {4}, .width = 32, .depth = 5}},
+      {"lstm", "lstm", {.input = {64, 8}, .output = {8}, .width = 128, .depth = 2}},
+      {"fno", "fno", {.input = {1, 64, 64}, .output = {1, 64, 64}, .width = 32, .depth = 4, .modes = 12}},
+  };
+  return table;
+}
+
+// Makes the subject of this name; images and fields have this floating type. Throws Error for an unknown name.
+inline Subject make_subject(const std::string& name, DType floats) {
+  for (const FieldSubject& s : field_subjects()) {
+    if (s.name != name) continue;
+    auto network = models::build_field_model(s.model, s.config);
+    plan::ModelFunction function = [model = network.get()](const plan::Inputs& in) {
+      const Value prediction = (*model)(in["input"]);
+      return plan::Traced{.loss = mean_squared_error(prediction, in["target"]), .prediction = prediction};
+    };
+    return {.fields = {{"input", s.config.input, floats}, {"target", s.config.output, floats}},
+            .network = std::move(network),
+            .function = std::move(function),
+            .rate = 1e-3};
+  }
+  const models::ModelEntry& entry = models::find_model(name);
+  auto network = models::build_model(name);
+  plan::ModelFunction function = models::classify(*network);
+  return {.fields = {{"image", entry.image, floats}, {"label", {}, DType::I32}},
+          .classes = entry.classes,
+          .network = std::move(network),
+          .function = std::move(function)};
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,67 @@
+#include "data/datasets/clusters.h"
+
+#include "data/datasets/field_options.h"
+#include "data/datasets/hdf5_fields.h"
+#include "lockstep/core/error.h"
+#include "lockstep/data/combined_datasets.h"
+#include "lockstep/data/normalisation.h"
+
+namespace lockstep::datasets {
+namespace {
+
+using data::DatasetOptions;
+
+void check_clusters(const DatasetOptions& o) {
+  constexpr std::string_view kSite = "options";
+  check(!o.fields.files.empty(), kSite, "--files is missing, expected HDF5 files, as in --files 'run*.h5'");
+  const bool one_input = !o.fields.inputs.empty() && split_names("inputs", o.fields.inputs).size() == 1;
+  const bool two_targets = !o.fields.targets.empty() && split_names("targets", o.fields.targets).size() == 2;
+  check(one_input && two_targets, kSite,
+        "--inputs is '{}' and --targets is '{}', expected the name of positions, and those of energies and forces",
+        o.fields.inputs, o.fields.targets);
+  check(o.fields.normalise == "none", kSite,
+        "--normalise is {}, expected none: forces would be no derivatives of energies", o.fields.normalise);
+}
+
+std::unique_ptr<data::Dataset> open_files(const DatasetOptions& o, const std::string& option,
+                                          const std::string& files) {
+  const std::vector<std::string> targets = split_names("targets", o.fields.targets);
+  auto set = std::make_unique<Hdf5Dataset>(Hdf5Options{.files = split_names(option, files),
+                                                       .dir = o.dir,
+                                                       .inputs = {"position=" + o.fields.inputs},
+                                                       .targets = {"energy=" + targets[0], "force=" + targets[1]},
+                                                       .sample_axis = o.fields.sample_axis});
+  const std::vector<data::Field>& fields = set->fields();
+  const Shape& position = fields[0].shape;
+  check(position.rank() == 2 && position[0] >= 2 && position[1] == 3 && fields[2].shape == position &&
+            fields[1].shape.rank() == 0,
+        "clusters", "{}: a sample has positions {}, an energy {} and forces {}, expected (atoms, 3), () and (atoms, 3)",
+        files, position.str(), fields[1].shape.str(), fields[2].shape.str());
+  return set;
+}
+
+data::RunData open_clusters(const DatasetOptions& o) {
+  data::RunData data{.train = open_files(o, "files", o.fields.files)};
+  if (!o.fields.eval_files.empty()) {
+    data.eval = open_files(o, "eval-files", o.fields.eval_files);
+  } else if (o.fields.eval_fraction > 0) {
+    auto parts =
+        data::split_dataset(std::move(data.train), {1 - o.fields.eval_fraction, o.fields.eval_fraction}, o.seed);
+    data.train = std::move(parts[0]);
+    data.eval = std::move(parts[1]);
+  }
+  data.train_transforms = data.eval_transforms = {std::make_shared<data::ConvertFloats>(o.floats)};
+  return data;
+}
+
+}  // namespace
+
+data::DatasetEntry clusters_entry() {
+  return {.name = "clusters",
+          .description = "positions, energies and forces of atoms in HDF5 files: --files",
+          .takes_fields = true,
+          .open_all = open_clusters,
+          .check_options = check_clusters};
+}
+
+}  // namespace lockstep::datasets

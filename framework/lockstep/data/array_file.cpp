@@ -1,0 +1,289 @@
+#include "lockstep/data/array_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/io/image_layout.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::string_view kArrayFileSite = "predict";
+
+std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
+
+std::string suffix_of(const std::filesystem::path& path) {
+  std::string suffix = path.extension().string();
+  std::ranges::transform(suffix, suffix.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return suffix.empty() ? suffix : suffix.substr(1);
+}
+
+}  // namespace
+
+// A file that is being written.
+class ArrayFile::Form {
+ public:
+  explicit Form(const std::filesystem::path& path)
+      : path_(path), folder_(io::folder_of(path)), file_(folder_, path.filename().string(), {.site = "predict"}) {
+    io::remove_abandoned(folder_);
+  }
+  virtual ~Form() = default;
+
+  virtual void begin(const std::vector<Field>& arrays, std::int64_t samples) = 0;
+  virtual void append(std::span<const NamedTensor> part, std::int64_t first) = 0;
+  void commit() {
+    check(!folder_.has(path_.filename().string()), kArrayFileSite,
+          "{} exists now, and did not before: it is left as it is", path_.string());
+    file_.commit();
+  }
+
+ protected:
+  const std::filesystem::path& path() const { return path_; }
+  io::AtomicFile& file() { return file_; }
+
+ private:
+  std::filesystem::path path_;
+  io::Folder folder_;
+  io::AtomicFile file_;
+};
+
+namespace {
+
+class Hdf5Form : public ArrayFile::Form {
+ public:
+  using Form::Form;
+
+  void begin(const std::vector<Field>& arrays, std::int64_t samples) override {
+    std::vector<io::TensorInfo> infos;
+    for (const Field& array : arrays) infos.push_back({array.name, array.shape.batched(samples), array.dtype});
+    layout_ = io::lay_out_image(infos, {}, {}, path().string());
+    for (const Field& array : arrays) sample_bytes_.push_back(array.bytes());
+    file().write(layout_.head);
+  }
+  void append(std::span<const NamedTensor> part, std::int64_t first) override {
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (sample_bytes_[i] == 0) continue;
+      const std::uint64_t before = static_cast<std::uint64_t>(first) * sample_bytes_[i];
+      file().write_at(layout_.offsets[i] + before, bytes_of(part[i].tensor));
+    }
+  }
+
+ private:
+  io::ImageLayout layout_;
+  std::vector<std::size_t> sample_bytes_;
+};
+
+class NpyForm : public ArrayFile::Form {
+ public:
+  using Form::Form;
+
+  void begin(const std::vector<Field>& arrays, std::int64_t samples) override {
+    std::string names;
+    for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
+    check(arrays.size() == 1, kArrayFileSite,
+          "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5", path().string(),
+          arrays.size(), names);
+    const Field& array = arrays.front();
+    std::string header =
+        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},", type_of(array.dtype), samples);
+    for (const std::int64_t size : array.shape.dims()) header += fmt::format(" {},", size);
+    header += "), }";
+    constexpr std::size_t kBefore = 10, kAlign = 64;  // bytes before the header; the values begin at a multiple
+    header.append(kAlign - 1 - (kBefore + header.size()) % kAlign, ' ');
+    header += '\n';
+    const std::array<unsigned char, kBefore> start{0x93,
+                                                   'N',
+                                                   'U',
+                                                   'M',
+                                                   'P',
+                                                   'Y',
+                                                   1,
+                                                   0,
+                                                   static_cast<unsigned char>(header.size() & 0xFF),
+                                                   static_cast<unsigned char>(header.size() >> 8)};
+    file().write(std::as_bytes(std::span(start)));
+    file().write(std::as_bytes(std::span(header)));
+  }
+  void append(std::span<const NamedTensor> part, std::int64_t /*first*/) override {
+    file().write(bytes_of(part.front().tensor));
+  }
+
+ private:
+  static std::string_view type_of(DType type) {
+    switch (type) {
+      case DType::F64:
+        return "<f8";
+      case DType::I32:
+        return "<i4";
+      case DType::I64:
+        return "<i8";
+      case DType::U8:
+        return "|u1";
+      default:
+        return "<f4";
+    }
+  }
+};
+
+// A cell with a comma, a quote or a line end needs quotes (RFC 4180).
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') quoted += c;
+  }
+  return quoted + '"';
+}
+
+class CsvForm : public ArrayFile::Form {
+ public:
+  using Form::Form;
+
+  void begin(const std::vector<Field>& arrays, std::int64_t /*samples*/) override {
+    text_ = "index";
+    for (const Field& array : arrays) {
+      for (std::int64_t i = 0; i < array.shape.elements(); ++i) text_ += "," + cell(array.name + place(array.shape, i));
+    }
+    text_ += '\n';
+    write();
+  }
+  void append(std::span<const NamedTensor> part, std::int64_t first) override {
+    const std::int64_t samples = part.front().tensor.shape()[0];
+    for (std::int64_t s = 0; s < samples; ++s) {
+      fmt::format_to(std::back_inserter(text_), "{}", first + s);
+      for (const NamedTensor& array : part) add(array.tensor, s);
+      text_ += '\n';
+      if (text_.size() > kBlock) write();
+    }
+    write();
+  }
+
+ private:
+  static constexpr std::size_t kBlock = std::size_t{1} << 20;
+
+  // "_0_3" for the element [0, 3]; nothing for that of a number.
+  static std::string place(const Shape& shape, std::int64_t element) {
+    std::string text;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      text.insert(0, fmt::format("_{}", element % shape[axis]));
+      element /= shape[axis];
+    }
+    return text;
+  }
+  void add(const Tensor& tensor, std::int64_t sample) {
+    switch (tensor.dtype()) {
+      case DType::F64:
+        return add_values<double>(tensor, sample);
+      case DType::I32:
+        return add_values<std::int32_t>(tensor, sample);
+      case DType::I64:
+        return add_values<std::int64_t>(tensor, sample);
+      case DType::U8:
+        return add_values<std::uint8_t>(tensor, sample);
+      default:
+        return add_values<float>(tensor, sample);
+    }
+  }
+  // A floating-point number gets the fewest digits that give its bits back.
+  template <class T>
+  void add_values(const Tensor& tensor, std::int64_t sample) {
+    const auto count = static_cast<std::size_t>(tensor.shape().tail().elements());
+    for (const T value : tensor.data<T>().subspan(static_cast<std::size_t>(sample) * count, count))
+      fmt::format_to(std::back_inserter(text_), ",{}", value);
+  }
+  void write() {
+    file().write(std::as_bytes(std::span(text_)));
+    text_.clear();
+  }
+
+  std::string text_;
+};
+
+using Make = std::unique_ptr<ArrayFile::Form> (*)(const std::filesystem::path&);
+
+template <class F>
+std::unique_ptr<ArrayFile::Form> make(const std::filesystem::path& path) {
+  return std::make_unique<F>(path);
+}
+
+Make form_of(const std::filesystem::path& path) {
+  const std::string suffix = suffix_of(path);
+  if (suffix == "h5" || suffix == "hdf5") return make<Hdf5Form>;
+  if (suffix == "npy") return make<NpyForm>;
+  if (suffix == "csv") return make<CsvForm>;
+  return nullptr;
+}
+
+}  // namespace
+
+void check_array_file(const std::filesystem::path& path, std::string_view site) {
+  check(form_of(path) != nullptr, site,
+        "the file for predictions is '{}', expected a name that ends in .h5, .npy or .csv", path.string());
+}
+
+void check_new_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  check(path.has_filename() && std::filesystem::is_directory(folder, error), kArrayFileSite,
+        "{}: there is no folder {}, expected one that exists", path.string(), folder.string());
+  const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  check(!exists, kArrayFileSite, "{} exists already, expected a new name: remove the file or choose another name",
+        path.string());
+}
+
+ArrayFile::ArrayFile(std::filesystem::path path) : path_(std::move(path)) {
+  check_array_file(path_, kArrayFileSite);
+  check_new_file(path_);
+  form_ = form_of(path_)(path_);
+}
+
+ArrayFile::~ArrayFile() = default;
+
+void ArrayFile::begin(std::vector<Field> arrays, std::int64_t samples) {
+  check_fields(kArrayFileSite, arrays);
+  for (const Field& array : arrays)
+    check(array.dtype != DType::BF16, kArrayFileSite, "{}: '{}' is bf16, expected another type", path_.string(),
+          array.name);
+  arrays_ = std::move(arrays);
+  samples_ = samples;
+  form_->begin(arrays_, samples_);
+}
+
+void ArrayFile::check_part(std::span<const NamedTensor> part) const {
+  check(part.size() == arrays_.size() && !part.empty(), kArrayFileSite, "{}: a part of {} arrays, expected {}",
+        path_.string(), part.size(), arrays_.size());
+  const Shape& first = part.front().tensor.shape();
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const Tensor& tensor = part[i].tensor;
+    check(part[i].name == arrays_[i].name && tensor.dtype() == arrays_[i].dtype && tensor.shape().rank() > 0 &&
+              tensor.shape() == arrays_[i].shape.batched(first[0]),
+          kArrayFileSite,
+          "{}: a part has '{}' {} of {}, expected '{}' of samples {} of {}, as many as of the other arrays",
+          path_.string(), part[i].name, tensor.shape().str(), name_of(tensor.dtype()), arrays_[i].name,
+          arrays_[i].shape.str(), name_of(arrays_[i].dtype));
+  }
+  check(written_ + first[0] <= samples_, kArrayFileSite, "{}: {} samples after {}, expected {} in all", path_.string(),
+        first[0], written_, samples_);
+}
+
+void ArrayFile::append(std::span<const NamedTensor> part) {
+  check_part(part);
+  form_->append(part, written_);
+  written_ += part.front().tensor.shape()[0];
+}
+
+void ArrayFile::commit() {
+  check(written_ == samples_, kArrayFileSite, "{}: {} samples are written, expected {}", path_.string(), written_,
+        samples_);
+  form_->commit();
+}
+
+}  // namespace lockstep::data

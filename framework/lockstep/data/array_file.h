@@ -1,0 +1,58 @@
+// Writes arrays of samples to a new file, part by part in the order of the samples, in the form that the suffix of its
+// name says:
+//
+//   .h5, .hdf5  one dataset per array, (samples, ...); slashes in a name make groups
+//   .npy        the array, (samples, ...), of format version 1.0; there must be one array
+//   .csv        one row per sample: its number from 0, then the elements of all arrays; the columns are called as the
+//               array, with _0_3 behind for element [0, 3] of an array whose samples are not numbers
+//
+// Needs memory for one part. The file appears under its name when it is whole and on the disk; otherwise nothing is
+// left. One thread at a time. Throws Error at site "predict" with the file, the cause and the expectation.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/data/array_datasets.h"
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+// Throws Error at `site` unless the suffix of the path is one of those above.
+void check_array_file(const std::filesystem::path& path, std::string_view site);
+
+// Throws Error if the file exists already, or its folder does not.
+void check_new_file(const std::filesystem::path& path);
+
+class ArrayFile {
+ public:
+  // Creates a temporary file in the folder of `path`, and removes those of killed writers there. Throws Error as both
+  // functions above, and for a folder that cannot be written to.
+  explicit ArrayFile(std::filesystem::path path);
+  ~ArrayFile();
+  ArrayFile(const ArrayFile&) = delete;
+  ArrayFile& operator=(const ArrayFile&) = delete;
+
+  // Lays the file out for `samples` samples of these arrays: names, shapes of one sample, types F32, F64, I32, I64, U8.
+  void begin(std::vector<Field> arrays, std::int64_t samples);
+  // Appends samples: the arrays of begin() in their order, each (samples of this part, ...).
+  void append(std::span<const NamedTensor> part);
+  // Finishes the file. Throws Error unless all samples were appended.
+  void commit();
+
+  class Form;
+
+ private:
+  void check_part(std::span<const NamedTensor> part) const;
+
+  std::filesystem::path path_;
+  std::vector<Field> arrays_;
+  std::int64_t samples_ = 0, written_ = 0;
+  std::unique_ptr<Form> form_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,16 @@
+// What a file of predictions has of a classifier.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/data/array_datasets.h"
+
+namespace lockstep::data {
+
+// Returns, of logits (samples, classes, ...) in F32 or F64, "class" (samples, ...), I32: the first class with the
+// largest logit; and "probability" (samples, classes, ...), of the type of the logits: softmax over the classes,
+// computed in f64. Throws Error at site "predict" for another shape.
+std::vector<NamedTensor> class_predictions(const Tensor& logits, std::int64_t classes);
+
+}  // namespace lockstep::data

@@ -1,0 +1,78 @@
+#include "lockstep/io/tensor_spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::io {
+namespace {
+
+constexpr std::string_view kSite = "checkpoint";
+constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per call of the system
+constexpr const char* kName = ".lockstep-spool";       // for a moment, where a file system has no files without a name
+
+[[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation) {
+  fail(kSite, "{}: {} a file for past samples: {}", path, operation, std::generic_category().message(code));
+}
+
+FileDescriptor open_unnamed(const Folder& folder) {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC;
+  FileDescriptor file(::openat(folder.descriptor(), ".", kFlags | O_TMPFILE, 0600));
+  if (file.open()) return file;
+  const std::string name = kName + std::to_string(::getpid());
+  file = FileDescriptor(::openat(folder.descriptor(), name.c_str(), kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!file.open()) fail_system(folder.path().string(), errno, "create");
+  ::unlinkat(folder.descriptor(), name.c_str(), 0);
+  return file;
+}
+
+}  // namespace
+
+TensorSpool::TensorSpool(const Folder& folder) : path_(folder.path().string()), file_(open_unnamed(folder)) {}
+
+void TensorSpool::begin(TensorInfo info) {
+  offsets_.push_back(written_);
+  infos_.push_back(std::move(info));
+}
+
+void TensorSpool::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kBlock), static_cast<off_t>(written_));
+    const int code = n == 0 ? EIO : errno;
+    if (n < 0 && code == EINTR) continue;
+    if (n <= 0) fail_system(path_, code, "write to");
+    written_ += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+TensorSource TensorSpool::tensors() {
+  TensorSource source{.infos = infos_, .tensor = [this](std::size_t i) -> const NamedTensor& { return read(i); }};
+  check(source.bytes() == written_, kSite, "{}: {} bytes of past samples, expected {}", path_, written_,
+        source.bytes());
+  return source;
+}
+
+const NamedTensor& TensorSpool::read(std::size_t index) {
+  const TensorInfo& info = infos_[index];
+  current_ = {};  // frees its memory before the next tensor is made
+  current_ = {info.name, Tensor(info.shape, info.dtype)};
+  const std::span<std::byte> out(current_.tensor.raw(), info.bytes());
+  for (std::size_t have = 0; have < out.size();) {
+    const ssize_t n = ::pread(file_.get(), out.data() + have, std::min(out.size() - have, kBlock),
+                              static_cast<off_t>(offsets_[index] + have));
+    const int code = n == 0 ? EIO : errno;
+    if (n < 0 && code == EINTR) continue;
+    if (n <= 0) fail_system(path_, code, "read from");
+    have += static_cast<std::size_t>(n);
+  }
+  return current_;
+}
+
+}  // namespace lockstep::io

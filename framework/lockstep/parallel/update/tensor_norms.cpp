@@ -1,0 +1,27 @@
+#include "lockstep/parallel/update/tensor_norms.h"
+
+namespace lockstep::parallel {
+
+void TensorNorms::start(const StepState& step) {
+  const std::size_t blocks = sums_.norms.size() / 2;
+  if (step.applies() && updater_.clips_parameters())
+    updater_.clip_parameters(sums_.squares, step.update.gradient_scale);
+  if (sums_.norms.empty()) return;
+  for (std::size_t b = 0; step.applies() && b < buckets_; ++b) {
+    for (const Range range : reducer_.counted(reduction_of(b)))
+      updater_.measure(b, range, step.update, sums_.norms.first(blocks), sums_.norms.last(blocks));
+  }
+  reducer_.start(reduction());  // in every step, also in one that is not applied
+}
+
+bool TensorNorms::advance(const StepState& step) {
+  if (!started_) start(step);
+  started_ = true;
+  if (sums_.norms.empty()) return true;
+  if (!reducer_.reduced(reduction())) return false;
+  const std::size_t blocks = sums_.norms.size() / 2;
+  if (step.applies()) updater_.set_trust(sums_.norms.first(blocks), sums_.norms.last(blocks), step.update);
+  return true;
+}
+
+}  // namespace lockstep::parallel

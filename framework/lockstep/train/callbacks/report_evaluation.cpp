@@ -1,0 +1,57 @@
+#include "lockstep/train/callbacks/report_evaluation.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/log.h"
+#include "lockstep/io/folder.h"
+#include "lockstep/train/callbacks/evaluate.h"
+#include "lockstep/train/report/metrics.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr const char* kSite = "evaluation";
+
+}  // namespace
+
+std::string ReportEvaluation::line(const std::string& split, const Totals& totals) const {
+  nlohmann::ordered_json json = {{"weights", settings_.weights},
+                                 {"step", nullptr},
+                                 {"split", split},
+                                 {"samples", totals.samples},
+                                 {"loss", totals.loss}};
+  if (settings_.step >= 0) json["step"] = settings_.step;
+  add_results(totals.metrics, json);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// One write(): lines of several jobs do not mix.
+void ReportEvaluation::append(const std::string& lines) const {
+  const std::filesystem::path file = std::filesystem::path(settings_.output) / "evaluations.jsonl";
+  const io::FileDescriptor out = io::open_own_file(file, io::FileUse::Append, kSite);
+  const ssize_t written = ::write(out.get(), lines.data(), lines.size());
+  const int code = written < 0 ? errno : ENOSPC;
+  check(written == static_cast<ssize_t>(lines.size()), kSite, "{}: write: {}", file.string(),
+        std::generic_category().message(code));
+}
+
+void ReportEvaluation::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/) {
+  if (!event.scheduled || !event.totals.whole) return;
+  log()->info("evaluation of {}: {}", settings_.weights, evaluation_text(event.totals));
+  std::string lines = line("eval", event.totals);
+  for (const auto& [name, more] : event.more) {
+    log()->info("evaluation of {} on {}: {}", settings_.weights, name, evaluation_text(more));
+    lines += line("eval:" + name, more);
+  }
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) append(lines);
+  });
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,203 @@
+#include "lockstep/train/run/prediction.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/fault_point.h"
+#include "lockstep/core/log.h"
+#include "lockstep/data/array_file.h"
+#include "lockstep/data/class_predictions.h"
+#include "lockstep/data/loader.h"
+
+namespace lockstep::train {
+namespace {
+
+using Arrays = std::vector<data::NamedTensor>;
+
+// The groups of samples, which ranks take in turn: rank r has groups r, r + ranks, ...
+struct Groups {
+  std::int64_t samples, size;  // of all groups together, of one
+  int ranks;
+
+  std::int64_t count() const { return (samples + size - 1) / size; }
+  std::int64_t rounds() const { return (count() + ranks - 1) / ranks; }
+  Range of(std::int64_t round, int rank) const {
+    const std::int64_t first = std::min((round * ranks + rank) * size, samples);
+    return {first, std::min(first + size, samples)};
+  }
+};
+
+// The samples of one rank's groups.
+class GroupOrder : public data::SampleOrder {
+ public:
+  GroupOrder(const Groups& groups, int rank) : samples_(groups.samples) {
+    for (std::int64_t round = 0; round < groups.rounds(); ++round) {
+      const Range group = groups.of(round, rank);
+      for (std::int64_t i = group.begin; i < group.end; ++i) own_.push_back(i);
+    }
+  }
+  std::int64_t samples() const override { return samples_; }
+  std::int64_t length() const override { return static_cast<std::int64_t>(own_.size()); }
+  std::vector<std::int64_t> indices(std::uint64_t /*seed*/, std::int64_t /*epoch*/) const override { return own_; }
+
+ private:
+  std::int64_t samples_;
+  std::vector<std::int64_t> own_;
+};
+
+class Writer {
+ public:
+  Writer(const RunParts& run, const Groups& groups) : run_(run), comm_(run.facts.comm), groups_(groups) {
+    comm::collectively(comm_, [&] {
+      if (comm_.is_root()) file_.emplace(run_.facts.options.predict);
+    });
+    const auto order = std::make_shared<GroupOrder>(groups, comm_.rank());
+    if (order->length() == 0) return;
+    // Each group is made by one thread, and no more are made ahead than there are.
+    const int threads = run_.facts.threads.loaders;
+    const std::int64_t own = (order->length() + groups.size - 1) / groups.size;
+    loader_.emplace(run_.facts.data.predicted(),
+                    data::DistributedSampler({.size = order->length(), .global_batch = groups.size, .order = order}),
+                    run_.facts.data.eval_transforms,
+                    data::LoaderOptions{.threads = threads,
+                                        .prefetch = static_cast<int>(std::min<std::int64_t>(threads + 1, own))});
+  }
+
+  void write_round(std::int64_t round) {
+    run_.heartbeat.beat();
+    Arrays own;
+    comm::collectively(comm_, [&] {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+      if (groups_.of(round, comm_.rank()).size() > 0) own = compute();
+      run_.heartbeat.wait();  // for the slowest rank
+    });
+    run_.heartbeat.beat();
+    for (comm::Request& sent : sent_) sent.wait();
+    sent_.clear();
+    if (comm_.is_root()) return write(round, own);
+    for (const data::NamedTensor& array : own)
+      sent_.push_back(comm_.isend(comm::ConstBuffer(bytes_of(array.tensor)), 0));
+  }
+
+  void finish() {
+    run_.heartbeat.wait();
+    comm::collectively(comm_, [&] {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+      if (file_) file_->commit();
+    });
+    run_.heartbeat.beat();
+  }
+  const std::vector<data::Field>& arrays() const { return arrays_; }  // on rank 0
+
+ private:
+  static std::span<std::byte> bytes_of(Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
+  static std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
+
+  Arrays compute() {
+    data::Batch batch = loader_->next();
+    Tensor prediction = run_.trainer.predict(batch);
+    const std::int64_t samples = batch.samples();
+    loader_->recycle(std::move(batch));
+    check(prediction.shape().rank() > 0 && prediction.shape()[0] == samples, "predict",
+          "the prediction for {} samples is {}, expected one row for each sample", samples, prediction.shape().str());
+    const data::RunData& data = run_.facts.data;
+    if (data.decode) return data.decode(std::move(prediction));
+    if (data.classes() > 0) return data::class_predictions(prediction, data.classes());
+    Arrays arrays;
+    arrays.push_back({"prediction", std::move(prediction)});
+    return arrays;
+  }
+
+  // Writes the groups of all ranks. After a failure, which all ranks learn in the next round, the messages of this one
+  // are received all the same.
+  void write(std::int64_t round, const Arrays& own) {
+    append(own);
+    for (int rank = 1; rank < comm_.size(); ++rank) {
+      const std::int64_t samples = groups_.of(round, rank).size();
+      if (samples == 0) break;
+      Arrays part;
+      for (const data::NamedTensor& array : own) {
+        part.push_back({array.name, Tensor(array.tensor.shape().tail().batched(samples), array.tensor.dtype())});
+        comm_.recv(comm::Buffer(bytes_of(part.back().tensor)), rank);
+      }
+      append(part);
+    }
+  }
+
+  void append(const Arrays& part) {
+    if (failure_) return;
+    try {
+      if (arrays_.empty()) begin(part);
+      fault_point("predict.write", written_);
+      file_->append(part);
+      written_ += part.front().tensor.shape()[0];
+      run_.heartbeat.beat();
+    } catch (const Error&) {
+      failure_ = std::current_exception();
+    }
+  }
+
+  void begin(const Arrays& part) {
+    for (const auto& [name, tensor] : part) arrays_.push_back({name, tensor.shape().tail(), tensor.dtype()});
+    file_->begin(arrays_, groups_.samples);
+  }
+
+  const RunParts& run_;
+  const comm::Communicator& comm_;
+  Groups groups_;
+  std::optional<data::ArrayFile> file_;  // on rank 0
+  std::optional<data::Loader> loader_;   // empty: this rank has no group
+  std::vector<data::Field> arrays_;      // on rank 0, from the first group on
+  std::int64_t written_ = 0;             // samples, on rank 0
+  std::vector<comm::Request> sent_;
+  std::exception_ptr failure_;
+};
+
+std::int64_t group_size(const Options& o) {
+  return o.batch_size > 0 ? o.batch_size : std::clamp<std::int64_t>(o.global_batch, 1, 64);
+}
+
+}  // namespace
+
+plan::ModelFunction prediction_alone(plan::ModelFunction model) {
+  return [model = std::move(model)](const plan::Inputs& in) {
+    plan::Traced traced = model(in);
+    if (in.graph().mode() == Mode::Train) return traced;
+    check(bool(traced.prediction), "predict", "the model function returns no plan::Traced::prediction, expected one");
+    return plan::Traced{.prediction = traced.prediction};
+  };
+}
+
+void write_predictions(const RunParts& run) {
+  using Clock = std::chrono::steady_clock;
+  const Groups groups{.samples = run.facts.data.predicted().size(),
+                      .size = group_size(run.facts.options),
+                      .ranks = run.facts.comm.size()};
+  run.trainer.settle();
+  run.heartbeat.enter(Heartbeat::Phase::Evaluating);
+  const Clock::time_point began = Clock::now();
+  Clock::time_point said = began;
+  Writer writer(run, groups);
+  for (std::int64_t round = 0; round < groups.rounds(); ++round) {
+    writer.write_round(round);
+    if (Clock::now() - said < std::chrono::seconds(10)) continue;
+    said = Clock::now();
+    log()->info("predict: {} of {} samples", groups.of(round, run.facts.comm.size() - 1).end, groups.samples);
+  }
+  writer.finish();
+  run.heartbeat.enter(Heartbeat::Phase::Outside);
+  std::string arrays;
+  for (const data::Field& array : writer.arrays())
+    arrays += formatted("{}{} {}", arrays.empty() ? "" : ", ", array.name, array.shape.batched(groups.samples).str());
+  const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  if (run.facts.comm.is_root())
+    log()->info("predict: {}: {}; {:.0f} samples/s", run.facts.options.predict, arrays,
+                static_cast<double>(groups.samples) / std::max(seconds, 1e-9));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,17 @@
+#include "models/zoo/spatial.h"
+
+namespace lockstep::models {
+
+std::int64_t halvings(const Shape& sizes, std::int64_t most) {
+  std::int64_t n = 0;
+  const auto divides = [&](std::int64_t by) {
+    for (int i = 0; i < sizes.rank(); ++i) {
+      if (sizes[i] % by != 0 || sizes[i] / by < 1) return false;
+    }
+    return true;
+  };
+  while (n < most && divides(std::int64_t{2} << n)) ++n;
+  return n;
+}
+
+}  // namespace lockstep::models

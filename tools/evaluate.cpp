@@ -1,0 +1,135 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/weights_source.h"
+#include "lockstep/core/error.h"
+#include "lockstep/train/report/json_text.h"
+#include "tools/commands.h"
+#include "tools/use_weights.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEvaluateHelp = R"(Examples:
+  mpirun -n 4 lockstep evaluate runs/flow
+  mpirun -n 4 lockstep evaluate runs/flow/checkpoints/step-0000001200.h5 --files 'new*.h5'
+
+The program that wrote the checkpoint takes this one's place, with --evaluate-only, the checkpoint's weights, and the
+options with which it ran that say what model and data are; options that follow here replace them. Samples are
+normalised as in that run. Without options these are the run's evaluation samples; of other --files, all samples.
+Results are printed, and added to evaluations.jsonl in the run's folder.)";
+
+constexpr const char* kPredictHelp = R"(Examples:
+  mpirun -n 4 lockstep predict runs/flow --output new.h5 --files 'new*.h5'
+  lockstep predict runs/digits/checkpoints/step-0000000282.h5 --output digits.csv
+
+The program that wrote the checkpoint takes this one's place, with --predict, the checkpoint's weights, and the options
+with which it ran that say what model and data are; options that follow here replace them. Samples of --files, or of
+the evaluation set where the data set has no --files, are normalised as in that run, and need no targets. Predictions
+are in the order of the samples and in the units of the training files; those of classes are class and probability.
+The same file comes from any number of ranks.)";
+
+struct Arguments {
+  std::string named, output, program;
+  CLI::App* command = nullptr;
+};
+
+// Takes the value of an option from words that CLI11 has left because they stand behind the program's options.
+void take(std::vector<std::string>& words, const std::string& option, std::string& value) {
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const bool joint = words[at].starts_with(option + "=");
+    if (words[at] != option && !joint) continue;
+    check(joint || at + 1 < words.size(), "command line", "{} is the last word, expected a value behind it", option);
+    value = joint ? words[at].substr(option.size() + 1) : words[at + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(at),
+                words.begin() + static_cast<std::ptrdiff_t>(at + (joint ? 1 : 2)));
+    return;
+  }
+}
+
+// The folder of the run that wrote a file; empty: the file lies elsewhere, or nothing can be written there.
+fs::path run_folder(const fs::path& file) {
+  const fs::path checkpoints = fs::absolute(file).parent_path();
+  const fs::path run = checkpoints.parent_path();
+  const bool is_run = checkpoints.filename() == "checkpoints" && ::access(run.c_str(), W_OK) == 0;
+  return is_run ? run : fs::path();
+}
+
+fs::path find_program(const std::string& name) {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path path = folder / name;
+  check(fs::exists(path), "weights",
+        "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
+        folder.string());
+  return path;
+}
+
+void become(const fs::path& program, std::vector<std::string> words) {
+  words.insert(words.begin(), program.string());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  fail("program", "{}: {}; expected a program that can be started", program.string(), std::strerror(errno));
+}
+
+void use(Arguments& a, bool predicts) {
+  UseRequest request{.predicts = predicts, .user = a.command->remaining()};
+  take(request.user, "--program", a.program);
+  if (predicts) {
+    take(request.user, "--output", a.output);
+    check(!a.output.empty(), "command line",
+          "--output is missing, expected the file for the predictions: .h5, .npy or .csv");
+  }
+  const checkpoint::WeightsSource source = checkpoint::find_weights(a.named);
+  const auto metadata = train::parse_json(source.metadata);
+  const fs::path program =
+      !a.program.empty() ? fs::path(a.program) : find_program(program_of(metadata, source.file.string()));
+  request.weights = source.file;
+  request.predictions = a.output;
+  request.output = run_folder(source.file);
+  become(program, arguments_for(metadata, request));
+}
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& text, const char* footer,
+                      bool predicts) {
+  CLI::App* command = app.add_subcommand(name, text);
+  command->footer(footer);
+  command->prefix_command();  // the words from the first unknown option on are the program's
+  auto a = std::make_shared<Arguments>();
+  a->command = command;
+  command
+      ->add_option("weights", a->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
+      ->required()
+      ->type_name("CHECKPOINT|RUN");
+  if (predicts)
+    command->add_option("--output", a->output, "The file for predictions: a new .h5, .npy or .csv")->type_name("FILE");
+  command
+      ->add_option("--program", a->program,
+                   "The program; without it the one that wrote the checkpoint, beside lockstep")
+      ->type_name("PATH");
+  command->callback([a, predicts] { use(*a, predicts); });
+  return command;
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& app) {
+  add_command(app, "evaluate", "Evaluate a checkpoint, with the program that wrote it", kEvaluateHelp, false);
+}
+
+void add_predict_command(CLI::App& app) {
+  add_command(app, "predict", "Write the predictions of a checkpoint's model to a file", kPredictHelp, true);
+}
+
+}  // namespace lockstep::tools

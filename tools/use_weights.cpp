@@ -1,0 +1,97 @@
+#include "tools/use_weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options/options_table.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr std::string_view kSite = "weights";
+
+// Options of the framework that say what a model computes or which samples it sees, beside those that shape the model
+// and those of fields and images. All others are about training.
+constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing", "seed",      "precision",
+                                                  "conv-math",  "unused",          "limit-eval"};
+
+// Sets of fields have inputs, and programs offer options for the other kind only if they have such sets.
+bool is_needed(const train::OptionRow& row, bool fields) {
+  if (row.data != train::ForData::Any) return (row.data == train::ForData::Fields) == fields;
+  return row.shapes_model || std::ranges::find(kNeeded, row.name) != kNeeded.end();
+}
+
+bool is_given(const std::vector<std::string>& words, const std::string& option) {
+  return std::ranges::any_of(
+      words, [&](const std::string& word) { return word == "--" + option || word.starts_with("--" + option + "="); });
+}
+
+// "--name=value"; empty: the value is that of an option that was not given.
+std::string spelled(const std::string& name, const nlohmann::json& value) {
+  if (value.is_string())
+    return value.get_ref<const std::string&>().empty() ? "" : fmt::format("--{}={}", name, value.get<std::string>());
+  if (value.is_array()) {
+    std::vector<std::string> numbers;
+    for (const nlohmann::json& number : value) numbers.push_back(number.dump());
+    return numbers.empty() ? "" : fmt::format("--{}={}", name, fmt::join(numbers, ","));
+  }
+  return fmt::format("--{}={}", name, value.dump());
+}
+
+// Files that the user names are evaluated whole: they are not those of which the run has trained a part.
+bool has_new_samples(const nlohmann::json& options, const std::vector<std::string>& user) {
+  const bool arrays = options.value("dataset", nlohmann::json()) == "arrays";
+  return is_given(user, "files") || (arrays && is_given(user, "inputs"));
+}
+
+}  // namespace
+
+std::string program_of(const nlohmann::json& metadata, const std::string& file) {
+  const auto program = metadata.find("program");
+  check(
+      metadata.is_object() && program != metadata.end() && program->is_string(), kSite,
+      "{}: it has no record of the program that wrote it, expected a checkpoint; --program PATH names the program, and "
+      "its options are then all to be given",
+      file);
+  const auto name = program->get<std::string>();
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
+  check(!name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == name.npos, kSite,
+        "{}: '{}' is its program, expected the name of one; --program PATH names another", file, name);
+  return name;
+}
+
+std::vector<std::string> arguments_for(const nlohmann::json& metadata, const UseRequest& request) {
+  std::vector<std::string> words;
+  const nlohmann::json options =
+      metadata.is_object() ? metadata.value("options", nlohmann::json::object()) : nlohmann::json::object();
+  check(options.is_object(), kSite, "{}: 'options' in its metadata cannot be used: expected an object",
+        request.weights.string());
+  train::Options defaults;
+  std::map<std::string, bool> needed;  // of the framework's options; others are the program's own
+  const bool fields = options.contains("inputs") && options["inputs"] != "";
+  for (const train::OptionRow& row : train::option_rows(defaults)) needed[row.name] = is_needed(row, fields);
+  const bool all = !request.predicts && has_new_samples(options, request.user) && !is_given(request.user, "eval-files");
+  if (all) needed["eval-files"] = needed["eval-fraction"] = false;
+  if (all || request.predicts) needed["limit-eval"] = false;
+  for (const auto& [name, value] : options.items()) {
+    const auto row = needed.find(name);
+    if ((row != needed.end() && !row->second) || value.is_null() || value.is_object()) continue;
+    if (name == "batch-size" && value == 0) continue;  // --global-batch said it
+    if (const std::string word = spelled(name, value); !word.empty()) words.push_back(word);
+  }
+  if (all && !is_given(request.user, "eval-fraction")) words.emplace_back("--eval-fraction=1");
+  words.push_back(fmt::format("--weights={}", request.weights.string()));
+  words.push_back(request.predicts ? fmt::format("--predict={}", request.predictions.string()) : "--evaluate-only");
+  if (!request.output.empty()) words.push_back(fmt::format("--output={}", request.output.string()));
+  words.insert(words.end(), request.user.begin(), request.user.end());
+  return words;
+}
+
+}  // namespace lockstep::tools
