@@ -7,7 +7,8 @@
 #include "lockstep/ops/reshape.h"
 
 namespace lockstep::models {
-namespace {
+// Named, as DenseNet::Features has members of these types.
+namespace dense {
 
 nn::Conv2dConfig dense_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
   return {.in = in,
@@ -81,13 +82,17 @@ const DenseNetConfig& checked(const DenseNetConfig& c) {
   return c;
 }
 
-}  // namespace
+}  // namespace dense
+
+using dense::checked, dense::dense_conv, dense::DenseBlock, dense::Transition;
 
 class DenseNet::Features : public nn::Module {
  public:
-  explicit Features(const DenseNetConfig& c) : imagenet_(c.stem == DenseNetConfig::Stem::ImageNet), channels_(c.stem_channels) {
+  explicit Features(const DenseNetConfig& c)
+      : imagenet_(c.stem == DenseNetConfig::Stem::ImageNet), channels_(c.stem_channels) {
     conv0_ = std::make_unique<nn::Child<nn::Conv2d>>(
-        this, "conv0", imagenet_ ? dense_conv(c.in_channels, channels_, 7, 2) : dense_conv(c.in_channels, channels_, 3));
+        this, "conv0",
+        imagenet_ ? dense_conv(c.in_channels, channels_, 7, 2) : dense_conv(c.in_channels, channels_, 3));
     if (imagenet_) norm0_ = norm("norm0");
     for (std::size_t i = 0; i < c.layers.size(); ++i) {
       if (i > 0) {
@@ -150,7 +155,11 @@ DenseNetConfig densenet_config(int depth) {
     case 201:
       return {.layers = {6, 12, 48, 32}};
     case 100:
-      return {.growth = 12, .layers = {16, 16, 16}, .stem_channels = 24, .stem = DenseNetConfig::Stem::Cifar, .classes = 10};
+      return {.growth = 12,
+              .layers = {16, 16, 16},
+              .stem_channels = 24,
+              .stem = DenseNetConfig::Stem::Cifar,
+              .classes = 10};
     default:
       fail("densenet", "there is no depth {}; depths: 121, 161, 169, 201 as in torchvision, 100 for CIFAR", depth);
   }

@@ -26,7 +26,9 @@ nn::BatchNormConfig field_norm(std::int64_t channels) { return {.channels = chan
 // A convolution, batch norm and ReLU.
 template <int Axes>
 void append_conv(nn::Sequential& body, std::int64_t in, std::int64_t out, std::int64_t stride = 1) {
-  body.append<nn::Conv<Axes>>(conv3<Axes>(in, out, stride)).template append<BatchNormOf<Axes>>(field_norm(out)).append(relu);
+  body.append<nn::Conv<Axes>>(conv3<Axes>(in, out, stride))
+      .template append<BatchNormOf<Axes>>(field_norm(out))
+      .append(relu);
 }
 
 // How often the smallest axis can be halved, rounded down and up to `most`.

@@ -11,7 +11,7 @@ namespace lockstep::models {
 namespace {
 
 nn::Conv2dConfig grouped_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
-                      std::int64_t groups = 1) {
+                              std::int64_t groups = 1) {
   return {.in = in,
           .out = out,
           .kernel = kernel,

@@ -121,7 +121,7 @@ struct Normalising {
 
 // Reads what record_text() wrote.
 template <class Read>
-auto read_record(const std::string& record, const Read& read) {
+auto read_record(std::string_view record, const Read& read) {
   try {
     return read(nlohmann::json::parse(record).at("images"));
   } catch (const nlohmann::json::exception& error) {
@@ -130,7 +130,7 @@ auto read_record(const std::string& record, const Read& read) {
   }
 }
 
-PixelStatistics recorded_pixels(const std::string& record) {
+PixelStatistics recorded_pixels(std::string_view record) {
   return read_record(record, [](const nlohmann::json& images) {
     return PixelStatistics{.mean = images.at("mean").get<std::vector<float>>(),
                            .stddev = images.at("std").get<std::vector<float>>()};
@@ -214,7 +214,7 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
 
 }  // namespace
 
-std::vector<std::string> recorded_classes(const std::string& record) {
+std::vector<std::string> recorded_classes(std::string_view record) {
   return read_record(record, [](const nlohmann::json& images) {
     if (images.contains("class_names")) return images.at("class_names").get<std::vector<std::string>>();
     std::vector<std::string> numbers;

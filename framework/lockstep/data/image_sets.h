@@ -16,7 +16,7 @@ void check_image_options(const DatasetEntry& entry, const DatasetOptions& option
 
 // Returns the names of the classes in RunData::record of a run on images; their numbers if they have no names. Throws
 // Error at site "data" for another text.
-std::vector<std::string> recorded_classes(const std::string& record);
+std::vector<std::string> recorded_classes(std::string_view record);
 
 // Returns how files of a split are decoded: random crops for training with `augment`, else the centre; without
 // ImageSetOptions::size the whole image, which must be as large as the first readable one of `training`.

@@ -163,10 +163,8 @@ void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& 
 bool is_for(ForData data, data::Catalogue datasets) {
   return data == ForData::Any || datasets.empty() ||
          std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
-           return data == (entry.streams                ? ForData::Streams
-                           : data == ForData::ImageSets ? entry.takes_images
-                           : entry.takes_fields         ? ForData::Fields
-                                                        : ForData::Images);
+           if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
+           return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
          });
 }
 

@@ -87,7 +87,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   trainer_->on_roll_back([this] { return roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
   if (!facts_->trains()) {
-    prepare_weights(before, module, model);
+    prepare_weights(before);
     return *trainer_;
   }
   checkpoint::Retention keep;

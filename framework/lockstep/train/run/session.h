@@ -114,7 +114,7 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
-  void prepare_weights(std::size_t before, const nn::Module& module, const plan::ModelFunction& model);
+  void prepare_weights(std::size_t before);
   void use_weights();
   RunParts parts();
   void save_checkpoint();

@@ -9,12 +9,11 @@
 #include "lockstep/train/run/session.h"
 #include "lockstep/train/run/standard_callbacks.h"
 #include "lockstep/train/run/start.h"
-#include "lockstep/train/run/tuning.h"
 
 namespace lockstep::train {
 
 // Loads the weights of a run that trains nothing.
-void Session::prepare_weights(std::size_t before, const nn::Module& module, const plan::ModelFunction& model) {
+void Session::prepare_weights(std::size_t before) {
   const RunParts parts = this->parts();
   check_together(comm_, [&] {
     check(facts_->options.purpose() == data::Purpose::Predict || course_->has_evaluation(), "options",
@@ -22,7 +21,7 @@ void Session::prepare_weights(std::size_t before, const nn::Module& module, cons
           "set that has some");
   });
   announce(parts, forecast_memory(parts, before));
-  load_weights(*facts_, module, model, *trainer_);
+  load_weights(*facts_, *trainer_);
   add_evaluation_callbacks(*callbacks_, parts);
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
 }
