@@ -45,7 +45,7 @@ void SyntheticDataset::read(std::int64_t index, std::span<std::byte* const> out)
   std::memcpy(out[1], &label, sizeof label);
 }
 
-data::DatasetEntry synthetic_entry(SyntheticOptions options) {
+data::DatasetEntry synthetic_entry(const SyntheticOptions& options) {
   const auto open = [options](const data::DatasetOptions& wanted, data::Split split) {
     SyntheticOptions chosen = options;
     if (split == data::Split::Eval && wanted.limit_eval == 0) chosen.size = std::min(options.size, kEval);

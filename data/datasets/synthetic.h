@@ -36,6 +36,6 @@ class SyntheticDataset : public data::Dataset {
 // Returns the entry of the catalogue. The seed is that of the run, not that of `options`. Evaluation has 128 samples
 // unless
 // --limit-eval sets more.
-data::DatasetEntry synthetic_entry(SyntheticOptions options = {});
+data::DatasetEntry synthetic_entry(const SyntheticOptions& options = {});
 
 }  // namespace lockstep::datasets

@@ -14,7 +14,7 @@ constexpr const char* kCifar = "https://www.cs.toronto.edu/~kriz/";
 constexpr const char* kCifarTerms = "cite Krizhevsky, \"Learning multiple layers of features from tiny images\" (2009)";
 
 std::vector<std::string> in_folder(const std::string& folder, std::vector<std::string> names) {
-  for (std::string& name : names) name = folder + "/" + name;
+  for (std::string& name : names) name.insert(0, folder + "/");
   return names;
 }
 

@@ -67,7 +67,7 @@ void Request::add(Part part) {
 }
 
 std::string Request::describe(const Part& part) const {
-  const std::string what = formatted("{} {}", part.count, name_of(description_.element));
+  std::string what = formatted("{} {}", part.count, name_of(description_.element));
   if (description_.kind == Kind::Collective) return what;
   return formatted("{} {} rank {}, tag {}", what, description_.kind == Kind::Receive ? "from" : "to", description_.peer,
                    description_.tag);

@@ -7,7 +7,7 @@
 namespace {
 
 // The formulas are for vectors: both lanes hold the argument.
-typedef double Two __attribute__((vector_size(16)));
+using Two __attribute__((vector_size(16))) = double;
 
 LOCKSTEP_INLINE Two fused(Two a, Two b, Two c) {
   const double once = __builtin_fma(a[0], b[0], c[0]);

@@ -26,7 +26,8 @@ bool converted(From value, To& out) {
   } else if constexpr (std::is_floating_point_v<From>) {
     // Both limits are powers of two (or 0), which From holds exactly.
     constexpr auto kLeast = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr auto kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+    constexpr auto kEnd =
+        static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;  // NOLINT(bugprone-integer-division)
     if (!(value >= kLeast && value < kEnd) || std::trunc(value) != value) return false;
     out = static_cast<To>(value);
     return true;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kSampler = "sampler";
 }
 
-DistributedSampler::DistributedSampler(SamplerOptions options) : options_(options) {
+DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_(options) {
   if (options.order != nullptr) {
     check(options.size == options.order->length(), kSampler, "size {}, expected the length of the order, {}",
           options.size, options.order->length());

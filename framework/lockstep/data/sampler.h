@@ -54,7 +54,7 @@ struct StepSamples {
 class DistributedSampler {
  public:
   // Throws Error for options that allow no step, such as a batch larger than a data set whose remainder is dropped.
-  explicit DistributedSampler(SamplerOptions options);
+  explicit DistributedSampler(const SamplerOptions& options);
 
   StepSamples next();  // the next step's samples; begins the next epoch after the last step of one
   SamplerPosition position() const { return position_; }

@@ -22,7 +22,7 @@ void refuse_least() {
   _exit(1);
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() = refuse_least;
+__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)() = refuse_least;
 
 }  // namespace
 

@@ -76,7 +76,7 @@ void adjust_contrast(const ImageBytes& image, float factor) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(image.area()); ++i) sum += grey_of(image, i);
   const double mean = static_cast<double>(sum) / static_cast<double>(image.area());
-  const auto plain = static_cast<std::uint8_t>(mean + 0.5);
+  const auto plain = static_cast<std::uint8_t>(mean + 0.5);  // NOLINT(bugprone-incorrect-roundings): as Pillow rounds
   look_up_all(image, [&](int v) { return blend(plain, static_cast<std::uint8_t>(v), factor); });
 }
 

@@ -35,6 +35,8 @@ struct ImageLimits {
 
 class EncodedImage {
  public:
+  EncodedImage(const EncodedImage&) = delete;
+  EncodedImage& operator=(const EncodedImage&) = delete;
   virtual ~EncodedImage() = default;
 
   std::int64_t height() const { return height_; }
@@ -49,8 +51,6 @@ class EncodedImage {
 
  protected:
   explicit EncodedImage(std::string place) : place_(std::move(place)) {}
-  EncodedImage(const EncodedImage&) = delete;
-  EncodedImage& operator=(const EncodedImage&) = delete;
 
   // Sets the size; throws Error for an image without pixels, or with more than the limit.
   void set_size(std::int64_t height, std::int64_t width, const ImageLimits& limits);

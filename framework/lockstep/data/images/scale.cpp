@@ -42,6 +42,7 @@ ScaleAxis::ScaleAxis(const AxisPart& part, std::int64_t size, int reduction) {
   std::vector<double> weights;
   for (std::int64_t i = part.outputs.begin; i < part.outputs.end; ++i) {
     const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
+    // NOLINTBEGIN(bugprone-incorrect-roundings): as Pillow rounds
     const auto from = std::max(low, static_cast<std::int64_t>(std::max(0.0, centre - reach + 0.5)));
     const auto to = std::min(high, static_cast<std::int64_t>(centre + reach + 0.5));
     weights.clear();
@@ -52,6 +53,7 @@ ScaleAxis::ScaleAxis(const AxisPart& part, std::int64_t size, int reduction) {
     }
     for (const double w : weights)
       weights_.push_back(static_cast<std::int32_t>(0.5 + w / sum * (std::int32_t{1} << kWeightBits)));
+    // NOLINTEND(bugprone-incorrect-roundings)
     first_.push_back(from);
     weight_begin_.push_back(static_cast<std::int64_t>(weights_.size()));
     inputs_ =

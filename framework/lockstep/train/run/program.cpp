@@ -37,7 +37,7 @@ constexpr std::size_t kMpiNeeds = std::size_t{64} << 20;
 
 }  // namespace
 
-Program::Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue)
+Program::Program(std::string name, const std::string& description, Options defaults, data::Catalogue catalogue)
     : name_(std::move(name)), catalogue_(catalogue), options_(std::move(defaults)) {
   if (options_.output == Options{}.output) options_.output = "runs/" + name_;
   command_line_ = std::make_unique<CommandLine>(options_, name_, description,

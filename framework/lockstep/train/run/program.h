@@ -26,14 +26,14 @@ namespace lockstep::train {
 class Program {
  public:
   // `defaults` are the options' defaults; --dataset accepts the names of `catalogue`, which must outlive this object.
-  Program(std::string name, std::string description, Options defaults, data::Catalogue catalogue);
+  Program(std::string name, const std::string& description, Options defaults, data::Catalogue catalogue);
   ~Program();
 
   // Adds an option of the program's own: a number, a text, a flag, or an enumeration with Choices
   // (train/options/option_value.h). All ranks must have equal values, and checkpoints contain them. A text must be one
   // of `names`, if there are any. `value` is the default and must outlive run().
   template <class T>
-  void option(const std::string& name, T& value, const std::string& text, std::vector<std::string> names = {}) {
+  void option(const std::string& name, T& value, const std::string& text, const std::vector<std::string>& names = {}) {
     command_line_->add({.name = name,
                         .value = option_value(value),
                         .argument = std::is_same_v<T, bool>   ? ""
@@ -41,7 +41,7 @@ class Program {
                                                               : "WHAT",
                         .text = text,
                         .low = -kMaxCount,
-                        .names = std::move(names),
+                        .names = names,
                         .shapes_model = true});
   }
   // The options, which have their values once the command line is parsed: for checks, which may set what follows.

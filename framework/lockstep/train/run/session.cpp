@@ -249,7 +249,7 @@ Totals Session::run_evaluation(bool scheduled, bool makes_up) {
   std::int64_t done = 0;  // samples of the sets before
   const auto evaluate_set = [&](data::Loader& loader) {
     loader.seek({});
-    const Totals totals = trainer_->evaluate(
+    Totals totals = trainer_->evaluate(
         loader, [&](std::int64_t samples) { callbacks_->each([&](Callback& c) { c.evaluated(done + samples); }); });
     done += loader.sampler().options().size;
     return totals;

@@ -26,10 +26,10 @@ constexpr int kNative = 8;
 constexpr int kNative = 4;
 #endif
 
-typedef float NativeF32 __attribute__((vector_size(kNative * 4)));
-typedef std::uint32_t NativeU32 __attribute__((vector_size(kNative * 4)));
-typedef std::uint16_t NativeU16 __attribute__((vector_size(kNative * 2)));
-typedef std::uint8_t NativeU8 __attribute__((vector_size(kNative)));
+using NativeF32 __attribute__((vector_size(kNative * 4))) = float;
+using NativeU32 __attribute__((vector_size(kNative * 4))) = std::uint32_t;
+using NativeU16 __attribute__((vector_size(kNative * 2))) = std::uint16_t;
+using NativeU8 __attribute__((vector_size(kNative))) = std::uint8_t;
 
 // Halves with names rather than an array: the compiler keeps them in registers without fail.
 template <int N>
@@ -109,9 +109,9 @@ LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
 // In f64 the product is exact. The sum is rounded to odd, so that rounding it once more, to f32, rounds the exact sum
 // (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  typedef float HalfF32 __attribute__((vector_size(kNative * 2)));
-  typedef double HalfF64 __attribute__((vector_size(kNative * 4)));
-  typedef std::int64_t HalfI64 __attribute__((vector_size(kNative * 4)));
+  using HalfF32 __attribute__((vector_size(kNative * 2))) = float;
+  using HalfF64 __attribute__((vector_size(kNative * 4))) = double;
+  using HalfI64 __attribute__((vector_size(kNative * 4))) = std::int64_t;
   const auto half = [](NativeF32 v, int i) {
     HalfF32 halves[2];
     __builtin_memcpy(halves, &v, sizeof v);

@@ -6,7 +6,7 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-typedef double NativeF64 __attribute__((vector_size(kNative * 4)));
+using NativeF64 __attribute__((vector_size(kNative * 4))) = double;
 constexpr int kNativeF64 = kNative / 2;
 
 // a * b + c, rounded once at every level; without such an instruction a function of the C library does it.
@@ -58,7 +58,7 @@ LOCKSTEP_INLINE NativeF64 root(NativeF64 x) {
 // f of doubles, for f32: in two halves.
 template <class F, class... X>
 LOCKSTEP_INLINE NativeF32 in_doubles(F f, X... x) {
-  typedef float Half __attribute__((vector_size(kNative * 2)));
+  using Half __attribute__((vector_size(kNative * 2))) = float;
   const auto half = [](NativeF32 v, int i) {
     Half halves[2];
     __builtin_memcpy(halves, &v, sizeof v);

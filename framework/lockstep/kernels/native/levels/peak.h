@@ -15,7 +15,7 @@ std::int64_t peak_f32(std::int64_t rounds, float* out) {
   const NativeF32 factor = NativeF32{} + 0.5F, term = NativeF32{} + 1.0F;
   for (std::int64_t r = 0; r < rounds; ++r) {
 #pragma GCC unroll 12
-    for (int c = 0; c < kChains; ++c) chains[c] = multiply_add(chains[c], factor, term);
+    for (NativeF32& chain : chains) chain = multiply_add(chain, factor, term);
   }
   for (int c = 1; c < kChains; ++c) chains[0] += chains[c];
   store_native(out, chains[0]);
@@ -30,7 +30,7 @@ std::int64_t peak_f32(std::int64_t rounds, float* out) {
   const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
   for (std::int64_t r = 0; r < rounds; ++r) {
 #pragma GCC unroll 12
-    for (int c = 0; c < kChains; ++c) chains[c] = _mm512_dpbf16_ps(chains[c], one, one);
+    for (__m512& chain : chains) chain = _mm512_dpbf16_ps(chain, one, one);
   }
   for (int c = 1; c < kChains; ++c) chains[0] = _mm512_add_ps(chains[0], chains[c]);
   store_native(out, (NativeF32)chains[0]);

@@ -6,6 +6,18 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
+// Returns the lanes of v that `lanes` names.
+template <class V, class Lanes>
+LOCKSTEP_INLINE V shuffled(V v, Lanes lanes) {
+#if defined(__clang__)  // has no such builtin for masks that are not constants
+  V result{};
+  for (std::size_t l = 0; l < sizeof(V) / sizeof(v[0]); ++l) result[l] = v[lanes[l]];
+  return result;
+#else
+  return __builtin_shuffle(v, lanes);
+#endif
+}
+
 // Pairs of lanes hold a complex number.
 template <class T, int Registers>
 LOCKSTEP_INLINE void spectral_tile(const typename FourierTable<T>::Sum& s, std::int64_t at) {
@@ -26,8 +38,8 @@ LOCKSTEP_INLINE void spectral_tile(const typename FourierTable<T>::Sum& s, std::
 #pragma GCC unroll 4
     for (int r = 0; r < Registers; ++r) {
       const V u = load_native(a + r * kWidth), v = load_native(b + r * kWidth) * sign_b;
-      const V straight = __builtin_shuffle(u, real) * v;
-      const V crossed = __builtin_shuffle(u, imaginary) * sign_a * __builtin_shuffle(v, swapped);
+      const V straight = shuffled(u, real) * v;
+      const V crossed = shuffled(u, imaginary) * sign_a * shuffled(v, swapped);
       sums[r] += straight + crossed;
     }
   }
