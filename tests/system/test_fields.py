@@ -190,14 +190,14 @@ class Classes(Arrays):
         for found, expected in zip(last["iou_by_class"], iou):
             self.assertAlmostEqual(found, expected, places=14)
         self.assertAlmostEqual(last["mean_iou"], sum(iou) / 3, places=14)
-        self.assertEqual(self.weights("ranks1")["metadata"]["data"]["classes"]["count"], 3)
+        self.assertEqual(self.weights("ranks1")["metadata"]["data"]["model"]["classes"], 3)
 
     def test_of_a_table_have_names_and_an_exact_auc(self):
         for count in (1, 3):
             result = self.succeed(ranks(count, self.table(f"ranks{count}", "--keep", "last:1,best:auc", "--balanced")))
         self.expect_equal("ranks3", "ranks1")
         self.assertIn("confusion, rows are classes and columns predictions:", result.output)
-        self.assertEqual(self.weights("ranks1")["metadata"]["data"]["classes"]["names"], ["neg", "none", "pos"])
+        self.assertEqual(self.weights("ranks1")["metadata"]["data"]["model"]["class_names"], ["neg", "none", "pos"])
         self.assertTrue(0.5 < self.evaluations("ranks1")[-1]["auc"] <= 1)
 
     def test_every_loss_trains(self):
