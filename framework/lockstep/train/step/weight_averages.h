@@ -26,8 +26,8 @@ class WeightAverages {
   // Puts the average in the place of the weights, and back, with all bits. No step may come between.
   void use(bool average);
 
-  // The tensors of a checkpoint beside the optimizer's state, which must be whole: "average/count", and "average/NAME" of
-  // running statistics and of further names of tied weights.
+  // The tensors of a checkpoint beside the optimizer's state, which must be whole: "average/count", and "average/NAME"
+  // of running statistics and of further names of tied weights.
   std::vector<io::NamedTensor> state() const;
   void load(const std::vector<io::NamedTensor>& tensors);  // ignores other names; no communication
 
