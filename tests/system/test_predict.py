@@ -155,7 +155,7 @@ class Arrays(PredictTest):
         go.touch()
         result = self.finish(process)
         self.assertEqual(result.status, 1, result)
-        self.assertEqual(result.output.count("[predict] p.csv: write to temporary file: File too large"), 1, result)
+        self.assertEqual(result.output.count("p.csv: write to temporary file: File too large"), 1, result)
         self.assertEqual([p.name for p in self.scratch.iterdir() if p.suffix in (".tmp", ".csv")], [])
         self.expect_no_process()
 
