@@ -197,18 +197,19 @@ TEST(StreamReservoir, AStreamGoesOnAfterWhatWasConsumed) {
 }
 
 TEST(StreamReservoir, AProducerThatWaitsIsToldThatNobodyNeedsItsSamples) {
-  std::atomic<bool> told = false;
+  std::atomic<bool> waits = false, told = false;
   {
     StreamOptions options = numbers(0, 50, 1, nullptr);
-    options.pull = [&](StreamSample& sample) {
+    options.pull = [&, n = 0](StreamSample& sample) mutable {
+      if (n++ < 6) return true;  // the first batch
+      waits = true;
       while (!sample.stop.stop_requested()) std::this_thread::yield();
       told = true;
       return false;
     };
-    options.batch = 1;
-    options.pull = [inner = options.pull, n = 0](StreamSample& sample) mutable { return n++ == 0 || inner(sample); };
     StreamLoader loader(std::move(options));
     EXPECT_TRUE(loader.next().has_value());
+    while (!waits) std::this_thread::yield();
   }
   EXPECT_TRUE(told);
 }

@@ -60,7 +60,7 @@ struct EpochEvent {
   // In end_epoch(): the streams of all ranks have ended in this epoch, after its last step, whose StepEvent therefore
   // did not tell that the epoch ends.
   bool stream_ended = false;
-  double learning_rate = 0;  // in end_epoch(): of the last step
+  double learning_rate = 0;  // in end_epoch(): of the last batch
 };
 
 inline const std::map<std::string, Totals> kNoTotals;

@@ -135,6 +135,7 @@ OptionGroup stream_rows(Options& o) {
            .value = option_value(o.stream.reservoir.capacity),
            .argument = "N",
            .text = "past samples of a stream that each rank keeps, to train them again; 0: none",
+           .high = 1e10,
            .data = ForData::Streams},
           {.name = "replay",
            .value = option_value(o.stream.reservoir.replay),
