@@ -18,12 +18,12 @@
 namespace lockstep::metrics {
 namespace {
 
-constexpr std::int64_t kSamples = 7, kClasses = 4, kPoints = 6;
+constexpr std::int64_t kClassSamples = 7, kClasses = 4, kClassPoints = 6;
 constexpr std::int32_t kIgnored = 255;
 
-// The results of all metrics of a model function over samples [0, kSamples), whose sums are those of two parts; of
+// The results of all metrics of a model function over samples [0, kClassSamples), whose sums are those of two parts; of
 // metrics of pairs, which are folded here.
-class Results {
+class ClassResults {
  public:
   template <class T>
   void input(const std::string& name, Shape of_sample, const std::vector<T>& values) {
@@ -38,7 +38,7 @@ class Results {
     std::map<std::string, std::vector<double>> sums, results;
     std::map<std::string, MetricRule> rules;
     std::map<std::string, std::vector<std::vector<ScoredPair>>> pairs;
-    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, kSamples - 3}}) {
+    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, kClassSamples - 3}}) {
       plan::Plan& plan = run(model, first, count);
       for (const plan::PlanMetric& metric : plan.metrics()) {
         rules[metric.rule.name] = metric.rule;
@@ -56,7 +56,7 @@ class Results {
     }
     for (auto& [name, values] : sums) {
       results[name].resize(static_cast<std::size_t>(rules[name].results));
-      rules[name].finish(values, kSamples, results[name]);
+      rules[name].finish(values, kClassSamples, results[name]);
     }
     return results;
   }
@@ -115,22 +115,22 @@ struct Case {
 Case make_case() {
   Case c;
   RandomStream random(5, 0);
-  for (std::int64_t i = 0; i < kSamples * kClasses * kPoints; ++i)
+  for (std::int64_t i = 0; i < kClassSamples * kClasses * kClassPoints; ++i)
     c.logits.push_back(static_cast<float>(std::floor(random.uniform(-4, 4))));
-  for (std::int64_t i = 0; i < kSamples * kPoints; ++i)
+  for (std::int64_t i = 0; i < kClassSamples * kClassPoints; ++i)
     c.labels.push_back(random.below(8) == 0 ? kIgnored : static_cast<std::int32_t>(random.below(3)));
   return c;
 }
 
 float logit(const Case& c, std::int64_t sample, std::int64_t k, std::int64_t point) {
-  return c.logits[static_cast<std::size_t>((sample * kClasses + k) * kPoints + point)];
+  return c.logits[static_cast<std::size_t>((sample * kClasses + k) * kClassPoints + point)];
 }
 
 std::vector<double> confusion_of(const Case& c) {
   std::vector<double> counts(kClasses * kClasses);
-  for (std::int64_t s = 0; s < kSamples; ++s) {
-    for (std::int64_t p = 0; p < kPoints; ++p) {
-      const std::int32_t there = c.labels[static_cast<std::size_t>(s * kPoints + p)];
+  for (std::int64_t s = 0; s < kClassSamples; ++s) {
+    for (std::int64_t p = 0; p < kClassPoints; ++p) {
+      const std::int32_t there = c.labels[static_cast<std::size_t>(s * kClassPoints + p)];
       if (there == kIgnored) continue;
       std::int64_t best = 0;
       for (std::int64_t k = 1; k < kClasses; ++k) best = logit(c, s, k, p) > logit(c, s, best, p) ? k : best;
@@ -142,9 +142,9 @@ std::vector<double> confusion_of(const Case& c) {
 
 TEST(ClassMetrics, OfPositionsFollowFromTheConfusion) {
   const Case c = make_case();
-  Results results;
-  results.input("logits", {kClasses, kPoints}, c.logits);
-  results.input("label", {kPoints}, c.labels);
+  ClassResults results;
+  results.input("logits", {kClasses, kClassPoints}, c.logits);
+  results.input("label", {kClassPoints}, c.labels);
   const auto found = results.of([](const plan::Inputs& in) {
     const Value x = in["logits"], y = in["label"];
     const ClassOptions options{.ignore_index = kIgnored};
@@ -184,11 +184,11 @@ TEST(ClassMetrics, OfPositionsFollowFromTheConfusion) {
 }
 
 TEST(ClassMetrics, AClassThatIsNowhereIsInNoMean) {
-  Results results;
-  std::vector<float> logits(kSamples * kClasses);
+  ClassResults results;
+  std::vector<float> logits(kClassSamples * kClasses);
   for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = i % kClasses == 1 ? 1.0F : 0.0F;
   results.input("logits", {kClasses}, logits);
-  results.input("label", {}, std::vector<std::int32_t>(kSamples, 1));
+  results.input("label", {}, std::vector<std::int32_t>(kClassSamples, 1));
   const auto found = results.of([](const plan::Inputs& in) {
     return plan::Traced{.metrics = {score_by_class(ClassScore::Iou, in["logits"], in["label"]),
                                     mean_score(ClassScore::Iou, in["logits"], in["label"])}};
@@ -215,18 +215,18 @@ TEST(ClassMetrics, AucIsTheShareOfPairs) {
   Case c = make_case();
   RandomStream random(6, 0);
   for (float& value : c.logits) value = static_cast<float>(random.uniform(-4, 4));  // no equal scores
-  Results results;
-  results.input("logits", {kClasses, kPoints}, c.logits);
-  results.input("label", {kPoints}, c.labels);
+  ClassResults results;
+  results.input("logits", {kClasses, kClassPoints}, c.logits);
+  results.input("label", {kClassPoints}, c.labels);
   const auto found = results.of([](const plan::Inputs& in) {
     return plan::Traced{.metrics = {auc(in["logits"], in["label"], {.ignore_index = kIgnored})}};
   });
   double sum = 0;
   for (std::int64_t k = 0; k < 3; ++k) {  // class 3 is nowhere
     std::vector<std::pair<double, bool>> scores;
-    for (std::int64_t s = 0; s < kSamples; ++s) {
-      for (std::int64_t p = 0; p < kPoints; ++p) {
-        const std::int32_t there = c.labels[static_cast<std::size_t>(s * kPoints + p)];
+    for (std::int64_t s = 0; s < kClassSamples; ++s) {
+      for (std::int64_t p = 0; p < kClassPoints; ++p) {
+        const std::int32_t there = c.labels[static_cast<std::size_t>(s * kClassPoints + p)];
         if (there == kIgnored) continue;
         double total = 0;
         for (std::int64_t j = 0; j < kClasses; ++j) total += std::exp(static_cast<double>(logit(c, s, j, p)));
@@ -241,7 +241,7 @@ TEST(ClassMetrics, AucIsTheShareOfPairs) {
 TEST(ClassMetrics, OfFlagsHaveAPositiveClass) {
   const std::vector<float> logits{0, -1, 2, 2, 0.5F, -3, 2, 1, 0, -1, 4, 2, 1, -2};
   const std::vector<float> target{0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1, 0, 0};
-  Results results;
+  ClassResults results;
   results.input("logits", {2}, logits);
   results.input("target", {2}, target);
   const auto found = results.of([](const plan::Inputs& in) {
@@ -273,27 +273,27 @@ TEST(ClassMetrics, AucOfTwoClassesIsThatOfTheOdds) {
   std::vector<float> logits;
   std::vector<std::int32_t> labels;
   std::vector<std::pair<double, bool>> scores;
-  for (std::int64_t i = 0; i < kSamples; ++i) {
+  for (std::int64_t i = 0; i < kClassSamples; ++i) {
     for (int k = 0; k < 2; ++k) logits.push_back(static_cast<float>(random.uniform(-1, 1)));
     labels.push_back(static_cast<std::int32_t>(i % 2));
     const std::size_t at = logits.size() - 2;
     scores.emplace_back(static_cast<double>(logits[at + 1]) - static_cast<double>(logits[at]), i % 2 == 1);
   }
-  Results results;
+  ClassResults results;
   results.input("logits", {2}, logits);
   results.input("label", {}, labels);
   const auto function = [](const plan::Inputs& in) {
     return plan::Traced{.metrics = {auc(in["logits"], in["label"])}};
   };
   EXPECT_EQ(results.of(function).at("auc")[0], area_of(scores));
-  results.input("label", {}, std::vector<std::int32_t>(kSamples, 1));
+  results.input("label", {}, std::vector<std::int32_t>(kClassSamples, 1));
   EXPECT_TRUE(std::isnan(results.of(function).at("auc")[0])) << "without negatives";
 }
 
 TEST(ClassMetrics, ThatDoNotFitAreNamed) {
-  Results results;
-  results.input("logits", {kClasses}, std::vector<float>(kSamples * kClasses));
-  results.input("label", {}, std::vector<std::int32_t>(kSamples, 9));
+  ClassResults results;
+  results.input("logits", {kClasses}, std::vector<float>(kClassSamples * kClasses));
+  results.input("label", {}, std::vector<std::int32_t>(kClassSamples, 9));
   const auto error_of = [&](const auto& make) -> std::string {
     try {
       results.of([&](const plan::Inputs& in) { return plan::Traced{.metrics = {make(in["logits"], in["label"])}}; });

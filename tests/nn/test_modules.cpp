@@ -170,7 +170,7 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
 }
 
 TEST(Modules, AreListedWithTheirPaths) {
-  const Model model;
+  const TwoLayers model;
   std::set<std::string> owners;  // of parameters
   for (const NamedModule& m : model.named_modules()) {
     EXPECT_EQ(m.module->path(), m.path);
