@@ -79,7 +79,7 @@ RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
 
 bool is_float(const Field& field) { return field.dtype == DType::F32 || field.dtype == DType::F64; }
 
-bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && !o.record.empty(); }
+bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && o.record != nullptr; }
 
 // The number of spatial dimensions. Where fields differ in their dimensions, those with more have channels.
 int spatial_axes(const DatasetOptions& o, const std::vector<Field>& fields) {
@@ -123,7 +123,7 @@ data::Normalisation normalisation_for(const RunData& data, const DatasetOptions&
   const std::vector<Field>& fields = data.train->fields();
   if (is_known(o)) {
     const auto find = [&] {
-      return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets);
+      return normalisation_of(FieldRecord::parse(*o.record), fields, names.inputs, names.targets);
     };
     return comm == nullptr ? find() : comm::collectively(*comm, find);
   }
@@ -150,7 +150,7 @@ FieldRecord record_of(const RunData& data, const Names& names, int axes, data::N
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
-  const FieldRecord record = FieldRecord::parse(o.record);
+  const FieldRecord record = FieldRecord::parse(*o.record);
   data.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.absent_classes = record.classes;
   if (!record.targets.empty()) data.decode = decoder(record);
@@ -165,7 +165,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   for (const auto* list : {&names.inputs, &names.targets}) {
     for (const std::string& name : *list) spatial.push_back(fields[data::find_field(kSite, fields, name)]);
   }
-  const int axes = is_known(o) ? FieldRecord::parse(o.record).spatial_axes : spatial_axes(o, spatial);
+  const int axes = is_known(o) ? FieldRecord::parse(*o.record).spatial_axes : spatial_axes(o, spatial);
   data::Normalisation normalisation = normalisation_for(data, o, comm, names, axes);
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),
                               std::make_shared<data::ConvertFloats>(o.floats)};
@@ -204,7 +204,7 @@ std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::v
 std::vector<std::string> csv_inputs(const DatasetOptions& o) {
   std::vector<std::string> names = split_names("inputs", o.fields.inputs);
   if (!is_known(o) || std::ranges::find(names, "*") == names.end()) return names;
-  const FieldRecord record = FieldRecord::parse(o.record);
+  const FieldRecord record = FieldRecord::parse(*o.record);
   return record.inputs.empty() ? names : record.inputs.front().columns;
 }
 

@@ -59,9 +59,9 @@ void add_image_transforms(RunData& data, const DatasetEntry& entry, const Datase
           entry.name);
     return;
   }
-  const PixelStatistics pixels = !entry.mean.empty()      ? PixelStatistics{.mean = entry.mean, .stddev = entry.stddev}
-                                 : options.record.empty() ? pixel_statistics(*data.train)
-                                                          : parse_pixel_statistics(options.record);
+  const PixelStatistics pixels = !entry.mean.empty() ? PixelStatistics{.mean = entry.mean, .stddev = entry.stddev}
+                                 : options.record == nullptr ? pixel_statistics(*data.train)
+                                                             : parse_pixel_statistics(*options.record);
   if (entry.mean.empty()) data.record = text_of(pixels);
   data.pixels = per_channel(pixels, image->shape[0]);
   ImageInput input{
