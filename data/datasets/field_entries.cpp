@@ -150,6 +150,7 @@ FieldRecord record_of(const RunData& data, const Names& names, int axes, data::N
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
+  check(is_known(o), kSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
   const FieldRecord record = FieldRecord::parse(*o.record);
   data.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.absent_classes = record.classes;
