@@ -113,7 +113,7 @@ RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
   return data;
 }
 
-bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && !o.record.empty(); }
+bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && o.record != nullptr; }
 
 // Names of the fields in their order: the sets have inputs first, then targets. Of a table, the columns of both.
 struct Names {
@@ -149,7 +149,7 @@ auto together(const comm::Communicator* comm, const Work& work) {
 void count_classes(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const std::string& name) {
   data.class_field = name;
   if (is_known(o)) {
-    data.class_counts = together(comm, [&] { return FieldRecord::parse(o.record).class_samples; });
+    data.class_counts = together(comm, [&] { return FieldRecord::parse(*o.record).class_samples; });
     return;
   }
   const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
@@ -163,7 +163,7 @@ data::Normalisation normalisation_for(const RunData& data, const DatasetOptions&
   const std::vector<Field>& fields = data.train->fields();
   if (is_known(o))
     return together(
-        comm, [&] { return normalisation_of(FieldRecord::parse(o.record), fields, names.inputs, names.targets); });
+        comm, [&] { return normalisation_of(FieldRecord::parse(*o.record), fields, names.inputs, names.targets); });
   const auto wanted =
       together(comm, [&] { return wishes(o, called(fields, names.inputs), called(fields, names.targets), axes); });
   return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
@@ -189,7 +189,8 @@ FieldRecord record_of(const RunData& data, const Names& names, const FieldAxes& 
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
-  const FieldRecord record = FieldRecord::parse(o.record);
+  check(is_known(o), kSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
+  const FieldRecord record = FieldRecord::parse(*o.record);
   data.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.absent_classes = record.classes;
   data.class_counts = record.class_samples;
@@ -229,7 +230,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   Names numbers = names;
   if (classes) numbers.targets.clear();
   const FieldAxes axes = together(comm, [&] {
-    return is_known(o) ? FieldRecord::parse(o.record).axes
+    return is_known(o) ? FieldRecord::parse(*o.record).axes
                        : axes_of(o, called(fields, numbers.inputs), called(fields, numbers.targets));
   });
   data::Normalisation normalisation = normalisation_for(data, o, comm, numbers, axes);
@@ -267,7 +268,7 @@ std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::v
 std::vector<std::string> csv_inputs(const DatasetOptions& o) {
   std::vector<std::string> names = split_names("inputs", o.fields.inputs);
   if (!is_known(o) || std::ranges::find(names, "*") == names.end()) return names;
-  const FieldRecord record = FieldRecord::parse(o.record);
+  const FieldRecord record = FieldRecord::parse(*o.record);
   return record.inputs.empty() ? names : record.inputs.front().columns;
 }
 
@@ -275,7 +276,7 @@ std::vector<std::string> csv_inputs(const DatasetOptions& o) {
 // from which prepare_csv() takes them.
 RunData open_csv(const DatasetOptions& o) {
   std::vector<std::string> classes;
-  if (is_known(o)) classes = FieldRecord::parse(o.record).class_names;
+  if (is_known(o)) classes = FieldRecord::parse(*o.record).class_names;
   std::string names;
   RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
     CsvOptions csv{.files = files,

@@ -44,7 +44,7 @@ RunData decode_both(const DatasetOptions& o, Files train, Files eval) {
 
 // All images of a folder, for a prediction: the classes are those of the checkpoint.
 RunData open_unlabelled(const DatasetOptions& o) {
-  const std::vector<std::string> classes = data::recorded_classes(o.record);
+  const std::vector<std::string> classes = data::recorded_classes(*o.record);
   auto files = std::make_unique<ImageFolder>(list_unlabelled_images(o.dir, classes));
   const data::DecodeOptions decode = data::decode_options(o, Split::Eval, *files);
   RunData data{.class_names = classes, .cropped = true};

@@ -140,8 +140,8 @@ PixelStatistics recorded_pixels(std::string_view record) {
 Normalising normalising(const RunData& data, const DatasetEntry& entry, const DatasetOptions& o,
                         std::int64_t channels) {
   const ImageSetOptions& images = o.images;
-  if (o.purpose != Purpose::Train && !o.record.empty())
-    return {.pixels = recorded_pixels(o.record), .source = "those of the checkpoint"};
+  if (o.purpose != Purpose::Train && o.record != nullptr)
+    return {.pixels = recorded_pixels(*o.record), .source = "those of the checkpoint"};
   if (!images.mean.empty()) {
     for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());

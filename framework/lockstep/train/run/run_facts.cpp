@@ -51,7 +51,7 @@ std::string find_weights(RunFacts& facts) {
 // Files that are evaluated or predicted are normalised as those were with which the model was trained.
 void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
   const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == "none";
-  check(!o.record.empty() || !entry.takes_fields || raw, "weights",
+  check(o.record != nullptr || !entry.takes_fields || raw, "weights",
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",
         weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");
@@ -63,7 +63,7 @@ void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& r
   dataset.seed = facts.options.seed;
   dataset.floats = facts.dtype;
   dataset.purpose = facts.options.purpose();
-  dataset.record = record;
+  dataset.record = record.empty() ? nullptr : &record;
   check_together(facts.comm, [&] {
     if (!facts.trains()) check_record(data::find_dataset(catalogue, dataset.name), dataset, facts.weights);
   });
