@@ -13,13 +13,13 @@ using namespace lockstep;
 
 struct Oscillator {  // the simulation: a damped oscillator that is pushed now and then
   RandomStream pushes;
-  double place = 1, speed = 0;
+  double position = 1, speed = 0;
 
   void advance(float* before, float* after) {  // by a tenth of a second
     if (pushes.below(20) == 0) speed += pushes.uniform(-1, 1);
-    before[0] = static_cast<float>(place), before[1] = static_cast<float>(speed);
-    for (int i = 0; i < 10; ++i) place += 0.01 * (speed -= 0.01 * (place + 0.3 * speed));
-    after[0] = static_cast<float>(place), after[1] = static_cast<float>(speed);
+    before[0] = static_cast<float>(position), before[1] = static_cast<float>(speed);
+    for (int i = 0; i < 10; ++i) position += 0.01 * (speed -= 0.01 * (position + 0.3 * speed));
+    after[0] = static_cast<float>(position), after[1] = static_cast<float>(speed);
   }
 };
 
