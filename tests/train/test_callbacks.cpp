@@ -303,7 +303,7 @@ TEST(Beat, TellsTheWatchdogWhereTheRankIs) {
   Heartbeat heartbeat;
   Heartbeat::Row row;
   heartbeat.attach(row);
-  Beat beat(heartbeat);
+  Beat beat(heartbeat, Heartbeat::Phase::Loading);
   beat.before_batch();
   EXPECT_EQ(row.phase.load(), Heartbeat::Phase::Loading);
   beat.before_checkpoint(1);
