@@ -54,7 +54,7 @@ RunData open_unlabelled(const DatasetOptions& o) {
 
 RunData open_folder(const DatasetOptions& o) {
   const std::filesystem::path folder = split_folder(o.dir, Split::Train);
-  if (folder.empty() && o.purpose == data::Purpose::Predict) return open_unlabelled(o);
+  if (folder.empty() && o.purpose == data::Purpose::Predict && o.record != nullptr) return open_unlabelled(o);
   check(!folder.empty(), "image folder",
         "{}: no folder train, expected train/CLASS/FILE and val/CLASS/FILE, with a folder for each class",
         o.dir.string());
