@@ -1,4 +1,4 @@
-// The solver of Darcy flow against a dense solver, a manufactured solution and exact solutions, and its random fields
+// The solver of Darcy flow against a dense solver and a manufactured solution, and its random fields
 // against their covariance.
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST(DarcySolver, ErrorIsOfSecondOrder) {
   EXPECT_LT(previous, 1e-3);
 }
 
-// A jump on faces between two layers, far from the ends of the layers: the flux of the limit problem in one dimension.
+// Two layers with a jump on the faces between them: rows and columns are alike, and the solution is positive.
 TEST(DarcySolver, DoesNotDependOnTheDirection) {
   constexpr std::int64_t kSize = 24;
   const auto layers = [](double x, double) { return x < 0.5 ? 1.0 : 100.0; };
