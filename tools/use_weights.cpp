@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::tools {
@@ -76,7 +77,13 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
   train::Options defaults;
   std::map<std::string, bool> needed;  // of the framework's options; others are the program's own
   const bool fields = options.contains("inputs") && options["inputs"] != "";
-  for (const train::OptionRow& row : train::option_rows(defaults)) needed[row.name] = is_needed(row, fields);
+  const nlohmann::json usual = train::to_json(defaults);
+  for (const train::OptionRow& row : train::option_rows(defaults)) {
+    // Options of some data sets, which programs without these sets do not have, have their defaults there.
+    const bool is_usual =
+        row.data != train::ForData::Any && options.value(row.name, nlohmann::json()) == usual[row.name];
+    needed[row.name] = is_needed(row, fields) && !is_usual;
+  }
   const bool all = !request.predicts && has_new_samples(options, request.user) && !is_given(request.user, "eval-files");
   if (all) needed["eval-files"] = needed["eval-fraction"] = false;
   if (all || request.predicts) needed["limit-eval"] = false;
