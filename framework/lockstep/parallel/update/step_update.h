@@ -31,7 +31,7 @@ class StepUpdate {
     ReductionScheduler& reductions;
     TensorNorms* norms = nullptr;  // null: updates do not depend on whole parameters
   };
-  // What GradientDecision looks at.
+  // The sums that GradientDecision reads.
   struct GradientSums {
     std::span<const double> squares = {}, noise = {};
   };
