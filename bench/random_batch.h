@@ -1,4 +1,4 @@
-// One rank's part of a random global batch for what is trained, the same in every run.
+// One rank's part of a random global batch for a subject of the benchmark, the same in every run.
 #pragma once
 
 #include "bench/subject.h"

@@ -1,5 +1,5 @@
-// What bench_step trains, by name: a classifier of the zoo on images and labels, or a field model in a fixed size with
-// the mean squared error. bench/torch_fields.py has the same field models in PyTorch.
+// The subjects that bench_step trains, by name: a classifier of the zoo on images and labels, or a field model in a
+// fixed size with the mean squared error. bench/torch_fields.py has the same field models in PyTorch.
 #pragma once
 
 #include <functional>

@@ -2,9 +2,9 @@
 // its derivative by the positions, so the loss contains a gradient, which training differentiates once more.
 //
 // The energy is a sum over atoms (Behler and Parrinello, "Generalized neural-network representation of high-dimensional
-// potential-energy surfaces", 2007, with radial functions alone): what an atom sees are sums over its neighbours of
-// Gaussians of the distance, and a perceptron that all atoms share makes an energy of them. So it stays the same when
-// the cluster is moved, turned or reflected, or when atoms change places.
+// potential-energy surfaces", 2007, with radial functions alone): an atom sees sums over its neighbours of
+// Gaussians of the distance, and a perceptron that all atoms share makes an energy of these sums. So it stays the same
+// when the cluster is moved, turned or reflected, or when atoms change places.
 #include <cmath>
 #include <numbers>
 

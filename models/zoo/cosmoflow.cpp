@@ -6,6 +6,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reshape.h"
+#include "models/zoo/spatial.h"
 
 namespace lockstep::models {
 namespace {
@@ -28,13 +29,6 @@ std::int64_t features(const CosmoFlowConfig& c) {
     elements *= size;
   }
   return elements;
-}
-
-// How often the smallest axis can be halved, up to that of the reference.
-std::int64_t levels_for(const CosmoFlowConfig& c) {
-  std::int64_t levels = 0, smallest = *std::ranges::min_element(c.input.dims().begin() + 1, c.input.dims().end());
-  for (; levels < CosmoFlowConfig().levels && smallest >= 2; ++levels) smallest /= 2;
-  return std::max<std::int64_t>(1, levels);
 }
 
 nn::LinearConfig linear(std::int64_t in, std::int64_t out) {
@@ -95,7 +89,8 @@ FieldModelEntry cosmoflow_entry() {
             const int axes = spatial_axes_of_input("cosmoflow", c);
             CosmoFlowConfig config{.input = c.input, .output = c.output, .dropout = c.dropout, .bounded = false};
             if (c.width > 0) config.width = c.width;
-            config.levels = c.depth > 0 ? c.depth : levels_for(config);
+            config.levels =
+                c.depth > 0 ? c.depth : std::max<std::int64_t>(1, rough_halvings(c.input.tail(), config.levels));
             return with_axes(
                 axes, [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<CosmoFlow<n()>>(config); });
           }};

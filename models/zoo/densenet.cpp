@@ -40,7 +40,7 @@ class DenseLayer : public nn::Module {
   nn::Child<nn::Conv2d> conv2_;
 };
 
-// Layers that each read what all before them made.
+// Layers of which each reads the input and the outputs of all layers before it.
 class DenseBlock : public nn::Module {
  public:
   DenseBlock(std::int64_t in, std::int64_t layers, const DenseNetConfig& c) {

@@ -59,7 +59,7 @@ extern template class Autoencoder<1>;
 extern template class Autoencoder<2>;
 extern template class Autoencoder<3>;
 
-// Returns what a configuration of the table says about an autoencoder.
+// Returns the configuration of an autoencoder from that of the table.
 AutoencoderConfig autoencoder_config(const FieldModelConfig& config);
 
 FieldModelEntry field_cnn_entry();

@@ -1,5 +1,5 @@
-// What train_fields trains its models to do, by the name of a loss: the kind of the targets, the shape of the model's
-// output, and loss, metrics and prediction of a batch.
+// The tasks of train_fields, by the name of a loss: the kind of the targets, the shape of the model's output, and loss,
+// metrics and prediction of a batch.
 #pragma once
 
 #include <cstdint>

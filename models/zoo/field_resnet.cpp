@@ -31,13 +31,6 @@ void append_conv(nn::Sequential& body, std::int64_t in, std::int64_t out, std::i
       .append(relu);
 }
 
-// How often the smallest axis can be halved, rounded down and up to `most`.
-std::int64_t rough_halvings(const Shape& sizes, std::int64_t most) {
-  std::int64_t smallest = *std::ranges::min_element(sizes.dims()), n = 0;
-  for (; n < most && smallest >= 2; ++n) smallest /= 2;
-  return n;
-}
-
 }  // namespace
 
 template <int Axes>

@@ -13,8 +13,10 @@ template <int Axes>
 using BatchNormOf =
     std::conditional_t<Axes == 1, nn::BatchNorm1d, std::conditional_t<Axes == 2, nn::BatchNorm2d, nn::BatchNorm3d>>;
 
-// Returns how often, up to `most`, all spatial sizes can be halved.
+// Returns how often, up to `most`, all spatial sizes can be halved without a rest; and how often the smallest one can
+// be halved, rounded down each time.
 std::int64_t halvings(const Shape& sizes, std::int64_t most);
+std::int64_t rough_halvings(const Shape& sizes, std::int64_t most);
 
 // Two convolutions of 3 elements per axis, each with batch norm and ReLU. The spatial sizes stay. Layers: "conv1",
 // "bn1", "conv2", "bn2".

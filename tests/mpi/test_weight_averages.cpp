@@ -249,5 +249,30 @@ TEST(NoiseScale, ComparesTheGradientsOfShards) {
   EXPECT_NEAR(means[2] / expected->square, 1, 1e-10);
 }
 
+TEST(NoiseScale, OfACheckpointIsLeftWhereNoneIsAskedFor) {
+  Task task;
+  task.options.noise_scale = true;
+  Rig first(world(), task);
+  first.train(1);
+  State state = first.trainer->state();
+  for (io::NamedTensor& tensor : state) {
+    if (tensor.name == "noise/means")
+      std::ranges::copy(std::array{2.0, 3.0, 1.0}, tensor.tensor.data<double>().begin());
+  }
+  for (const bool wanted : {true, false}) {
+    task.options.noise_scale = wanted;
+    Rig second(world(), task);
+    second.trainer->load(io::source_of(state), "test", 1);
+    const data::Batch batch = second.loader->next();
+    const auto scale = second.trainer->step(batch, 0).noise_scale;
+    if (wanted) {
+      const State after = second.trainer->state();
+      EXPECT_EQ(find(after, "noise/means")->data<double>()[0], 3) << "it goes on";
+    } else {
+      EXPECT_FALSE(scale);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 WeightsSource newest_in(const fs::path& named) {
   const fs::path inside = named / "checkpoints";
-  const fs::path folder = fs::is_directory(inside) ? inside : named;
+  std::error_code error;
+  const fs::path folder = fs::is_directory(inside, error) ? inside : named;
   bool damaged = false;
   const auto newest = newest_whole(folder, [&](const Entry& entry, const std::string& reason) {
     damaged = true;

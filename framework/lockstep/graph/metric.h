@@ -1,6 +1,6 @@
 // A metric of a model: f64 sums over samples, which a graph computes and a run adds over batches and ranks, and the
-// function that turns these sums into results. So a metric is exact at any number of ranks. Or, for what no sums tell,
-// such as AUC: pairs of score and label, which an evaluation collects and merges over all ranks in the order of scores.
+// function that turns these sums into results. So a metric is exact at any number of ranks. A number that no sums
+// give, such as AUC, comes from pairs of score and label, which an evaluation merges over all ranks in order of scores.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct MetricRule {
   // Computes the results from the sums, which lie one after the other in the order of Metric::sums, and the number of
   // samples, which is not 0. Of a metric of pairs, the sums are one result of `ranked` per list.
   std::function<void(std::span<const double> sums, double samples, std::span<double> results)> finish{};
-  // Computes one number from all pairs of a list, on one rank; what it leaves is read and dropped.
+  // Computes one number from all pairs of a list, on one rank. It may return before the last pair.
   std::function<double(const NextPair& next)> ranked{};
   Better better = Better::Neither;
   MetricForm form = MetricForm::Number;

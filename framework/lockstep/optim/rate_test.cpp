@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/math.h"
 
 namespace lockstep::optim {
 namespace {
@@ -33,7 +34,7 @@ RateTest::RateTest(double low, double high, std::int64_t steps)
 
 double RateTest::next_rate() const {
   const double part = static_cast<double>(rows_.size()) / static_cast<double>(steps_ - 1);
-  return low_ * std::pow(high_ / low_, part);
+  return low_ * math::pow(high_ / low_, part);
 }
 
 void RateTest::add(double loss) {

@@ -13,8 +13,8 @@ enum class Rule : std::uint8_t { Sgd, Adam, AdamW, Rmsprop, Adagrad, Adamax, Nad
 struct RuleOptions {
   Rule rule = Rule::Sgd;
   SgdOptions sgd = {.momentum = 0.9};
-  // Of all rules with these settings: the momentum is that of `sgd`, betas and epsilon are those of `adam`. Decoupled
-  // decay follows from `rule`.
+  // All rules share settings of one name: each reads its momentum from `sgd`, its betas and its epsilon from `adam`.
+  // The decay of `adam` is decoupled if `rule` is AdamW.
   AdamOptions adam = {};
   RmspropOptions rmsprop = {};
   double trust_coefficient = 0.001;  // lars

@@ -23,7 +23,7 @@ struct Rates {
   double trust = 1;           // trust() of the parameter, of a rule that uses norms
 };
 
-// Sums of squares over elements of one parameter: of the values, and of what the rule compares with them.
+// Sums of squares over elements of one parameter: of its values, and of its gradient (LARS) or its step (LAMB).
 struct Squares {
   double values = 0, steps = 0;
 };

@@ -1,4 +1,5 @@
-// What the parts of a GradientEngine are made with: functions of its options, memory and ranks. Internal to the engine.
+// Makes the settings of the parts of a GradientEngine from its options, its memory and its ranks. Internal to the
+// engine.
 #pragma once
 
 #include <span>

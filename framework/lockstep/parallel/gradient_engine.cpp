@@ -7,6 +7,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
 #include "lockstep/parallel/engine_setup.h"
+#include "lockstep/parallel/update/average_exchange.h"
 
 namespace lockstep::parallel {
 GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
@@ -20,7 +21,6 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
       owned_(store,
              with_buckets(reducer_, memory_, store, ownership(memory, options), options.reduction.hook != nullptr),
              memory.domains(), ownership(memory, options)),
-      weight_average_(store, owned_),
       guard_(store, checked_parts(owned_, store.buckets().size()),
              guard_options(memory.domains(), owned_.ownership(), updater, options)),
       reductions_(store, reducer_, world,
@@ -28,15 +28,15 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
                    .squares = !memory_.squares().empty(),
                    .noise = noise_sums(memory_, options),
                    .wire = options.reduction.wire}),
-      norms_(store, updater, reducer_, {.squares = memory_.squares(), .norms = memory_.norms()}),
       average_(store, {.active = updates_by_local_gradients(options), .local_steps = options.local_steps}),
       driver_([&sums = sums_, &reducer = reducer_] {
         const bool moved = sums.progress();
         return reducer.progress() || moved;
       }),
-      update_({driver_, sums_, guard_, reductions_, &norms_}, {store, updater, reducer_, owned_, guard_},
+      update_({driver_, sums_, guard_, reductions_}, {store, updater, reducer_, owned_, guard_},
               {.squares = memory_.squares(),
-               .noise = options.noise ? std::span<const double>(memory_.shard_sums()[0]) : std::span<const double>()},
+               .noise = options.noise ? std::span<const double>(memory_.shard_sums()[0]) : std::span<const double>(),
+               .norms = memory_.norms()},
               {.hold_loss = options.guards.hold_loss,
                .local_weight = average_.is_active(),
                .gradient = decision_options(options, updater)}),
@@ -199,7 +199,7 @@ void GradientEngine::collect_states() {
 void GradientEngine::add_to_average(double weight) {
   average_replicas();
   fence();
-  weight_average_.add(weight);
+  AverageExchange(owned_).add(weight);
   guard_.forget();
   fence();
 }
@@ -207,7 +207,7 @@ void GradientEngine::add_to_average(double weight) {
 void GradientEngine::swap_average() {
   fence();
   if (owned_.ownership().across_domains) meet();
-  weight_average_.swap(gradient_comm());
+  AverageExchange(owned_).swap(gradient_comm());
   guard_.forget();
   fence();
 }

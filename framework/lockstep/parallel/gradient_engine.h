@@ -18,7 +18,6 @@
 #include "lockstep/parallel/step/step_channels.h"
 #include "lockstep/parallel/step/step_memory.h"
 #include "lockstep/parallel/step/step_timer.h"
-#include "lockstep/parallel/update/average_exchange.h"
 #include "lockstep/parallel/update/owned_parts.h"
 #include "lockstep/parallel/update/replica_average.h"
 #include "lockstep/parallel/update/step_update.h"
@@ -146,10 +145,8 @@ class GradientEngine : public plan::PlanHooks {
   StepSums sums_;
   BucketReducer reducer_;
   OwnedParts owned_;
-  AverageExchange weight_average_;
   MemoryGuard guard_;
   ReductionScheduler reductions_;
-  TensorNorms norms_;
   ReplicaAverage average_;
   ProgressDriver driver_;
   StepUpdate update_;

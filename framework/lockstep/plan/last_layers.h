@@ -1,6 +1,6 @@
 // Finds the last layers of a model, its heads, in the graph of a trace. A layer is a module that has parameters itself
-// ("fc" of "fc.weight"). It is last if no other layer's parameters are applied to what follows from it on the way to
-// the prediction; a model with several outputs has several last layers.
+// ("fc" of "fc.weight"). It is last if no other layer's parameters are applied to values that depend on it on the
+// way to the prediction; a model with several outputs has several last layers.
 #pragma once
 
 #include <map>

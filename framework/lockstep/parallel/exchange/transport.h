@@ -21,7 +21,7 @@ class Transport {
   // Makes progress; returns true once the message is complete. The handle is invalid after that.
   virtual bool done(MessageHandle handle) = 0;
   // Keeps memory of messages until the transport is destroyed, and longer if messages are then incomplete.
-  virtual void keep(comm::Keeper) {}  // NOLINT(performance-unnecessary-value-param): those that override it keep it
+  virtual void keep(comm::Keeper) {}  // NOLINT(performance-unnecessary-value-param): overriding functions store it
 
   // Tests all handles and removes those that are done; returns true once none is left.
   bool all_done(std::vector<MessageHandle>& handles) {

@@ -98,8 +98,15 @@ std::vector<std::span<double>> StepMemory::shard_sums() const {
 }
 
 void StepMemory::clear_squares() const {
-  for (const std::span<double> slot : slots(squares_memory())) std::ranges::fill(slot.first(squares_), 0.0);
-  for (const std::span<double> slot : slots(norms_memory())) std::ranges::fill(slot, 0.0);
+  const std::span<std::byte> window = windows_[static_cast<std::size_t>(domains_.local_rank())];
+  const auto clear = [&](std::size_t begin, std::size_t doubles_of_slot, std::size_t cleared) {
+    for (std::size_t s = 0; s < slots_of(domains_.rank); ++s)
+      std::ranges::fill(
+          window.subspan(begin + s * whole_lines(doubles_of_slot * sizeof(double)), cleared * sizeof(double)),
+          std::byte{0});
+  };
+  clear(mine().squares, squares_ + size_.shard_sums, squares_);
+  clear(mine().norms, norms_, norms_);
 }
 
 BucketMemory StepMemory::gradient_memory(std::size_t number) const {

@@ -9,8 +9,7 @@ namespace lockstep::parallel {
 
 class AverageExchange {
  public:
-  // Both outlive this object.
-  AverageExchange(plan::ParameterStore& store, const OwnedParts& owned) : store_(store), owned_(owned) {}
+  explicit AverageExchange(const OwnedParts& owned) : store_(owned.store()), owned_(owned) {}  // it outlives this
 
   // average += weight * (value - average); a weight of 1 copies the values.
   void add(double weight);

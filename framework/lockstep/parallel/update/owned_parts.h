@@ -13,8 +13,8 @@
 namespace lockstep::parallel {
 
 // The rank that updates an element: every rank updates its own copy, or an owner updates the copy that its domain
-// shares
-// (`by_owner`). With `across_domains` the whole job has one owner, which sends updated values to the other domains.
+// shares (`by_owner`). With `across_domains` the whole job has one owner, which sends updated values to the other
+// domains.
 struct Ownership {
   bool by_owner = false, across_domains = false;
 };
@@ -25,6 +25,7 @@ class OwnedParts {
   OwnedParts(plan::ParameterStore& store, const BucketReducer& reducer, const Domains& domains,
              const Ownership& ownership);
 
+  plan::ParameterStore& store() const { return store_; }
   const Ownership& ownership() const { return ownership_; }
   // Elements of a bucket.
   std::span<const Range> updated(std::size_t bucket) const;   // by this rank: its owned elements, or all

@@ -11,7 +11,8 @@ StepUpdate::StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update,
       options_(options),
       store_(update.store),
       buckets_(update),
-      decision_(update.store, gradient.squares, gradient.noise, options.gradient) {}
+      decision_(update.store, gradient.squares, gradient.noise, options.gradient),
+      norms_(update.store, update.updater, update.reducer, {.squares = gradient.squares, .norms = gradient.norms}) {}
 
 void StepUpdate::begin(const StepStart& start) {
   next_ = {.learning_rate = start.learning_rate, .gradient_scale = 0, .count = start.update};
@@ -20,7 +21,7 @@ void StepUpdate::begin(const StepStart& start) {
 void StepUpdate::open() {
   state_ = {.update = next_, .posted = true};
   judged_ = false;
-  if (parts_.norms != nullptr) parts_.norms->open();
+  norms_.open();
   buckets_.open();
   parts_.reductions.open();
 }
@@ -60,7 +61,7 @@ bool StepUpdate::decide() {
   if (decision_.waits_for_gradient()) {
     if (!parts_.reductions.is_gradient_reduced()) return false;
     if (!std::exchange(judged_, true)) decision_.decide(state_, parts_.sums.sums()[kSampleSum]);
-    if (parts_.norms != nullptr && !parts_.norms->advance(state_)) return false;
+    if (!norms_.advance(state_)) return false;
   }
   return state_.decided = true;
 }

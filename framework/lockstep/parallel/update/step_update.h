@@ -29,11 +29,11 @@ class StepUpdate {
     StepSums& sums;
     MemoryGuard& guard;
     ReductionScheduler& reductions;
-    TensorNorms* norms = nullptr;  // null: updates do not depend on whole parameters
   };
-  // What GradientDecision looks at.
+  // The sums that decide about a step; all may be empty (GradientDecision, TensorNorms).
   struct GradientSums {
     std::span<const double> squares = {}, noise = {};
+    std::span<double> norms = {};
   };
   StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, const GradientSums& gradient,
              const Options& options);
@@ -61,6 +61,7 @@ class StepUpdate {
   plan::ParameterStore& store_;
   UpdateScheduler buckets_;
   GradientDecision decision_;
+  TensorNorms norms_;
   UpdateStep next_;  // of the step that has begun
   StepState state_;
   bool judged_ = false;  // decision_ has decided

@@ -1,11 +1,12 @@
-// What a step's update needs of whole parameters, whose elements several ranks own: norms of gradients for clipping by
-// parameter, and norms of values and steps for the trust ratios of LARS and LAMB. Each rank measures the blocks that it
-// owns, one more bucket of the reduction brings the blocks of all ranks together, and each rank adds up the blocks of a
-// parameter in their order. A block belongs to one parameter and is summed by one rank, so the ratios have the same
-// bits at any number of ranks and for any size of buckets. One thread, the one that computes.
+// The norms of whole parameters that a step's update needs, while several ranks own parts of a parameter: norms of
+// gradients for clipping by parameter, and of values and steps for the trust ratios of LARS and LAMB. Each rank
+// measures the blocks that it owns, one more bucket of the reduction brings the blocks of all ranks together, and each
+// rank adds up the blocks of a parameter in their order. A block belongs to one parameter and is summed by one rank, so
+// the ratios have the same bits at any number of ranks and for any size of buckets. One thread, the one that computes.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lockstep/parallel/control/step_state.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
@@ -21,8 +22,7 @@ class TensorNorms {
     std::span<double> norms = {};          // of values, then of steps
   };
   // `reducer` has a bucket for the norms, after that of the squares. All references outlive this object.
-  TensorNorms(const plan::ParameterStore& store, Updater& updater, BucketReducer& reducer, const Sums& sums)
-      : buckets_(store.buckets().size()), updater_(updater), reducer_(reducer), sums_(sums) {}
+  TensorNorms(const plan::ParameterStore& store, Updater& updater, BucketReducer& reducer, const Sums& sums);
 
   void open() { started_ = false; }
   // Call it when the whole gradient and its squares are complete and the step is judged, until it returns true: then
@@ -37,6 +37,7 @@ class TensorNorms {
   Updater& updater_;
   BucketReducer& reducer_;
   Sums sums_;
+  std::vector<std::vector<Range>> measured_;  // by bucket, the ranges that this rank measures; empty without norms
   bool started_ = false;
 };
 

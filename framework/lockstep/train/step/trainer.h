@@ -75,14 +75,14 @@ class Trainer {
   // Trains the batches of streams: each rank's own batch, or none after the end of its stream. If no rank has a sample,
   // nothing is trained and Totals::samples is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);
-  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks; with an
-  // average of the weights (TrainerOptions::average), evaluates that. Calls
-  // `progress` after each batch with the number of samples of the data set that all ranks have reached.
+  // Evaluates the rest of the loader's epoch with running statistics and returns the totals of all ranks; evaluates the
+  // average of the weights if there is one (TrainerOptions::average). Calls `progress` after each batch with the number
+  // of samples of the data set that all ranks have reached.
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
   // Returns the model's prediction for the samples of a batch, (samples, ...) in logical order, computed by this rank
-  // alone; fields that the prediction does not read may be missing. Throws Error if the model function returns no
-  // prediction, and for an empty batch. After a step with late_updates, all ranks must call settle() before.
+  // alone from the weights, not from their average; fields that it does not read may be missing. Throws Error without a
+  // prediction of the model function and for an empty batch. After late updates, all ranks must call settle() before.
   Tensor predict(const data::Batch& batch);
 
   // Returns the loss and the number of this rank's samples in the last step.

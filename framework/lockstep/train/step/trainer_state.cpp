@@ -136,7 +136,7 @@ void TrainerState::load_further(const std::vector<io::NamedTensor>& tensors) {
       std::ranges::copy(found->tensor.data<double>(), into.begin());
   };
   if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) load(kGuard, guard->state());
-  load(kNoise, noise_.state());
+  if (options_.noise_scale) load(kNoise, noise_.state());
 }
 
 checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& file,

@@ -33,6 +33,10 @@ WeightAverages::WeightAverages(PreparedModel& prepared, parallel::GradientEngine
 void WeightAverages::move(double weight) {
   for (Statistic& s : statistics_) {
     with_values(store_, s.parameter, [&](auto values) {
+      if (weight == 1) {  // whatever the average was, also if it was not finite
+        std::ranges::copy(values, s.average.begin());
+        return;
+      }
       for (std::size_t i = 0; i < values.size(); ++i)
         s.average[i] += weight * (static_cast<double>(values[i]) - s.average[i]);
     });
@@ -44,7 +48,6 @@ void WeightAverages::begin() {
   if (options_.ema == 0) return;
   count_ = 1;
   engine_->add_to_average(1);
-  for (Statistic& s : statistics_) std::ranges::fill(s.average, 0.0);
   move(1);
 }
 
