@@ -58,9 +58,7 @@ void check_fields_options(const DatasetOptions& o) {
         kSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
   check(f.target == data::TargetKind::Classes || f.classes == 0, kSite,
         "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
-  check(f.mean.empty() == f.stddev.empty(), kSite, "--mean is '{}' and --std is '{}', expected both or none", f.mean,
-        f.stddev);
-  check(f.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
   check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kSite,
         "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
@@ -219,9 +217,9 @@ void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, 
   data.eval_transforms = transforms;
   data.train_transforms = symmetry_transforms(o, data.train->fields(), names.all(), axes.inputs);
   std::ranges::move(transforms, std::back_inserter(data.train_transforms));
-  if (o.fields.noise > 0)
+  if (o.noise > 0)
     data.train_transforms.push_back(
-        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
+        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.noise}));
 }
 
 void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {

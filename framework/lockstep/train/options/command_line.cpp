@@ -164,6 +164,7 @@ bool is_for(ForData data, data::Catalogue datasets) {
   return data == ForData::Any || datasets.empty() ||
          std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
            if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
+           if (data == ForData::FieldsAndImageSets) return entry.takes_fields || entry.takes_images;
            return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
          });
 }

@@ -36,7 +36,8 @@ enum class Effect : std::uint8_t {
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 // The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, Streams };  // ImageSets: DatasetEntry::takes_images
+// ImageSets: DatasetEntry::takes_images; Fields: DatasetEntry::takes_fields; FieldsAndImageSets: both kinds.
+enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, FieldsAndImageSets, Streams };
 
 struct OptionRow {
   std::string name;                     // without dashes
