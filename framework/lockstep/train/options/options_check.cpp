@@ -148,6 +148,12 @@ void check_norms(const Options& o, int world_size) {
         world_size, o.trainer.shards);
 }
 
+void check_streams(const Options& o) {
+  const data::ReservoirOptions &given = o.stream.reservoir, usual;
+  check(given.capacity > 0 || (given.replay == usual.replay && given.policy == usual.policy), kOptionsSite,
+        "--replay and --reservoir-policy have no effect without --reservoir, expected the samples that it keeps");
+}
+
 void check_trials(const Options& o) {
   freeze_patterns(o.tuning);
   rate_groups(o.tuning);
@@ -157,6 +163,8 @@ void check_trials(const Options& o) {
   check(o.trial.find_lr || (o.trial.lr_range == usual.lr_range && o.trial.lr_steps == usual.lr_steps), kOptionsSite,
         "--find-lr-range and --find-lr-steps have no effect without --find-lr, expected it beside them");
   if (!o.trial.find_lr) return;
+  check(o.purpose() == data::Purpose::Train, kOptionsSite,
+        "--find-lr with --evaluate-only or --predict, expected one of them: the test trains");
   check(o.trial.lr_range.size() == 2, kOptionsSite,
         "--find-lr-range is {}, expected two rising rates: the first and the last", joined(o.trial.lr_range, ","));
   check(
@@ -213,6 +221,7 @@ void validate(const Options& options, int world_size) {
   check_norms(options, world_size);
   check_run(options);
   check_trials(options);
+  check_streams(options);
   check_purpose(options);
 }
 
