@@ -47,6 +47,7 @@ void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   if (entry.check_options) entry.check_options(options);
   if (!entry.takes_fields) check_image_options(entry, options);
   const SampleOptions& samples = options.samples;
+  if (entry.streams) check_stream_options(samples);
   check(!samples.balanced || samples.weights.empty(), kCatalogueSite,
         "--balanced and --sample-weights are both given, expected one of the two");
   check(

@@ -11,6 +11,9 @@
 
 namespace lockstep::data {
 
+// Throws Error, in a run with a stream, for options that have no effect there.
+void check_stream_options(const SampleOptions& options);
+
 // Returns the samples that `file` names, one index per line (read_indices()); the set itself if `file` is empty. Throws
 // Error, with the option's name, for a file without indices and an index outside of the set.
 std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::filesystem::path& file,
