@@ -100,6 +100,9 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     facts.data = *std::move(source.own);
     comm::collectively(comm, [&] {
       facts.data.check();
+      const std::string& own = facts.data.record;
+      check(own.empty() || nlohmann::json::parse(own, nullptr, false).is_object(), "data",
+            "RunData::record is '{}', expected the text of a JSON object", own);
       data::convert_floats(facts.data, facts.dtype);
     });
   } else {
