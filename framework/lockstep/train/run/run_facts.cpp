@@ -48,10 +48,11 @@ std::string find_weights(RunFacts& facts) {
   return data != metadata.end() && data->is_object() ? data->dump() : "";
 }
 
-// Files that are evaluated or predicted are normalised as those were with which the model was trained.
+// Files that are evaluated or predicted are normalised as those were with which the model was trained. An entry without
+// DatasetEntry::prepare normalises nothing.
 void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
   const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == "none";
-  check(o.record != nullptr || !entry.takes_fields || raw, "weights",
+  check(o.record != nullptr || !entry.takes_fields || !entry.prepare || raw, "weights",
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",
         weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");
