@@ -46,8 +46,7 @@ OptionGroup sample_rows(Options& o) {
            .value = option_value(samples.cache_mb),
            .argument = "N",
            .text = "MiB of decoded samples that each rank keeps in memory for later epochs; 0: none",
-           .high = 1e9,
-           .effect = Effect::None},
+           .high = 1e9},
           {.name = "store",
            .value = option_value(samples.store),
            .text = "hold the training samples in the memory of all ranks together, each on one rank, and exchange "

@@ -21,6 +21,8 @@ void Session::prepare_weights(std::size_t before) {
           "set that has some");
     check(facts_->data.train != nullptr || facts_->data.eval != nullptr, "options",
           "--predict with a stream and without evaluation samples, expected a set in data::RunData::eval");
+    check(facts_->options.purpose() != data::Purpose::Predict || facts_->data.predicted().size() > 0, "options",
+          "--predict with a data set that has no samples, expected at least one");
   });
   announce(parts, forecast_memory(parts, before));
   load_weights(*facts_, *trainer_);
