@@ -85,6 +85,8 @@ OptionGroup communication_rows(Options& options);
 OptionGroup run_rows(Options& options);
 OptionGroup safety_rows(Options& options);
 
+// Returns whether some set of the catalogue reads options for `data`; true for an empty catalogue.
+bool is_for(ForData data, data::Catalogue datasets);
 // Returns the row's present value as the command line has it; "none" for an empty text.
 std::string value_text(const OptionRow& row);
 // Returns the names that a row accepts, for a text or an enumeration; empty: any value.
