@@ -1,4 +1,4 @@
-// What is done with the samples of any data set.
+// Options for the samples of any data set.
 #include <limits>
 
 #include "lockstep/train/options/choices.h"
