@@ -58,6 +58,8 @@ struct RunData {
 
   std::int64_t classes() const;
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
+  // Returns the number of samples of a training epoch; not of a stream.
+  std::int64_t epoch_samples() const { return order ? order->length() : train->size(); }
   // Returns the samples that a run predicts: those for evaluation, if there are any.
   const Dataset& predicted() const { return eval ? *eval : *train; }
   // Returns the fields of a training sample before all transforms.

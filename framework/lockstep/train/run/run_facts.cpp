@@ -113,7 +113,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     if (facts.data.stream)
       validate_stream(o, comm.size());
     else
-      validate_data(o, comm.size(), facts.data.train->size());
+      validate_data(o, comm.size(), facts.data.epoch_samples());
   });
   check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);
