@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing
 
 // Sets of fields have inputs, and programs offer options for the other kind only if they have such sets.
 bool is_needed(const train::OptionRow& row, bool fields) {
+  if (row.data == train::ForData::FieldsAndImageSets) return true;
   if (row.data != train::ForData::Any) return (row.data == train::ForData::Fields) == fields;
   return row.shapes_model || std::ranges::find(kNeeded, row.name) != kNeeded.end();
 }

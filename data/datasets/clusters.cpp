@@ -1,9 +1,9 @@
 #include "data/datasets/clusters.h"
 
 #include "data/datasets/field_options.h"
+#include "data/datasets/field_sets.h"
 #include "data/datasets/hdf5_fields.h"
 #include "lockstep/core/error.h"
-#include "lockstep/data/combined_datasets.h"
 #include "lockstep/data/normalisation.h"
 
 namespace lockstep::datasets {
@@ -21,12 +21,17 @@ void check_clusters(const DatasetOptions& o) {
         o.fields.inputs, o.fields.targets);
   check(o.fields.normalise == "none", kSite,
         "--normalise is {}, expected none: forces would be no derivatives of energies", o.fields.normalise);
+  check(o.fields.eval_fraction < 1 || o.purpose != data::Purpose::Train, kSite,
+        "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", o.fields.eval_fraction);
+  check(o.fields.label.empty() && o.fields.classes == 0 && o.fields.symmetry == "none" && o.noise == 0, kSite,
+        "--label, --classes, --symmetry and --noise are for other data sets than clusters, expected none of them");
+  check(o.mean.empty() && !o.augment && o.resize == 0, kSite,
+        "--mean, --std, --augment and --resize are for other data sets than clusters, expected none of them");
 }
 
-std::unique_ptr<data::Dataset> open_files(const DatasetOptions& o, const std::string& option,
-                                          const std::string& files) {
+std::unique_ptr<data::Dataset> open_files(const DatasetOptions& o, const std::vector<std::string>& files) {
   const std::vector<std::string> targets = split_names("targets", o.fields.targets);
-  auto set = std::make_unique<Hdf5Dataset>(Hdf5Options{.files = split_names(option, files),
+  auto set = std::make_unique<Hdf5Dataset>(Hdf5Options{.files = files,
                                                        .dir = o.dir,
                                                        .inputs = {"position=" + o.fields.inputs},
                                                        .targets = {"energy=" + targets[0], "force=" + targets[1]},
@@ -36,20 +41,12 @@ std::unique_ptr<data::Dataset> open_files(const DatasetOptions& o, const std::st
   check(position.rank() == 2 && position[0] >= 2 && position[1] == 3 && fields[2].shape == position &&
             fields[1].shape.rank() == 0,
         "clusters", "{}: a sample has positions {}, an energy {} and forces {}, expected (atoms, 3), () and (atoms, 3)",
-        files, position.str(), fields[1].shape.str(), fields[2].shape.str());
+        joined(files, ","), position.str(), fields[1].shape.str(), fields[2].shape.str());
   return set;
 }
 
 data::RunData open_clusters(const DatasetOptions& o) {
-  data::RunData data{.train = open_files(o, "files", o.fields.files)};
-  if (!o.fields.eval_files.empty()) {
-    data.eval = open_files(o, "eval-files", o.fields.eval_files);
-  } else if (o.fields.eval_fraction > 0) {
-    auto parts =
-        data::split_dataset(std::move(data.train), {1 - o.fields.eval_fraction, o.fields.eval_fraction}, o.seed);
-    data.train = std::move(parts[0]);
-    data.eval = std::move(parts[1]);
-  }
+  data::RunData data = open_sets(o, open_files);
   data.train_transforms = data.eval_transforms = {std::make_shared<data::ConvertFloats>(o.floats)};
   return data;
 }

@@ -1,7 +1,6 @@
 #include "data/datasets/field_entries.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "data/datasets/field_axes.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/field_record.h"
+#include "data/datasets/field_sets.h"
 #include "data/datasets/field_transforms.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
@@ -17,11 +17,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/data/augment/gaussian_noise.h"
 #include "lockstep/data/class_target.h"
-#include "lockstep/data/combined_datasets.h"
-#include "lockstep/data/dataset_view.h"
 #include "lockstep/data/join_fields.h"
 #include "lockstep/data/normalisation.h"
-#include "lockstep/data/wrap_sets.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -32,10 +29,6 @@ using data::DatasetOptions;
 using data::Field;
 using data::Purpose;
 using data::RunData;
-using MakeSet =
-    std::function<std::unique_ptr<data::Dataset>(const DatasetOptions&, const std::vector<std::string>& files)>;
-
-std::vector<std::string> files_of(const DatasetOptions& o) { return split_names("files", o.fields.files); }
 
 // The arrays of the targets, which predictions do not need.
 std::vector<std::string> targets_of(const DatasetOptions& o) {
@@ -58,9 +51,7 @@ void check_fields_options(const DatasetOptions& o) {
         kSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
   check(f.target == data::TargetKind::Classes || f.classes == 0, kSite,
         "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
-  check(f.mean.empty() == f.stddev.empty(), kSite, "--mean is '{}' and --std is '{}', expected both or none", f.mean,
-        f.stddev);
-  check(f.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
   check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kSite,
         "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
@@ -70,47 +61,6 @@ void check_fields_options(const DatasetOptions& o) {
 void check_files_options(const DatasetOptions& o) {
   check_fields_options(o);
   check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'run*.h5'", o.name);
-}
-
-// One set for everything: nothing is trained.
-RunData open_one(std::unique_ptr<data::Dataset> set) {
-  const std::shared_ptr<const data::Dataset> shared = std::move(set);
-  return {.train = std::make_unique<data::DatasetView>(shared), .eval = std::make_unique<data::DatasetView>(shared)};
-}
-
-// The sets for training and evaluation: of different files, or parts of the same ones, which files of indices name or
-// --eval-fraction divides.
-RunData open_sets(const DatasetOptions& o, const MakeSet& make) {
-  if (o.purpose == Purpose::Predict) return open_one(make(o, files_of(o)));
-  if (o.purpose == Purpose::Evaluate && !o.fields.eval_files.empty())
-    return open_one(make(o, split_names("eval-files", o.fields.eval_files)));
-  if (o.purpose == Purpose::Evaluate && o.fields.eval_fraction == 1) return open_one(make(o, files_of(o)));
-  RunData data;
-  data.train = make(o, files_of(o));
-  const data::SampleOptions& samples = o.samples;
-  if (!o.fields.eval_files.empty()) {
-    data.eval = make(o, split_names("eval-files", o.fields.eval_files));
-  } else if (!samples.eval_subset.empty()) {
-    check(!samples.train_subset.empty(), kSite,
-          "--eval-subset is given without --eval-files, so it names samples of --files; expected --train-subset beside "
-          "it");
-    const std::shared_ptr<const data::Dataset> all = std::move(data.train);
-    data.train = std::make_unique<data::DatasetView>(all);
-    data.eval = std::make_unique<data::DatasetView>(all);
-  }
-  data.train = data::subset_of(std::move(data.train), samples.train_subset, "train-subset");
-  if (data.eval) {
-    data.eval = data::subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
-  } else if (o.fields.eval_fraction > 0) {
-    auto parts =
-        data::split_dataset(std::move(data.train), {1 - o.fields.eval_fraction, o.fields.eval_fraction}, o.seed);
-    data.train = std::move(parts[0]);
-    data.eval = std::move(parts[1]);
-    check(data.train->size() > 0 && data.eval->size() > 0, kSite,
-          "--eval-fraction is {}, which leaves {} training and {} evaluation samples, expected at least one each",
-          o.fields.eval_fraction, data.train->size(), data.eval->size());
-  }
-  return data;
 }
 
 bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && o.record != nullptr; }
@@ -219,9 +169,9 @@ void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, 
   data.eval_transforms = transforms;
   data.train_transforms = symmetry_transforms(o, data.train->fields(), names.all(), axes.inputs);
   std::ranges::move(transforms, std::back_inserter(data.train_transforms));
-  if (o.fields.noise > 0)
+  if (o.noise > 0)
     data.train_transforms.push_back(
-        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.fields.noise}));
+        std::make_shared<data::GaussianNoise>(data::GaussianNoiseOptions{.field = "input", .stddev = o.noise}));
 }
 
 void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const Names& names) {

@@ -42,7 +42,7 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
   };
   add(inputs, axes.inputs);
   if (!flags) add(targets, axes.targets);
-  std::vector<double> mean = split_numbers("mean", o.fields.mean), stddev = split_numbers("std", o.fields.stddev);
+  std::vector<double> mean = o.mean, stddev = o.stddev;
   std::int64_t channels = 0;
   std::vector<std::string> names;
   for (const ScaledField& each : scaled) {

@@ -97,6 +97,13 @@ TEST(WrapSets, ASetOfRandomCropsIsNotCached) {
   expect_error([&] { wrap_sets(data, {.cache_mb = 1}); }, {"--cache-mb", "would repeat the crops"});
 }
 
+TEST(WrapSets, AStreamHasNoTrainingSetToChooseFrom) {
+  check_stream_options({});
+  for (const SampleOptions& options : {SampleOptions{.eval_subset = "file"}, SampleOptions{.cache_mb = 1},
+                                       SampleOptions{.store = true}, SampleOptions{.balanced = true}})
+    expect_error([&] { check_stream_options(options); }, {"a run with a stream", "--store"});
+}
+
 TEST(WrapSets, BalancedClassesAreThereEquallyOften) {
   for (const bool knows : {false, true}) {
     auto squares = std::make_unique<Squares>(500, knows);

@@ -46,8 +46,8 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
   binary = open_images(options, catalogue);
   pack_both(dir.path(), dir / "packed");
   DatasetOptions folder = folder_options(dir.path(), 0);
-  folder.images.mean = {0.4914, 0.4822, 0.4465};
-  folder.images.stddev = {0.2470, 0.2435, 0.2616};
+  folder.mean = {0.4914, 0.4822, 0.4465};
+  folder.stddev = {0.2470, 0.2435, 0.2616};
   DatasetOptions records = folder;
   records.name = "records";
   records.dir = dir / "packed";

@@ -78,7 +78,7 @@ TEST(ImageEntries, EachOptionChangesTrainingAndNotEvaluation) {
   changed[5].images.augment.policy = AutoAugment::RandAugment;
   changed[6].images.augment.random_erase = 1;
   changed[7].images.augment.cutout = 9;
-  changed[8].images.augment.noise = 0.1;
+  changed[8].noise = 0.1;
   changed[9].images.mixing.mixup_alpha = 0.2;
   changed[10].images.mixing.cutmix_alpha = 1;
   changed[11].augment = false;
@@ -139,10 +139,10 @@ TEST(ImageEntries, StatisticsAreGivenKnownOrMeasured) {
   expect_error([&] { open_images(options); }, {"--mean-std imagenet", "1 channels"});
   options.images.channels = 3;
   options.images.source = PixelSource::Auto;
-  options.images.mean = {0.5};
-  options.images.stddev = {0.25};
+  options.mean = {0.5};
+  options.stddev = {0.25};
   EXPECT_EQ(open_images(options).pixels.mean, (std::vector<float>{0.5F, 0.5F, 0.5F}));
-  options.images.mean = options.images.stddev = {0.5, 0.5};
+  options.mean = options.stddev = {0.5, 0.5};
   expect_error([&] { open_images(options); }, {"--mean has 2 numbers", "1 or 3"});
 }
 
@@ -203,7 +203,7 @@ TEST(ImageEntries, MistakesAreNamed) {
   refused([](auto& o) { o.images.eval_resize = 40; }, {"--val-resize-size is 40 without --image-size"});
   refused([](auto& o) { o.images = {.size = 32, .eval_resize = 30}; }, {"--val-resize-size is 30", "32"});
   refused([](auto& o) { o.images.channels = 1; }, {"--channels", "digits"});
-  refused([](auto& o) { o.images.mean = {0.5}; }, {"--mean is given without --std"});
+  refused([](auto& o) { o.mean = {0.5}; }, {"--mean is given without --std"});
   refused([](auto& o) { o.images.augment.crop_scale = {0.5}; }, {"--crop-scale is 0.5"});
   refused([](auto& o) { o.images.augment.color_jitter = {0.1, 0.1}; }, {"--color-jitter has 2"});
   refused(

@@ -1,7 +1,10 @@
 // What tests of options share: a command line parsed, and what validate() says of it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -32,6 +35,14 @@ inline Outcome parse_line(std::vector<const char*> arguments, Options defaults =
   o.out = out.str();
   o.err = err.str();
   return o;
+}
+
+// Writes a file for --config, and returns its path.
+inline std::string write_config(const std::string& text) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  std::string path = testing::TempDir() + "lockstep_" + test->name() + ".toml";
+  std::ofstream(path) << text;
+  return path;
 }
 
 inline std::string validation_error(const Options& options, int world_size = 2) {

@@ -21,6 +21,11 @@ std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> dataset, std::int64_t 
   return SubsetDataset::first(std::move(dataset), limit);
 }
 
+void check_given_normalisation(const DatasetOptions& o) {
+  check(o.mean.empty() == o.stddev.empty(), kCatalogueSite, "--{} is given without --{}, expected both or none",
+        o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
+}
+
 }  // namespace
 
 std::string dataset_names(Catalogue catalogue) {
@@ -38,9 +43,11 @@ const DatasetEntry& find_dataset(Catalogue catalogue, std::string_view name) {
 
 void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   const DatasetEntry& entry = find_dataset(catalogue, options.name);
+  check_given_normalisation(options);
   if (entry.check_options) entry.check_options(options);
   if (!entry.takes_fields) check_image_options(entry, options);
   const SampleOptions& samples = options.samples;
+  if (entry.streams) check_stream_options(samples);
   check(!samples.balanced || samples.weights.empty(), kCatalogueSite,
         "--balanced and --sample-weights are both given, expected one of the two");
   check(

@@ -36,14 +36,12 @@ struct FieldOptions {
   bool series = false;                 // inputs are (time) or (time, features); features are their channels
   std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
   double log_offset = 0;               // with `log`: added before the logarithm
-  std::string mean{}, stddev{};        // given, not measured: a number per channel of inputs, then targets, with commas
   TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
   std::string label{};                      // column of a table with the class, in place of targets
   std::int64_t classes = 0;                 // 0: the largest class in the training samples tells
   std::int64_t ignore_index = -100;         // in a target: a position without a class
   std::string symmetry = "none";            // in training: none, flips, rotations or all (augment/field_symmetry.h)
   std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
-  double noise = 0;  // in training: standard deviation of what is added to normalised inputs
 };
 
 // What is done with the samples of any data set (data/wrap_sets.h).
@@ -67,6 +65,10 @@ struct DatasetOptions {
   FieldOptions fields{};
   SampleOptions samples{};
   ImageSetOptions images{};
+  // The mean and deviation by which samples are normalised, in place of measured or known ones: of fields, a number per
+  // channel of the inputs, then of targets; of images, one number or one per channel, of pixels in [0, 1].
+  std::vector<double> mean{}, stddev{};
+  double noise = 0;  // in training: deviation of normal noise that is added to normalised inputs
   std::int64_t limit_train = 0, limit_eval = 0;  // use this many first samples; 0: all
   std::uint64_t seed = 0;                        // seed of data that is generated, and of a random split
   bool augment = false;                          // random crops and flips of images in training

@@ -110,7 +110,10 @@ std::vector<std::int64_t> count_classes(const Dataset& dataset, const std::strin
     comm->allreduce(comm::Buffer(counts), comm::ReduceOp::Sum);
   }
   counts.resize(std::max(counts.size(), static_cast<std::size_t>(classes)));
-  check(!counts.empty(), kTargetSite, "'{}' has no class in {} samples, expected at least one", field, size);
+  const auto require_class = [&] {
+    check(!counts.empty(), kTargetSite, "'{}' has no class in {} samples, expected at least one", field, size);
+  };
+  comm == nullptr ? require_class() : comm::collectively(*comm, require_class);
   return counts;
 }
 

@@ -9,13 +9,14 @@ namespace {
 
 constexpr std::string_view kImageChecksSite = "options";
 
-void check_normalising(const ImageSetOptions& o) {
-  check(o.mean.empty() == o.stddev.empty(), kImageChecksSite, "--{} is given without --{}, expected both or none",
-        o.mean.empty() ? "std" : "mean", o.mean.empty() ? "mean" : "std");
+void check_normalising(const DatasetOptions& o) {
+  for (const double value : o.mean)
+    check(value >= 0 && value <= 1, kImageChecksSite,
+          "--mean has the number {}, expected numbers from 0 to 1, as pixels are", value);
   for (const double value : o.stddev)
-    check(value > 0, kImageChecksSite, "--std has the number {}, expected numbers above 0, of pixels from 0 to 1",
-          value);
-  check(o.mean.empty() || o.source == PixelSource::Auto, kImageChecksSite,
+    check(value > 0 && value <= 1, kImageChecksSite,
+          "--std has the number {}, expected numbers above 0 and at most 1, of pixels from 0 to 1", value);
+  check(o.mean.empty() || o.images.source == PixelSource::Auto, kImageChecksSite,
         "--mean and --std are given beside --mean-std, expected one of the two");
 }
 
@@ -59,7 +60,7 @@ void check_changes(const DatasetOptions& o) {
 
 void check_image_options(const DatasetEntry& entry, const DatasetOptions& o) {
   const ImageSetOptions& images = o.images;
-  check_normalising(images);
+  check_normalising(o);
   check_changes(o);
   check(images.size == 0 || o.resize == 0, kImageChecksSite,
         "--image-size {} and --resize {} are both given, expected one of the two: --image-size crops, --resize scales",

@@ -1,6 +1,4 @@
 // Labelled 8-bit images in memory, as readers of image files and generators make them.
-
-// `pixels` is dense: (sample, channel, row, column).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +13,7 @@ struct Images {
   std::string description{};
   Shape shape{};  // channels, height, width
   std::int64_t classes = 0;
-  std::vector<std::uint8_t> pixels{};
+  std::vector<std::uint8_t> pixels{};  // dense: (sample, channel, row, column)
   std::vector<std::int32_t> labels{};
 };
 

@@ -30,7 +30,6 @@ struct AugmentOptions {
   double random_erase = 0;                  // probability that a rectangle is erased
   bool erase_noise = false;                 // with normal numbers, in place of 0
   std::int64_t cutout = 0;                  // side of a square that becomes 0, in pixels; 0: none
-  double noise = 0;                         // deviation of normal noise, after normalising
 };
 
 // Mixing of the samples of a batch in pairs (data/batch_mix.h); both alphas 0: none.
@@ -52,7 +51,6 @@ struct ImageSetOptions {
   // Decode files at their full size, for the pixels of Pillow and torchvision; else large JPEGs at 1/2 to 1/8.
   bool full_decode = false;
   PixelSource source = PixelSource::Auto;
-  std::vector<double> mean{}, stddev{};  // of pixels in [0, 1], one value or one per channel, in place of `source`
   AugmentOptions augment{};
   MixingOptions mixing{};
 

@@ -99,7 +99,8 @@ Transforms training_transforms(const Making& m, const PixelStatistics& pixels) {
   if (a.random_erase > 0)
     transforms.push_back(
         std::make_shared<RandomErasing>(RandomErasingOptions{.probability = a.random_erase, .noise = a.erase_noise}));
-  if (a.noise > 0) transforms.push_back(std::make_shared<GaussianNoise>(GaussianNoiseOptions{.stddev = a.noise}));
+  if (m.options.noise > 0)
+    transforms.push_back(std::make_shared<GaussianNoise>(GaussianNoiseOptions{.stddev = m.options.noise}));
   return transforms;
 }
 
@@ -142,14 +143,13 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
   const ImageSetOptions& images = o.images;
   if (o.purpose != Purpose::Train && o.record != nullptr)
     return {.pixels = recorded_pixels(*o.record), .source = "those of the checkpoint"};
-  if (!images.mean.empty()) {
-    for (const auto& [option, numbers] : {std::pair{"mean", &images.mean}, {"std", &images.stddev}}) {
+  if (!o.mean.empty()) {
+    for (const auto& [option, numbers] : {std::pair{"mean", &o.mean}, {"std", &o.stddev}}) {
       const auto count = static_cast<std::int64_t>(numbers->size());
       check(count == 1 || count == channels, kImageSetsSite,
             "--{} has {} numbers, expected 1 or {}, as images have channels", option, count, channels);
     }
-    return {.pixels = {.mean = {images.mean.begin(), images.mean.end()},
-                       .stddev = {images.stddev.begin(), images.stddev.end()}},
+    return {.pixels = {.mean = {o.mean.begin(), o.mean.end()}, .stddev = {o.stddev.begin(), o.stddev.end()}},
             .source = "given"};
   }
   const bool automatic = images.source == PixelSource::Auto;
@@ -177,7 +177,7 @@ std::string changes_text(const Making& m) {
     add(formatted("RandAugment of {} operations at magnitude {}", a.ra_operations, a.ra_magnitude));
   if (a.cutout > 0) add(formatted("cutout of {} pixels", a.cutout));
   if (a.random_erase > 0) add(formatted("erasing of {:g}", a.random_erase));
-  if (a.noise > 0) add(formatted("noise of {:g}", a.noise));
+  if (m.options.noise > 0) add(formatted("noise of {:g}", m.options.noise));
   const MixingOptions& mixing = m.options.images.mixing;
   if (mixing.mixup_alpha > 0) add(formatted("mixup {:g}", mixing.mixup_alpha));
   if (mixing.cutmix_alpha > 0) add(formatted("CutMix {:g}", mixing.cutmix_alpha));

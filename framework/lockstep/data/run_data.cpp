@@ -66,6 +66,8 @@ void RunData::check() const {
     lockstep::check(stream->prefetch >= 0, kRunDataSite, "StreamSource::prefetch is {}, expected at least 0",
                     stream->prefetch);
   }
+  lockstep::check(!stream || (mix == nullptr && order == nullptr && supply == nullptr), kRunDataSite,
+                  "a stream has RunData::mix, order or supply, expected none: they are for training sets");
   std::vector<Field> trained = fields_after(source_fields(), train_transforms);
   if (mix) trained = mix->fields(trained);
   check_same(stream ? stream->description : train->describe(), fields_after(source_fields(), eval_transforms), trained);

@@ -32,8 +32,9 @@ struct RunData {
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
   PixelStatistics pixels{};  // of images, one value per channel; empty for other data
-  // What data/wrap_sets.h adds: which samples a training epoch has (null: each once), what brings samples of the
-  // training set to this rank (LoaderOptions::supply; null: nothing), and the sets that replace unreadable samples.
+  // data/wrap_sets.h sets these three: the samples of a training epoch (null: each once), the object that brings
+  // samples of the training set to this rank (LoaderOptions::supply; null: none), and the sets that replace unreadable
+  // samples.
   std::shared_ptr<const SampleOrder> order{};
   SampleSupply* supply = nullptr;
   std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
@@ -41,8 +42,9 @@ struct RunData {
   std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
   std::vector<std::string> class_names{};  // by label; empty: they are not known
   bool cropped = false;                    // images were cropped to the model's size when they were decoded
-  std::string notes{};                     // a line for the log about what becomes of the samples; empty: none
-  std::string record{};  // the text of a JSON object that checkpoints contain: what predictions need; empty: nothing
+  std::string notes{};                     // a line for the log about changes of the samples; empty: none
+  // The text of a JSON object with the facts that predictions need, which checkpoints contain; empty: none.
+  std::string record{};
   // For predictions alone. Fields of the model that the sets do not have, such as targets: a prediction does not read
   // them. The number of classes, if the sets cannot tell it; 0: they can.
   std::vector<Field> absent{};
@@ -56,6 +58,8 @@ struct RunData {
 
   std::int64_t classes() const;
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
+  // Returns the number of samples of a training epoch; not of a stream.
+  std::int64_t epoch_samples() const { return order ? order->length() : train->size(); }
   // Returns the samples that a run predicts: those for evaluation, if there are any.
   const Dataset& predicted() const { return eval ? *eval : *train; }
   // Returns the fields of a training sample before all transforms.

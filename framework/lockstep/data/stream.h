@@ -69,8 +69,7 @@ class StreamLoader {
 
   // Returns the next batch; nullopt at the end and after it. In Batch::step, `samples` are ids, `offset` is the number
   // of this rank's earlier new samples, and `global_size` and `local` describe this rank alone. Past samples of the
-  // reservoir come first. Throws the exception of
-  // `pull` after the complete batches before it, and at every later call.
+  // reservoir come first. Throws the exception of `pull` after the complete batches before it, and at every later call.
   std::optional<Batch> next();
   // Returns a batch's memory to the loader, for a later batch.
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }

@@ -100,6 +100,16 @@ std::vector<double> read_weights(const Dataset& set, const std::filesystem::path
 
 }  // namespace
 
+void check_stream_options(const SampleOptions& o) {
+  const SampleOptions usual;
+  check(o.train_subset.empty() && o.eval_subset.empty() && o.weights.empty() && !o.balanced && !o.store &&
+            o.cache_mb == usual.cache_mb && o.unreadable == usual.unreadable && o.shuffle_block == usual.shuffle_block,
+        kWrapSite,
+        "a run with a stream has no set of training samples to choose from, hold or shuffle; expected neither "
+        "--train-subset, --eval-subset, --unreadable, --cache-mb, --store, --balanced, --sample-weights nor "
+        "--shuffle-block");
+}
+
 std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::filesystem::path& file,
                                    std::string_view option) {
   if (file.empty()) return set;

@@ -1,6 +1,6 @@
-// What a run does with the samples of any data set, whatever opened it, as SampleOptions say (data/catalogue.h): a part
-// by a file of indices, replacement of unreadable samples, a cache, weighted sampling, and the memory of all ranks as
-// one store. open_data() and prepare_data() call these functions for all entries of a catalogue.
+// Changes of data sets that do not depend on their kind, as SampleOptions say (data/catalogue.h): a part by a file of
+// indices, replacement of unreadable samples, a cache, weighted sampling, and the memory of all ranks as one store.
+// open_data() and prepare_data() call these functions for all entries of a catalogue.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,9 @@
 #include "lockstep/data/catalogue.h"
 
 namespace lockstep::data {
+
+// Throws Error, in a run with a stream, for options that have no effect there.
+void check_stream_options(const SampleOptions& options);
 
 // Returns the samples that `file` names, one index per line (read_indices()); the set itself if `file` is empty. Throws
 // Error, with the option's name, for a file without indices and an index outside of the set.

@@ -13,6 +13,10 @@ class AverageWeights : public Callback {
   void after_step(const StepEvent& event, Orders& /*orders*/) override {
     if (event.epoch_ends && event.epoch >= first_epoch_) trainer_.add_to_average();
   }
+  // The last update of a stream does not tell that the epoch ends.
+  void end_epoch(const EpochEvent& event, Orders& /*orders*/) override {
+    if (event.stream_ended && event.epoch >= first_epoch_) trainer_.add_to_average();
+  }
 
  private:
   Trainer& trainer_;

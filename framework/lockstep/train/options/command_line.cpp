@@ -160,14 +160,6 @@ void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& 
   }
 }
 
-bool is_for(ForData data, data::Catalogue datasets) {
-  return data == ForData::Any || datasets.empty() ||
-         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
-           if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
-           return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
-         });
-}
-
 void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   using Kind = optim::ScheduleOptions::Kind;
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;

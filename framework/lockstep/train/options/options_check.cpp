@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/retention.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/array_file.h"
+#include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
@@ -252,6 +253,7 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
 }
 
 void validate_stream(const Options& options, int world_size) {
+  data::check_stream_options(options.dataset.samples);
   const std::int64_t batch = global_batch(options, world_size);
   check(options.trainer.shards == 0, kOptionsSite,
         "--shards is {}, expected 0: each rank trains its own stream, which cannot be divided into shards",

@@ -104,6 +104,15 @@ std::vector<OptionRow> option_rows(Options& options) {
   return all;
 }
 
+bool is_for(ForData data, data::Catalogue datasets) {
+  return data == ForData::Any || datasets.empty() ||
+         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
+           if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
+           if (data == ForData::FieldsAndImageSets) return entry.takes_fields || entry.takes_images;
+           return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
+         });
+}
+
 std::string range_text(const OptionRow& row) {
   if (row.high < kMaxCount) return whole_range(row);
   return row.above_low || (row.low != 0 && row.low > -kMaxCount) ? low_text(row) : "";

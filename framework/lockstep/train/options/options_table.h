@@ -36,7 +36,8 @@ enum class Effect : std::uint8_t {
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
 // The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, Streams };  // ImageSets: DatasetEntry::takes_images
+// ImageSets: DatasetEntry::takes_images; Fields: DatasetEntry::takes_fields; FieldsAndImageSets: both kinds.
+enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, FieldsAndImageSets, Streams };
 
 struct OptionRow {
   std::string name;                     // without dashes
@@ -84,6 +85,8 @@ OptionGroup communication_rows(Options& options);
 OptionGroup run_rows(Options& options);
 OptionGroup safety_rows(Options& options);
 
+// Returns whether some set of the catalogue reads options for `data`; true for an empty catalogue.
+bool is_for(ForData data, data::Catalogue datasets);
 // Returns the row's present value as the command line has it; "none" for an empty text.
 std::string value_text(const OptionRow& row);
 // Returns the names that a row accepts, for a text or an enumeration; empty: any value.

@@ -1,4 +1,4 @@
-// How arrays of files become inputs and targets: classes, given statistics, augmentation.
+// How arrays of files become inputs and targets: classes, augmentation.
 #include <limits>
 
 #include "lockstep/train/options/options_table.h"
@@ -22,7 +22,7 @@ OptionRow field_row(std::string name, OptionValue value, std::string argument, s
 
 OptionGroup field_rows(Options& o) {
   data::FieldOptions& fields = o.dataset.fields;
-  const std::string numbers = "the model sees other numbers", classes = "the targets are other classes";
+  const std::string classes = "the targets are other classes";
   OptionGroup group{
       "Fields",
       {field_row("label", option_value(fields.label), "COLUMN",
@@ -31,11 +31,6 @@ OptionGroup field_rows(Options& o) {
                  "number of classes of a target that has integers from 0 on; 0: as the training samples have", classes),
        field_row("ignore-index", option_value(fields.ignore_index), "N",
                  "the integer of positions without a class, which count in no loss and no metric"),
-       field_row("mean", option_value(fields.mean), "NUMBERS",
-                 "with --normalise standard or log, a mean for each channel of the inputs, then of targets that are "
-                 "numbers, with commas between them, in place of measured ones",
-                 numbers),
-       field_row("std", option_value(fields.stddev), "NUMBERS", "standard deviations, as --mean", numbers),
        field_row("symmetry", option_value(fields.symmetry), "WHAT",
                  "in training, turn samples at random: none, flips (along single axes), rotations (by 90 degrees) or "
                  "all"),
@@ -45,9 +40,7 @@ OptionGroup field_rows(Options& o) {
        field_row("pseudovectors", option_value(fields.pseudovectors), "NAMES",
                  "as --vectors, of vectors that keep their sign in a reflection, such as vorticity"),
        field_row("pseudoscalars", option_value(fields.pseudoscalars), "NAMES",
-                 "arrays that change sign in a reflection, such as the vorticity of a plane; NAME[2]: channel 2"),
-       field_row("noise", option_value(fields.noise), "X",
-                 "in training, add normal noise of this standard deviation to the normalised inputs")}};
+                 "arrays that change sign in a reflection, such as the vorticity of a plane; NAME[2]: channel 2")}};
   for (OptionRow& row : group.rows) {
     if (row.name == "ignore-index") row.low = std::numeric_limits<std::int32_t>::min();
     if (row.name == "ignore-index") row.high = std::numeric_limits<std::int32_t>::max();

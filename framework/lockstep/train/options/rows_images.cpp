@@ -6,7 +6,6 @@ namespace lockstep::train {
 
 OptionGroup image_rows(Options& o) {
   data::ImageSetOptions& images = o.dataset.images;
-  constexpr const char* kOtherNumbers = "the model sees other numbers";
   OptionGroup group{
       "Images",
       {
@@ -45,22 +44,7 @@ OptionGroup image_rows(Options& o) {
            .text = "mean and deviation by which pixels are normalised: imagenet; measured, of the training images; "
                    "auto: those known of the data set, else ImageNet's for files of 3 channels, else measured",
            .resume = Resume::Never,
-           .reason = kOtherNumbers},
-          {.name = "mean",
-           .value = option_value(images.mean),
-           .argument = "X",
-           .text = "mean of the pixels in [0, 1], one number or one per channel with commas between them, in place of "
-                   "--mean-std",
-           .high = 1,
-           .resume = Resume::Never,
-           .reason = kOtherNumbers},
-          {.name = "std",
-           .value = option_value(images.stddev),
-           .argument = "X",
-           .text = "standard deviation of the pixels in [0, 1], as --mean",
-           .high = 1,
-           .resume = Resume::Never,
-           .reason = kOtherNumbers},
+           .reason = "the model sees other numbers"},
       }};
   for (OptionRow& row : group.rows) row.data = ForData::ImageSets;
   return group;
@@ -125,11 +109,6 @@ std::vector<OptionRow> change_rows(data::AugmentOptions& a) {
        .argument = "N",
        .text = "side in pixels of a square of each training image that becomes 0; 0: none",
        .high = 4096},
-      {.name = "noise",
-       .value = option_value(a.noise),
-       .argument = "X",
-       .text = "deviation of normal noise that is added to normalised training images",
-       .high = 100},
   };
 }
 

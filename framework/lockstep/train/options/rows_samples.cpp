@@ -1,8 +1,15 @@
-// What is done with the samples of any data set.
+// Options for the samples of any data set.
+#include <limits>
+
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::train {
+namespace {
+
+constexpr double kAnyNumber = std::numeric_limits<double>::max();
+
+}  // namespace
 
 OptionGroup sample_rows(Options& o) {
   data::SampleOptions& samples = o.dataset.samples;
@@ -39,8 +46,7 @@ OptionGroup sample_rows(Options& o) {
            .value = option_value(samples.cache_mb),
            .argument = "N",
            .text = "MiB of decoded samples that each rank keeps in memory for later epochs; 0: none",
-           .high = 1e9,
-           .effect = Effect::None},
+           .high = 1e9},
           {.name = "store",
            .value = option_value(samples.store),
            .text = "hold the training samples in the memory of all ranks together, each on one rank, and exchange "
@@ -68,6 +74,31 @@ OptionGroup sample_rows(Options& o) {
            .high = 1e9,
            .resume = Resume::SameInEpoch,
            .reason = "an epoch keeps its order of samples"},
+          {.name = "mean",
+           .value = option_value(o.dataset.mean),
+           .argument = "X",
+           .text = "means by which samples are normalised, with commas between them. Of fields, with --normalise "
+                   "standard or log: one for each channel of the inputs, then of targets that are numbers, in place of "
+                   "measured ones. Of images: one, or one per channel, of pixels in [0, 1], in place of --mean-std",
+           .low = -kAnyNumber,
+           .high = kAnyNumber,
+           .resume = Resume::Never,
+           .reason = "the model sees other numbers",
+           .data = ForData::FieldsAndImageSets},
+          {.name = "std",
+           .value = option_value(o.dataset.stddev),
+           .argument = "X",
+           .text = "standard deviations by which samples are normalised, as --mean",
+           .high = kAnyNumber,
+           .above_low = true,
+           .resume = Resume::Never,
+           .reason = "the model sees other numbers",
+           .data = ForData::FieldsAndImageSets},
+          {.name = "noise",
+           .value = option_value(o.dataset.noise),
+           .argument = "X",
+           .text = "in training, add normal noise of this standard deviation to the normalised inputs or images",
+           .data = ForData::FieldsAndImageSets},
       }};
 }
 

@@ -17,7 +17,7 @@ OptionGroup tuning_rows(Options& o) {
                    "characters, as in 'conv1.*,layer1.*'. A batch norm whose scale and shift are frozen keeps its "
                    "running statistics and normalises by them",
            .resume = Resume::Never,
-           .reason = "the checkpoint has optimizer state for what was trained alone"},
+           .reason = "the checkpoint has optimizer state of trained parameters alone"},
           {.name = "lr-scale",
            .value = option_value(o.tuning.lr_scale),
            .argument = "PATTERN=X",

@@ -51,7 +51,8 @@ std::size_t bytes_of(const data::Dataset& set) {
 
 // The largest number of bytes of the cache; a store of samples is in memory already.
 std::size_t cached_bytes(const RunFacts& facts) {
-  std::size_t all = bytes_of(*facts.data.train) + (facts.data.eval ? bytes_of(*facts.data.eval) : 0);
+  std::size_t all = 0;
+  for (const data::Dataset* set : {facts.data.train.get(), facts.data.eval.get()}) all += set ? bytes_of(*set) : 0;
   for (const auto& [name, set] : facts.data.more_eval) all += bytes_of(*set);
   return std::min(all, static_cast<std::size_t>(facts.options.dataset.samples.cache_mb) << 20);
 }

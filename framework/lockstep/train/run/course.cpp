@@ -73,7 +73,7 @@ std::int64_t Course::step_in_epoch() const {
   return stream_ ? offset : offset / facts_.global_batch();
 }
 
-std::int64_t Course::epoch_size() const { return stream_ ? steps_per_epoch() : facts_.data.train->size(); }
+std::int64_t Course::epoch_size() const { return stream_ ? steps_per_epoch() : facts_.data.epoch_samples(); }
 
 std::int64_t Course::total_steps() const {
   const Options& o = facts_.options;
@@ -94,7 +94,7 @@ bool Course::is_done(std::int64_t updates) const {
 
 void Course::check_last_batch(const Trainer& trainer) const {
   if (stream_) return;
-  const std::int64_t rest = facts_.data.train->size() % facts_.global_batch();
+  const std::int64_t rest = facts_.data.epoch_samples() % facts_.global_batch();
   const bool kept = facts_.options.remainder == data::Remainder::Keep;
   if (rest > 0 && kept && total_steps() >= steps_per_epoch()) trainer.check_batch(rest);
 }

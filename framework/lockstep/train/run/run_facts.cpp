@@ -48,10 +48,11 @@ std::string find_weights(RunFacts& facts) {
   return data != metadata.end() && data->is_object() ? data->dump() : "";
 }
 
-// Files that are evaluated or predicted are normalised as those were with which the model was trained.
+// Files that are evaluated or predicted are normalised as those were with which the model was trained. An entry without
+// DatasetEntry::prepare normalises nothing.
 void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
   const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == "none";
-  check(o.record != nullptr || !entry.takes_fields || raw, "weights",
+  check(o.record != nullptr || !entry.takes_fields || !entry.prepare || raw, "weights",
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",
         weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");
@@ -100,6 +101,9 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     facts.data = *std::move(source.own);
     comm::collectively(comm, [&] {
       facts.data.check();
+      const std::string& own = facts.data.record;
+      check(own.empty() || nlohmann::json::parse(own, nullptr, false).is_object(), "data",
+            "RunData::record is '{}', expected the text of a JSON object", own);
       data::convert_floats(facts.data, facts.dtype);
     });
   } else {
@@ -109,7 +113,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     if (facts.data.stream)
       validate_stream(o, comm.size());
     else
-      validate_data(o, comm.size(), facts.data.train->size());
+      validate_data(o, comm.size(), facts.data.epoch_samples());
   });
   check_together(comm, [&] { limit_to_trial(facts); });
   check_data(facts);

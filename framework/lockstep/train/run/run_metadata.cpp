@@ -13,7 +13,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
   const data::SamplerPosition at = course.position();
   const host::CpuInfo cpu = host::cpu_info();
   nlohmann::json data, samples;
-  if (facts.data.train) samples = facts.data.train->size();
+  if (facts.data.train) samples = facts.data.epoch_samples();
   if (!facts.data.record.empty()) data = nlohmann::json::parse(facts.data.record);
   nlohmann::json metadata = {{"version", kMetadataVersion},
                              {"program", facts.name},

@@ -19,6 +19,10 @@ void Session::prepare_weights(std::size_t before) {
     check(facts_->options.purpose() == data::Purpose::Predict || course_->has_evaluation(), "options",
           "--evaluate-only without evaluation samples; expected --eval-files, --eval-fraction above 0, or another data "
           "set that has some");
+    check(facts_->data.train != nullptr || facts_->data.eval != nullptr, "options",
+          "--predict with a stream and without evaluation samples, expected a set in data::RunData::eval");
+    check(facts_->options.purpose() != data::Purpose::Predict || facts_->data.predicted().size() > 0, "options",
+          "--predict with a data set that has no samples, expected at least one");
   });
   announce(parts, forecast_memory(parts, before));
   load_weights(*facts_, *trainer_);

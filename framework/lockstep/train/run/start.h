@@ -22,8 +22,9 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
 // Makes the trainer. Collective.
 std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& module, const plan::ModelFunction& model,
                                       Heartbeat& heartbeat, const CallbackList& callbacks);
-// Loads the file of --weights, but for the tensors of the model that `keep` names (a new head), and logs what was taken
-// and what not. Collective; throws AgreedError if the other tensors do not fit.
+// Loads the file of --weights, but for the tensors of the model that `keep` names (a new head), and logs the names of
+// new tensors, and of tensors of the file that were left out. Collective; throws AgreedError if the other tensors do
+// not fit.
 void load_weights(const RunFacts& facts, Trainer& trainer, const std::vector<std::string>& keep = {});
 // On rank 0, prepares the output folder: first checks everything that can prevent the run, then changes files of an
 // earlier run, so that a failed start leaves those files unchanged. `checkpoint_bytes`: memory for a checkpoint; 0:

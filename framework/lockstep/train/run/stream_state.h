@@ -35,7 +35,7 @@ struct StreamProgress {
 };
 
 // Writes progress as a checkpoint's metadata contain it, under kStreamKey, and reads it. Throws Error with `file` and
-// what is wrong if it is missing or not as a run writes it.
+// the cause if the key is missing or has another form.
 inline constexpr const char* kStreamKey = "stream";
 nlohmann::json to_json(const StreamProgress& progress);
 StreamProgress stream_progress(const nlohmann::json& metadata, const std::string& file);

@@ -13,7 +13,7 @@ namespace lockstep::train {
 // the test and is no error. After validate().
 void settle_trials(Options& options);
 // With --overfit-batches: the first samples of the training set become both sets, without augmentation. Throws Error if
-// there are fewer.
+// there are fewer, and for options that would choose or change samples.
 void limit_to_trial(RunFacts& facts);
 // Makes the callback of --find-lr; the parts of the run outlive it.
 std::unique_ptr<Callback> find_rate(const RunParts& run);

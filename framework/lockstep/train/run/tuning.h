@@ -16,7 +16,7 @@ namespace lockstep::train {
 void apply_tuning(const Options& options, const nn::Module& module);
 
 // With --replace-head, returns the names of the tensors of the model's last layer, which keep their initial values;
-// else nothing. Collective; throws Error for a model without such a layer.
+// else nothing. Collective; throws AgreedError for a model without such a layer.
 std::vector<std::string> head_to_replace(const RunFacts& facts, const nn::Module& module,
                                          const plan::ModelFunction& model);
 
