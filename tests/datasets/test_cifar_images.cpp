@@ -11,8 +11,8 @@ namespace {
 
 using namespace data;
 
-// All files of one size, as in CIFAR: by folder, by records of files, and by the binary files of the entry `cifar`. The
-// first `count` samples of each split count.
+// All files of one size, as in CIFAR: by folder, by records of files, and by the binary files of the entry `cifar`. Of
+// each split, `count` samples at equal distances count.
 void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::path& files, const TempDir& dir,
                            std::int64_t count) {
   const Catalogue catalogue(&cifar, 1);
@@ -23,7 +23,8 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
   for (const bool train : {true, false}) {
     const Dataset& set = train ? *binary.train : *binary.eval;
     std::vector<std::pair<std::int32_t, std::int64_t>> order;
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t i = k * set.size() / count;
       const auto sample = sample_of(set, i);
       TestImage image{.height = 32, .width = 32, .channels = 3};
       for (std::size_t p = 0; p < 1024; ++p) {
