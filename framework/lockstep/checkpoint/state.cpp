@@ -27,10 +27,11 @@ LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& ten
   };
   std::vector<Destination> destinations = weight_destinations(store);
   std::erase_if(destinations, [&](const Destination& to) { return kept(to.name); });
-  TensorMatch found = match_tensors(std::move(destinations), tensors.infos, options.prefix);
-  const auto skipped = std::ranges::stable_partition(found.report.unexpected, std::not_fn(kept));
-  found.report.skipped.assign(skipped.begin(), skipped.end());
-  found.report.unexpected.erase(skipped.begin(), skipped.end());
+  TensorMatch found = match_tensors(destinations, tensors.infos, options.prefix);
+  std::vector<std::string>& unexpected = found.report.unexpected;
+  const auto skipped = std::stable_partition(unexpected.begin(), unexpected.end(), std::not_fn(kept));
+  found.report.skipped.assign(skipped, unexpected.end());
+  unexpected.erase(skipped, unexpected.end());
   if (options.strict) found.report.require_complete("weights", file);
   write_tensors(store, found, tensors);
   store.refresh();

@@ -111,7 +111,7 @@ std::size_t StreamCourse::bytes() const {
   std::size_t sample = 0, source = 0;
   for (const data::Field& field : facts_.data.fields()) sample += field.bytes();
   for (const data::Field& field : facts_.data.stream->fields) source += field.bytes();
-  const auto ahead = static_cast<std::size_t>(facts_.data.stream->prefetch + 1);
+  const auto ahead = static_cast<std::size_t>(facts_.data.stream->prefetch) + 1;
   const auto held = static_cast<std::size_t>(facts_.options.stream.reservoir.capacity);
   return ahead * static_cast<std::size_t>(batch()) * sample + held * source;
 }
