@@ -95,8 +95,11 @@ class Images(support.SystemTest):
         lines = [json.loads(line) for line in (self.scratch / "run" / "metrics.jsonl").read_text().splitlines()]
         self.assertTrue(all("accuracy" in line for line in lines if line["split"] == "eval"), lines)
         # --image-size decides which pixels the weights have seen.
-        self.fail_with(ranks(2, self.command("run", "--image-size", 40, "--val-resize-size", 40, "--resume", "auto", "--epochs", 3)),
+        pixels = ["--mean", "0.5,0.4,0.3", "--std", 0.25]
+        self.fail_with(ranks(2, self.command("run", *pixels, "--image-size", 40, "--val-resize-size", 40, "--resume", "auto", "--epochs", 3)),
                        "--image-size was 32, this run has 40")
+        self.fail_with(ranks(2, self.command("run", "--val-resize-size", 40, "--resume", "auto", "--epochs", 3)),
+                       "pass --mean 0.5,0.4,0.3 as before")
 
     def test_a_checkpoint_evaluates_and_predicts(self):
         self.succeed(ranks(2, self.command("run", *MIXED, "--mean-std", "measured")))

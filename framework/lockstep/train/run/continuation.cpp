@@ -79,7 +79,10 @@ void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Ru
 // Returns the words of a command line that give an option this value.
 std::string spelled(std::string_view option, const nlohmann::json& value) {
   if (value.is_boolean()) return fmt::format("--{}{}", option, value.get<bool>() ? "" : "=false");
-  return fmt::format("--{} {}", option, text_of(value));
+  if (!value.is_array()) return fmt::format("--{} {}", option, text_of(value));
+  std::vector<std::string> parts;
+  for (const nlohmann::json& each : value) parts.push_back(text_of(each));
+  return fmt::format("--{} {}", option, fmt::join(parts, ","));
 }
 
 // Returns the advice about options that prevent a resume; `words`: the options as they were, empty: unknown.
@@ -88,7 +91,7 @@ std::string as_before(std::string_view words) {
   return keep + "omit --resume to begin a new run";
 }
 std::string as_before(std::string_view option, const nlohmann::json& before) {
-  if (before == "") return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
+  if (before == "" || before == nlohmann::json::array()) return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
   return as_before(before.is_null() ? "" : spelled(option, before));
 }
 
