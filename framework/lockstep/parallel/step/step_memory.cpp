@@ -40,7 +40,7 @@ std::size_t StepMemory::slots_of(int rank) const {
 StepMemory::Offsets StepMemory::offsets_of(int rank) const {
   const int reductions = static_cast<int>(store_.buckets().size()) + 3;  // three for statistics, squares and norms
   const std::size_t slots = slots_of(rank);
-  Offsets at{};
+  Offsets at{.slots = slots};
   at.control_flags = whole_lines(SharedFlags::bytes(BucketReducer::flags_for(reductions)));
   at.control_blocks = at.control_flags + whole_lines(SharedFlags::bytes(ControlBlock::kFlags));
   at.statistics = at.control_blocks + whole_lines(ControlBlock::bytes(world_, size_.control));
@@ -100,7 +100,7 @@ std::vector<std::span<double>> StepMemory::shard_sums() const {
 void StepMemory::clear_squares() const {
   const std::span<std::byte> window = windows_[static_cast<std::size_t>(domains_.local_rank())];
   const auto clear = [&](std::size_t begin, std::size_t doubles_of_slot, std::size_t cleared) {
-    for (std::size_t s = 0; s < slots_of(domains_.rank); ++s)
+    for (std::size_t s = 0; s < mine().slots; ++s)
       std::ranges::fill(
           window.subspan(begin + s * whole_lines(doubles_of_slot * sizeof(double)), cleared * sizeof(double)),
           std::byte{0});

@@ -53,6 +53,7 @@ class StepMemory {
   // In a rank's window.
   struct Offsets {
     std::size_t control_flags, control_blocks, statistics, squares, norms, bytes;
+    std::size_t slots;  // of the rank
   };
   Offsets offsets_of(int rank) const;
   std::size_t slots_of(int rank) const;

@@ -91,7 +91,8 @@ std::string as_before(std::string_view words) {
   return keep + "omit --resume to begin a new run";
 }
 std::string as_before(std::string_view option, const nlohmann::json& before) {
-  if (before == "" || before == nlohmann::json::array()) return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
+  if (before == "" || (before.is_array() && before.empty()))
+    return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
   return as_before(before.is_null() ? "" : spelled(option, before));
 }
 
