@@ -42,8 +42,10 @@ TEST_F(OwnFiles, WhatIsNoRegularFileIsRefusedAndNamed) {
                                      {"folder", "a folder"}}) {
       const std::string expected =
           formatted("[test] {} is {}, expected a regular file or none: remove it", (dir_ / name).string(), kind);
-      EXPECT_EQ(error_of([&] { folder.open_file(name, use, "test"); }).substr(0, expected.size()), expected);
-      EXPECT_EQ(error_of([&] { io::open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()), expected);
+      EXPECT_EQ(error_of([&, name = name] { folder.open_file(name, use, "test"); }).substr(0, expected.size()),
+                expected);
+      EXPECT_EQ(error_of([&, name = name] { io::open_own_file(dir_ / name, use, "test"); }).substr(0, expected.size()),
+                expected);
     }
   }
   EXPECT_EQ(text_of(dir_ / "precious"), "keep me");

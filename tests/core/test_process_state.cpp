@@ -21,7 +21,9 @@ TEST(ProcessState, OfThisProcessIsKnown) {
 TEST(ProcessState, AWaitingProcessSleeps) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  while (child == 0) pause();
+  if (child == 0) {
+    for (;;) pause();
+  }
   std::string state;
   for (int look = 0; look < 6000 && !state.starts_with("sleeps (state S"); ++look) {  // it may not wait yet
     usleep(10'000);

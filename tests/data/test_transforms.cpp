@@ -166,7 +166,7 @@ TEST(ConvertFloats, ConvertsFloatingFieldsAlone) {
   EXPECT_EQ(a_out[1], -2.25);
   EXPECT_EQ(b_out, 0.1);
   EXPECT_EQ(c_out, c);
-  expect_error([] { ConvertFloats(DType::U8); }, {"u8"});
+  expect_error([] { const ConvertFloats wrong(DType::U8); }, {"u8"});
 }
 
 }  // namespace

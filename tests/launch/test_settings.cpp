@@ -64,7 +64,7 @@ TEST(MasterSettings, WhatDisagreesIsNamed) {
        "job:3: LOCAL_WORLD_SIZE is 4, but NPROC_PER_NODE is 8; expected the same"},
       {"MASTER_ADDR=me@a\n", "job:1: MASTER_ADDR is 'me@a', expected a name or address without a user"}};
   for (const auto& [text, expected] : cases)
-    EXPECT_EQ(error_of([&] { master(text); }), "[settings] " + expected) << text;
+    EXPECT_EQ(error_of([&, text = text] { master(text); }), "[settings] " + expected) << text;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(SlurmNodes, WhatIsWrongIsSaidWithItsColumn) {
       {"a;b", "list, column 1: 'a;b' is no name of a host, expected letters, digits and . _ : -, perhaps after USER@"},
       {"a[1-300]b[1-300]", "list, column 16: more than 65536 hosts, expected fewer"}};
   for (const auto& [text, expected] : lists)
-    EXPECT_EQ(error_of([&] { expand_node_list(text, "list"); }), "[slurm] " + expected) << text;
+    EXPECT_EQ(error_of([text = text] { expand_node_list(text, "list"); }), "[slurm] " + expected) << text;
   for (const char* counts : {"", "8(x", "8(x2", "(x2)", "8(x0)", "0", "8,", "8 ", "8(x70000)", "-1"})
     EXPECT_NE(error_of([&] { expand_task_counts(counts, "counts"); }).find("[slurm] counts, column"), std::string::npos)
         << counts;

@@ -42,8 +42,12 @@ std::vector<OptionRow> rows_with(Resume resume) {
   return rows;
 }
 
+bool is_empty(const nlohmann::json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_array() && value.empty();
+}
+
 std::string text_of(const nlohmann::json& value) {
-  if (value == "") return "none";
+  if (is_empty(value)) return "none";
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -91,8 +95,7 @@ std::string as_before(std::string_view words) {
   return keep + "omit --resume to begin a new run";
 }
 std::string as_before(std::string_view option, const nlohmann::json& before) {
-  if (before == "" || (before.is_array() && before.empty()))
-    return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
+  if (is_empty(before)) return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
   return as_before(before.is_null() ? "" : spelled(option, before));
 }
 
