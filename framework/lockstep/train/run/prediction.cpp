@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -49,6 +50,13 @@ class GroupOrder : public data::SampleOrder {
   std::int64_t samples_;
   std::vector<std::int64_t> own_;
 };
+
+// A set that does not know where its samples come from has "sample N" for them.
+bool knows_places(const data::Dataset& samples) {
+  constexpr std::string_view kNumbered = "sample ";
+  const std::string place = samples.locate(0);
+  return !place.starts_with(kNumbered) || place.find_first_not_of("0123456789", kNumbered.size()) != place.npos;
+}
 
 class Writer {
  public:
@@ -144,7 +152,23 @@ class Writer {
 
   void begin(const Arrays& part) {
     for (const auto& [name, tensor] : part) arrays_.push_back({name, tensor.shape().tail(), tensor.dtype()});
-    file_->begin(arrays_, groups_.samples);
+    file_->begin(arrays_, groups_.samples, notes(part));
+  }
+
+  // What the run knows of its samples, classes and weights.
+  data::ArrayNotes notes(const Arrays& part) const {
+    const RunFacts& facts = run_.facts;
+    data::ArrayNotes notes;
+    nlohmann::ordered_json metadata = {{"weights", facts.weights}, {"step", nullptr}};
+    if (facts.weights_step >= 0) metadata["step"] = facts.weights_step;
+    if (part.front().name == data::kClassArray) {
+      notes.class_names = facts.data.class_names;
+      if (!notes.class_names.empty()) metadata["class_names"] = notes.class_names;
+      const data::Dataset& samples = facts.data.predicted();
+      if (knows_places(samples)) notes.file = [&samples](std::int64_t sample) { return samples.locate(sample); };
+    }
+    notes.metadata = metadata.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return notes;
   }
 
   const RunParts& run_;
