@@ -187,9 +187,13 @@ TEST_F(ArrayFiles, MistakesAreNamed) {
   EXPECT_NE(message_of([&] { ArrayFile{there}; }).find("exists already"), std::string::npos);
   EXPECT_EQ(bytes(there), before);
   ArrayFile two(folder_ / "two.npy");
-  EXPECT_NE(
-      message_of([&] { two.begin(kFields, 1); }).find("2 arrays, flow/pressure, label, and a .npy file holds one"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { two.begin(kFields, 1); })
+                .find("2 arrays, flow/pressure, label, and a .npy file holds one; expected a name that ends in .h5 or "
+                      ".csv"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { check_array_count("p.NPY", 2, "a, b"); }).find("2 arrays, a, b"), std::string::npos);
+  check_array_count("p.csv", 2, "a, b");
+  check_array_count("p.npy", 1, "a");
   ArrayFile other(folder_ / "other.h5");
   other.begin(kFields, 3);
   EXPECT_NE(message_of([&] { other.append(part(0, 4)); }).find("expected 3 in all"), std::string::npos);

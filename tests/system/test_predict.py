@@ -187,6 +187,9 @@ class Kinds(PredictTest):
         for count in (1, 3):
             self.succeed(self.lockstep(count, "predict", "run", "--output", f"p{count}.csv", *data))
         self.assertEqual((self.scratch / "p1.csv").read_bytes(), (self.scratch / "p3.csv").read_bytes())
+        refused = self.fail_with(self.lockstep(2, "predict", "run", "--output", "p.npy", *data),
+                                 "p.npy: there are 2 arrays, class, probability, and a .npy file holds one; expected a name that ends in .h5 or .csv")
+        self.assertNotIn("model: ", refused.output, "no model is built")
         labels = (self.scratch / "digits" / "eval_labels.npy").read_bytes()
         with open(self.scratch / "p1.csv", newline="") as file:
             rows = list(csv.reader(file))

@@ -55,9 +55,7 @@ class NpyForm : public ArrayFile::Form {
   void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& /*notes*/) override {
     std::string names;
     for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
-    check(arrays.size() == 1, kArrayFileSite,
-          "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5", path().string(),
-          arrays.size(), names);
+    check_array_count(path(), arrays.size(), names);
     const Field& array = arrays.front();
     std::string header =
         fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},", type_of(array.dtype), samples);
@@ -120,6 +118,12 @@ Make form_of(const std::filesystem::path& path) {
 void check_array_file(const std::filesystem::path& path, std::string_view site) {
   check(form_of(path) != nullptr, site,
         "the file for predictions is '{}', expected a name that ends in .h5, .npy or .csv", path.string());
+}
+
+void check_array_count(const std::filesystem::path& path, std::size_t arrays, std::string_view names) {
+  check(arrays == 1 || suffix_of(path) != "npy", kArrayFileSite,
+        "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5 or .csv",
+        path.string(), arrays, names);
 }
 
 void check_new_file(const std::filesystem::path& path) {

@@ -12,6 +12,7 @@
 // left. One thread at a time. Throws Error at site "predict" with the file, the cause and the expectation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -28,6 +29,9 @@ namespace lockstep::data {
 
 // Throws Error at `site` unless the suffix of the path is one of those above.
 void check_array_file(const std::filesystem::path& path, std::string_view site);
+
+// Throws Error if the form of the file cannot hold that many arrays; `names` lists them for the message.
+void check_array_count(const std::filesystem::path& path, std::size_t arrays, std::string_view names);
 
 // Throws Error if the file exists already, or its folder does not.
 void check_new_file(const std::filesystem::path& path);
