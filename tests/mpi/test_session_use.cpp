@@ -120,6 +120,7 @@ TEST(SessionUse, EvaluatesAllSetsAndWritesNoCheckpoint) {
       EXPECT_EQ(evaluated[i]["rmse"], trained[i]["rmse"]);
       EXPECT_EQ(evaluated[i]["step"], 3);
       EXPECT_EQ(evaluated[i]["weights"], saved.back().path.string());
+      EXPECT_EQ(evaluated[i]["data"]["dataset"], products(31, 2)->describe());
     }
     EXPECT_EQ(evaluated[1]["samples"], 17);
     expect_contains(log_of(options.output), "evaluation of " + saved.back().path.string() + ": loss ");

@@ -104,6 +104,7 @@ class Images(support.SystemTest):
         run = self.scratch / "run"
         self.succeed(ranks(2, program("lockstep", "evaluate", run, "--data-dir", self.images)))
         evaluated = json.loads((run / "evaluations.jsonl").read_text().splitlines()[-1])
+        self.assertEqual(evaluated["data"], {"dataset": "folder", "data_dir": str(self.images)})
         trained = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines() if '"eval"' in line][-1]
         self.assertAlmostEqual(evaluated["loss"], trained["loss"], places=5)
         new = self.scratch / "new"

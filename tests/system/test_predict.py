@@ -69,6 +69,8 @@ class Arrays(PredictTest):
         self.assertAlmostEqual(own["loss"], recorded["loss"], delta=1e-12 * recorded["loss"])
         self.assertAlmostEqual(own["rmse"], recorded["rmse"], delta=1e-12 * recorded["rmse"])
         self.assertEqual(all_samples["samples"], SAMPLES)
+        self.assertEqual(all_samples["data"], {"dataset": "arrays", "inputs": "u.npy,v.npy"})
+        self.assertRegex(all_samples["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
         # Without targets: the same file at any number of ranks.
         (self.scratch / "y.npy").unlink()
         for count in (1, 2, 3):

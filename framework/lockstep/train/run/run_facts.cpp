@@ -106,6 +106,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   const std::string record = facts.trains() ? "" : find_weights(facts);
   if (source.own) {
     facts.data = *std::move(source.own);
+    facts.own_data = true;
     comm::collectively(comm, [&] {
       facts.data.check();
       const std::string& own = facts.data.record;
