@@ -145,7 +145,7 @@ class Writer {
       file_->append(part);
       written_ += part.front().tensor.shape()[0];
       run_.heartbeat.beat();
-    } catch (const Error&) {
+    } catch (...) {  // also of another kind, such as no memory: the other ranks would wait in the next round
       failure_ = std::current_exception();
     }
   }
