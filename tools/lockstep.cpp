@@ -26,8 +26,9 @@ using lockstep::printable;
 
 constexpr int kNothingCompared = 2;  // as `lockstep compare` ends where it has no answer: 1 says that runs differ
 
-// What all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the launcher ends
-// them as soon as rank 0 has failed too. A rank that is there after the wait has an error of its own, and tells it.
+// What all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the launcher
+// ends them as soon as rank 0 has failed too. A rank that is there after the wait has an error of its own, and tells
+// it.
 void let_rank_zero_tell(const CLI::App& app) {
   const bool by_ranks = app.got_subcommand("evaluate") || app.got_subcommand("predict");
   if (by_ranks && lockstep::comm::launched_rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(5));

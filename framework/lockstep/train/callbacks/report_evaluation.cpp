@@ -31,13 +31,9 @@ std::string now() {
 std::string ReportEvaluation::line(const std::string& time, const std::string& split, const Totals& totals) const {
   nlohmann::ordered_json data = nlohmann::ordered_json::object();
   for (const auto& [name, value] : settings_.data) data[name] = value;
-  nlohmann::ordered_json json = {{"time", time},
-                                 {"weights", settings_.weights},
-                                 {"step", nullptr},
-                                 {"data", std::move(data)},
-                                 {"split", split},
-                                 {"samples", totals.samples},
-                                 {"loss", totals.loss}};
+  nlohmann::ordered_json json = {
+      {"time", time},   {"weights", settings_.weights}, {"step", nullptr},    {"data", std::move(data)},
+      {"split", split}, {"samples", totals.samples},    {"loss", totals.loss}};
   if (settings_.step >= 0) json["step"] = settings_.step;
   add_results(totals.metrics, json);
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -4,7 +4,8 @@
 //   {"time":"2026-03-01T12:00:00Z","weights":"runs/a/checkpoints/step-0000001200.h5","step":1200,
 //    "data":{"dataset":"npy","data_dir":"digits"},"split":"eval","samples":2000,"loss":0.03,"accuracy":0.98}
 //
-// (one line in the file). `time` is that of the evaluation's end, in UTC; `split` is "eval", or "eval:NAME" of a further set; `step` is null if the weights' file does not tell it.
+// (one line in the file). `time` is that of the evaluation's end, in UTC; `split` is "eval", or "eval:NAME" of a
+// further set; `step` is null if the weights' file does not tell it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class ReportEvaluation : public Callback {
     std::string output;     // the folder of evaluations.jsonl
     std::string weights;    // the file of the weights
     std::int64_t step = 0;  // the update that made them; -1: not known
-    std::vector<std::pair<std::string, std::string>> data{};  // what is evaluated: names and values of `data`, in order
+    // What is evaluated: names and values of `data`, in order.
+    std::vector<std::pair<std::string, std::string>> data{};
   };
   ReportEvaluation(const comm::Communicator& comm, Settings settings) : comm_(comm), settings_(std::move(settings)) {}
 

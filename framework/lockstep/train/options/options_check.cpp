@@ -185,9 +185,10 @@ void check_purpose(const Options& o) {
         option);
   if (o.predict.empty()) return;
   data::check_array_file(o.predict, kOptionsSite);
-  check(o.dataset.samples.unreadable == data::Unreadable::Stop, kOptionsSite,
-        "--unreadable is replace with --predict, expected stop: the file would have the prediction of another sample in "
-        "the row of one that cannot be read");
+  check(
+      o.dataset.samples.unreadable == data::Unreadable::Stop, kOptionsSite,
+      "--unreadable is replace with --predict, expected stop: the file would have the prediction of another sample in "
+      "the row of one that cannot be read");
 }
 
 // At most one option may replace the reduction tree.

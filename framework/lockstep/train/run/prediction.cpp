@@ -161,7 +161,7 @@ class Writer {
     data::ArrayNotes notes;
     nlohmann::ordered_json metadata = {{"weights", facts.weights}, {"step", nullptr}};
     if (facts.weights_step >= 0) metadata["step"] = facts.weights_step;
-    if (part.front().name == data::kClassArray) {
+    if (!part.empty() && part.front().name == data::kClassArray) {
       notes.class_names = facts.data.class_names;
       if (!notes.class_names.empty()) metadata["class_names"] = notes.class_names;
       const data::Dataset& samples = facts.data.predicted();

@@ -137,12 +137,10 @@ void add_evaluation_callbacks(CallbackList& list, const RunParts& run) {
   list.add(Stage::Report, std::make_unique<LogEvents>(run.trainer));
   list.add(Stage::Report, std::make_unique<ShowProgress>(run.files.log(), progress_options(run)));
   list.add(Stage::Report,
-           std::make_unique<ReportEvaluation>(
-               facts.comm, ReportEvaluation::Settings{
-                               .output = facts.options.output,
-                               .weights = facts.weights,
-                               .step = facts.weights_step,
-                               .data = evaluated_data(facts)}));
+           std::make_unique<ReportEvaluation>(facts.comm, ReportEvaluation::Settings{.output = facts.options.output,
+                                                                                     .weights = facts.weights,
+                                                                                     .step = facts.weights_step,
+                                                                                     .data = evaluated_data(facts)}));
 }
 
 }  // namespace lockstep::train
