@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -82,6 +83,7 @@ class Writer {
     comm::collectively(comm_, [&] {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       if (groups_.of(round, comm_.rank()).size() > 0) own = compute();
+      if (comm_.is_root()) make_room(round, own);
       run_.heartbeat.wait();  // for the slowest rank
     });
     run_.heartbeat.beat();
@@ -121,6 +123,19 @@ class Writer {
     return arrays;
   }
 
+  // Makes memory for the groups of other ranks where a lack of it is an error of all ranks: one group's, and that of
+  // the smaller last group.
+  void make_room(std::int64_t round, const Arrays& own) {
+    room_.clear();
+    for (int rank = 1; rank < comm_.size(); ++rank) {
+      const std::int64_t samples = groups_.of(round, rank).size();
+      if (samples == 0 || room_.contains(samples)) continue;
+      Arrays& part = room_[samples];
+      for (const auto& [name, tensor] : own)
+        part.push_back({name, Tensor(tensor.shape().tail().batched(samples), tensor.dtype())});
+    }
+  }
+
   // Writes the groups of all ranks. After a failure, which all ranks learn in the next round, the messages of this one
   // are received all the same.
   void write(std::int64_t round, const Arrays& own) {
@@ -128,11 +143,8 @@ class Writer {
     for (int rank = 1; rank < comm_.size(); ++rank) {
       const std::int64_t samples = groups_.of(round, rank).size();
       if (samples == 0) break;
-      Arrays part;
-      for (const data::NamedTensor& array : own) {
-        part.push_back({array.name, Tensor(array.tensor.shape().tail().batched(samples), array.tensor.dtype())});
-        comm_.recv(comm::Buffer(bytes_of(part.back().tensor)), rank);
-      }
+      Arrays& part = room_.at(samples);
+      for (data::NamedTensor& array : part) comm_.recv(comm::Buffer(bytes_of(array.tensor)), rank);
       append(part);
     }
   }
@@ -176,6 +188,7 @@ class Writer {
   Groups groups_;
   std::optional<data::ArrayFile> file_;  // on rank 0
   std::optional<data::Loader> loader_;   // empty: this rank has no group
+  std::map<std::int64_t, Arrays> room_;  // on rank 0: for groups of other ranks, by their samples
   std::vector<data::Field> arrays_;      // on rank 0, from the first group on
   std::int64_t written_ = 0;             // samples, on rank 0
   std::vector<comm::Request> sent_;
