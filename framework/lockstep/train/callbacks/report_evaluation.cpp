@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kSite = "evaluation";
 
-std::string now() {
+std::string report_time() {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds));
 }
@@ -52,7 +52,7 @@ void ReportEvaluation::append(const std::string& lines) const {
 void ReportEvaluation::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/) {
   if (!event.scheduled || !event.totals.whole) return;
   log()->info("evaluation of {}: {}", settings_.weights, evaluation_text(event.totals));
-  const std::string time = now();
+  const std::string time = report_time();
   std::string lines = line(time, "eval", event.totals);
   for (const auto& [name, more] : event.more) {
     log()->info("evaluation of {} on {}: {}", settings_.weights, name, evaluation_text(more));
