@@ -4,12 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <sstream>
 #include <string>
+#include <thread>
 
+#include "lockstep/comm/launch.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/standard_streams.h"
@@ -22,6 +25,14 @@ namespace {
 using lockstep::printable;
 
 constexpr int kNothingCompared = 2;  // as `lockstep compare` ends where it has no answer: 1 says that runs differ
+
+// What all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the launcher
+// ends them as soon as rank 0 has failed too. A rank that is there after the wait has an error of its own, and tells
+// it.
+void let_rank_zero_tell(const CLI::App& app) {
+  const bool by_ranks = app.got_subcommand("evaluate") || app.got_subcommand("predict");
+  if (by_ranks && lockstep::comm::launched_rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+}
 
 int failed(const std::string& text, int status) {
   fmt::print(stderr, "lockstep: {}\n", printable(text));
@@ -69,6 +80,7 @@ int main(int argc, char** argv) {
     app.exit(e, text, text);
     std::fputs(text.str().c_str(), stdout);  // a failure is found at the end
   } catch (const CLI::ParseError& e) {
+    let_rank_zero_tell(app);
     fmt::print(stderr, "lockstep: {}\nRun with --help for more information.\n",
                printable(lockstep::train::explain(app, e)));
     if (app.got_subcommand("run"))
@@ -76,6 +88,7 @@ int main(int argc, char** argv) {
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
     return lockstep::kExitCommandLine;
   } catch (const std::exception& e) {
+    let_rank_zero_tell(app);
     if (std::ferror(stdout) == 0) return failed(lockstep::host::explain(e), 1);
     status = 1;  // a long text is written before its end
   }

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/format.h"
 #include "lockstep/data/class_predictions.h"
 #include "lockstep/io/hdf5_reader.h"
 #include "tests/data/support.h"
@@ -134,6 +135,39 @@ TEST_F(ArrayFiles, ANameWithACommaIsQuoted) {
   EXPECT_EQ(bytes(path), "index,\"a \"\"b\"\", c\"\n0,0.1\n");
 }
 
+// One class per sample, and one per place.
+TEST_F(ArrayFiles, NotesTellFilesAndClasses) {
+  const ArrayNotes notes{.file = [](std::int64_t sample) { return formatted("a,{}.png", sample); },
+                         .class_names = {"red", "\"deep\" blue"},
+                         .metadata = R"({"step":3})"};
+  const auto write = [&](const std::string& name, std::vector<NamedTensor> arrays) {
+    const fs::path path = folder_ / name;
+    std::vector<Field> fields;
+    for (const auto& [array, tensor] : arrays) fields.push_back({array, tensor.shape().tail(), tensor.dtype()});
+    ArrayFile file(path);
+    file.begin(fields, arrays.front().tensor.shape()[0], notes);
+    file.append(arrays);
+    file.commit();
+    return path;
+  };
+  const auto logits = [](const Shape& shape) {
+    Tensor tensor(shape, DType::F64);
+    for (double& value : tensor.data<double>()) value = 0;
+    tensor.data<double>()[1] = 1e3;
+    return tensor;
+  };
+  EXPECT_EQ(bytes(write("classes.csv", class_predictions(logits({2, 2}), 2))),
+            "index,file,class,name,probability_red,\"probability_\"\"deep\"\" blue\"\n"
+            "0,\"a,0.png\",1,\"\"\"deep\"\" blue\",0,1\n"
+            "1,\"a,1.png\",0,red,0.5,0.5\n");
+  EXPECT_EQ(bytes(write("places.csv", class_predictions(logits({1, 2, 2}), 2))),
+            "index,file,class_0,class_1,probability_red_0,probability_red_1,\"probability_\"\"deep\"\" blue_0\","
+            "\"probability_\"\"deep\"\" blue_1\"\n"
+            "0,\"a,0.png\",0,0,0.5,1,0.5,0\n");
+  const std::string stored = bytes(write("classes.h5", class_predictions(logits({2, 2}), 2)));
+  EXPECT_NE(stored.find(notes.metadata), std::string::npos);
+}
+
 TEST_F(ArrayFiles, NothingIsLeftOfAFileThatIsNotFinished) {
   {
     ArrayFile file(folder_ / "half.h5");
@@ -153,9 +187,13 @@ TEST_F(ArrayFiles, MistakesAreNamed) {
   EXPECT_NE(message_of([&] { ArrayFile{there}; }).find("exists already"), std::string::npos);
   EXPECT_EQ(bytes(there), before);
   ArrayFile two(folder_ / "two.npy");
-  EXPECT_NE(
-      message_of([&] { two.begin(kFields, 1); }).find("2 arrays, flow/pressure, label, and a .npy file holds one"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { two.begin(kFields, 1); })
+                .find("2 arrays, flow/pressure, label, and a .npy file holds one; expected a name that ends in .h5 or "
+                      ".csv"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { check_array_count("p.NPY", 2, "a, b"); }).find("2 arrays, a, b"), std::string::npos);
+  check_array_count("p.csv", 2, "a, b");
+  check_array_count("p.npy", 1, "a");
   ArrayFile other(folder_ / "other.h5");
   other.begin(kFields, 3);
   EXPECT_NE(message_of([&] { other.append(part(0, 4)); }).find("expected 3 in all"), std::string::npos);

@@ -1,8 +1,10 @@
 // Sessions that train nothing, of the caller's own data: evaluations and predictions of a run's weights.
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/dataset_view.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
@@ -50,6 +52,13 @@ data::RunData inputs() {
   };
   return data;
 }
+
+// Only rank 0, which writes, asks for the place of a sample.
+class Placeless : public data::DatasetView {
+ public:
+  using DatasetView::DatasetView;
+  std::string locate(std::int64_t /*index*/) const override { throw std::runtime_error("there is no place"); }
+};
 
 std::unique_ptr<nn::Sequential> network() {
   auto made = std::make_unique<nn::Sequential>();
@@ -120,6 +129,7 @@ TEST(SessionUse, EvaluatesAllSetsAndWritesNoCheckpoint) {
       EXPECT_EQ(evaluated[i]["rmse"], trained[i]["rmse"]);
       EXPECT_EQ(evaluated[i]["step"], 3);
       EXPECT_EQ(evaluated[i]["weights"], saved.back().path.string());
+      EXPECT_EQ(evaluated[i]["data"]["dataset"], products(31, 2)->describe());
     }
     EXPECT_EQ(evaluated[1]["samples"], 17);
     expect_contains(log_of(options.output), "evaluation of " + saved.back().path.string() + ": loss ");
@@ -182,6 +192,16 @@ TEST(SessionUse, MistakesAreNamedOnAllRanks) {
   bad.decode = [](Tensor) -> std::vector<data::NamedTensor> { throw Error("cannot be decoded"); };
   EXPECT_NE(error_of([&] { run_session(world(), options, std::move(bad)); }).find("cannot be decoded"),
             std::string::npos);
+  data::RunData placeless = inputs();
+  placeless.train = std::make_unique<Placeless>(std::move(placeless.train));
+  placeless.decode = [](const Tensor& prediction) {
+    std::vector<data::NamedTensor> arrays;
+    arrays.push_back({"class", Tensor(Shape{prediction.shape()[0]}, DType::I32)});
+    return arrays;
+  };
+  EXPECT_NE(error_of([&] { run_session(world(), options, std::move(placeless)); }).find("there is no place"),
+            std::string::npos)
+      << "on rank 0 alone, while it writes, and no Error";
   EXPECT_FALSE(fs::exists(options.predict));
   world().barrier();
 }

@@ -1,6 +1,7 @@
 """train_images on folders and packed records: the same answer at any number of ranks, resumed in the middle of an epoch, and clear errors."""
 
 import json
+import pathlib
 import struct
 import unittest
 import zlib
@@ -106,6 +107,7 @@ class Images(support.SystemTest):
         run = self.scratch / "run"
         self.succeed(ranks(2, program("lockstep", "evaluate", run, "--data-dir", self.images)))
         evaluated = json.loads((run / "evaluations.jsonl").read_text().splitlines()[-1])
+        self.assertEqual(evaluated["data"], {"dataset": "folder", "data_dir": str(self.images)})
         trained = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines() if '"eval"' in line][-1]
         self.assertAlmostEqual(evaluated["loss"], trained["loss"], places=5)
         new = self.scratch / "new"
@@ -114,8 +116,17 @@ class Images(support.SystemTest):
         for count in (1, 2):
             self.succeed(ranks(count, program("lockstep", "predict", run, "--data-dir", new, "--output", self.scratch / f"new{count}.csv")))
         rows = (self.scratch / "new1.csv").read_text().splitlines()
-        self.assertEqual(rows[0], "index,class,probability_0,probability_1,probability_2")
+        self.assertEqual(rows[0], "index,file,class,name,probability_ant,probability_bee,probability_cat")
         self.assertEqual(len(rows), 8)
+        for i, row in enumerate(line.split(",") for line in rows[1:]):
+            self.assertEqual(int(row[0]), i)
+            self.assertEqual(pathlib.Path(row[1]).parent, new)
+            self.assertTrue(pathlib.Path(row[1]).exists(), row)
+            self.assertEqual(row[3], ["ant", "bee", "cat"][int(row[2])])
+        self.assertEqual(len({line.split(",")[1] for line in rows[1:]}), 7)
+        # In HDF5 the metadata name the classes and the weights.
+        self.succeed(ranks(2, program("lockstep", "predict", run, "--data-dir", new, "--output", self.scratch / "new.h5")))
+        self.assertIn(b'"class_names":["ant","bee","cat"]', (self.scratch / "new.h5").read_bytes())
         self.assertEqual((self.scratch / "new2.csv").read_text(), (self.scratch / "new1.csv").read_text())
 
     def test_an_unreadable_file_stops_the_run_or_is_replaced(self):

@@ -69,6 +69,8 @@ class Arrays(PredictTest):
         self.assertAlmostEqual(own["loss"], recorded["loss"], delta=1e-12 * recorded["loss"])
         self.assertAlmostEqual(own["rmse"], recorded["rmse"], delta=1e-12 * recorded["rmse"])
         self.assertEqual(all_samples["samples"], SAMPLES)
+        self.assertEqual(all_samples["data"], {"dataset": "arrays", "inputs": "u.npy,v.npy"})
+        self.assertRegex(all_samples["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
         # Without targets: the same file at any number of ranks.
         (self.scratch / "y.npy").unlink()
         for count in (1, 2, 3):
@@ -126,10 +128,10 @@ class Arrays(PredictTest):
                 (self.lockstep(2, "predict", "run", "--output", "there.csv"), ["there.csv exists already"]),
                 (self.lockstep(2, "predict", "run", "--output", "none/p.h5"), ["there is no folder none"]),
                 (self.lockstep(2, "predict", "run", "--output", "p.txt"), ["expected a name that ends in .h5, .npy or .csv"]),
-                (self.lockstep(1, "predict", "run"), ["--output is missing"]),
-                (self.lockstep(1, "predict", "nothing", "--output", "p.h5"), ["nothing: "]),
+                (self.lockstep(2, "predict", "run"), ["--output is missing"]),
+                (self.lockstep(3, "predict", "nothing", "--output", "p.h5"), ["nothing: "]),
                 (self.lockstep(1, "evaluate", cut), ["cut.h5"]),
-                (self.lockstep(1, "evaluate", "weights.h5"), ["weights.h5: it has no record of the program", "--program PATH"]),
+                (self.lockstep(2, "evaluate", "weights.h5"), ["weights.h5: it has no record of the program", "--program PATH"]),
                 (self.lockstep(1, "evaluate", "run", "--program", "./absent"), ["./absent: No such file"]),
                 (self.lockstep(2, "predict", bare, "--output", "p.h5"), ["bare.h5 has weights alone; expected a checkpoint"]),
                 (self.lockstep(2, "predict", "run", "--inputs", "v.npy", "--output", "p.h5"), ["--inputs has 1 arrays (v), the model was trained with 2 (u, v)"]),
@@ -187,6 +189,9 @@ class Kinds(PredictTest):
         for count in (1, 3):
             self.succeed(self.lockstep(count, "predict", "run", "--output", f"p{count}.csv", *data))
         self.assertEqual((self.scratch / "p1.csv").read_bytes(), (self.scratch / "p3.csv").read_bytes())
+        refused = self.fail_with(self.lockstep(2, "predict", "run", "--output", "p.npy", *data),
+                                 "p.npy: there are 2 arrays, class, probability, and a .npy file holds one; expected a name that ends in .h5 or .csv")
+        self.assertNotIn("model: ", refused.output, "no model is built")
         labels = (self.scratch / "digits" / "eval_labels.npy").read_bytes()
         with open(self.scratch / "p1.csv", newline="") as file:
             rows = list(csv.reader(file))

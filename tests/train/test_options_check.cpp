@@ -96,6 +96,21 @@ TEST(Validate, AnAverageIsOneThatARunCanHave) {
   EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 9, .trainer = {.average = {.swa_start = 4}}}), "");
 }
 
+TEST(Validate, APredictionIsOfTheSampleInItsRow) {
+  Options options{.epochs = 1};
+  options.weights = "weights.h5";
+  options.predict = "p.csv";
+  EXPECT_EQ(validation_error(options), "");
+  options.dataset.samples.unreadable = data::Unreadable::Replace;
+  EXPECT_EQ(validation_error(options),
+            "[options] --unreadable is replace with --predict, expected stop: the file would have the prediction of "
+            "another sample in the row of one that cannot be read");
+  options.predict.clear();
+  EXPECT_EQ(validation_error(options), "") << "a training";
+  options.evaluate_only = true;
+  EXPECT_EQ(validation_error(options), "");
+}
+
 TEST(Validate, NormsNeedTheWholeGradient) {
   const ParallelOptions local{.local_steps = 2};
   EXPECT_TRUE(has(validation_error({.optimizer = {.rule = optim::Rule::Lamb}, .trainer = {.parallel = local}}),

@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/io/atomic_file.h"
+#include "lockstep/data/array_form.h"
 #include "lockstep/io/image_layout.h"
 
 namespace lockstep::data {
 namespace {
-
-constexpr std::string_view kArrayFileSite = "predict";
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
 
@@ -25,45 +22,16 @@ std::string suffix_of(const std::filesystem::path& path) {
   return suffix.empty() ? suffix : suffix.substr(1);
 }
 
-}  // namespace
-
-// A file that is being written.
-class ArrayFile::Form {
- public:
-  explicit Form(const std::filesystem::path& path)
-      : path_(path), folder_(io::folder_of(path)), file_(folder_, path.filename().string(), {.site = "predict"}) {
-    io::remove_abandoned(folder_);
-  }
-  virtual ~Form() = default;
-
-  virtual void begin(const std::vector<Field>& arrays, std::int64_t samples) = 0;
-  virtual void append(std::span<const NamedTensor> part, std::int64_t first) = 0;
-  void commit() {
-    check(!folder_.has(path_.filename().string()), kArrayFileSite,
-          "{} exists now, and did not before: it is left as it is", path_.string());
-    file_.commit();
-  }
-
- protected:
-  const std::filesystem::path& path() const { return path_; }
-  io::AtomicFile& file() { return file_; }
-
- private:
-  std::filesystem::path path_;
-  io::Folder folder_;
-  io::AtomicFile file_;
-};
-
-namespace {
-
 class Hdf5Form : public ArrayFile::Form {
  public:
   using Form::Form;
 
-  void begin(const std::vector<Field>& arrays, std::int64_t samples) override {
+  void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& notes) override {
     std::vector<io::TensorInfo> infos;
     for (const Field& array : arrays) infos.push_back({array.name, array.shape.batched(samples), array.dtype});
-    layout_ = io::lay_out_image(infos, {}, {}, path().string());
+    io::ImageOptions options;
+    if (!notes.metadata.empty()) options.metadata = notes.metadata;
+    layout_ = io::lay_out_image(infos, {}, options, path().string());
     for (const Field& array : arrays) sample_bytes_.push_back(array.bytes());
     file().write(layout_.head);
   }
@@ -84,12 +52,10 @@ class NpyForm : public ArrayFile::Form {
  public:
   using Form::Form;
 
-  void begin(const std::vector<Field>& arrays, std::int64_t samples) override {
+  void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& /*notes*/) override {
     std::string names;
     for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
-    check(arrays.size() == 1, kArrayFileSite,
-          "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5", path().string(),
-          arrays.size(), names);
+    check_array_count(path(), arrays.size(), names);
     const Field& array = arrays.front();
     std::string header =
         fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},", type_of(array.dtype), samples);
@@ -132,81 +98,6 @@ class NpyForm : public ArrayFile::Form {
   }
 };
 
-// A cell with a comma, a quote or a line end needs quotes (RFC 4180).
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') quoted += c;
-  }
-  return quoted + '"';
-}
-
-class CsvForm : public ArrayFile::Form {
- public:
-  using Form::Form;
-
-  void begin(const std::vector<Field>& arrays, std::int64_t /*samples*/) override {
-    text_ = "index";
-    for (const Field& array : arrays) {
-      for (std::int64_t i = 0; i < array.shape.elements(); ++i) text_ += "," + cell(array.name + place(array.shape, i));
-    }
-    text_ += '\n';
-    write();
-  }
-  void append(std::span<const NamedTensor> part, std::int64_t first) override {
-    const std::int64_t samples = part.front().tensor.shape()[0];
-    for (std::int64_t s = 0; s < samples; ++s) {
-      fmt::format_to(std::back_inserter(text_), "{}", first + s);
-      for (const NamedTensor& array : part) add(array.tensor, s);
-      text_ += '\n';
-      if (text_.size() > kBlock) write();
-    }
-    write();
-  }
-
- private:
-  static constexpr std::size_t kBlock = std::size_t{1} << 20;
-
-  // "_0_3" for the element [0, 3]; nothing for that of a number.
-  static std::string place(const Shape& shape, std::int64_t element) {
-    std::string text;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      text.insert(0, fmt::format("_{}", element % shape[axis]));
-      element /= shape[axis];
-    }
-    return text;
-  }
-  void add(const Tensor& tensor, std::int64_t sample) {
-    switch (tensor.dtype()) {
-      case DType::F64:
-        return add_values<double>(tensor, sample);
-      case DType::I32:
-        return add_values<std::int32_t>(tensor, sample);
-      case DType::I64:
-        return add_values<std::int64_t>(tensor, sample);
-      case DType::U8:
-        return add_values<std::uint8_t>(tensor, sample);
-      default:
-        return add_values<float>(tensor, sample);
-    }
-  }
-  // A floating-point number gets the fewest digits that give its bits back.
-  template <class T>
-  void add_values(const Tensor& tensor, std::int64_t sample) {
-    const auto count = static_cast<std::size_t>(tensor.shape().tail().elements());
-    for (const T value : tensor.data<T>().subspan(static_cast<std::size_t>(sample) * count, count))
-      fmt::format_to(std::back_inserter(text_), ",{}", value);
-  }
-  void write() {
-    file().write(std::as_bytes(std::span(text_)));
-    text_.clear();
-  }
-
-  std::string text_;
-};
-
 using Make = std::unique_ptr<ArrayFile::Form> (*)(const std::filesystem::path&);
 
 template <class F>
@@ -218,7 +109,7 @@ Make form_of(const std::filesystem::path& path) {
   const std::string suffix = suffix_of(path);
   if (suffix == "h5" || suffix == "hdf5") return make<Hdf5Form>;
   if (suffix == "npy") return make<NpyForm>;
-  if (suffix == "csv") return make<CsvForm>;
+  if (suffix == "csv") return make_csv_form;
   return nullptr;
 }
 
@@ -227,6 +118,12 @@ Make form_of(const std::filesystem::path& path) {
 void check_array_file(const std::filesystem::path& path, std::string_view site) {
   check(form_of(path) != nullptr, site,
         "the file for predictions is '{}', expected a name that ends in .h5, .npy or .csv", path.string());
+}
+
+void check_array_count(const std::filesystem::path& path, std::size_t arrays, std::string_view names) {
+  check(arrays == 1 || suffix_of(path) != "npy", kArrayFileSite,
+        "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5 or .csv",
+        path.string(), arrays, names);
 }
 
 void check_new_file(const std::filesystem::path& path) {
@@ -247,14 +144,14 @@ ArrayFile::ArrayFile(std::filesystem::path path) : path_(std::move(path)) {
 
 ArrayFile::~ArrayFile() = default;
 
-void ArrayFile::begin(std::vector<Field> arrays, std::int64_t samples) {
+void ArrayFile::begin(std::vector<Field> arrays, std::int64_t samples, const ArrayNotes& notes) {
   check_fields(kArrayFileSite, arrays);
   for (const Field& array : arrays)
     check(array.dtype != DType::BF16, kArrayFileSite, "{}: '{}' is bf16, expected another type", path_.string(),
           array.name);
   arrays_ = std::move(arrays);
   samples_ = samples;
-  form_->begin(arrays_, samples_);
+  form_->begin(arrays_, samples_, notes);
 }
 
 void ArrayFile::check_part(std::span<const NamedTensor> part) const {

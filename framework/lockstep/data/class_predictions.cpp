@@ -1,5 +1,6 @@
 #include "lockstep/data/class_predictions.h"
 
+#include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -53,7 +54,7 @@ std::vector<NamedTensor> class_predictions(const Tensor& logits, std::int64_t cl
     classify_all<float>(logits, classes, chosen, probability);
   }
   std::vector<NamedTensor> arrays;
-  arrays.push_back({"class", std::move(chosen)});
+  arrays.push_back({std::string(kClassArray), std::move(chosen)});
   arrays.push_back({"probability", std::move(probability)});
   return arrays;
 }

@@ -1,8 +1,11 @@
 #include "lockstep/train/callbacks/report_evaluation.h"
 
+#include <fmt/chrono.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -18,14 +21,19 @@ namespace {
 
 constexpr const char* kSite = "evaluation";
 
+std::string report_time() {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds));
+}
+
 }  // namespace
 
-std::string ReportEvaluation::line(const std::string& split, const Totals& totals) const {
-  nlohmann::ordered_json json = {{"weights", settings_.weights},
-                                 {"step", nullptr},
-                                 {"split", split},
-                                 {"samples", totals.samples},
-                                 {"loss", totals.loss}};
+std::string ReportEvaluation::line(const std::string& time, const std::string& split, const Totals& totals) const {
+  nlohmann::ordered_json data = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : settings_.data) data[name] = value;
+  nlohmann::ordered_json json = {
+      {"time", time},   {"weights", settings_.weights}, {"step", nullptr},    {"data", std::move(data)},
+      {"split", split}, {"samples", totals.samples},    {"loss", totals.loss}};
   if (settings_.step >= 0) json["step"] = settings_.step;
   add_results(totals.metrics, json);
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -44,10 +52,11 @@ void ReportEvaluation::append(const std::string& lines) const {
 void ReportEvaluation::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/) {
   if (!event.scheduled || !event.totals.whole) return;
   log()->info("evaluation of {}: {}", settings_.weights, evaluation_text(event.totals));
-  std::string lines = line("eval", event.totals);
+  const std::string time = report_time();
+  std::string lines = line(time, "eval", event.totals);
   for (const auto& [name, more] : event.more) {
     log()->info("evaluation of {} on {}: {}", settings_.weights, name, evaluation_text(more));
-    lines += line("eval:" + name, more);
+    lines += line(time, "eval:" + name, more);
   }
   comm::collectively(comm_, [&] {
     if (comm_.is_root()) append(lines);

@@ -1,12 +1,17 @@
 // Reports the evaluation of a run that trains nothing: a line of the log for each evaluation set, and a line of
 // OUTPUT/evaluations.jsonl, which is appended to and which several jobs may share:
 //
-//   {"weights":"runs/a/checkpoints/step-0000001200.h5","step":1200,"split":"eval","samples":2000,"loss":0.03,"accuracy":0.98}
+//   {"time":"2026-03-01T12:00:00Z","weights":"runs/a/checkpoints/step-0000001200.h5","step":1200,
+//    "data":{"dataset":"npy","data_dir":"digits"},"split":"eval","samples":2000,"loss":0.03,"accuracy":0.98}
 //
-// `split` is "eval", or "eval:NAME" of a further set; `step` is null if the weights' file does not tell it.
+// (one line in the file). `time` is that of the evaluation's end, in UTC; `split` is "eval", or "eval:NAME" of a
+// further set; `step` is null if the weights' file does not tell it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/train/callbacks/callback.h"
@@ -19,6 +24,8 @@ class ReportEvaluation : public Callback {
     std::string output;     // the folder of evaluations.jsonl
     std::string weights;    // the file of the weights
     std::int64_t step = 0;  // the update that made them; -1: not known
+    // What is evaluated: names and values of `data`, in order.
+    std::vector<std::pair<std::string, std::string>> data{};
   };
   ReportEvaluation(const comm::Communicator& comm, Settings settings) : comm_(comm), settings_(std::move(settings)) {}
 
@@ -26,7 +33,7 @@ class ReportEvaluation : public Callback {
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
 
  private:
-  std::string line(const std::string& split, const Totals& totals) const;
+  std::string line(const std::string& time, const std::string& split, const Totals& totals) const;
   void append(const std::string& lines) const;
 
   const comm::Communicator& comm_;

@@ -183,7 +183,12 @@ void check_purpose(const Options& o) {
   check(!o.weights.empty() || !o.checkpoints.resume.empty(), kOptionsSite,
         "{} needs weights, expected --weights with a checkpoint, a file of weights or the folder of a run, or --resume",
         option);
-  if (!o.predict.empty()) data::check_array_file(o.predict, kOptionsSite);
+  if (o.predict.empty()) return;
+  data::check_array_file(o.predict, kOptionsSite);
+  check(
+      o.dataset.samples.unreadable == data::Unreadable::Stop, kOptionsSite,
+      "--unreadable is replace with --predict, expected stop: the file would have the prediction of another sample in "
+      "the row of one that cannot be read");
 }
 
 // At most one option may replace the reduction tree.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -50,6 +52,13 @@ class GroupOrder : public data::SampleOrder {
   std::vector<std::int64_t> own_;
 };
 
+// A set that does not know where its samples come from has "sample N" for them.
+bool knows_places(const data::Dataset& samples) {
+  constexpr std::string_view kNumbered = "sample ";
+  const std::string place = samples.locate(0);
+  return !place.starts_with(kNumbered) || place.find_first_not_of("0123456789", kNumbered.size()) != place.npos;
+}
+
 class Writer {
  public:
   Writer(const RunParts& run, const Groups& groups) : run_(run), comm_(run.facts.comm), groups_(groups) {
@@ -74,6 +83,7 @@ class Writer {
     comm::collectively(comm_, [&] {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       if (groups_.of(round, comm_.rank()).size() > 0) own = compute();
+      if (comm_.is_root()) make_room(round, own);
       run_.heartbeat.wait();  // for the slowest rank
     });
     run_.heartbeat.beat();
@@ -113,6 +123,19 @@ class Writer {
     return arrays;
   }
 
+  // Makes memory for the groups of other ranks where a lack of it is an error of all ranks: one group's, and that of
+  // the smaller last group.
+  void make_room(std::int64_t round, const Arrays& own) {
+    room_.clear();
+    for (int rank = 1; rank < comm_.size(); ++rank) {
+      const std::int64_t samples = groups_.of(round, rank).size();
+      if (samples == 0 || room_.contains(samples)) continue;
+      Arrays& part = room_[samples];
+      for (const auto& [name, tensor] : own)
+        part.push_back({name, Tensor(tensor.shape().tail().batched(samples), tensor.dtype())});
+    }
+  }
+
   // Writes the groups of all ranks. After a failure, which all ranks learn in the next round, the messages of this one
   // are received all the same.
   void write(std::int64_t round, const Arrays& own) {
@@ -120,11 +143,8 @@ class Writer {
     for (int rank = 1; rank < comm_.size(); ++rank) {
       const std::int64_t samples = groups_.of(round, rank).size();
       if (samples == 0) break;
-      Arrays part;
-      for (const data::NamedTensor& array : own) {
-        part.push_back({array.name, Tensor(array.tensor.shape().tail().batched(samples), array.tensor.dtype())});
-        comm_.recv(comm::Buffer(bytes_of(part.back().tensor)), rank);
-      }
+      Arrays& part = room_.at(samples);
+      for (data::NamedTensor& array : part) comm_.recv(comm::Buffer(bytes_of(array.tensor)), rank);
       append(part);
     }
   }
@@ -137,14 +157,30 @@ class Writer {
       file_->append(part);
       written_ += part.front().tensor.shape()[0];
       run_.heartbeat.beat();
-    } catch (const Error&) {
+    } catch (...) {  // also of another kind, such as no memory: the other ranks would wait in the next round
       failure_ = std::current_exception();
     }
   }
 
   void begin(const Arrays& part) {
     for (const auto& [name, tensor] : part) arrays_.push_back({name, tensor.shape().tail(), tensor.dtype()});
-    file_->begin(arrays_, groups_.samples);
+    file_->begin(arrays_, groups_.samples, notes(part));
+  }
+
+  // What the run knows of its samples, classes and weights.
+  data::ArrayNotes notes(const Arrays& part) const {
+    const RunFacts& facts = run_.facts;
+    data::ArrayNotes notes;
+    nlohmann::ordered_json metadata = {{"weights", facts.weights}, {"step", nullptr}};
+    if (facts.weights_step >= 0) metadata["step"] = facts.weights_step;
+    if (!part.empty() && part.front().name == data::kClassArray) {
+      notes.class_names = facts.data.class_names;
+      if (!notes.class_names.empty()) metadata["class_names"] = notes.class_names;
+      const data::Dataset& samples = facts.data.predicted();
+      if (knows_places(samples)) notes.file = [&samples](std::int64_t sample) { return samples.locate(sample); };
+    }
+    notes.metadata = metadata.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return notes;
   }
 
   const RunParts& run_;
@@ -152,6 +188,7 @@ class Writer {
   Groups groups_;
   std::optional<data::ArrayFile> file_;  // on rank 0
   std::optional<data::Loader> loader_;   // empty: this rank has no group
+  std::map<std::int64_t, Arrays> room_;  // on rank 0: for groups of other ranks, by their samples
   std::vector<data::Field> arrays_;      // on rank 0, from the first group on
   std::int64_t written_ = 0;             // samples, on rank 0
   std::vector<comm::Request> sent_;

@@ -72,6 +72,13 @@ void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& r
   data::prepare_data(catalogue, dataset, facts.data, &facts.comm);
 }
 
+// Refuses a file that cannot hold predictions of classes. The arrays of other data are known with the first prediction.
+void check_prediction(const RunFacts& facts) {
+  const data::RunData& data = facts.data;
+  if (facts.options.predict.empty() || data.decode || data.classes() == 0) return;
+  data::check_array_count(facts.options.predict, 2, "class, probability");
+}
+
 }  // namespace
 
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
@@ -99,6 +106,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   const std::string record = facts.trains() ? "" : find_weights(facts);
   if (source.own) {
     facts.data = *std::move(source.own);
+    facts.own_data = true;
     comm::collectively(comm, [&] {
       facts.data.check();
       const std::string& own = facts.data.record;
@@ -115,7 +123,10 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     else
       validate_data(o, comm.size(), facts.data.epoch_samples());
   });
-  check_together(comm, [&] { limit_to_trial(facts); });
+  check_together(comm, [&] {
+    check_prediction(facts);
+    limit_to_trial(facts);
+  });
   check_data(facts);
   if (facts.trains()) data::store_samples(facts.data, o.dataset.samples, comm, std::max(1, facts.threads.loaders));
   return facts;

@@ -20,6 +20,7 @@ struct RunFacts {
   DType dtype;
   host::ThreadBudget threads = {};
   data::RunData data = {};
+  bool own_data = false;  // the caller's, not the set that options name
   StartReport start = {};
   // Of a run that trains nothing: the file of its weights, which options.weights names too, and the update that made
   // them; -1: not known, as of a file of weights alone.

@@ -113,14 +113,34 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
   list.add(Stage::Decide, std::make_unique<SaveCheckpoints>(every, run.record, began));
 }
 
+namespace {
+
+// What is evaluated, as the lines of evaluations.jsonl say it.
+std::vector<std::pair<std::string, std::string>> evaluated_data(const RunFacts& facts) {
+  if (facts.own_data) return {{"dataset", facts.data.eval ? facts.data.eval->describe() : ""}};
+  const data::DatasetOptions& o = facts.options.dataset;
+  std::vector<std::pair<std::string, std::string>> data{{"dataset", o.name}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) data.emplace_back(name, value);
+  };
+  add("data_dir", o.dir.string());
+  add("files", o.fields.files);
+  add("eval_files", o.fields.eval_files);
+  add("inputs", o.fields.inputs);
+  return data;
+}
+
+}  // namespace
+
 void add_evaluation_callbacks(CallbackList& list, const RunParts& run) {
   const RunFacts& facts = run.facts;
   list.add(Stage::Report, std::make_unique<LogEvents>(run.trainer));
   list.add(Stage::Report, std::make_unique<ShowProgress>(run.files.log(), progress_options(run)));
   list.add(Stage::Report,
-           std::make_unique<ReportEvaluation>(
-               facts.comm, ReportEvaluation::Settings{
-                               .output = facts.options.output, .weights = facts.weights, .step = facts.weights_step}));
+           std::make_unique<ReportEvaluation>(facts.comm, ReportEvaluation::Settings{.output = facts.options.output,
+                                                                                     .weights = facts.weights,
+                                                                                     .step = facts.weights_step,
+                                                                                     .data = evaluated_data(facts)}));
 }
 
 }  // namespace lockstep::train
