@@ -212,6 +212,8 @@ class Classes(Arrays):
     def test_mistakes_are_named(self):
         for command, words in ((self.pixels("wrong", "--ignore-index", -1, "--classes", 3), "'mask' is 255, expected a class from 0 to 2"),
                                (self.pixels("wrong", "--classes", 2), "'mask' is 2, expected a class from 0 to 1"),
+                               (self.command("wrong", "--targets", "mask.npy", "--loss", "bce"), "[flags]"),
+                               (self.command("wrong", "--targets", "mask.npy", "--loss", "focal"), "expected 0 or 1"),
                                (self.pixels("wrong", "--class-weights", "1,2"), "--class-weights has 2 numbers, expected 3: one for each class"),
                                (self.command("wrong", "--loss", "cross-entropy"), "'y' is "),
                                (self.command("wrong", "--class-weights", "balanced"), "a loss that takes none"),
