@@ -119,6 +119,31 @@ class Fields(Arrays):
                 self.expect_no_process()
 
 
+class NotFinite(Arrays):
+    """Values that are not finite in samples for evaluation, and in those that are predicted."""
+
+    def setUp(self):
+        super().setUp()
+        (self.scratch / "train.txt").write_text("".join(f"{i}\n" for i in range(36)))
+        (self.scratch / "eval.txt").write_text("".join(f"{i}\n" for i in range(36, 48)))
+        self.u[41 * 64 + 3] = self.u[45 * 64] = math.nan
+        npy(self.scratch / "nan.npy", (48, 8, 8), self.u)
+        self.subsets = ("--model", "cnn", "--train-subset", self.scratch / "train.txt", "--eval-subset", self.scratch / "eval.txt")
+
+    def test_the_sample_of_an_evaluation_is_named(self):
+        nan = ("--inputs", "nan.npy,v.npy", *self.subsets)
+        for count in (1, 3):
+            self.fail_with(ranks(count, self.command(f"stop{count}", *nan)), "the loss of the evaluation is nan: 'input' of sample 41")
+        result = self.succeed(ranks(2, self.command("log", "--guard-action", "log", *nan)))
+        self.assertIn("'input' of sample 41", result.output)
+
+    def test_the_inputs_of_predictions_are_counted(self):
+        self.succeed(ranks(1, self.command("run", *self.subsets)))
+        result = self.succeed(ranks(2, program("train_fields", "--resume", "auto", "--predict", "p.h5", "--output", self.scratch / "run", "--dataset", "arrays",
+                                               "--data-dir", self.scratch, "--inputs", "nan.npy,v.npy", "--model", "cnn", "--width", 4, "--threads", 1)))
+        self.assertIn("the inputs of 2 of 48 samples are not finite, the first is sample 41", result.output)
+
+
 class Sets(Arrays):
     """Where samples come from and in which order changes no bit with the number of ranks; nor does where they are kept."""
 
