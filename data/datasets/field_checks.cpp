@@ -1,7 +1,11 @@
 #include "data/datasets/field_checks.h"
 
+#include <algorithm>
+
 #include "data/datasets/field_options.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/data/class_target.h"
 
 namespace lockstep::datasets {
@@ -11,6 +15,9 @@ constexpr std::string_view kSite = "options";
 
 using data::DatasetOptions;
 using data::Purpose;
+
+// Labels are probably numbers if there are more of them, and more than one for two samples.
+constexpr std::int64_t kManyLabels = 10;
 
 }  // namespace
 
@@ -47,6 +54,29 @@ void check_flags(const data::RunData& data, const DatasetOptions& o, const comm:
     if (o.purpose == Purpose::Train) data::check_flags(*data.train, name, comm);
     if (data.eval) data::check_flags(*data.eval, name, comm);
   }
+}
+
+void warn_of_targets(const data::RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
+                     const std::vector<std::string>& targets) {
+  if (o.purpose != Purpose::Train || (comm != nullptr && !comm->is_root())) return;
+  const std::vector<data::Field>& fields = data.train->fields();
+  for (const std::string& name : targets) {
+    if (o.fields.target == data::TargetKind::Numbers &&
+        !is_floating(fields[data::find_field(kSite, fields, name)].dtype))
+      log()->warn("data: targets '{}' are integers, trained as numbers: for classes, --loss cross-entropy", name);
+  }
+  if (o.fields.target != data::TargetKind::Classes) return;
+  const std::int64_t classes = data.classes(), samples = data.train->size();
+  if (!o.fields.label.empty()) {
+    if (classes > kManyLabels && 2 * classes > samples)
+      log()->warn("data: --label '{}' has {} classes for {} training samples: for numbers, --targets '{}'",
+                  o.fields.label, classes, samples, o.fields.label);
+    return;
+  }
+  const std::int64_t absent = std::ranges::count(data.class_counts, 0);
+  if (o.fields.classes == 0 && 2 * absent > classes)
+    log()->warn("data: {} of {} classes never occur in the training samples: is {} an --ignore-index?", absent, classes,
+                classes - 1);
 }
 
 }  // namespace lockstep::datasets

@@ -18,4 +18,9 @@ void check_files_options(const data::DatasetOptions& options);
 void check_flags(const data::RunData& data, const data::DatasetOptions& options, const comm::Communicator* comm,
                  const std::vector<std::string>& targets);
 
+// Warns on rank 0, a line each, about targets of a run that trains that are probably meant otherwise: integers that are
+// trained as numbers, classes of which most never occur, labels with nearly as many classes as samples.
+void warn_of_targets(const data::RunData& data, const data::DatasetOptions& options, const comm::Communicator* comm,
+                     const std::vector<std::string>& targets);
+
 }  // namespace lockstep::datasets

@@ -160,6 +160,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   data::Normalisation normalisation = normalisation_for(data, o, comm, numbers, axes);
   if (classes) count_classes(data, o, comm, names.targets.front());
   if (o.fields.target == data::TargetKind::Flags) check_flags(data, o, comm, names.targets);
+  warn_of_targets(data, o, comm, names.targets);
   together(comm, [&] {
     add_transforms(data, o, names, axes, normalisation);
     if (o.purpose == Purpose::Predict) {

@@ -234,6 +234,16 @@ class Classes(Arrays):
                 losses = [line["loss"] for line in self.evaluations(loss)]
                 self.assertLess(losses[-1], losses[0])
 
+    def test_probable_mistakes_give_a_warning(self):
+        (self.scratch / "numbers.csv").write_text("a,b\n" + "".join(f"{i},{i}.5\n" for i in range(48)))
+        path = self.scratch / "int.npy"
+        path.write_bytes((self.scratch / "mask.npy").read_bytes().replace(b"<f8", b"<i8").split(b"\n")[0] + b"\n" + array.array("q", self.mask).tobytes())
+        for command, words in ((self.command("int", "--targets", "int.npy", "--model", "cnn"), "targets 'int' are integers, trained as numbers"),
+                               (self.pixels("gap", "--ignore-index", -1), "252 of 256 classes never occur in the training samples: is 255 an --ignore-index?"),
+                               (self.table("many", "--files", self.scratch / "numbers.csv", "--inputs", "a", "--label", "b", "--eval-fraction", 0), "for numbers, --targets 'b'")):
+            with self.subTest(words):
+                self.assertEqual(self.succeed(ranks(2, command)).output.count(words), 1)
+
     def test_mistakes_are_named(self):
         for command, words in ((self.pixels("wrong", "--ignore-index", -1, "--classes", 3), "'mask' is 255, expected a class from 0 to 2"),
                                (self.pixels("wrong", "--classes", 2), "'mask' is 2, expected a class from 0 to 1"),
