@@ -109,8 +109,11 @@ class Fields(Arrays):
         self.assertTrue(all({"rmse", "r2"} <= line.keys() for line in lines if line["split"] == "eval"), lines)
 
     def test_mistakes_are_named(self):
+        npy(self.scratch / "n.npy", (48, 3), [i / 100 for i in range(144)])
         for more, words in ((("--inputs", "none.npy"), ("none.npy",)), (("--targets", ""), ("--targets",)),
-                            (("--model", "fno", "--spatial-axes", 1), ("spatial",)), (("--normalise", "best"), ("--normalise is 'best'", "standard"))):
+                            (("--model", "fno", "--spatial-axes", 1), ("spatial",)),
+                            (("--model", "gru"), ("--model gru reads series, expected --series",)),
+                            (("--model", "unet", "--series", "--inputs", "u.npy", "--targets", "n.npy"), ("with --series", "--model lstm")), (("--normalise", "best"), ("--normalise is 'best'", "standard"))):
             with self.subTest(more):
                 result = self.run_command(ranks(2, self.command("wrong", *more)), 60)
                 self.assertNotEqual(result.status, 0, result)
