@@ -110,7 +110,7 @@ class Fields(Arrays):
 
     def test_mistakes_are_named(self):
         npy(self.scratch / "n.npy", (48, 3), [i / 100 for i in range(144)])
-        for more, words in ((("--inputs", "none.npy"), ("none.npy",)), (("--targets", ""), ("--targets",)),
+        for more, words in ((("--inputs", "none.npy"), ("none.npy",)), (("--inputs", "y.npy"), ("two fields are called 'y'", "--targets recon=y.npy")), (("--targets", ""), ("--targets",)),
                             (("--model", "fno", "--spatial-axes", 1), ("spatial",)),
                             (("--model", "gru"), ("--model gru reads series, expected --series",)),
                             (("--model", "unet", "--series", "--inputs", "u.npy", "--targets", "n.npy"), ("with --series", "--model lstm")), (("--normalise", "best"), ("--normalise is 'best'", "standard"))):
