@@ -153,15 +153,27 @@ class Measurement {
     const NormalisationOptions& options = *field.options;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!std::isfinite(values[i]))
-        fail(kNormalisation, "'{}': element {} of {} is {}, expected a finite number", options.field, i,
-             dataset_.locate(index), values[i]);
+        fail(kNormalisation, "'{}': element {} of {} is {}, expected a finite number", options.field,
+             element_name(field, i), dataset_.locate(index), values[i]);
       if (!options.log_offset) continue;
       const double x = values[i] + *options.log_offset;
       if (!(x > 0))
-        fail(kNormalisation, "'{}': element {} of {} plus the offset is {}, expected above 0 for log", options.field, i,
-             dataset_.locate(index), x);
+        fail(kNormalisation, "'{}': element {} of {} plus the offset is {}, expected above 0 for log", options.field,
+             element_name(field, i), dataset_.locate(index), x);
       values[i] = math::log(x);
     }
+  }
+
+  // Element 5 of (2, 3) is "[1, 2]"; of one dimension or none, "5".
+  std::string element_name(const Measured& field, std::size_t element) const {
+    const Shape& shape = dataset_.fields()[field.field].shape;
+    auto rest = static_cast<std::int64_t>(element);
+    std::string name;
+    for (int axis = shape.rank() - 1; axis > 0; --axis) {
+      name = formatted(", {}{}", rest % shape[axis], name);
+      rest /= shape[axis];
+    }
+    return shape.rank() < 2 ? formatted("{}", rest) : formatted("[{}{}]", rest, name);
   }
 
   // Two passes over the values of one channel in one sample, in their order.
