@@ -241,7 +241,9 @@ class Classes(Arrays):
         (self.scratch / "numbers.csv").write_text("a,b\n" + "".join(f"{i},{i}.5\n" for i in range(48)))
         path = self.scratch / "int.npy"
         path.write_bytes((self.scratch / "mask.npy").read_bytes().replace(b"<f8", b"<i8").split(b"\n")[0] + b"\n" + array.array("q", self.mask).tobytes())
-        for command, words in ((self.command("int", "--targets", "int.npy", "--model", "cnn"), "targets 'int' are integers, trained as numbers"),
+        npy(self.scratch / "same.npy", (48, 2, 8, 8), [x for s in range(48) for x in [0.1] * 64 + self.u[s * 64:s * 64 + 64]])
+        for command, words in ((self.command("same", "--inputs", "same.npy", "--model", "cnn"), "all values in the training samples are equal: 'same' channel 0"),
+                               (self.command("int", "--targets", "int.npy", "--model", "cnn"), "targets 'int' are integers, trained as numbers"),
                                (self.pixels("gap", "--ignore-index", -1), "252 of 256 classes never occur in the training samples: is 255 an --ignore-index?"),
                                (self.table("many", "--files", self.scratch / "numbers.csv", "--inputs", "a", "--label", "b", "--eval-fraction", 0), "for numbers, --targets 'b'")):
             with self.subTest(words):
