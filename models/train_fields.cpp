@@ -1,4 +1,5 @@
 // Trains a model that maps fields to fields, or rows of tables to numbers, on arrays of the user's files.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ std::string model_text() {
   for (const models::FieldModelEntry& entry : models::field_models())
     text += formatted("{} {} ({})", &entry == models::field_models().data() ? "" : ";", entry.name, entry.description);
   return text;
+}
+
+void check_series(const std::string& model, bool series) {
+  const auto entry = std::ranges::find(models::field_models(), model, &models::FieldModelEntry::name);
+  check(series || entry == models::field_models().end() || !entry->needs_series, "options",
+        "--model {} reads series, expected --series with inputs (samples, time) or (samples, time, features)", model);
 }
 
 }  // namespace
@@ -75,6 +82,7 @@ int main(int argc, char** argv) {
   program.option("focal-gamma", task.focal_gamma, "exponent by which the loss focal lowers what is easy");
   program.check([&] {
     data::FieldOptions& fields = program.options().dataset.fields;
+    if (program.options().purpose() == data::Purpose::Train) check_series(model, fields.series);
     if (task.loss == models::FieldLoss::Auto)
       task.loss = fields.label.empty() ? models::FieldLoss::Mse : models::FieldLoss::CrossEntropy;
     fields.target = models::target_kind(task.loss);
@@ -85,6 +93,7 @@ int main(int argc, char** argv) {
     task.class_weights = comm::collectively(
         session.comm(), [&] { return models::class_weights(class_weights, task.loss, session.data()); });
     config.input = session.data().shape_of("input");
+    config.series = session.options().dataset.fields.series;
     config.output = models::output_shape(task.loss, session.data());
     const auto network = models::build_field_model(model, config);
     train::Trainer& trainer = session.build(*network, [&](const plan::Inputs& in) {

@@ -57,6 +57,13 @@ std::vector<std::string> split_names(std::string_view option, std::string_view t
   return names;
 }
 
+void check_name_is_free(std::string_view site, bool is_taken, std::string_view name, std::string_view path) {
+  check(!is_taken, site,
+        "two fields are called '{}', expected different names: for an array that is an input and a target, --targets "
+        "recon={}",
+        name, path);
+}
+
 std::vector<double> split_numbers(std::string_view option, std::string_view text) {
   std::vector<double> numbers;
   if (text.empty()) return numbers;

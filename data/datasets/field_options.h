@@ -14,6 +14,9 @@ namespace lockstep::datasets {
 // Divides a list "a,b[0,1],c" at the commas outside of brackets. Throws Error for an empty name.
 std::vector<std::string> split_names(std::string_view option, std::string_view text);
 
+// Throws Error at `site` for an array at `path` whose name another one has.
+void check_name_is_free(std::string_view site, bool is_taken, std::string_view name, std::string_view path);
+
 // Numbers with commas between them; empty for an empty text.
 std::vector<double> split_numbers(std::string_view option, std::string_view text);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/datasets/field_options.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/convert_array.h"
 #include "lockstep/data/file_pattern.h"
@@ -41,6 +42,9 @@ Hdf5Dataset::Hdf5Dataset(Hdf5Options options) : options_(std::move(options)) {
   for (const auto* texts : {&options_.inputs, &options_.targets}) {
     for (data::FieldSelection& field : data::parse_fields(*texts)) {
       if (field.name.empty()) field.name = without_slashes(field.path);
+      const bool is_taken =
+          std::ranges::find(selections_, field.name, &data::FieldSelection::name) != selections_.end();
+      check_name_is_free(kHdf5, is_taken, field.name, field.path);
       selections_.push_back(std::move(field));
     }
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "data/datasets/field_options.h"
 #include "data/datasets/npy.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/float16.h"
@@ -187,6 +188,8 @@ void NpyDataset::add_field(data::FieldSelection selection) {
   check(packed || !file.ends_with(".npz"), "npy", "'{}': expected the name of an array: {}/NAME", selection.path,
         selection.path);
   if (selection.name.empty()) selection.name = packed ? member : std::filesystem::path(file).stem().string();
+  const bool is_taken = std::ranges::find(fields_, selection.name, &data::Field::name) != fields_.end();
+  check_name_is_free("npy", is_taken, selection.name, selection.path);
   auto source = std::make_unique<Source>(options_.dir / file, member);
   const Shape shape = source->select(selection, options_.sample_axis);
   if (fields_.empty()) size_ = source->samples();

@@ -14,6 +14,13 @@
 #include "models/zoo/vae.h"
 
 namespace lockstep::models {
+namespace {
+
+std::string_view series_advice(const FieldModelConfig& config) {
+  return config.series ? "; with --series, where features are behind the time, expected --model lstm, gru or tcn" : "";
+}
+
+}  // namespace
 
 std::span<const FieldModelEntry> field_models() {
   static const std::vector<FieldModelEntry> table{
@@ -46,14 +53,15 @@ int spatial_axes(std::string_view site, const FieldModelConfig& config) {
   const int axes = config.input.rank() - 1;
   check(axes >= 1 && axes <= 3 && config.output.rank() == config.input.rank() &&
             config.input.tail() == config.output.tail(),
-        site, "a sample's input is {} and its target {}, expected (channels, 1 to 3 sizes) with equal sizes",
-        config.input.str(), config.output.str());
+        site, "a sample's input is {} and its target {}, expected (channels, 1 to 3 sizes) with equal sizes{}",
+        config.input.str(), config.output.str(), series_advice(config));
   return axes;
 }
 
 int spatial_axes_of_input(std::string_view site, const FieldModelConfig& config) {
   const int axes = config.input.rank() - 1;
-  check(axes >= 1 && axes <= 3, site, "a sample's input is {}, expected (channels, 1 to 3 sizes)", config.input.str());
+  check(axes >= 1 && axes <= 3, site, "a sample's input is {}, expected (channels, 1 to 3 sizes){}", config.input.str(),
+        series_advice(config));
   return axes;
 }
 

@@ -36,12 +36,14 @@ struct FieldModelConfig {
   std::int64_t latent = 0;  // numbers in the middle of a variational autoencoder
   double dropout = 0;       // in [0, 1), of models that have it
   double kl_weight = 1;     // of a variational autoencoder's divergence, at least 0
+  bool series = false;      // inputs are series, (time) or (time, features): for the messages of errors
 };
 
 struct FieldModelEntry {
   std::string name;
   std::string description;  // with what it takes, and the defaults of width, depth, modes and latent
   std::function<std::unique_ptr<FieldModel>(const FieldModelConfig&)> build;
+  bool needs_series = false;  // inputs are series
 };
 
 std::span<const FieldModelEntry> field_models();

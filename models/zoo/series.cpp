@@ -123,7 +123,8 @@ FieldModelEntry forecaster_entry(const char* layers) {
             if (c.width > 0) config.width = c.width;
             if (c.depth > 0) config.depth = c.depth;
             return std::make_unique<Forecaster<Recurrent>>(config);
-          }};
+          },
+          .needs_series = true};
 }
 
 }  // namespace
@@ -140,7 +141,8 @@ FieldModelEntry tcn_entry() {
             TemporalCnnConfig config{.input = c.input, .output = c.output, .depth = c.depth, .dropout = c.dropout};
             if (c.width > 0) config.width = c.width;
             return std::make_unique<TemporalCnn>(config);
-          }};
+          },
+          .needs_series = true};
 }
 
 }  // namespace lockstep::models

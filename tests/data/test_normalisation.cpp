@@ -113,6 +113,10 @@ TEST(Normalisation, SaysWhereAValueIsNotFinite) {
   tensors.push_back({"x", Tensor::from<float>({2, 2}, std::vector<float>{1, 2, 3, std::nanf("")})});
   const TensorDataset set(std::move(tensors));
   expect_error([&] { measure_normalisation(set, {{.field = "x"}}); }, {"'x'", "element 1 of sample 1", "nan"});
+  tensors.clear();
+  tensors.push_back({"x", Tensor::from<float>({1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, std::nanf("")})});
+  const TensorDataset grid(std::move(tensors));
+  expect_error([&] { measure_normalisation(grid, {{.field = "x"}}); }, {"'x'", "element [1, 2] of sample 0", "nan"});
 }
 
 TEST(Normalisation, ConstantChannelsGetScaleOne) {

@@ -167,5 +167,12 @@ TEST(ClassTarget, ClassesAreCounted) {
   expect_error([&] { count_classes(set, "none", 3, -100, nullptr); }, {"no field 'none'"});
 }
 
+TEST(ClassTarget, FlagsAreFromZeroToOne) {
+  const Squares set(10);
+  expect_error([&] { check_flags(set, "label", nullptr); }, {"sample 2", "'label' is 4 at element 0", "0 or 1"});
+  const DatasetView first(std::make_shared<Squares>(2));
+  check_flags(first, "label", nullptr);
+}
+
 }  // namespace
 }  // namespace lockstep::data

@@ -116,7 +116,7 @@ TEST(Hdf5Fields, MistakesNameFileDatasetAndExpectation) {
   fails({.files = {"no.h5"}, .inputs = {"x"}}, {"no.h5", "not readable as HDF5"});
   fails({.files = {"empty.h5"}, .inputs = {"x"}}, {"empty.h5", "not readable as HDF5"});
   fails({.files = {"a.h5"}, .inputs = {}}, {"no inputs"});
-  fails({.files = {"a.h5"}, .inputs = {"x", "x"}}, {"two fields are called 'x'"});
+  fails({.files = {"a.h5"}, .inputs = {"x", "x"}}, {"two fields are called 'x'", "--targets recon=x"});
   fails({.files = {"none.h5"}, .inputs = {"x"}}, {"none.h5", "no such file"});
   fails({.files = {"a.h5"}, .inputs = {"x"}, .groups = true}, {"a.h5", "no dataset 'g/x'"});
 }

@@ -109,14 +109,42 @@ class Fields(Arrays):
         self.assertTrue(all({"rmse", "r2"} <= line.keys() for line in lines if line["split"] == "eval"), lines)
 
     def test_mistakes_are_named(self):
-        for more, words in ((("--inputs", "none.npy"), ("none.npy",)), (("--targets", ""), ("--targets",)),
-                            (("--model", "fno", "--spatial-axes", 1), ("spatial",)), (("--normalise", "best"), ("--normalise is 'best'", "standard"))):
+        npy(self.scratch / "n.npy", (48, 3), [i / 100 for i in range(144)])
+        for more, words in ((("--inputs", "none.npy"), ("none.npy",)), (("--inputs", "y.npy"), ("two fields are called 'y'", "--targets recon=y.npy")), (("--targets", ""), ("--targets",)),
+                            (("--model", "fno", "--spatial-axes", 1), ("spatial",)),
+                            (("--model", "gru"), ("--model gru reads series, expected --series",)),
+                            (("--model", "unet", "--series", "--inputs", "u.npy", "--targets", "n.npy"), ("with --series", "--model lstm")), (("--normalise", "best"), ("--normalise is 'best'", "standard"))):
             with self.subTest(more):
                 result = self.run_command(ranks(2, self.command("wrong", *more)), 60)
                 self.assertNotEqual(result.status, 0, result)
                 for word in words:
                     self.assertIn(word, result.output, result)
                 self.expect_no_process()
+
+
+class NotFinite(Arrays):
+    """Values that are not finite in samples for evaluation, and in those that are predicted."""
+
+    def setUp(self):
+        super().setUp()
+        (self.scratch / "train.txt").write_text("".join(f"{i}\n" for i in range(36)))
+        (self.scratch / "eval.txt").write_text("".join(f"{i}\n" for i in range(36, 48)))
+        self.u[41 * 64 + 3] = self.u[45 * 64] = math.nan
+        npy(self.scratch / "nan.npy", (48, 8, 8), self.u)
+        self.subsets = ("--model", "cnn", "--train-subset", self.scratch / "train.txt", "--eval-subset", self.scratch / "eval.txt")
+
+    def test_the_sample_of_an_evaluation_is_named(self):
+        nan = ("--inputs", "nan.npy,v.npy", *self.subsets)
+        for count in (1, 3):
+            self.fail_with(ranks(count, self.command(f"stop{count}", *nan)), "the loss of the evaluation is nan: 'input' of sample 41")
+        result = self.succeed(ranks(2, self.command("log", "--guard-action", "log", *nan)))
+        self.assertIn("'input' of sample 41", result.output)
+
+    def test_the_inputs_of_predictions_are_counted(self):
+        self.succeed(ranks(1, self.command("run", *self.subsets)))
+        result = self.succeed(ranks(2, program("train_fields", "--resume", "auto", "--predict", "p.h5", "--output", self.scratch / "run", "--dataset", "arrays",
+                                               "--data-dir", self.scratch, "--inputs", "nan.npy,v.npy", "--model", "cnn", "--width", 4, "--threads", 1)))
+        self.assertIn("the inputs of 2 of 48 samples are not finite, the first is sample 41", result.output)
 
 
 class Sets(Arrays):
@@ -209,9 +237,23 @@ class Classes(Arrays):
                 losses = [line["loss"] for line in self.evaluations(loss)]
                 self.assertLess(losses[-1], losses[0])
 
+    def test_probable_mistakes_give_a_warning(self):
+        (self.scratch / "numbers.csv").write_text("a,b\n" + "".join(f"{i},{i}.5\n" for i in range(48)))
+        path = self.scratch / "int.npy"
+        path.write_bytes((self.scratch / "mask.npy").read_bytes().replace(b"<f8", b"<i8").split(b"\n")[0] + b"\n" + array.array("q", self.mask).tobytes())
+        npy(self.scratch / "same.npy", (48, 2, 8, 8), [x for s in range(48) for x in [0.1] * 64 + self.u[s * 64:s * 64 + 64]])
+        for command, words in ((self.command("same", "--inputs", "same.npy", "--model", "cnn"), "all values in the training samples are equal: 'same' channel 0"),
+                               (self.command("int", "--targets", "int.npy", "--model", "cnn"), "targets 'int' are integers, trained as numbers"),
+                               (self.pixels("gap", "--ignore-index", -1), "252 of 256 classes never occur in the training samples: is 255 an --ignore-index?"),
+                               (self.table("many", "--files", self.scratch / "numbers.csv", "--inputs", "a", "--label", "b", "--eval-fraction", 0), "for numbers, --targets 'b'")):
+            with self.subTest(words):
+                self.assertEqual(self.succeed(ranks(2, command)).output.count(words), 1)
+
     def test_mistakes_are_named(self):
         for command, words in ((self.pixels("wrong", "--ignore-index", -1, "--classes", 3), "'mask' is 255, expected a class from 0 to 2"),
                                (self.pixels("wrong", "--classes", 2), "'mask' is 2, expected a class from 0 to 1"),
+                               (self.command("wrong", "--targets", "mask.npy", "--loss", "bce"), "[flags]"),
+                               (self.command("wrong", "--targets", "mask.npy", "--loss", "focal"), "expected 0 or 1"),
                                (self.pixels("wrong", "--class-weights", "1,2"), "--class-weights has 2 numbers, expected 3: one for each class"),
                                (self.command("wrong", "--loss", "cross-entropy"), "'y' is "),
                                (self.command("wrong", "--class-weights", "balanced"), "a loss that takes none"),

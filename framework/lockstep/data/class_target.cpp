@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view kTargetSite = "classes";
+constexpr std::string_view kTargetSite = "classes", kFlagSite = "flags";
 constexpr std::int64_t kMostClasses = 1 << 16;
 
 // The values of a field as f64, which holds every class.
@@ -31,14 +31,26 @@ std::string expectation(std::int64_t classes, std::int32_t ignore_index) {
                    ignore_index);
 }
 
-// The classes of samples [part.begin, part.end), counted.
-std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& name, std::int64_t most,
-                                     std::int32_t ignore_index, Range part) {
+// Reads those of the samples [part.begin, part.end) for which reads(sample) is true, and calls one(value, element,
+// sample) for all values of a field.
+template <class Reads, class One>
+void each_value(const Dataset& dataset, const std::string& name, Range part, Reads reads, One one) {
   const std::vector<Field>& fields = dataset.fields();
   const std::size_t at = find_field(kTargetSite, fields, name);
   std::vector<std::vector<std::byte>> sample;
   std::vector<std::byte*> out;
   for (const Field& field : fields) out.push_back(sample.emplace_back(field.bytes()).data());
+  for (std::int64_t index = part.begin; index < part.end; ++index) {
+    if (!reads(index)) continue;
+    dataset.read(index, out);
+    const std::vector<double> values = values_of(fields[at], out[at]);
+    for (std::size_t i = 0; i < values.size(); ++i) one(values[i], i, index);
+  }
+}
+
+// The classes of samples [part.begin, part.end), counted.
+std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& name, std::int64_t most,
+                                     std::int32_t ignore_index, Range part) {
   std::vector<std::int64_t> counts;
   const auto add = [&](double value, std::int64_t index) {
     if (value == ignore_index) return;
@@ -48,14 +60,12 @@ std::vector<std::int64_t> count_part(const Dataset& dataset, const std::string& 
     if (c >= counts.size()) counts.resize(c + 1);
     ++counts[c];
   };
-  for (std::int64_t index = part.begin; index < part.end; ++index) {
-    if (const std::int32_t known = dataset.label(index); known >= 0) {
-      add(known, index);
-      continue;
-    }
-    dataset.read(index, out);
-    for (const double value : values_of(fields[at], out[at])) add(value, index);
-  }
+  const auto reads = [&](std::int64_t index) {
+    const std::int32_t known = dataset.label(index);
+    if (known >= 0) add(known, index);
+    return known < 0;
+  };
+  each_value(dataset, name, part, reads, [&](double value, std::size_t, std::int64_t index) { add(value, index); });
   return counts;
 }
 
@@ -115,6 +125,21 @@ std::vector<std::int64_t> count_classes(const Dataset& dataset, const std::strin
   };
   comm == nullptr ? require_class() : comm::collectively(*comm, require_class);
   return counts;
+}
+
+void check_flags(const Dataset& dataset, const std::string& field, const comm::Communicator* comm) {
+  const auto check_part = [&](Range part) {
+    const auto all = [](std::int64_t) { return true; };
+    each_value(dataset, field, part, all, [&](double value, std::size_t element, std::int64_t index) {
+      if (!(value >= 0 && value <= 1))  // the message costs time
+        fail(kFlagSite,
+             "{}: '{}' is {} at element {}, expected 0 or 1, or a probability between them, for a --loss of flags; for "
+             "integers that are classes, --loss cross-entropy",
+             dataset.locate(index), field, value, element);
+    });
+  };
+  if (comm == nullptr) return check_part({0, dataset.size()});
+  comm::collectively(*comm, [&] { check_part(part_of(dataset.size(), comm->size(), comm->rank())); });
 }
 
 }  // namespace lockstep::data

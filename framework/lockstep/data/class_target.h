@@ -1,5 +1,5 @@
 // Targets that are classes: integers from 0 on, one per sample or one per position, as class indices for a loss; and
-// how often each class is there.
+// how often each class is there. Targets that are flags: numbers from 0 to 1.
 #pragma once
 
 #include <cstdint>
@@ -43,5 +43,9 @@ class ClassTarget : public Transform {
 // than 65536 classes.
 std::vector<std::int64_t> count_classes(const Dataset& dataset, const std::string& field, std::int64_t classes,
                                         std::int32_t ignore_index, const comm::Communicator* comm);
+
+// Reads the field of all samples, targets that are flags. Each rank of `comm` reads a part; null: this process reads
+// all. Collective; throws AgreedError, with sample and element, for a value that is not from 0 to 1.
+void check_flags(const Dataset& dataset, const std::string& field, const comm::Communicator* comm);
 
 }  // namespace lockstep::data

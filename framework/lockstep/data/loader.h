@@ -59,6 +59,7 @@ class Loader {
 
   const DistributedSampler& sampler() const { return sampler_; }  // only for options() and steps_per_epoch()
   const std::vector<Field>& fields() const { return fields_; }
+  const Dataset& dataset() const { return dataset_; }
 
   // Returns a range over the remaining steps of the current epoch: `for (Batch& batch : loader.epoch())`. The next
   // iteration reuses a batch's memory, unless the batch was moved from. After a break, position() includes the last

@@ -5,11 +5,13 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <string>
 #include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/core/math.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/channel_walk.h"
@@ -20,6 +22,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::int64_t kMostBlocks = 1024;
+constexpr std::size_t kMostNames = 8;  // of channels in a message
 constexpr std::string_view kNormalisation = "normalisation";
 
 // The values of one channel: number, mean, sum of squared differences from the mean, and range.
@@ -36,6 +39,7 @@ struct ChannelSums {
     least = std::min(least, other.least);
     most = std::max(most, other.most);
   }
+  bool is_constant() const { return count > 0 && least == most; }
 };
 static_assert(sizeof(ChannelSums) == 5 * sizeof(double), "sent as five numbers");
 
@@ -118,17 +122,37 @@ class Measurement {
     }
     const auto& field = *std::ranges::find(measured_, &options, &Measured::options);
     for (std::size_t c = field.first; c < field.first + static_cast<std::size_t>(field.walk.channels); ++c) {
-      ChannelSums all;
-      for (std::size_t b = 0; b < static_cast<std::size_t>(blocks_); ++b) all.add(blocks[b * channels_ + c]);
+      const ChannelSums all = of_channel(c, blocks);
       const bool range = options.scaling == Scaling::MinMax;
       const double scale = range ? all.most - all.least : std::sqrt(all.squares / all.count);
       entry.shift.push_back(range ? all.least : all.mean);
-      entry.scale.push_back(scale > 0 ? scale : 1.0);  // equal values become 0 with any scale
+      entry.scale.push_back(all.is_constant() || !(scale > 0) ? 1.0 : scale);  // rounding may leave a tiny deviation
     }
     return entry;
   }
 
+  // The channels whose values are all equal: "'u' channel 2, 'v'"; empty: there are none.
+  std::string constants(std::span<const ChannelSums> blocks) const {
+    std::vector<std::string> names;
+    for (const Measured& field : measured_) {
+      for (std::int64_t c = 0; c < field.walk.channels; ++c) {
+        if (!of_channel(field.first + static_cast<std::size_t>(c), blocks).is_constant()) continue;
+        const std::string& name = field.options->field;
+        names.push_back(field.walk.channels == 1 ? formatted("'{}'", name) : formatted("'{}' channel {}", name, c));
+      }
+    }
+    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+    names.resize(names.size() - more);
+    return joined(names, ", ") + (more > 0 ? formatted(" and {} more", more) : "");
+  }
+
  private:
+  ChannelSums of_channel(std::size_t channel, std::span<const ChannelSums> blocks) const {
+    ChannelSums all;
+    for (std::size_t b = 0; b < static_cast<std::size_t>(blocks_); ++b) all.add(blocks[b * channels_ + channel]);
+    return all;
+  }
+
   void measure_block(std::int64_t block, std::span<ChannelSums> sums) const {
     std::vector<std::vector<std::byte>> sample;
     std::vector<std::byte*> out;
@@ -153,15 +177,27 @@ class Measurement {
     const NormalisationOptions& options = *field.options;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!std::isfinite(values[i]))
-        fail(kNormalisation, "'{}': element {} of {} is {}, expected a finite number", options.field, i,
-             dataset_.locate(index), values[i]);
+        fail(kNormalisation, "'{}': element {} of {} is {}, expected a finite number", options.field,
+             element_name(field, i), dataset_.locate(index), values[i]);
       if (!options.log_offset) continue;
       const double x = values[i] + *options.log_offset;
       if (!(x > 0))
-        fail(kNormalisation, "'{}': element {} of {} plus the offset is {}, expected above 0 for log", options.field, i,
-             dataset_.locate(index), x);
+        fail(kNormalisation, "'{}': element {} of {} plus the offset is {}, expected above 0 for log", options.field,
+             element_name(field, i), dataset_.locate(index), x);
       values[i] = math::log(x);
     }
+  }
+
+  // Element 5 of (2, 3) is "[1, 2]"; of one dimension or none, "5".
+  std::string element_name(const Measured& field, std::size_t element) const {
+    const Shape& shape = dataset_.fields()[field.field].shape;
+    auto rest = static_cast<std::int64_t>(element);
+    std::string name;
+    for (int axis = shape.rank() - 1; axis > 0; --axis) {
+      name = formatted(", {}{}", rest % shape[axis], name);
+      rest /= shape[axis];
+    }
+    return shape.rank() < 2 ? formatted("{}", rest) : formatted("[{}{}]", rest, name);
   }
 
   // Two passes over the values of one channel in one sample, in their order.
@@ -219,6 +255,9 @@ Normalisation measure_normalisation(const Dataset& dataset, const std::vector<No
   for (int r = 0; r < ranks.size(); ++r) counts.push_back(part_of(blocks, ranks.size(), r).size() * numbers);
   ranks.allgatherv({mine.data(), static_cast<std::int64_t>(mine.size()) * 5, comm::Element::F64},
                    {all.data(), blocks * numbers, comm::Element::F64}, counts);
+  if (const std::string names = ranks.is_root() ? measurement.constants(all) : ""; !names.empty())
+    log()->warn("normalisation: all values in the training samples are equal: {}; a model learns nothing from them",
+                names);
   return comm::collectively(ranks, [&] { return entries_of(measurement, options, all); });
 }
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "lockstep/data/array_file.h"
 #include "lockstep/data/class_predictions.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/train/step/batch_check.h"
 
 namespace lockstep::train {
 namespace {
@@ -31,6 +33,28 @@ struct Groups {
   Range of(std::int64_t round, int rank) const {
     const std::int64_t first = std::min((round * ranks + rank) * size, samples);
     return {first, std::min(first + size, samples)};
+  }
+};
+
+// The samples of one rank with inputs that are not finite.
+struct BadInputs {
+  std::int64_t count = 0, first = std::numeric_limits<std::int64_t>::max();
+
+  void add(const data::Batch& batch) {
+    for (std::int64_t row = 0; row < batch.samples(); ++row) {
+      const auto is_bad = [&](const Tensor& field) { return first_bad_row(field, {row, row + 1}) >= 0; };
+      if (!std::ranges::any_of(batch.fields, is_bad)) continue;
+      ++count;
+      first = std::min(first, batch.step.samples[static_cast<std::size_t>(row)]);
+    }
+  }
+  // Warns about those of all ranks. Collective.
+  void report(const comm::Communicator& comm, const data::Dataset& dataset) const {
+    const std::int64_t all = comm.allreduce(count, comm::ReduceOp::Sum);
+    const std::int64_t least = comm.allreduce(first, comm::ReduceOp::Min);
+    if (all == 0 || !comm.is_root()) return;
+    log()->warn("predict: the inputs of {} of {} samples are not finite, the first is {}: expected finite numbers", all,
+                dataset.size(), dataset.locate(least));
   }
 };
 
@@ -100,6 +124,7 @@ class Writer {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       if (file_) file_->commit();
     });
+    bad_.report(comm_, run_.facts.data.predicted());
     run_.heartbeat.beat();
   }
   const std::vector<data::Field>& arrays() const { return arrays_; }  // on rank 0
@@ -112,6 +137,7 @@ class Writer {
     data::Batch batch = loader_->next();
     Tensor prediction = run_.trainer.predict(batch);
     const std::int64_t samples = batch.samples();
+    bad_.add(batch);
     loader_->recycle(std::move(batch));
     check(prediction.shape().rank() > 0 && prediction.shape()[0] == samples, "predict",
           "the prediction for {} samples is {}, expected one row for each sample", samples, prediction.shape().str());
@@ -193,6 +219,7 @@ class Writer {
   std::int64_t written_ = 0;             // samples, on rank 0
   std::vector<comm::Request> sent_;
   std::exception_ptr failure_;
+  BadInputs bad_;
 };
 
 std::int64_t group_size(const Options& o) {

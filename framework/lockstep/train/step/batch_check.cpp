@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lockstep/core/finite.h"
+
 namespace lockstep::train {
 namespace {
 
@@ -53,6 +55,14 @@ std::string sample_name(const data::Batch& batch, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
   if (at >= ids.size()) return fmt::format("row {} of this rank's batch", row);
   return fmt::format("sample {} (row {} of this rank's {})", ids[at], row, ids.size());
+}
+
+std::int64_t first_bad_row(const Tensor& field, Range rows) {
+  const std::int64_t each = field.shape().tail().elements();
+  if (each == 0) return -1;
+  const std::byte* first = field.raw() + static_cast<std::size_t>(rows.begin * each) * size_of(field.dtype());
+  const std::int64_t at = first_nonfinite(first, field.dtype(), rows.size() * each);
+  return at < 0 ? -1 : rows.begin + at / each;
 }
 
 }  // namespace lockstep::train

@@ -1,11 +1,13 @@
 // Explains errors of a batch: finds batch sizes on which a model cannot be trained, before anything is computed, and
-// names the sample of a plan's row.
+// names the sample of a plan's row, and finds samples with values that are not finite.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "lockstep/core/partition.h"
+#include "lockstep/core/tensor.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/graph/graph.h"
 
@@ -23,6 +25,9 @@ std::string single_value_norm(std::span<const RunningStatistics> norms, const Ba
 
 // Returns "sample 4711 (row 2 of this rank's 16)", or only the row if the batch has no sample ids.
 std::string sample_name(const data::Batch& batch, std::int64_t row);
+
+// Returns the first of `rows` of a batch's field, (samples, ...), with a value that is not finite; -1: there is none.
+std::int64_t first_bad_row(const Tensor& field, Range rows);
 
 // Calls `run()`, which runs a plan on `rows` of a batch; adds the name of the sample to a SampleError.
 template <class Run>

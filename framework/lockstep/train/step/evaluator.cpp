@@ -1,9 +1,13 @@
 #include "lockstep/train/step/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
 #include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/step/step_inspection.h"
 #include "lockstep/train/step/step_sums.h"
 
 namespace lockstep::train {
@@ -34,6 +38,7 @@ Evaluator::Sums Evaluator::no_sums() const {
 
 Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_t)>& progress) {
   Heartbeat& heartbeat = prepared_.heartbeat();
+  bad_ = {};
   Sums sums = no_sums();
   RankedPairs pairs(prepared_.nominal().metrics);
   std::uint64_t requests = votes_.ask();
@@ -49,7 +54,7 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
       break;
     }
     BatchFeed::check_batch(batch);
-    add_batch(batch, sums, pairs);
+    add_batch(batch, loader.dataset(), sums, pairs);
     if (progress) progress(batch.step.offset + batch.step.global_size);
   }
   heartbeat.wait();
@@ -63,7 +68,36 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
   return result;
 }
 
-void Evaluator::add_batch(const data::Batch& batch, Sums& sums, RankedPairs& pairs) {
+void Evaluator::explain(const Totals& totals) const {
+  if (totals.samples == 0 || std::isfinite(totals.loss)) return;  // the same on all ranks
+  const comm::Communicator& comm = prepared_.comm();
+  const std::int64_t first = comm.allreduce(bad_.position, comm::ReduceOp::Min);
+  std::string text;
+  for (const std::string& mine : comm.allgather_strings(bad_.position == first ? bad_.text : "")) {
+    if (text.empty()) text = mine;
+  }
+  const std::string loss = formatted("the loss of the evaluation is {}", totals.loss);
+  if (!text.empty() && prepared_.options().guards.action == GuardAction::Stop)
+    throw comm::AgreedError(formatted("[evaluation] {}: {}; expected finite numbers", loss, text));
+  if (!comm.is_root()) return;
+  if (text.empty()) {
+    log()->warn("evaluation: {}, and its samples are finite{}", loss, kDivergenceAdvice);
+  } else {
+    log()->warn("evaluation: {}: {}", loss, text);
+  }
+}
+
+void Evaluator::find_bad_sample(const data::Batch& batch, Range rows, const data::Dataset& dataset) {
+  for (const data::Field& field : prepared_.fields()) {
+    const std::int64_t row = first_bad_row(batch.at(field.name), rows);
+    const std::int64_t position = batch.step.offset + batch.step.local.begin + row;
+    if (row < 0 || position >= bad_.position) continue;
+    const std::string sample = dataset.locate(batch.step.samples[static_cast<std::size_t>(row)]);
+    bad_ = {.position = position, .text = formatted("'{}' of {} is not finite", field.name, sample)};
+  }
+}
+
+void Evaluator::add_batch(const data::Batch& batch, const data::Dataset& dataset, Sums& sums, RankedPairs& pairs) {
   const parallel::WorldLayout& world = prepared_.world();
   const Range shards = world.my_shards();
   const std::int64_t first = batch.step.local.begin;
@@ -78,7 +112,9 @@ void Evaluator::add_batch(const data::Batch& batch, Sums& sums, RankedPairs& pai
     plan::Plan& plan = feed_.plan(Mode::Eval, rows.size());
     feed_.fill(plan, batch, rows, 0);
     run_on_rows(batch, rows, [&] { plan.run(); });
-    add_sums(plan, prepared_.nominal(), Mode::Eval, part.size(), sums[static_cast<std::size_t>(shard - shards.begin)]);
+    std::vector<double>& sum = sums[static_cast<std::size_t>(shard - shards.begin)];
+    add_sums(plan, prepared_.nominal(), Mode::Eval, part.size(), sum);
+    if (!std::isfinite(sum[parallel::kLossSum])) find_bad_sample(batch, rows, dataset);
     pairs.add(plan);
   }
 }

@@ -2,7 +2,10 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "lockstep/data/loader.h"
@@ -25,10 +28,19 @@ class Evaluator {
   // Evaluates the rest of the loader's epoch; calls `progress` after each batch with the number of samples that all
   // ranks have reached. A rank stops early after a request that ends evaluations. May throw Error on this rank alone.
   Totals run(data::Loader& loader, const std::function<void(std::int64_t)>& progress);
+  // Explains the totals of the last run() if their loss is not finite: all ranks throw an AgreedError with the first
+  // sample and field that are not finite, or warn, if the samples are finite or the guards only log.
+  void explain(const Totals& totals) const;
 
  private:
+  // The first sample on this rank whose inputs are not finite, in batches after which the sum of losses is not finite.
+  struct BadSample {
+    std::int64_t position = std::numeric_limits<std::int64_t>::max();  // in the evaluation; the largest: there is none
+    std::string text{};
+  };
   using Sums = std::vector<std::vector<double>>;  // by shard of this rank
-  void add_batch(const data::Batch& batch, Sums& sums, RankedPairs& pairs);
+  void add_batch(const data::Batch& batch, const data::Dataset& dataset, Sums& sums, RankedPairs& pairs);
+  void find_bad_sample(const data::Batch& batch, Range rows, const data::Dataset& dataset);
   void add_up(const Sums& sums, std::uint64_t requests);
   Sums no_sums() const;
 
@@ -37,6 +49,7 @@ class Evaluator {
   BatchFeed& feed_;
   StepVotes& votes_;
   parallel::MessageControl control_;
+  BadSample bad_;
 };
 
 }  // namespace lockstep::train

@@ -53,6 +53,10 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
     totals = parts_->evaluator.run(loader, progress);
     parts_->state.averages().use(false);
   });
+  parts_->agreed_or_poison([&] {
+    parts_->evaluator.explain(totals);
+    return true;
+  });
   heartbeat.enter(Heartbeat::Phase::Outside);
   return totals;
 }
