@@ -6,6 +6,7 @@
 #include "data/datasets/catalogue.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/losses/per_sample.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/pointwise.h"
@@ -100,6 +101,8 @@ int main(int argc, char** argv) {
       const auto [output, penalty] = network->with_penalty(in["input"]);
       plan::Traced traced = models::field_task(task, output, in["target"]);
       if (penalty) {
+        // A mean over samples, as the penalty is: a mean by weights does not add to it alike on all shards.
+        if (traced.loss.weight) traced.loss = per_sample(traced.loss, in["input"]);
         traced.loss.mean = traced.loss.mean + penalty;
         const double samples = static_cast<double>(output.shape()[0]);
         traced.metrics.push_back(metrics::mean_of("penalty", cast(penalty, DType::F64) * samples, Better::Lower));

@@ -242,7 +242,7 @@ class OtherRun(support.SystemTest):
 
     def test_another_global_batch_by_the_way(self):
         implied = ["--batch-size" if x == "--global-batch" else x for x in MLP]  # 64 on each of two ranks
-        self.expect_refused(implied, "'global_batch' is 64, this run has 128; pass --global-batch")
+        self.expect_refused(implied, "'global_batch' is 64, this run has 128; pass --global-batch 64 to keep it")
 
     def test_another_order_of_samples(self):
         self.expect_refused([*MLP, "--seed", 7], "'seed' is 1, this run has 7")

@@ -225,6 +225,26 @@ TEST(Options, AProgramsOwnOptionNeedsAFreeName) {
   EXPECT_TRUE(has(outcome({number("depth"), twice}).result.message, "--depth cannot be")) << "given twice";
 }
 
+TEST(Options, ADefaultWarmUpIsNoLongerThanTheRun) {
+  const Options defaults{.epochs = 90, .rate = {.warmup_epochs = 5}};
+  const Outcome small = parse_line({"--epochs", "3"}, defaults);
+  EXPECT_TRUE(small.result.proceed) << small.err;
+  EXPECT_EQ(small.options.rate.warmup_epochs, 3);
+  EXPECT_EQ(small.options.usual_warm_up, 5);
+  EXPECT_EQ(validation_error(small.options), "");
+  const Outcome whole = parse_line({"--epochs", "5"}, defaults);
+  EXPECT_EQ(whole.options.rate.warmup_epochs, 5);
+  EXPECT_EQ(whole.options.usual_warm_up, 0);
+  EXPECT_EQ(parse_line({"--epochs", "0", "--max-steps", "2"}, defaults).options.rate.warmup_epochs, 5);
+  const Outcome given = parse_line({"--epochs", "3", "--warmup-epochs", "5"}, defaults);
+  EXPECT_EQ(given.options.usual_warm_up, 0);
+  EXPECT_TRUE(has(validation_error(given.options), "--warmup-epochs is 5, expected at most --epochs 3"));
+  Options predicts = given.options;
+  predicts.weights = "run";
+  predicts.predict = "predictions.h5";
+  EXPECT_FALSE(has(validation_error(predicts), "--warmup-epochs"));
+}
+
 TEST(Canonical, RanksMayDifferInWhatBelongsToTheNode) {
   const std::string text =
       canonical({.dataset = {.dir = "a"}, .threads = 4, .loaders = 1, .output = "x", .quiet = true, .profile = true});

@@ -41,6 +41,7 @@ std::vector<WeightSource> weights_of(std::span<const std::string> names, const s
     std::size_t from = i;
     for (const std::string_view prefix : {kAveragedParameter, kAveragePrefix}) {
       const auto found = places.find(std::string(prefix) + name);
+      if (found == count) continue;  // a weight may be named "count", and the number of averages is none of a weight
       if (averaged && found != places.end()) from = found->second;
     }
     weights.push_back({name, from});

@@ -164,6 +164,7 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
 }
 
 std::string changes_text(const Making& m) {
+  if (m.options.purpose != Purpose::Train) return "no random changes";
   const AugmentOptions& a = m.options.images.augment;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };

@@ -86,7 +86,8 @@ ImagePart choose_part(const CropOptions& o, std::int64_t height, std::int64_t wi
   switch (o.crop) {
     case Crop::Exact:
       check(height == o.height && width == o.width, kCrop,
-            "the image has {} x {} pixels, expected {} x {} (rows x columns); choose a crop for images of other sizes",
+            "the image has {} x {} pixels, expected {} x {} (rows x columns); add --image-size N, which crops or "
+            "resizes images of other sizes",
             height, width, o.height, o.width);
       break;
     case Crop::Whole:

@@ -33,9 +33,7 @@ void FindRate::after_step(const StepEvent& event, Orders& /*orders*/) {
 void FindRate::end_run(const RunEnd& /*end*/) {
   const optim::RateTest::Result result = test_.result();
   log()->info("{}", rate_table(result, lr_per_rate_));
-  if (!run_.write) return;
-  run_.write("lr_find.csv", rate_csv(result));
-  run_.write("lr_find.json", rate_json(result, lr_per_rate_));
+  run_.write({{"lr_find.csv", rate_csv(result)}, {"lr_find.json", rate_json(result, lr_per_rate_)}});
 }
 
 std::string rate_table(const optim::RateTest::Result& result, double lr_per_rate) {

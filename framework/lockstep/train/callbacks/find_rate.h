@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -17,8 +18,9 @@ class FindRate : public Callback {
   struct Run {
     std::function<void(double rate)> set_rate;  // takes the rate of the next step
     std::function<void()> end;                  // ends the run after this step
-    // Writes a file of the output folder; empty on ranks that write none.
-    std::function<void(const std::string& name, const std::string& text)> write;
+    // Writes the texts to files of the output folder, by their names, on one rank; an error is one of all ranks.
+    // Collective.
+    std::function<void(const std::map<std::string, std::string>& files)> write;
   };
   // `lr_per_rate`: --lr for a rate of 1; not 1 with --scale-lr.
   FindRate(const optim::RateTest& test, double lr_per_rate, Run run)

@@ -117,6 +117,8 @@ struct Options {
   bool evaluate_only = false;
   std::string predict{};
 
+  // A program's default of rate.warmup_epochs that the command line shortened to `epochs`; 0: it shortened none.
+  double usual_warm_up = 0;
   // The environment variables that gave values, by the names of their options; the command line sets it.
   std::map<std::string, std::string> from_environment = {};
 

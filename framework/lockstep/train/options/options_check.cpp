@@ -71,7 +71,8 @@ void check_rates(const Options& o) {
   check(!nesterov || o.optimizer.sgd.momentum > 0, kOptionsSite,
         "--nesterov with --momentum {}, expected a momentum above 0", o.optimizer.sgd.momentum);
   const optim::ScheduleOptions& rate = o.rate;
-  check(o.epochs == 0 || rate.warmup_epochs <= static_cast<double>(o.epochs), kOptionsSite,
+  const bool trains = o.purpose() == data::Purpose::Train;  // else nothing reads the rates
+  check(!trains || o.epochs == 0 || rate.warmup_epochs <= static_cast<double>(o.epochs), kOptionsSite,
         "--warmup-epochs is {}, expected at most --epochs {}", rate.warmup_epochs, o.epochs);
   check(rate.kind != Kind::OneCycle || rate.warmup_epochs == 0, kOptionsSite,
         "--warmup-epochs is {} with --schedule one-cycle, expected 0: the cycle has a rise of its own (--cycle-rise)",

@@ -99,6 +99,9 @@ void announce(const RunParts& run, const MemoryForecast& memory) {
   logger->info("gradients: {}", run.trainer.describe_parallel());
   logger->info("data: {}", data_line(facts));
   if (!facts.data.notes.empty()) logger->info("data: {}", facts.data.notes);
+  if (const double usual = facts.options.usual_warm_up; usual > 0 && facts.trains() && !facts.options.trial.find_lr)
+    logger->info("rate: --warmup-epochs is {}, all of --epochs; the default of {} would be longer than the run",
+                 facts.options.rate.warmup_epochs, usual);
   const optim::AverageOptions& average = facts.options.trainer.average;
   if (average.ema > 0) logger->info("average: evaluations are of the weights' moving average, --ema {}", average.ema);
   if (average.swa_start > 0)

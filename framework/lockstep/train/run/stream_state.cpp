@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
@@ -206,6 +207,7 @@ void restore_reservoir(const comm::Communicator& comm, const io::TensorSource& o
   comm::collectively(comm, [&] {
     for (Reservoir::Sample& sample : samples) sample.bytes.resize(reservoir.sample_bytes());
   });
+  std::vector<std::byte> rows;  // of a message
   for (std::size_t from = 0; from < saved.reservoirs.size(); ++from) {
     for (const Column& column : columns_of(reservoir)) {
       const Tensor* tensor = nullptr;
@@ -219,16 +221,19 @@ void restore_reservoir(const comm::Communicator& comm, const io::TensorSource& o
         for (std::size_t s = 0; s < dealt[to].size(); ++s) {
           if (dealt[to][s].rank == static_cast<std::int64_t>(from)) slots.push_back(s);
         }
-        if (slots.empty()) continue;
-        std::vector<std::byte> rows(slots.size() * column.bytes());
-        for (std::size_t i = 0; i < slots.size() && tensor != nullptr; ++i)
-          std::memcpy(rows.data() + i * column.bytes(),
-                      tensor->raw() + static_cast<std::size_t>(dealt[to][slots[i]].slot) * column.bytes(),
-                      column.bytes());
-        if (comm.is_root() && to != me) comm.send(rows, static_cast<int>(to), kTag);
-        if (!comm.is_root()) comm.recv(comm::Buffer(rows), 0, kTag);
-        for (std::size_t i = 0; i < slots.size() && to == me; ++i)
-          column.give(rows.data() + i * column.bytes(), samples[slots[i]]);
+        const auto most_rows = static_cast<std::size_t>(piece_of(column));
+        for (std::size_t at = 0; at < slots.size(); at += most_rows) {
+          const auto piece = std::span(slots).subspan(at, std::min(most_rows, slots.size() - at));
+          rows.resize(piece.size() * column.bytes());
+          for (std::size_t i = 0; i < piece.size() && tensor != nullptr; ++i)
+            std::memcpy(rows.data() + i * column.bytes(),
+                        tensor->raw() + static_cast<std::size_t>(dealt[to][piece[i]].slot) * column.bytes(),
+                        column.bytes());
+          if (comm.is_root() && to != me) comm.send(rows, static_cast<int>(to), kTag);
+          if (!comm.is_root()) comm.recv(comm::Buffer(rows), 0, kTag);
+          for (std::size_t i = 0; i < piece.size() && to == me; ++i)
+            column.give(rows.data() + i * column.bytes(), samples[piece[i]]);
+        }
       }
     }
   }

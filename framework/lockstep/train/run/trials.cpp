@@ -1,9 +1,12 @@
 #include "lockstep/train/run/trials.h"
 
 #include <filesystem>
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/data/array_datasets.h"
@@ -58,6 +61,7 @@ void limit_to_trial(RunFacts& facts) {
   data.eval = first();
   data.more_eval.clear();
   data.train_transforms = data.eval_transforms;
+  data.notes.clear();  // it tells the changes of the training samples, which now have none
 }
 
 std::unique_ptr<Callback> find_rate(const RunParts& run) {
@@ -66,12 +70,13 @@ std::unique_ptr<Callback> find_rate(const RunParts& run) {
   FindRate::Run calls{.set_rate = [&course = run.course, peak](double rate) { course.set_rate_factor(rate / peak); },
                       .end = [&course = run.course] { course.end(); },
                       .write = {}};
-  if (run.facts.comm.is_root()) {
-    calls.write = [&files = run.files](const std::string& name, const std::string& text) {
+  calls.write = [&files = run.files, &comm = run.facts.comm](const std::map<std::string, std::string>& texts) {
+    comm::collectively(comm, [&] {
+      if (!comm.is_root()) return;
       const auto folder = files.folder().folder();
-      io::replace_file(*folder, name, std::as_bytes(std::span(text)));
-    };
-  }
+      for (const auto& [name, text] : texts) io::replace_file(*folder, name, std::as_bytes(std::span(text)));
+    });
+  };
   return std::make_unique<FindRate>(optim::RateTest(trial.lr_range[0], trial.lr_range[1], trial.lr_steps), 1 / peak,
                                     std::move(calls));
 }
