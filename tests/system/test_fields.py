@@ -129,16 +129,17 @@ class NotFinite(Arrays):
         super().setUp()
         (self.scratch / "train.txt").write_text("".join(f"{i}\n" for i in range(36)))
         (self.scratch / "eval.txt").write_text("".join(f"{i}\n" for i in range(36, 48)))
-        self.u[41 * 64 + 3] = self.u[45 * 64] = math.nan
-        npy(self.scratch / "nan.npy", (48, 8, 8), self.u)
+        for name, values in (("nan", self.u), ("bad", self.y)):
+            values[41 * 64 + 3] = values[45 * 64] = math.nan
+            npy(self.scratch / f"{name}.npy", (48, 8, 8), values)
         self.subsets = ("--model", "cnn", "--train-subset", self.scratch / "train.txt", "--eval-subset", self.scratch / "eval.txt")
 
     def test_the_sample_of_an_evaluation_is_named(self):
-        nan = ("--inputs", "nan.npy,v.npy", *self.subsets)
+        nan = ("--targets", "bad.npy", *self.subsets)
         for count in (1, 3):
-            self.fail_with(ranks(count, self.command(f"stop{count}", *nan)), "the loss of the evaluation is nan: 'input' of sample 41")
+            self.fail_with(ranks(count, self.command(f"stop{count}", *nan)), "the loss of the evaluation is nan: 'target' of sample 41")
         result = self.succeed(ranks(2, self.command("log", "--guard-action", "log", *nan)))
-        self.assertIn("'input' of sample 41", result.output)
+        self.assertIn("'target' of sample 41", result.output)
 
     def test_the_inputs_of_predictions_are_counted(self):
         self.succeed(ranks(1, self.command("run", *self.subsets)))
