@@ -174,6 +174,9 @@ void GradientEngine::agree(std::uint64_t word) {
   sums_.check_between();
 }
 
+// Averages write weights and optimizer state without recording checksums, so these are forgotten: the next
+// MemoryGuard::look() takes the present content as right. Checksums do not show damage between the last look and that
+// one; where copies must be alike, the next comparison of copies does.
 void GradientEngine::average_replicas() {
   if (!average_.replicas_differ()) return;
   meet();

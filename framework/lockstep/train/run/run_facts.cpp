@@ -10,6 +10,7 @@
 #include "lockstep/data/array_file.h"
 #include "lockstep/data/wrap_sets.h"
 #include "lockstep/train/options/command_line_error.h"
+#include "lockstep/train/options/options_table.h"
 #include "lockstep/train/report/json_text.h"
 #include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/trials.h"
@@ -56,6 +57,22 @@ void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",
         weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");
+}
+
+// Refuses options of a catalogue's data sets that have no effect on data of the caller's own.
+void check_unused(const data::SampleOptions& o) {
+  const auto unused = [](bool is_default, std::string_view option, std::string_view advice) {
+    check(is_default, kOptionsSite, "--{} has no effect on the program's own data, expected its default: {}", option,
+          advice);
+  };
+  constexpr std::string_view kSets = "choose samples in the RunData that the program passes";
+  constexpr std::string_view kOrder = "set the order in the RunData that the program passes";
+  unused(o.train_subset.empty(), "train-subset", kSets);
+  unused(o.eval_subset.empty(), "eval-subset", kSets);
+  unused(o.unreadable == data::Unreadable::Stop, "unreadable", "wrap the data sets that the program passes");
+  unused(o.cache_mb == 0, "cache-mb", "wrap the data sets that the program passes");
+  unused(!o.balanced, "balanced", kOrder);
+  unused(o.weights.empty(), "sample-weights", kOrder);
 }
 
 // Of the data set that options name.
@@ -110,6 +127,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     comm::collectively(comm, [&] {
       facts.data.check();
       const std::string& own = facts.data.record;
+      check_unused(o.dataset.samples);
       check(own.empty() || nlohmann::json::parse(own, nullptr, false).is_object(), "data",
             "RunData::record is '{}', expected the text of a JSON object", own);
       data::convert_floats(facts.data, facts.dtype);

@@ -1,5 +1,6 @@
 #include "lockstep/train/run/start.h"
 
+#include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
@@ -53,8 +54,22 @@ std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, He
                                                     .stacks = stack_signal() != 0 ? files.log().file() : ""});
 }
 
+namespace {
+
+// Returns the file that --weights names: of a run's folder the newest checkpoint, as of a run that trains nothing.
+std::string file_of(const comm::Communicator& comm, std::string named) {
+  comm::collectively(comm, [&] {
+    std::error_code error;
+    if (comm.is_root() && std::filesystem::is_directory(named, error))
+      named = checkpoint::find_weights(named).file.string();
+  });
+  return comm.broadcast_string(named);
+}
+
+}  // namespace
+
 void load_weights(const RunFacts& facts, Trainer& trainer, const std::vector<std::string>& keep) {
-  const std::string& file = facts.options.weights;
+  const std::string file = file_of(facts.comm, facts.options.weights);
   const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false, .keep = keep});
   comm::collectively(facts.comm, [&] {
     check(fits(report, keep), "weights", "--weights {}: {}{}", file, report.str(),
