@@ -48,7 +48,8 @@ OptionGroup training_rows(Options& o) {
           {.name = "weights",
            .value = option_value(o.weights),
            .argument = "FILE",
-           .text = "start from these weights (a weights file, a checkpoint, or a run's folder with its newest one); a resumed run uses its checkpoint's"},
+           .text = "start from these weights (a weights file, a checkpoint, or a run's folder with its newest one); a "
+                   "resumed run uses its checkpoint's"},
           {.name = "precision",
            .value = option_value(o.precision),
            .argument = "TYPE",

@@ -235,8 +235,9 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
         streams ? "steps" : "samples");
   const nlohmann::json& options = options_of(now, "this run");
   if (options["global-batch"] == 0) {  // computed from --batch-size and the number of ranks, which may have changed
-    const std::string advice = fmt::format("pass --global-batch {} to keep it, or another value to change it on purpose",
-                                           text_of(entry(saved, "global_batch", file)));
+    const std::string advice =
+        fmt::format("pass --global-batch {} to keep it, or another value to change it on purpose",
+                    text_of(entry(saved, "global_batch", file)));
     check_same(saved, now, {"global_batch", advice}, file);
   }
   if (options["shards"] != 0) check_bits(saved, now, file);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <limits>
 #include <optional>
 #include <utility>
 
