@@ -53,24 +53,19 @@ void add_launch_command(CLI::App& app, int& status) {
   command->footer(kHelp);
   command->prefix_command();
   auto o = std::make_shared<launcher::LaunchOptions>();
+  o->ranks_per_node.clear();  // not said
   o->version = LOCKSTEP_VERSION;
-  command
-      ->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
-                   "Ranks on this node; auto: one per core")
-      ->envname("NPROC_PER_NODE")
-      ->capture_default_str();
-  command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called")
-      ->envname("NNODES")
+  command->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
+                      "Ranks on this node, 1 unless given (or NPROC_PER_NODE); auto: one per core");
+  command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called (or NNODES)")
       ->check(CLI::Range(1, 100000));
-  command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0")
-      ->envname("NODE_RANK")
+  command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0 (or NODE_RANK)")
       ->check(CLI::Range(0, 99999));
-  command->add_option("--master-addr,--master_addr", o->meeting.address, "Name or address of node 0")
-      ->envname("MASTER_ADDR");
+  command->add_option("--master-addr,--master_addr", o->meeting.address, "Name or address of node 0 (or MASTER_ADDR)");
   command
       ->add_option("--master-port,--master_port", o->meeting.port,
-                   "Port at which node 0 waits for the others; unless given 29500, or the third of --ports")
-      ->envname("MASTER_PORT")
+                   "Port at which node 0 waits for the others; unless given (or MASTER_PORT) 29500, or the third of "
+                   "--ports")
       ->check(CLI::Range(1, 65535));
   command->add_option("--secret-file", o->meeting.secret_file, "File of mode 0600 with the nodes' secret");
   command->add_option("--timeout", o->meeting.timeout, "Seconds in which all nodes have to join")

@@ -13,6 +13,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
+#include "tools/launcher/environment_options.h"
 #include "tools/launcher/gathering.h"
 #include "tools/launcher/head_job.h"
 #include "tools/launcher/job_ports.h"
@@ -217,6 +218,7 @@ int launch_on_each_node(const LaunchOptions& o, supervisor::Signals& signals) {
 int launch(const LaunchOptions& options) {
   LaunchOptions o = options;
   check(!o.words.empty(), "launch", "no program, expected: lockstep launch [OPTIONS] PROGRAM ARGUMENTS...");
+  read_environment(o, variable);
   supervisor::Signals signals;
   if (!o.ssh.hosts.empty() || !o.ssh.hostfile.empty()) return launch_by_ssh(o, signals);
   const int outer = o.nodes == 0 ? outer_size(variable) : 0;
