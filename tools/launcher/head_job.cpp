@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 200ms;
 constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
-enum End { kNone, kRanksAsked, kMpirunAsked, kMpirunKilled };
+enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 
 }  // namespace
 
@@ -40,6 +40,7 @@ int HeadJob::run() {
       take_news();
       start_daemons();
     }
+    if (ends_ == kRanksAsked && end_request_.due()) ask_ranks();
     escalate();
     leftovers_.look();
   }
@@ -113,13 +114,19 @@ void HeadJob::take_signal(int number, const std::string& source) {
   if (reason_.empty())
     reason_ = fmt::format("signal {} ({}) came to {}", number, ::strsignal(number), source.empty() ? "node 0" : source);
   if (ends_ >= kRanksAsked) {
+    if (ends_ == kRanksAsked) ends_ = kHurried;
     harder_ = Clock::now();
     return;
   }
   if (!source.empty()) say_(reason_ + ": all ranks are asked to end");
   ends_ = kRanksAsked;
   harder_ = Clock::now() + options_.stop_limit;
-  signal_ranks(SIGTERM);
+  ask_ranks();
+}
+
+// Again and again: mpirun may not have started all of them yet.
+void HeadJob::ask_ranks() {
+  end_request_.send();
   if (rendezvous_ != nullptr) rendezvous_->send_all(signal(SIGTERM));
 }
 
@@ -127,14 +134,18 @@ void HeadJob::end(const std::string& reason) {
   if (ends_ < kMpirunAsked) say_(reason + "; the job is ended");
   if (reason_.empty()) reason_ = reason;
   if (ends_ >= kMpirunAsked) return;
-  ends_ = kRanksAsked;
+  ends_ = kHurried;
   harder_ = Clock::now();
 }
 
 void HeadJob::escalate() {
   if (!harder_ || Clock::now() < *harder_) return;
-  mpirun_->signal(ends_ == kRanksAsked ? SIGTERM : SIGKILL);
-  ends_ = ends_ == kRanksAsked ? kMpirunAsked : kMpirunKilled;
+  if (ends_ == kRanksAsked)
+    reason_ += fmt::format("; ranks did not end within {} s and were killed",
+                           std::chrono::duration<double>(options_.stop_limit).count());
+  const bool first = ends_ < kMpirunAsked;
+  mpirun_->signal(first ? SIGTERM : SIGKILL);
+  ends_ = first ? kMpirunAsked : kMpirunKilled;
   harder_ = Clock::now() + kMpirunsEnd;
 }
 

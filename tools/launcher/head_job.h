@@ -42,6 +42,7 @@ class HeadJob {
   void take_message(int node, const Message& message);
   void start_daemons();
   void take_signal(int number, const std::string& source);
+  void ask_ranks();
   void end(const std::string& reason);
   void escalate();
 
@@ -50,9 +51,10 @@ class HeadJob {
   supervisor::Signals& signals_;
   Say say_;
   Leftovers leftovers_;
+  EndRequest end_request_;
   std::optional<Agents> agents_;
   std::unique_ptr<supervisor::Process> mpirun_;
-  int ends_ = 0;  // how hard the end has been tried: ranks asked, mpirun asked, mpirun killed
+  int ends_ = 0;  // how hard the end has been tried: ranks asked, given no more time, mpirun asked, mpirun killed
   std::optional<Clock::time_point> harder_;
   std::string reason_;
 };
