@@ -38,6 +38,36 @@ int run(const launcher::LaunchOptions& options) {
   }
 }
 
+void be_alone(launcher::LaunchOptions& o) {
+  if (o.nodes > 1 || o.node > 0)
+    throw CLI::ValidationError("--standalone", "this node alone, expected no --nnodes and --node-rank beside it");
+  o.nodes = 1;
+  o.node = 0;
+}
+
+// Options of torchrun that mean something else here: each says what.
+void add_counterpart(CLI::App& command, const std::string& names, const std::string& counterpart) {
+  command.add_option(names)->group("")->check([=](const std::string&) { return counterpart; });
+}
+
+void add_torchruns_options(CLI::App& command) {
+  add_counterpart(command, "--max-restarts,--max_restarts",
+                  "not an option of launch; expected lockstep run --max-restarts N -- lockstep launch ...");
+  add_counterpart(command, "--rdzv-backend,--rdzv_backend",
+                  "there is one way to meet; expected --master-addr (and --master-port) of node 0 alone");
+  add_counterpart(command, "--rdzv-endpoint,--rdzv_endpoint",
+                  "expected --master-addr HOST --master-port PORT, and --node-rank");
+  add_counterpart(command, "--rdzv-id,--rdzv_id",
+                  "expected another --master-port for each job, and no name of the job");
+}
+
+std::string check_not_elastic(const std::string& text) {
+  if (text.find(':') == text.npos) return "";
+  return "'" + text +
+         "' is elastic, which is not here; expected one number: a job keeps its nodes, and the next start may have "
+         "others";
+}
+
 // For mpirun alone: not shown in the help.
 void add_helper(CLI::App& app, const std::string& name, int (*work)(std::vector<std::string>), int& status) {
   CLI::App* command = app.add_subcommand(name, "")->group("")->prefix_command();
@@ -53,11 +83,13 @@ void add_launch_command(CLI::App& app, int& status) {
   command->footer(kHelp);
   command->prefix_command();
   auto o = std::make_shared<launcher::LaunchOptions>();
+  auto standalone = std::make_shared<bool>(false);
   o->ranks_per_node.clear();  // not said
   o->version = LOCKSTEP_VERSION;
   command->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
                       "Ranks on this node, 1 unless given (or NPROC_PER_NODE); auto: one per core");
   command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called (or NNODES)")
+      ->check(check_not_elastic)
       ->check(CLI::Range(1, 100000));
   command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0 (or NODE_RANK)")
       ->check(CLI::Range(0, 99999));
@@ -76,8 +108,14 @@ void add_launch_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_option("-H,--host,--hosts", o->ssh.hosts, "Hosts with their ranks, a:8,b:8, started by ssh from here");
   command->add_option("--hostfile", o->ssh.hostfile, "The same as a hostfile of mpirun's");
-  command->add_option("-n,--np", o->ssh.ranks, "Ranks of all hosts; without it as many as they have slots")
+  command
+      ->add_option(
+          "-n,--np", o->ssh.ranks,
+          "Ranks of all hosts (also -np), of this one without hosts; unless given as many as the hosts have slots")
       ->check(CLI::Range(1, 1000000));
+  command->add_flag("--standalone", *standalone, "This node alone, whatever NNODES and NODE_RANK are")
+      ->excludes("--host")
+      ->excludes("--hostfile");
   command->add_option("-p,--ssh-port", o->ssh.port, "The port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
   command->add_option("--ports", o->mpirun.ports,
                       "Fix all ports of the job on each node to this range, as 60000-60015; the same on all nodes");
@@ -89,9 +127,10 @@ void add_launch_command(CLI::App& app, int& status) {
                     "Nodes may differ in program and arguments: each runs its own");
   command->callback([=, &status] {
     o->words = command->remaining();
-    if (!o->words.empty() && o->words[0] == "--") o->words.erase(o->words.begin());
+    if (*standalone) be_alone(*o);
     status = run(*o);
   });
+  add_torchruns_options(*command);
   add_helper(
       app, "launch-agent", [](std::vector<std::string> words) { return launcher::run_agent(words); }, status);
   add_helper(
