@@ -41,5 +41,17 @@ TEST(HeadJob, RanksThatDoNotEndAreKilled) {
   EXPECT_EQ(end.reason, "signal 15 (Terminated) came to node 0; ranks did not end within 1 s and were killed");
 }
 
+TEST(JobStatus, IsMpirunsUnlessANodeWasLost) {
+  constexpr int kStopped = 75 << 8, kCrashed = SIGSEGV;  // as wait() gives them
+  EXPECT_EQ(job_status({.status = 0}), 0);
+  EXPECT_EQ(job_status({.status = kStopped}), 75);
+  EXPECT_EQ(job_status({.status = kStopped, .lost = true}), 75) << "its ranks had ended";
+  EXPECT_EQ(job_status({.status = kCrashed}), 139);
+  EXPECT_EQ(job_status({.status = kCrashed, .lost = true}), 205);
+  EXPECT_EQ(job_status({.status = kCrashed, .told = true, .lost = true}), 205);
+  EXPECT_EQ(job_status({.status = 0, .told = true, .lost = true}), 205);
+  EXPECT_EQ(job_status({.status = 0, .told = true}), 1);
+}
+
 }  // namespace
 }  // namespace lockstep::launcher

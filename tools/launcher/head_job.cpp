@@ -16,9 +16,16 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 200ms;
 constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
+constexpr int kNodeLost = 205;     // mpirun's own for a daemon that was lost
 enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 
 }  // namespace
+
+int job_status(const MpirunsEnd& end) {
+  const int status = supervisor::exit_code(end.status);
+  if (end.lost && (end.told || WIFSIGNALED(end.status))) return kNodeLost;
+  return end.told && status == 0 ? 1 : status;
+}
 
 HeadJob::HeadJob(HeadOptions options, Rendezvous* rendezvous, supervisor::Signals& signals, Say say)
     : options_(std::move(options)), rendezvous_(rendezvous), signals_(signals), say_(std::move(say)) {
@@ -45,10 +52,10 @@ int HeadJob::run() {
     leftovers_.look();
   }
   leftovers_.clear();
-  const int status = supervisor::exit_code(*mpirun_->ended());
   if (reason_.empty() && WIFSIGNALED(*mpirun_->ended()))
     reason_ = fmt::format("mpirun: {}", supervisor::describe_status(*mpirun_->ended()));
-  return status == 0 && !reason_.empty() && ends_ >= kMpirunAsked ? 1 : status;
+  return job_status(
+      {.status = *mpirun_->ended(), .told = !reason_.empty() && ends_ >= kMpirunAsked, .lost = node_lost_});
 }
 
 void HeadJob::wait() {
@@ -69,6 +76,7 @@ void HeadJob::take_news() {
         end(fmt::format("{}: {}", rendezvous_->roster().name_of(news.node), error.what()));
       }
     } else {
+      node_lost_ = true;
       agents_->end(rendezvous_->roster().join(news.node).host, 255);
       end(fmt::format("{} is lost: {}", rendezvous_->roster().name_of(news.node), news.lost));
     }
