@@ -20,7 +20,8 @@ constexpr const char* kHelp = R"(Examples:
   lockstep launch --nnodes 2 --node-rank I --nproc-per-node 8 --master-addr A --secret-file F ./train_resnet ...
                                                                         the same on each node, with I from 0: no ssh
   lockstep launch -H a:8,b:8 -p 12345 ./train_resnet ...                on hosts that ssh reaches, at port 12345
-  mpirun -H a:1,b:1 lockstep launch --nproc-per-node 8 ./train_resnet   one launcher per node, one job of 16 ranks
+  mpirun -H a:1,b:1 --bind-to none --map-by slot lockstep launch --nproc-per-node 8 ./train_resnet ...
+                                                                        one launcher per node, one job of 16 ranks
 
 Programs find RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR and a free MASTER_PORT in their
 environment, and are started in the folder of their node's launcher. Several nodes share a secret (--secret-file, or
