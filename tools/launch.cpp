@@ -20,7 +20,8 @@ constexpr const char* kHelp = R"(Examples:
   lockstep launch --nnodes 2 --node-rank I --nproc-per-node 8 --master-addr A --secret-file F ./train_resnet ...
                                                                         the same on each node, with I from 0: no ssh
   lockstep launch -H a:8,b:8 -p 12345 ./train_resnet ...                on hosts that ssh reaches, at port 12345
-  mpirun -H a:1,b:1 lockstep launch --nproc-per-node 8 ./train_resnet   one launcher per node, one job of 16 ranks
+  mpirun -H a:1,b:1 --bind-to none --map-by slot lockstep launch --nproc-per-node 8 ./train_resnet ...
+                                                                        one launcher per node, one job of 16 ranks
 
 Programs find RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR and a free MASTER_PORT in their
 environment, and are started in the folder of their node's launcher. Several nodes share a secret (--secret-file, or
@@ -38,6 +39,36 @@ int run(const launcher::LaunchOptions& options) {
   }
 }
 
+void be_alone(launcher::LaunchOptions& o) {
+  if (o.nodes > 1 || o.node > 0)
+    throw CLI::ValidationError("--standalone", "this node alone, expected no --nnodes and --node-rank beside it");
+  o.nodes = 1;
+  o.node = 0;
+}
+
+// Options of torchrun that mean something else here: each says what.
+void add_counterpart(CLI::App& command, const std::string& names, const std::string& counterpart) {
+  command.add_option(names)->group("")->check([=](const std::string&) { return counterpart; });
+}
+
+void add_torchruns_options(CLI::App& command) {
+  add_counterpart(command, "--max-restarts,--max_restarts",
+                  "not an option of launch; expected lockstep run --max-restarts N -- lockstep launch ...");
+  add_counterpart(command, "--rdzv-backend,--rdzv_backend",
+                  "there is one way to meet; expected --master-addr (and --master-port) of node 0 alone");
+  add_counterpart(command, "--rdzv-endpoint,--rdzv_endpoint",
+                  "expected --master-addr HOST --master-port PORT, and --node-rank");
+  add_counterpart(command, "--rdzv-id,--rdzv_id",
+                  "expected another --master-port for each job, and no name of the job");
+}
+
+std::string check_not_elastic(const std::string& text) {
+  if (text.find(':') == text.npos) return "";
+  return "'" + text +
+         "' is elastic, which is not here; expected one number: a job keeps its nodes, and the next start may have "
+         "others";
+}
+
 // For mpirun alone: not shown in the help.
 void add_helper(CLI::App& app, const std::string& name, int (*work)(std::vector<std::string>), int& status) {
   CLI::App* command = app.add_subcommand(name, "")->group("")->prefix_command();
@@ -53,24 +84,21 @@ void add_launch_command(CLI::App& app, int& status) {
   command->footer(kHelp);
   command->prefix_command();
   auto o = std::make_shared<launcher::LaunchOptions>();
+  auto standalone = std::make_shared<bool>(false);
+  o->ranks_per_node.clear();  // not said
   o->version = LOCKSTEP_VERSION;
-  command
-      ->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
-                   "Ranks on this node; auto: one per core")
-      ->envname("NPROC_PER_NODE")
-      ->capture_default_str();
-  command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called")
-      ->envname("NNODES")
+  command->add_option("--nproc-per-node,--nproc_per_node,--ranks-per-node", o->ranks_per_node,
+                      "Ranks on this node, 1 unless given (or NPROC_PER_NODE); auto: one per core");
+  command->add_option("--nnodes", o->nodes, "Nodes, on each of which this command is called (or NNODES)")
+      ->check(check_not_elastic)
       ->check(CLI::Range(1, 100000));
-  command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0")
-      ->envname("NODE_RANK")
+  command->add_option("--node-rank,--node_rank", o->node, "The number of this node, from 0 (or NODE_RANK)")
       ->check(CLI::Range(0, 99999));
-  command->add_option("--master-addr,--master_addr", o->meeting.address, "Name or address of node 0")
-      ->envname("MASTER_ADDR");
+  command->add_option("--master-addr,--master_addr", o->meeting.address, "Name or address of node 0 (or MASTER_ADDR)");
   command
       ->add_option("--master-port,--master_port", o->meeting.port,
-                   "Port at which node 0 waits for the others; unless given 29500, or the third of --ports")
-      ->envname("MASTER_PORT")
+                   "Port at which node 0 waits for the others; unless given (or MASTER_PORT) 29500, or the third of "
+                   "--ports")
       ->check(CLI::Range(1, 65535));
   command->add_option("--secret-file", o->meeting.secret_file, "File of mode 0600 with the nodes' secret");
   command->add_option("--timeout", o->meeting.timeout, "Seconds in which all nodes have to join")
@@ -81,8 +109,14 @@ void add_launch_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_option("-H,--host,--hosts", o->ssh.hosts, "Hosts with their ranks, a:8,b:8, started by ssh from here");
   command->add_option("--hostfile", o->ssh.hostfile, "The same as a hostfile of mpirun's");
-  command->add_option("-n,--np", o->ssh.ranks, "Ranks of all hosts; without it as many as they have slots")
+  command
+      ->add_option(
+          "-n,--np", o->ssh.ranks,
+          "Ranks of all hosts (also -np), of this one without hosts; unless given as many as the hosts have slots")
       ->check(CLI::Range(1, 1000000));
+  command->add_flag("--standalone", *standalone, "This node alone, whatever NNODES and NODE_RANK are")
+      ->excludes("--host")
+      ->excludes("--hostfile");
   command->add_option("-p,--ssh-port", o->ssh.port, "The port of the hosts' ssh servers")->check(CLI::Range(1, 65535));
   command->add_option("--ports", o->mpirun.ports,
                       "Fix all ports of the job on each node to this range, as 60000-60015; the same on all nodes");
@@ -94,9 +128,10 @@ void add_launch_command(CLI::App& app, int& status) {
                     "Nodes may differ in program and arguments: each runs its own");
   command->callback([=, &status] {
     o->words = command->remaining();
-    if (!o->words.empty() && o->words[0] == "--") o->words.erase(o->words.begin());
+    if (*standalone) be_alone(*o);
     status = run(*o);
   });
+  add_torchruns_options(*command);
   add_helper(
       app, "launch-agent", [](std::vector<std::string> words) { return launcher::run_agent(words); }, status);
   add_helper(

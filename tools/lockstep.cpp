@@ -19,6 +19,7 @@
 #include "lockstep/host/address_space.h"
 #include "lockstep/train/options/option_hints.h"
 #include "tools/commands.h"
+#include "tools/launcher/command_line.h"
 
 namespace {
 
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
   lockstep::tools::add_launch_command(app, status);
   lockstep::tools::add_doctor_command(app, status);
   try {
-    app.parse(argc, argv);
+    app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status
     status = e.get_exit_code();
   } catch (const CLI::Success& e) {  // --help, --version

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -88,8 +89,19 @@ class Printer {
   std::set<std::string> hosts_;
 };
 
+bool has_log_line(const std::string& file) {
+  train::LogFiles files(file);
+  while (const auto line = files.next()) {
+    if (!line->time.empty()) return true;
+  }
+  return std::ranges::any_of(files.rest(), [](const train::LogLine& line) { return !line.time.empty(); });
+}
+
 void show(const LogsOptions& o) {
   Printer print(filter_of(o));
+  check(o.follow || !std::filesystem::is_regular_file(o.run) || has_log_line(o.run), "logs",
+        "{} has no line of a log, expected a rank's log file, as RUN/logs/rank-0000.log, or the folder of a run",
+        o.run);
   train::LogFiles files(o.run);
   while (true) {
     while (const auto line = files.next()) print(*line);
@@ -112,7 +124,8 @@ void add_logs_command(CLI::App& app) {
   command->add_option("--host", o->hosts, "Only these hosts, by their names in the log; a list with commas")
       ->delimiter(',');
   command
-      ->add_option("--level", o->level, "Only lines of this level or a higher one: trace, debug, info, warning, error")
+      ->add_option("--level", o->level,
+                   "Only lines of this level or a higher one: trace, debug, info, warning, error; off: none")
       ->capture_default_str();
   command->add_flag("-f,--follow", o->follow, "Go on with lines that are written later, and with files that appear");
   command->footer(kLogsHelp);

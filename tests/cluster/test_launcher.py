@@ -251,7 +251,7 @@ class LauncherEnds(LauncherTest):
         first, second = self.start_job()
         os.kill(self.pid_of("--node-rank\x001", self.mark), signal.SIGKILL)
         result = self.finish(first)
-        self.assertNotEqual(result.status, 0, result)
+        self.assertEqual(result.status, 205, result)
         self.assertRegex(result.stderr, r"node 1 \(node2, \S+\) is lost: .*; the job is ended")
         self.finish(second)
         self.expect_all_gone()

@@ -1,3 +1,4 @@
+#include "lockstep/core/error.h"
 #include "lockstep/host/threads.h"
 
 #include <gtest/gtest.h>
@@ -73,6 +74,16 @@ TEST(Budget, EnvironmentCountsWithoutARequest) {
   setenv("OMP_NUM_THREADS", "5,2", 1);
   EXPECT_EQ(host::budget(1, 0, 1).compute, 5);
   EXPECT_EQ(host::budget(1, 2, 1).compute, 2);
+  setenv("OMP_NUM_THREADS", "", 1);
+  EXPECT_EQ(host::environment_threads(), 0);
+  unsetenv("OMP_NUM_THREADS");
+}
+
+TEST(Budget, AnEnvironmentThatCannotBeMeantIsRefused) {
+  for (const char* wrong : {"0", "-3", "abc", "4x", "4097", "99999999999999999999", " "}) {
+    setenv("OMP_NUM_THREADS", wrong, 1);
+    EXPECT_THROW(host::environment_threads(), Error) << wrong;
+  }
   unsetenv("OMP_NUM_THREADS");
 }
 

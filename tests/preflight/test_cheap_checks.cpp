@@ -22,6 +22,21 @@ TEST(SameTexts, ABuildSaysHowOthersAreAllowed) {
   expect_says(concluded(kBuild, {"ab12", "cd34"}), {"red", "LOCKSTEP_ALLOW_BUILDS", "copy the program"});
 }
 
+json files(std::vector<std::string> missing, std::vector<std::string> unfit = {}) {
+  return {{"missing", std::move(missing)}, {"unfit", std::move(unfit)}};
+}
+
+TEST(Files, ThatNoHostHasAreRed) {
+  expect_green(kFiles, {files({}), files({})});
+  expect_says(concluded(kFiles, {files({"no program '/p'"})}), {"red ", "node1", "no program '/p'"});
+  expect_says(concluded(kFiles, {files({"no folder '/d'"}), files({"no folder '/d'"})}), {"red ", "node1, node2"});
+  expect_says(concluded(kFiles, {files({}), files({}, {"'/p' is not executable"})}), {"red ", "node2", "executable"});
+}
+
+TEST(Files, ThatSomeHostsLackAreADifference) {
+  expect_green(kFiles, {files({}), files({"no program '/p'"})});  // the check of the build tells it
+}
+
 json mpi(const char* version, const char* build) { return {{"version", version}, {"build", build}}; }
 
 TEST(Mpi, VersionsAndBuildsAreCompared) {

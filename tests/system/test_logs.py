@@ -154,6 +154,8 @@ class Merged(LogsTest):
     def test_what_is_no_run_is_named(self):
         self.fail_with(program("lockstep", "logs", self.scratch / "absent"), "is no folder, expected that of a run", status=1)
         self.fail_with(program("lockstep", "logs", self.scratch), "has no rank-NNNN.log", status=1)
+        (self.scratch / "notes.txt").write_text("loss 0.5\nthe end\n")
+        self.fail_with(program("lockstep", "logs", self.scratch / "notes.txt"), "has no line of a log, expected a rank's log file", status=1)
         self.train(1)
         for wrong in ("one", "0,x", "0,8-", "0,3-1", "1-2-3"):
             self.fail_with(program("lockstep", "logs", self.output, "--rank", wrong), f"--rank is '{wrong}', expected ranks as 0,8-15", status=1)

@@ -80,6 +80,19 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
 }
 
+preflight::NamedFiles named_files(const std::string& program, const std::string& data) {
+  preflight::NamedFiles files{.named = !program.empty() || !data.empty()};
+  std::error_code error;
+  if (!program.empty() && !fs::is_regular_file(program, error)) {
+    files.missing.push_back(formatted("no program '{}'", program));
+  } else if (!program.empty() && access(program.c_str(), X_OK) != 0) {
+    files.unfit.push_back(formatted("'{}' is not executable; chmod +x", program));
+  }
+  if (!data.empty() && !fs::is_directory(data, error))
+    files.missing.push_back(formatted("no folder '{}' of a data set", data));
+  return files;
+}
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -133,9 +146,10 @@ preflight::Subject subject_here(const json& settings, int local_ranks) {
   preflight::Subject subject{.local_ranks = local_ranks, .host = host_name()};
   subject.threads = host::budget(local_ranks, threads, -1).compute;
   subject.build = host::build_id();
-  if (const std::string program = settings.at("program"); !program.empty())
-    subject.build += "\n" + file_contents(program);
-  if (const std::string data = settings.at("data_dir"); !data.empty()) subject.data = folder_contents(data);
+  const std::string program = settings.at("program"), data = settings.at("data_dir");
+  if (!program.empty()) subject.build += "\n" + file_contents(program);
+  if (!data.empty()) subject.data = folder_contents(data);
+  subject.files = named_files(program, data);
   subject.output = settings.at("output").get<std::string>();
   subject.network.interface = settings.at("interface").get<std::string>();
   if (subject.network.interface.empty()) subject.network.interface = environment("LOCKSTEP_INTERFACE");

@@ -16,9 +16,16 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 200ms;
 constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
-enum End { kNone, kRanksAsked, kMpirunAsked, kMpirunKilled };
+constexpr int kNodeLost = 205;     // mpirun's own for a daemon that was lost
+enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 
 }  // namespace
+
+int job_status(const MpirunsEnd& end) {
+  const int status = supervisor::exit_code(end.status);
+  if (end.lost && (end.told || WIFSIGNALED(end.status))) return kNodeLost;
+  return end.told && status == 0 ? 1 : status;
+}
 
 HeadJob::HeadJob(HeadOptions options, Rendezvous* rendezvous, supervisor::Signals& signals, Say say)
     : options_(std::move(options)), rendezvous_(rendezvous), signals_(signals), say_(std::move(say)) {
@@ -40,14 +47,15 @@ int HeadJob::run() {
       take_news();
       start_daemons();
     }
+    if (ends_ == kRanksAsked && end_request_.due()) ask_ranks();
     escalate();
     leftovers_.look();
   }
   leftovers_.clear();
-  const int status = supervisor::exit_code(*mpirun_->ended());
   if (reason_.empty() && WIFSIGNALED(*mpirun_->ended()))
     reason_ = fmt::format("mpirun: {}", supervisor::describe_status(*mpirun_->ended()));
-  return status == 0 && !reason_.empty() && ends_ >= kMpirunAsked ? 1 : status;
+  return job_status(
+      {.status = *mpirun_->ended(), .told = !reason_.empty() && ends_ >= kMpirunAsked, .lost = node_lost_});
 }
 
 void HeadJob::wait() {
@@ -68,6 +76,7 @@ void HeadJob::take_news() {
         end(fmt::format("{}: {}", rendezvous_->roster().name_of(news.node), error.what()));
       }
     } else {
+      node_lost_ = true;
       agents_->end(rendezvous_->roster().join(news.node).host, 255);
       end(fmt::format("{} is lost: {}", rendezvous_->roster().name_of(news.node), news.lost));
     }
@@ -113,13 +122,19 @@ void HeadJob::take_signal(int number, const std::string& source) {
   if (reason_.empty())
     reason_ = fmt::format("signal {} ({}) came to {}", number, ::strsignal(number), source.empty() ? "node 0" : source);
   if (ends_ >= kRanksAsked) {
+    if (ends_ == kRanksAsked) ends_ = kHurried;
     harder_ = Clock::now();
     return;
   }
   if (!source.empty()) say_(reason_ + ": all ranks are asked to end");
   ends_ = kRanksAsked;
   harder_ = Clock::now() + options_.stop_limit;
-  signal_ranks(SIGTERM);
+  ask_ranks();
+}
+
+// Again and again: mpirun may not have started all of them yet.
+void HeadJob::ask_ranks() {
+  end_request_.send();
   if (rendezvous_ != nullptr) rendezvous_->send_all(signal(SIGTERM));
 }
 
@@ -127,14 +142,18 @@ void HeadJob::end(const std::string& reason) {
   if (ends_ < kMpirunAsked) say_(reason + "; the job is ended");
   if (reason_.empty()) reason_ = reason;
   if (ends_ >= kMpirunAsked) return;
-  ends_ = kRanksAsked;
+  ends_ = kHurried;
   harder_ = Clock::now();
 }
 
 void HeadJob::escalate() {
   if (!harder_ || Clock::now() < *harder_) return;
-  mpirun_->signal(ends_ == kRanksAsked ? SIGTERM : SIGKILL);
-  ends_ = ends_ == kRanksAsked ? kMpirunAsked : kMpirunKilled;
+  if (ends_ == kRanksAsked)
+    reason_ += fmt::format("; ranks did not end within {} s and were killed",
+                           std::chrono::duration<double>(options_.stop_limit).count());
+  const bool first = ends_ < kMpirunAsked;
+  mpirun_->signal(first ? SIGTERM : SIGKILL);
+  ends_ = first ? kMpirunAsked : kMpirunKilled;
   harder_ = Clock::now() + kMpirunsEnd;
 }
 

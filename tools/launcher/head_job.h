@@ -24,12 +24,23 @@ struct HeadOptions {
   std::chrono::milliseconds stop_limit{30'000};         // for ranks that were asked to end
 };
 
+// How mpirun ended.
+struct MpirunsEnd {
+  int status = 0;     // as wait() gives it
+  bool told = false;  // it was asked to end, or killed
+  bool lost = false;  // a node was lost
+};
+// The job's exit code: mpirun's, unless that says nothing of the job. Where a node was lost, mpirun may end in any way,
+// a crash in its own end among them: that is 205, as mpirun has it for a daemon that was lost. 1: it ended well
+// although it was told to end before the ranks were done.
+int job_status(const MpirunsEnd& end);
+
 class HeadJob {
  public:
   // `rendezvous` has all nodes; nullptr: the job is on this node alone, or mpirun reaches the others by ssh.
   HeadJob(HeadOptions options, Rendezvous* rendezvous, supervisor::Signals& signals, Say say);
 
-  // Returns the exit code: mpirun's, or 1 where that ended well although a node was lost.
+  // Returns the exit code: as job_status() has it.
   int run();
   // Why the job ended other than by its program; empty: by its program.
   const std::string& reason() const { return reason_; }
@@ -42,6 +53,7 @@ class HeadJob {
   void take_message(int node, const Message& message);
   void start_daemons();
   void take_signal(int number, const std::string& source);
+  void ask_ranks();
   void end(const std::string& reason);
   void escalate();
 
@@ -50,10 +62,12 @@ class HeadJob {
   supervisor::Signals& signals_;
   Say say_;
   Leftovers leftovers_;
+  EndRequest end_request_;
   std::optional<Agents> agents_;
   std::unique_ptr<supervisor::Process> mpirun_;
-  int ends_ = 0;  // how hard the end has been tried: ranks asked, mpirun asked, mpirun killed
+  int ends_ = 0;  // how hard the end has been tried: ranks asked, given no more time, mpirun asked, mpirun killed
   std::optional<Clock::time_point> harder_;
+  bool node_lost_ = false;
   std::string reason_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
+#include "tools/launcher/environment_options.h"
 #include "tools/launcher/gathering.h"
 #include "tools/launcher/head_job.h"
 #include "tools/launcher/job_ports.h"
@@ -217,9 +218,18 @@ int launch_on_each_node(const LaunchOptions& o, supervisor::Signals& signals) {
 int launch(const LaunchOptions& options) {
   LaunchOptions o = options;
   check(!o.words.empty(), "launch", "no program, expected: lockstep launch [OPTIONS] PROGRAM ARGUMENTS...");
+  const bool by_ssh = !o.ssh.hosts.empty() || !o.ssh.hostfile.empty(), ranks_said = !o.ranks_per_node.empty();
+  read_environment(o, variable);
   supervisor::Signals signals;
-  if (!o.ssh.hosts.empty() || !o.ssh.hostfile.empty()) return launch_by_ssh(o, signals);
+  if (by_ssh) return launch_by_ssh(o, signals);
   const int outer = o.nodes == 0 ? outer_size(variable) : 0;
+  if (o.ssh.ranks > 0) {  // as horovodrun takes it
+    check(!ranks_said && std::max(o.nodes, outer) <= 1, "launch",
+          "-n {} is the number of ranks of all hosts, expected it with --host or --hostfile, or on one node without "
+          "--nproc-per-node",
+          o.ssh.ranks);
+    o.ranks_per_node = std::to_string(o.ssh.ranks);
+  }
   if (outer > 1) return launch_in_outer_job(o, signals);
   if (outer == 1) leave_outer_job();
   o.nodes = std::max(o.nodes, 1);

@@ -33,7 +33,7 @@ struct MpirunOptions {
 struct LaunchOptions {
   int nodes = 0;                     // 0: not said, which is 1 or, inside another job, that job's processes
   int node = -1;                     // -1: not said
-  std::string ranks_per_node = "1";  // or auto: the node's cores
+  std::string ranks_per_node = "1";  // or auto: the node's cores; empty: not said
   MeetingOptions meeting{};
   SshOptions ssh{};
   MpirunOptions mpirun{};
@@ -44,7 +44,7 @@ struct LaunchOptions {
   std::vector<std::string> words{};  // the program
 };
 
-// Returns the job's exit code. Throws Error for options that do not fit.
+// Fills in from the environment what is not said. Returns the job's exit code. Throws Error for options that do not fit.
 int launch(const LaunchOptions& options);
 
 }  // namespace lockstep::launcher

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/proc_file.h"
@@ -16,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kOftenAtFirst = 30s;
+constexpr auto kAskAgain = 1s;  // ranks that have started since
 constexpr std::string_view kRank = "OMPI_COMM_WORLD_RANK=";
 
 bool has_rank(pid_t pid) {
@@ -30,6 +32,20 @@ pid_t parent_of(pid_t pid) {
   pid_t parent = 0;
   if (name_ends != text.npos) std::istringstream(text.substr(name_ends + 1)) >> state >> parent;
   return parent;
+}
+
+// The processes that mpirun or its daemon started, not those that a rank started itself.
+std::vector<pid_t> ranks_here() {
+  std::vector<pid_t> ranks;
+  for (const pid_t pid : supervisor::descendants()) {
+    if (has_rank(pid) && !has_rank(parent_of(pid))) ranks.push_back(pid);
+  }
+  return ranks;
+}
+
+void send_to(pid_t pid, int number) {
+  ::kill(pid, number);  // one that has ended meanwhile needs none
+  ::kill(pid, SIGCONT);
 }
 
 }  // namespace
@@ -49,11 +65,16 @@ void Leftovers::clear() {
 }
 
 void signal_ranks(int number) {
-  for (const pid_t pid : supervisor::descendants()) {
-    if (!has_rank(pid) || has_rank(parent_of(pid))) continue;
-    ::kill(pid, number);  // one that has ended meanwhile needs none
-    ::kill(pid, SIGCONT);
-  }
+  for (const pid_t pid : ranks_here()) send_to(pid, number);
 }
+
+void EndRequest::send() {
+  for (const pid_t pid : ranks_here()) {
+    if (asked_.insert(pid).second) send_to(pid, SIGTERM);
+  }
+  sent_ = Clock::now();
+}
+
+bool EndRequest::due() const { return sent_ && Clock::now() >= *sent_ + kAskAgain; }
 
 }  // namespace lockstep::launcher

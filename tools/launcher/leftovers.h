@@ -1,7 +1,11 @@
 // What a job leaves on this machine when a piece of it is killed: processes, and files of Open MPI. One per process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <optional>
+#include <set>
 
 #include "tools/supervisor/mpi_traces.h"
 
@@ -27,5 +31,20 @@ class Leftovers {
 // Sends a signal to the ranks on this machine below this process: the processes that mpirun or its daemon started, not
 // those that a rank started itself.
 void signal_ranks(int number);
+
+// Asks the ranks on this machine to end, each once, those too that mpirun or its daemon starts later. Of one job.
+class EndRequest {
+ public:
+  // SIGTERM to the ranks that have not had it from here.
+  void send();
+  // Whether it is to be sent again: it was sent, a second ago or more.
+  bool due() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::set<pid_t> asked_;
+  std::optional<Clock::time_point> sent_;
+};
 
 }  // namespace lockstep::launcher

@@ -121,6 +121,7 @@ std::string Member::try_address(const std::string& address) {
 // Until the job is over; empty: node 0 is lost, or this process was told to end at once.
 std::optional<Done> Member::take_part() {
   std::optional<Done> done;
+  end_request_ = {};
   // What node 0 said before it closed the connection counts, be it in the same packet as its welcome.
   for (done = read_messages(); !done && !head_->closed() && !status_; done = read_messages()) {
     std::vector<pollfd> files{head_->wanted(), {signals_.descriptor(), POLLIN, 0}};
@@ -152,7 +153,12 @@ std::optional<Done> Member::read_messages() {
 
 void Member::take_message(const Message& message) {
   if (message.kind == Kind::Run) start_daemon(read_run(message));
-  if (message.kind == Kind::Signal) signal_ranks(read_number(message));
+  if (message.kind != Kind::Signal) return;
+  if (const int number = read_number(message); number == SIGTERM) {
+    end_request_.send();  // node 0 repeats it
+  } else {
+    signal_ranks(number);
+  }
 }
 
 // The command is written for a shell, as ssh would give it to one.

@@ -51,6 +51,7 @@ class Member {
   supervisor::Signals& signals_;
   Say say_;
   Leftovers leftovers_;
+  EndRequest end_request_;
   std::unique_ptr<Connection> head_;
   std::unique_ptr<supervisor::Process> daemon_;
   bool joined_ = false, supervised_ = false;

@@ -159,11 +159,13 @@ ThreadBudget budget(const Cores& cores, const BudgetRequest& request) {
 
 int environment_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
-  const long threads =
-      text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // "8,2" has nested levels; the outermost one counts
-  check(threads <= kMostThreads, "threads", "OMP_NUM_THREADS is {}, expected 1 to {}", text == nullptr ? "" : text,
-        kMostThreads);
-  return static_cast<int>(std::max(0L, threads));
+  if (text == nullptr || *text == '\0') return 0;
+  char* end = nullptr;
+  const long threads = std::strtol(text, &end, 10);  // "8,2" has nested levels; the outermost one counts
+  while (*end == ' ') ++end;
+  check(end != text && (*end == '\0' || *end == ',') && threads >= 1 && threads <= kMostThreads, "threads",
+        "OMP_NUM_THREADS is {}, expected 1 to {}", text, kMostThreads);
+  return static_cast<int>(threads);
 }
 
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders) {

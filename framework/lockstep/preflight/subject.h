@@ -16,6 +16,13 @@ struct NetworkSubject {
   std::vector<std::string> hosts{};  // by node: the names by which the hosts of the job reach each other
 };
 
+// The program and the data set that the job is to have, where they were named.
+struct NamedFiles {
+  bool named = false;
+  std::vector<std::string> missing{};  // one text for each that is not here
+  std::vector<std::string> unfit{};    // one for each that is here and is of no use
+};
+
 struct Subject {
   int rank = 0, node = 0, local_rank = 0, local_ranks = 1;
   std::string host;  // its name
@@ -24,6 +31,7 @@ struct Subject {
   std::string program{}, build{}, options{}, arithmetic{}, data{};
   std::filesystem::path output{};  // folder of checkpoints; empty: not known
   NetworkSubject network = {};
+  NamedFiles files = {};
 
   bool speaks() const { return local_rank == 0; }  // for its node
 };

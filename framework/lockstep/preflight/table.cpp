@@ -6,9 +6,9 @@ namespace {
 
 // In the order of telling: what explains other findings comes first.
 const Check* const kTable[] = {
-    &kProgram,   &kBuild,      &kMpi,          &kLibraries,    &kOptions,         &kArithmetic, &kData,
-    &kHostNames, &kCores,      &kSharedMemory, &kDirectCopies, &kLimits,          &kClocks,     &kDisk,
-    &kNames,     &kInterfaces, &kPorts,        &kLinks,        &kMemoryBandwidth,
+    &kFiles, &kProgram,   &kBuild,      &kMpi,          &kLibraries,    &kOptions,         &kArithmetic,
+    &kData,  &kHostNames, &kCores,      &kSharedMemory, &kDirectCopies, &kLimits,          &kClocks,
+    &kDisk,  &kNames,     &kInterfaces, &kPorts,        &kLinks,        &kMemoryBandwidth,
 };
 
 }  // namespace

@@ -77,7 +77,8 @@ json gather(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   json occupied = json::array(), numbers = json::array();
   std::vector<io::FileDescriptor> open;
-  if (subject.speaks() && peers.size() > 1) open = open_ports(subject.network.ports, peers.size(), occupied);
+  if (subject.speaks() && (peers.size() > 1 || !subject.network.ports.any()))
+    open = open_ports(subject.network.ports, peers.size(), occupied);
   for (const io::FileDescriptor& socket : open) numbers.push_back(port_of(socket));
   const std::vector<std::string> listening = exchange.allgather(numbers.dump());
   json facts = nullptr;

@@ -1,0 +1,49 @@
+// Forms of the command line of `lockstep launch` that CLI11 does not take by itself.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/launcher/command_line.h"
+
+namespace lockstep::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words adapted(Words words) {
+  CLI::App app;
+  CLI::App* command = app.add_subcommand("launch", "");
+  std::string text;
+  bool flag = false;
+  command->add_option("-n,--np", text);
+  command->add_option("-H,--host", text);
+  command->add_flag("--tag-output", flag);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  const int count = adapt_words(*command, static_cast<int>(words.size()), pointers.data());
+  return {pointers.begin(), pointers.begin() + count};
+}
+
+TEST(CommandLine, AMarkBeforeTheProgramIsTaken) {
+  EXPECT_EQ(adapted({"lockstep", "launch", "--np", "2", "--", "p", "-x"}),
+            (Words{"lockstep", "launch", "--np", "2", "p", "-x"}));
+  EXPECT_EQ(adapted({"lockstep", "launch", "--np=2", "--tag-output", "-Ha:2", "--", "p", "--", "x"}),
+            (Words{"lockstep", "launch", "--np=2", "--tag-output", "-Ha:2", "p", "--", "x"}))
+      << "the second one is the program's";
+}
+
+TEST(CommandLine, TheProgramsWordsAreItsOwn) {
+  for (const Words& words :
+       {Words{"lockstep", "launch", "-H", "a:2", "p", "-np", "--", "x"}, Words{"lockstep", "launch", "-H", "--", "p"},
+        Words{"lockstep", "run", "--", "-np", "2"}, Words{"lockstep"}, Words{"lockstep", "launch"}})
+    EXPECT_EQ(adapted(words), words);
+}
+
+TEST(CommandLine, HorovodrunsNumberOfRanks) {
+  EXPECT_EQ(adapted({"lockstep", "launch", "-np", "2", "p", "-np"}),
+            (Words{"lockstep", "launch", "--np", "2", "p", "-np"}));
+}
+
+}  // namespace
+}  // namespace lockstep::launcher
