@@ -20,6 +20,11 @@ std::int64_t most_ranks_by_ssh(const SshOptions& options);
 // The port at which node 0 waits for the other nodes. Throws Error where --master-port and --ports disagree.
 int meeting_port(const LaunchOptions& options);
 
+// Binds, for a moment, what the plan's daemon and this node's ranks will. Throws Error that names a port that is taken,
+// and the process that listens there if that can be seen: a daemon has one port, ranks take any of theirs. `ranks` 0:
+// none run here.
+void check_job_ports(const std::optional<launch::PortPlan>& plan, int ranks);
+
 // A port that is free on this node and none of the plan's, for a program's own use (MASTER_PORT).
 int port_for_programs(const std::optional<launch::PortPlan>& plan);
 
