@@ -17,7 +17,8 @@
 namespace lockstep::launcher {
 namespace {
 
-constexpr const char* kOtherPorts = "expected a range that no other process of this node listens in";
+constexpr const char* kOtherPorts =
+    "expected a range that no other process uses, or one with more ports where a job has ended within the last 60 s";
 
 // Empty: nobody listens at this port. Else " by nginx (process 812) (Address already in use)".
 std::string why_taken(int port) {
@@ -58,9 +59,9 @@ int meeting_port(const LaunchOptions& options) {
 void check_job_ports(const std::optional<launch::PortPlan>& plan, int ranks) {
   if (!plan) return;
   for (const int port : {plan->daemon_v4, plan->daemon_v6}) {
-    const std::string taken = why_taken(port);
-    check(taken.empty(), "launch", "port {} of --ports {}, that of Open MPI's daemon on {}, is taken{}; {}", port,
-          plan->all.str(), host_name(), taken, kOtherPorts);
+    if (const std::string taken = why_taken(port); !taken.empty())
+      throw PortTaken(formatted("[launch] port {} of --ports {}, that of Open MPI's daemon on {}, is taken{}; {}", port,
+                                plan->all.str(), host_name(), taken, kOtherPorts));
   }
   int free = 0;
   std::string first;
@@ -69,8 +70,9 @@ void check_job_ports(const std::optional<launch::PortPlan>& plan, int ranks) {
     if (taken.empty()) ++free;
     if (!taken.empty() && first.empty()) first = formatted("port {} is taken{}", port, taken);
   }
-  check(free >= ranks, "launch", "{} ports for ranks are free in --ports {}, and {} has {} ranks: {}; {}", free,
-        plan->all.str(), host_name(), ranks, first, kOtherPorts);
+  if (free < ranks)
+    throw PortTaken(formatted("[launch] {} ports for ranks are free in --ports {}, and {} has {} ranks: {}; {}", free,
+                              plan->all.str(), host_name(), ranks, first, kOtherPorts));
 }
 
 int port_for_programs(const std::optional<launch::PortPlan>& plan) {

@@ -148,7 +148,10 @@ int launch_as_head(const LaunchOptions& o, HeadPlace place, const Secret& secret
   Done end;
   try {
     end = run_as_head(o, place.address, rendezvous, signals);
-  } catch (const Error& error) {  // the other nodes are told, too
+  } catch (const PortTaken& error) {  // the other nodes are told, too
+    end = {.status = 1, .reason = error.what()};
+    say(end.reason);
+  } catch (const Error& error) {
     end = {.status = kExitCommandLine, .reason = error.what()};
     say(end.reason);
   }
