@@ -44,7 +44,8 @@ struct LaunchOptions {
   std::vector<std::string> words{};  // the program
 };
 
-// Fills in from the environment what is not said. Returns the job's exit code. Throws Error for options that do not fit.
+// Fills in from the environment what is not said. Returns the job's exit code. Throws Error for options that do not
+// fit.
 int launch(const LaunchOptions& options);
 
 }  // namespace lockstep::launcher
