@@ -9,6 +9,7 @@
 #include "lockstep/core/printable.h"
 #include "tools/commands.h"
 #include "tools/launcher/agents.h"
+#include "tools/launcher/job_ports.h"
 #include "tools/launcher/launch.h"
 #include "tools/launcher/rank.h"
 
@@ -33,6 +34,9 @@ int run(const launcher::LaunchOptions& options) {
     check(options.words.empty() || !options.words[0].starts_with('-'), "launch",
           "'{}' is not an option of lockstep launch, and not a program", options.words.empty() ? "" : options.words[0]);
     return launcher::launch(options);
+  } catch (const launcher::PortTaken& error) {  // another start may find it free
+    fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
+    return 1;
   } catch (const Error& error) {
     fmt::print(stderr, "lockstep: {}\n", printable(error.what()));
     return kExitCommandLine;

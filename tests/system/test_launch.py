@@ -46,6 +46,26 @@ class CommandLine(support.SystemTest):
                 self.assertIn(text, result.stdout)
             self.assertEqual(result.stdout.count("samples per update over all ranks"), 1, result)
 
+    def test_torchruns_variables_are_of_launch_alone(self):
+        wrong = clean_environment(NNODES="two", MASTER_PORT="x", NODE_RANK="-1")
+        self.succeed(program("lockstep", "models"), environment=wrong)
+        refused = self.run_command(program("lockstep", "launch", "true"), environment=wrong)
+        self.assertEqual(refused.status, 2, refused)
+        self.assertIn("NNODES in the environment is 'two', expected 1 to 100000", refused.stderr)
+        output = self.scratch / "run"
+        self.succeed(program("lockstep", "launch", "--standalone", "--master-port", 1234, "-np", 2, "--",
+                             *program("train_mnist", *SMALL, "--output", output)), environment=launch_environment(NNODES="two", MASTER_PORT="x"))
+        self.assertEqual(len(list((output / "logs").iterdir())), 2)
+
+    def test_torchruns_options_name_their_counterpart(self):
+        for words, text in [(("--max-restarts", 3), "lockstep run --max-restarts N -- lockstep launch"),
+                            (("--rdzv-backend", "c10d"), "--master-addr"), (("--rdzv-endpoint", "a:1"), "--master-addr HOST"),
+                            (("--nnodes", "1:4"), "'1:4' is elastic, which is not here"),
+                            (("--standalone", "--nnodes", 2), "expected no --nnodes"),
+                            (("-np", 2, "--nproc-per-node", 2), "-n 2 is the number of ranks of all hosts")]:
+            with self.subTest(words=words):
+                self.fail_with(program("lockstep", "launch", *words, "true"), text, status=2)
+
     def test_config_file(self):
         config = self.scratch / "run.toml"
         config.write_text('model = "mlp"\nlimit-train = 256\nlimit-eval = 64\nglobal-batch = 64\nepochs = 5\nlr = 0.02\n'

@@ -1,6 +1,8 @@
 #include "tools/launcher/job_ports.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "lockstep/core/error.h"
@@ -8,10 +10,25 @@
 #include "lockstep/launch/hostfile.h"
 #include "lockstep/launch/master_settings.h"
 #include "lockstep/launch/read_hosts.h"
+#include "lockstep/preflight/network/sockets.h"
 #include "tools/launcher/node.h"
 #include "tools/launcher/sockets.h"
 
 namespace lockstep::launcher {
+namespace {
+
+constexpr const char* kOtherPorts =
+    "expected a range that no other process uses, or one with more ports where a job has ended within the last 60 s";
+
+// Empty: nobody listens at this port. Else " by nginx (process 812) (Address already in use)".
+std::string why_taken(int port) {
+  if (preflight::listen_at(port)) return "";
+  const int reason = errno;
+  const std::string owner = preflight::listener_of(port);
+  return formatted("{}{} ({})", owner.empty() ? "" : " by ", owner, std::strerror(reason));
+}
+
+}  // namespace
 
 std::optional<launch::PortPlan> plan_job_ports(const LaunchOptions& options, const launch::PortNeed& need) {
   if (options.mpirun.ports.empty()) return std::nullopt;
@@ -37,6 +54,25 @@ int meeting_port(const LaunchOptions& options) {
         "or --ports alone",
         said, options.mpirun.ports, plan->launch);
   return plan->launch;
+}
+
+void check_job_ports(const std::optional<launch::PortPlan>& plan, int ranks) {
+  if (!plan) return;
+  for (const int port : {plan->daemon_v4, plan->daemon_v6}) {
+    if (const std::string taken = why_taken(port); !taken.empty())
+      throw PortTaken(formatted("[launch] port {} of --ports {}, that of Open MPI's daemon on {}, is taken{}; {}", port,
+                                plan->all.str(), host_name(), taken, kOtherPorts));
+  }
+  int free = 0;
+  std::string first;
+  for (int port = plan->ranks.first; port <= plan->ranks.last && free < ranks; ++port) {
+    const std::string taken = why_taken(port);
+    if (taken.empty()) ++free;
+    if (!taken.empty() && first.empty()) first = formatted("port {} is taken{}", port, taken);
+  }
+  if (free < ranks)
+    throw PortTaken(formatted("[launch] {} ports for ranks are free in --ports {}, and {} has {} ranks: {}; {}", free,
+                              plan->all.str(), host_name(), ranks, first, kOtherPorts));
 }
 
 int port_for_programs(const std::optional<launch::PortPlan>& plan) {

@@ -66,6 +66,7 @@ int launch_here(const LaunchOptions& o, supervisor::Signals& signals) {
   line.hosts = fmt::format("{}:{}", own.host, own.ranks);
   line.ranks = own.ranks;
   line.ports = plan_job_ports(o, {.ranks_per_host = own.ranks});
+  check_job_ports(line.ports, own.ranks);
   auto variables = node_variables(0, {}, o.wrapper);
   variables.merge(master_variables("127.0.0.1", port_for_programs(line.ports)));
   HeadJob job({.words = mpirun_words(line, variable), .variables = variables, .stop_limit = o.stop_timeout * 1000ms},
@@ -83,6 +84,7 @@ int launch_by_ssh(const LaunchOptions& o, supervisor::Signals& signals) {
   line.ranks = o.ssh.ranks;
   line.ssh_port = o.ssh.port;
   if (!o.mpirun.ports.empty()) line.ports = plan_job_ports(o, {.ranks_per_host = most_ranks_by_ssh(o.ssh)});
+  check_job_ports(line.ports, 0);                   // mpirun's own; this may be no host of the job
   line.own_name = own_folder() + "/" + own_name();  // other hosts' PATH is ssh's
   line.variables = master_variables(host_name(), port_for_programs(line.ports));
   HeadJob job({.words = mpirun_words(line, variable), .stop_limit = o.stop_timeout * 1000ms}, nullptr, signals, say);
@@ -126,6 +128,7 @@ Done run_as_head(const LaunchOptions& o, const std::string& address, Rendezvous&
     return *std::move(end);
   }
   const MpirunLine line = line_of_nodes(o, rendezvous.roster());
+  check_job_ports(line.ports, rendezvous.roster().join(0).ranks);
   say(fmt::format("{} ranks on {} nodes: {}", line.ranks, o.nodes, line.hosts));
   const auto master = master_variables(address, port_for_programs(line.ports));
   auto variables = node_variables(0, {}, o.wrapper);
@@ -145,7 +148,10 @@ int launch_as_head(const LaunchOptions& o, HeadPlace place, const Secret& secret
   Done end;
   try {
     end = run_as_head(o, place.address, rendezvous, signals);
-  } catch (const Error& error) {  // the other nodes are told, too
+  } catch (const PortTaken& error) {  // the other nodes are told, too
+    end = {.status = 1, .reason = error.what()};
+    say(end.reason);
+  } catch (const Error& error) {
     end = {.status = kExitCommandLine, .reason = error.what()};
     say(end.reason);
   }
@@ -171,9 +177,15 @@ int launch_as_member(const LaunchOptions& o, std::vector<std::string> addresses,
                      bool outer, supervisor::Signals& signals) {
   auto variables = node_variables(o.node, o.allow_differences ? o.words : std::vector<std::string>{}, o.wrapper);
   if (!outer) variables["MASTER_ADDR"] = addresses[0];
+  Join own = describe_node(o, o.node, o.nodes);
+  try {
+    check_job_ports(plan_job_ports(o, {.ranks_per_host = own.ranks, .launch = true}), own.ranks);
+  } catch (const Error& error) {  // node 0 names it, and the job is not waited for
+    if (own.problem.empty()) own.problem = error.what();
+  }
   Member member({.addresses = std::move(addresses),
                  .port = port,
-                 .join = describe_node(o, o.node, o.nodes),
+                 .join = own,
                  .limit = std::chrono::seconds(o.meeting.timeout),
                  .variables = variables,
                  .pass_signals = !outer},
