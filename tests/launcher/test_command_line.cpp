@@ -9,9 +9,9 @@
 namespace lockstep::launcher {
 namespace {
 
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
-Words adapted(Words words) {
+CommandWords adapted(CommandWords words) {
   CLI::App app;
   CLI::App* command = app.add_subcommand("launch", "");
   std::string text;
@@ -27,22 +27,23 @@ Words adapted(Words words) {
 
 TEST(CommandLine, AMarkBeforeTheProgramIsTaken) {
   EXPECT_EQ(adapted({"lockstep", "launch", "--np", "2", "--", "p", "-x"}),
-            (Words{"lockstep", "launch", "--np", "2", "p", "-x"}));
+            (CommandWords{"lockstep", "launch", "--np", "2", "p", "-x"}));
   EXPECT_EQ(adapted({"lockstep", "launch", "--np=2", "--tag-output", "-Ha:2", "--", "p", "--", "x"}),
-            (Words{"lockstep", "launch", "--np=2", "--tag-output", "-Ha:2", "p", "--", "x"}))
+            (CommandWords{"lockstep", "launch", "--np=2", "--tag-output", "-Ha:2", "p", "--", "x"}))
       << "the second one is the program's";
 }
 
 TEST(CommandLine, TheProgramsWordsAreItsOwn) {
-  for (const Words& words :
-       {Words{"lockstep", "launch", "-H", "a:2", "p", "-np", "--", "x"}, Words{"lockstep", "launch", "-H", "--", "p"},
-        Words{"lockstep", "run", "--", "-np", "2"}, Words{"lockstep"}, Words{"lockstep", "launch"}})
+  for (const CommandWords& words :
+       {CommandWords{"lockstep", "launch", "-H", "a:2", "p", "-np", "--", "x"},
+        CommandWords{"lockstep", "launch", "-H", "--", "p"}, CommandWords{"lockstep", "run", "--", "-np", "2"},
+        CommandWords{"lockstep"}, CommandWords{"lockstep", "launch"}})
     EXPECT_EQ(adapted(words), words);
 }
 
 TEST(CommandLine, HorovodrunsNumberOfRanks) {
   EXPECT_EQ(adapted({"lockstep", "launch", "-np", "2", "p", "-np"}),
-            (Words{"lockstep", "launch", "--np", "2", "p", "-np"}));
+            (CommandWords{"lockstep", "launch", "--np", "2", "p", "-np"}));
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ std::string sample_name(const data::Batch& batch, std::int64_t row) {
 }
 
 std::int64_t first_bad_row(const Tensor& field, Range rows) {
-  const std::int64_t each = field.shape().tail().elements();
-  if (each == 0) return -1;
+  if (field.elements() == 0) return -1;
+  const std::int64_t each = field.elements() / field.shape()[0];
   const std::byte* first = field.raw() + static_cast<std::size_t>(rows.begin * each) * size_of(field.dtype());
   const std::int64_t at = first_nonfinite(first, field.dtype(), rows.size() * each);
   return at < 0 ? -1 : rows.begin + at / each;
