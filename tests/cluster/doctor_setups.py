@@ -26,6 +26,7 @@ class Setup:
         self.scratch, self.test = test.scratch, test
         self.lockstep, self.program = support.BIN / "lockstep", self.scratch / "program"
         self.program.write_bytes(b"any program")
+        self.program.chmod(0o755)
         self.data, self.output = self.scratch / "data", self.scratch / "output"
         for folder in (self.data, self.output):
             folder.mkdir(exist_ok=True)
