@@ -52,12 +52,16 @@ void be_alone(launcher::LaunchOptions& o) {
 
 // Options of torchrun that mean something else here: each says what.
 void add_counterpart(CLI::App& command, const std::string& names, const std::string& counterpart) {
-  command.add_option(names)->group("")->check([=](const std::string&) { return counterpart; });
+  // A hidden option has no name in the messages of its own checks.
+  const std::string name = names.substr(0, names.find(','));
+  command.add_option(names)->group("")->check([=](const std::string&) -> std::string {
+    throw CLI::ValidationError(name, "no option of lockstep launch; " + counterpart);
+  });
 }
 
 void add_torchruns_options(CLI::App& command) {
   add_counterpart(command, "--max-restarts,--max_restarts",
-                  "not an option of launch; expected lockstep run --max-restarts N -- lockstep launch ...");
+                  "expected lockstep run --max-restarts N -- lockstep launch ...");
   add_counterpart(command, "--rdzv-backend,--rdzv_backend",
                   "there is one way to meet; expected --master-addr (and --master-port) of node 0 alone");
   add_counterpart(command, "--rdzv-endpoint,--rdzv_endpoint",

@@ -374,7 +374,7 @@ class Habits(LauncherTest):
         self.assertEqual(result.stderr.count("lockstep run: start "), 2, result)
 
     def test_what_is_not_here_is_named(self):
-        for words, fragment in ((["--nnodes", "1:4"], "--nnodes"), (["--rdzv-endpoint", "node1:29400"], "'--rdzv-endpoint' is not an option of")):
+        for words, fragment in ((["--nnodes", "1:4"], "--nnodes"), (["--rdzv-endpoint", "node1:29400"], "--rdzv-endpoint: no option of lockstep launch; expected --master-addr HOST")):
             result = self.launch(*words, "true")
             self.assertEqual(result.status, 2, result)
             self.assertIn(fragment, result.stderr)
