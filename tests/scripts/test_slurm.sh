@@ -35,6 +35,7 @@ expect_status 0
 expect_line '^hello rank=0 size=1 ' 1
 
 for launcher in srun mpirun; do
+  rm -f "$scratch/job.log" # slurm.sbatch appends, for jobs that are requeued
   run env LOCKSTEP_LAUNCHER=$launcher LOCKSTEP_PROGRAM="$hello" sbatch --wait -N 1 --ntasks-per-node=2 \
     --output="$scratch/job.log" scripts/slurm.sbatch
   expect_status 0
