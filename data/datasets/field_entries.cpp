@@ -122,7 +122,8 @@ void complete_for_prediction(RunData& data, const DatasetOptions& o) {
   if (!record.targets.empty()) data.decode = decoder(record);
 }
 
-// Sets the transforms of both kinds of sets; random changes of training samples are before the others, and behind them.
+// Sets the transforms of training and of evaluation. Training samples take random symmetries before normalisation, and
+// noise at the end.
 void add_transforms(RunData& data, const DatasetOptions& o, const Names& names, const FieldAxes& axes,
                     const data::Normalisation& normalisation) {
   data::Transforms transforms{std::make_shared<data::Normalise>(normalisation, o.floats),

@@ -24,7 +24,7 @@ double pair_energy(double squared) {
   return 4 * r6 * (r6 - 1);
 }
 
-// The energy between atom `moved`, if it is at `place`, and the others.
+// The energy between the atom `moved` at `place` and all other atoms.
 double energy_of(std::span<const double> positions, std::size_t moved, const Vector& place) {
   double energy = 0;
   for (std::size_t j = 0; j < positions.size() / 3; ++j) {

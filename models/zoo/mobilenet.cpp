@@ -6,21 +6,10 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reshape.h"
+#include "models/zoo/same_conv.h"
 
 namespace lockstep::models {
 namespace {
-
-nn::Conv2dConfig grouped_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
-                              std::int64_t groups = 1) {
-  return {.in = in,
-          .out = out,
-          .kernel = kernel,
-          .stride = stride,
-          .padding = kernel / 2,
-          .groups = groups,
-          .bias = false,
-          .weight_init = nn::kaiming_normal(nn::Fan::Out)};
-}
 
 nn::BatchNormConfig norm_of(std::int64_t channels) { return {.channels = channels}; }
 
@@ -42,9 +31,9 @@ class InvertedResidual : public nn::Module {
  public:
   explicit InvertedResidual(InvertedConfig c) : residual_(c.stride == 1 && c.in == c.out) {
     const std::int64_t hidden = c.expansion * c.in;
-    if (c.expansion != 1) conv_.append<ConvNorm>(grouped_conv(c.in, hidden, 1));
-    conv_.append<ConvNorm>(grouped_conv(hidden, hidden, 3, c.stride, hidden));
-    conv_.append<nn::Conv2d>(grouped_conv(hidden, c.out, 1)).append<nn::BatchNorm2d>(norm_of(c.out));
+    if (c.expansion != 1) conv_.append<ConvNorm>(same_conv(c.in, hidden, 1));
+    conv_.append<ConvNorm>(same_conv(hidden, hidden, 3, c.stride, hidden));
+    conv_.append<nn::Conv2d>(same_conv(hidden, c.out, 1)).append<nn::BatchNorm2d>(norm_of(c.out));
   }
 
   Value operator()(Value x) const {  // (N, in, H, W) -> (N, out, H / stride, W / stride)
@@ -77,7 +66,7 @@ MobileNetV2::MobileNetV2(const MobileNetV2Config& c) {
   check(c.width > 0 && c.in_channels > 0 && c.classes > 0, "mobilenet",
         "width {}, input channels {}, classes {}: all must be positive", c.width, c.in_channels, c.classes);
   std::int64_t in = divisible(kStem * c.width);
-  features_.append<ConvNorm>(grouped_conv(c.in_channels, in, 3, c.small_images ? 1 : 2));
+  features_.append<ConvNorm>(same_conv(c.in_channels, in, 3, c.small_images ? 1 : 2));
   for (const StageConfig& stage : kStages) {
     const std::int64_t out = divisible(static_cast<double>(stage.channels) * c.width);
     const bool keeps_size = c.small_images && &stage == &kStages[1];
@@ -87,7 +76,7 @@ MobileNetV2::MobileNetV2(const MobileNetV2Config& c) {
     }
   }
   const std::int64_t last = divisible(kLast * std::max(1.0, c.width));
-  features_.append<ConvNorm>(grouped_conv(in, last, 1));
+  features_.append<ConvNorm>(same_conv(in, last, 1));
   classifier_.append<nn::Dropout>(c.dropout);
   classifier_.append<nn::Linear>(
       nn::LinearConfig{.in = last, .out = c.classes, .weight_init = nn::normal(0, 0.01), .bias_init = nn::constant(0)});

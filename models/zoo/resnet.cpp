@@ -5,23 +5,12 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
+#include "models/zoo/same_conv.h"
 
 namespace lockstep::models {
 namespace {
 
 using Config = ResNetConfig;
-
-nn::Conv2dConfig conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
-                      std::int64_t groups = 1) {
-  return {.in = in,
-          .out = out,
-          .kernel = kernel,
-          .stride = stride,
-          .padding = kernel / 2,
-          .groups = groups,
-          .bias = false,
-          .weight_init = nn::kaiming_normal(nn::Fan::Out)};
-}
 
 nn::BatchNorm2dConfig norm(std::int64_t channels, bool zero = false) {
   return {.channels = channels, .initial_scale = zero ? 0.0 : 1.0};
@@ -35,7 +24,7 @@ struct BlockConfig {
 
 // The identity if it is empty.
 void project(nn::Sequential& downsample, std::int64_t in, std::int64_t out, std::int64_t stride) {
-  downsample.append<nn::Conv2d>(conv(in, out, 1, stride)).append<nn::BatchNorm2d>(norm(out));
+  downsample.append<nn::Conv2d>(same_conv(in, out, 1, stride)).append<nn::BatchNorm2d>(norm(out));
 }
 
 class BasicBlock : public nn::Module {
@@ -55,9 +44,9 @@ class BasicBlock : public nn::Module {
 
  private:
   BlockConfig c_;
-  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, c_.channels, 3, c_.stride)};
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", same_conv(c_.in, c_.channels, 3, c_.stride)};
   nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(c_.channels)};
-  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(c_.channels, c_.channels, 3)};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", same_conv(c_.channels, c_.channels, 3)};
   nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(c_.channels, c_.zero_residual)};
   nn::Child<nn::Sequential> downsample_{this, "downsample"};
 };
@@ -82,11 +71,11 @@ class Bottleneck : public nn::Module {
   BlockConfig c_;
   std::int64_t out_ = kExpansion * c_.channels;
   std::int64_t width_ = c_.channels * c_.width_per_group / 64 * c_.groups;
-  nn::Child<nn::Conv2d> conv1_{this, "conv1", conv(c_.in, width_, 1)};
+  nn::Child<nn::Conv2d> conv1_{this, "conv1", same_conv(c_.in, width_, 1)};
   nn::Child<nn::BatchNorm2d> bn1_{this, "bn1", norm(width_)};
-  nn::Child<nn::Conv2d> conv2_{this, "conv2", conv(width_, width_, 3, c_.stride, c_.groups)};
+  nn::Child<nn::Conv2d> conv2_{this, "conv2", same_conv(width_, width_, 3, c_.stride, c_.groups)};
   nn::Child<nn::BatchNorm2d> bn2_{this, "bn2", norm(width_)};
-  nn::Child<nn::Conv2d> conv3_{this, "conv3", conv(width_, out_, 1)};
+  nn::Child<nn::Conv2d> conv3_{this, "conv3", same_conv(width_, out_, 1)};
   nn::Child<nn::BatchNorm2d> bn3_{this, "bn3", norm(out_, c_.zero_residual)};
   nn::Child<nn::Sequential> downsample_{this, "downsample"};
 };
@@ -125,7 +114,8 @@ const Config& checked(const Config& c) {
 ResNet::ResNet(const Config& config) : c_(checked(config)) {}
 
 nn::Conv2dConfig ResNet::stem() const {
-  return c_.stem == Config::Stem::ImageNet ? conv(c_.in_channels, c_.width, 7, 2) : conv(c_.in_channels, c_.width, 3);
+  return c_.stem == Config::Stem::ImageNet ? same_conv(c_.in_channels, c_.width, 7, 2)
+                                           : same_conv(c_.in_channels, c_.width, 3);
 }
 
 std::int64_t ResNet::features() const { return expansion(c_.block) * stage_channels(c_, c_.blocks.size() - 1); }

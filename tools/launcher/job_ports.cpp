@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kOtherPorts =
     "expected a range that no other process uses, or one with more ports where a job has ended within the last 60 s";
 
-// Empty: nobody listens at this port. Else " by nginx (process 812) (Address already in use)".
+// Empty: no process listens at this port. Else " by nginx (process 812) (Address already in use)".
 std::string why_taken(int port) {
   if (preflight::listen_at(port)) return "";
   const int reason = errno;

@@ -46,7 +46,7 @@ struct FieldOptions {
 
 // What is done with the samples of any data set (data/wrap_sets.h).
 struct SampleOptions {
-  // Text files with the indices of samples, one per line: the others are left out. Empty: all.
+  // Text files with indices of samples, one per line: the set has these samples alone. Empty: it has all samples.
   std::filesystem::path train_subset{}, eval_subset{};
   Unreadable unreadable = Unreadable::Stop;
   std::int64_t cache_mb = 0;  // MiB of decoded samples that this rank keeps in memory

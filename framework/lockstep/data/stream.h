@@ -22,8 +22,8 @@ struct StreamSample {
   std::span<std::byte* const> fields;  // field i has StreamOptions::fields[i].bytes() bytes
   std::int64_t id = 0;                 // first_id + k * id_stride for the k-th sample; the user may set another one
   std::span<const Field> types = {};   // StreamOptions::fields
-  // A stop is requested when nobody needs the sample any more: a function that may wait for long looks at it, or waits
-  // with it (std::condition_variable_any), and returns false.
+  // The loader requests a stop when the run needs no further sample. A function that may wait for long looks at this
+  // token, or waits with it (std::condition_variable_any), and returns false.
   std::stop_token stop = {};
 
   // Returns the elements of field i. Throws Error if there is no such field, or its elements are not of type T.

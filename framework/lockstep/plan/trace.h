@@ -64,9 +64,10 @@ void for_each_value(T& traced, const F& f) {
   }
 }
 
-// Replaces `losses` by their weighted sum as `loss`, and by metrics, which stand before the others. Either no loss has
-// a weight sum of its own (Loss::weight), or all have the same Value: only then the sum is one mean, and exact at any
-// number of ranks. Throws Error otherwise, and for names and factors that cannot be. `batch`: samples of this trace.
+// Makes the weighted sum of `losses` the `loss`, and each of them a metric before those of the model. Either no loss
+// has a weight sum of its own (Loss::weight), or all have the same Value: only then the sum is one mean, and exact at
+// any number of ranks. Throws Error otherwise, and for names and factors that cannot be. `batch`: samples of this
+// trace.
 void combine_losses(Graph& graph, std::int64_t batch, Traced& traced);
 
 using ModelFunction = std::function<Traced(const Inputs& inputs)>;
