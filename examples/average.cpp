@@ -21,7 +21,7 @@ int main() {
     // Memory that all ranks of a node see is reduced in place.
     const std::span<std::byte> memory = engine.allocate(1'000'000 * sizeof(float));
     const std::span<float> field(reinterpret_cast<float*>(memory.data()), 1'000'000);
-    for (std::size_t i = 0; i < field.size(); ++i) field[i] = static_cast<float>(world.rank()) + 1;
+    for (float& value : field) value = static_cast<float>(world.rank()) + 1;
 
     // Two reductions in progress; the program does not touch their memory until they are complete.
     std::vector<double> norms{1.0 * world.rank(), 2.0};

@@ -67,7 +67,7 @@ fs::path run_folder(const fs::path& file) {
 
 fs::path find_program(const std::string& name) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  const fs::path path = folder / name;
+  fs::path path = folder / name;
   check(fs::exists(path), "weights",
         "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
         folder.string());

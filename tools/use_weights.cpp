@@ -62,7 +62,7 @@ std::string program_of(const nlohmann::json& metadata, const std::string& file) 
       "{}: it has no record of the program that wrote it, expected a checkpoint; --program PATH names the program, and "
       "its options are then all to be given",
       file);
-  const auto name = program->get<std::string>();
+  auto name = program->get<std::string>();
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
   check(!name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == name.npos, kSite,
         "{}: '{}' is its program, expected the name of one; --program PATH names another", file, name);
@@ -77,7 +77,7 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
         request.weights.string());
   train::Options defaults;
   std::map<std::string, bool> needed;  // of the framework's options; others are the program's own
-  const bool fields = options.contains("inputs") && options["inputs"] != "";
+  const bool fields = options.value("inputs", nlohmann::json("")) != nlohmann::json("");
   const nlohmann::json usual = train::to_json(defaults);
   for (const train::OptionRow& row : train::option_rows(defaults)) {
     // Options of some data sets, which programs without these sets do not have, have their defaults there.

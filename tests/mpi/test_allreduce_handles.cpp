@@ -115,7 +115,7 @@ TEST(Handles, MayBeMoved) {
   Numbers<float> a(5000, 1), b(6000, 2);
   parallel::Handle first = a.start(engine), second = b.start(engine);
   parallel::Handle third = std::move(first);
-  EXPECT_FALSE(first.active());
+  EXPECT_FALSE(first.active());  // NOLINT(bugprone-use-after-move): a handle that was moved is not active
   first = std::move(second);
   third.wait();
   first.wait();

@@ -2,6 +2,8 @@
 // and optimizer state have the same bits for every grouping of ranks into domains and in every mode.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/mpi/engine_rig.h"
 
 namespace lockstep::test {
@@ -196,7 +198,7 @@ TEST(GradientEngine, AStepWithoutSamplesChangesNothing) {
 TEST(GradientEngine, RanksMayFinishBucketsInDifferentOrders) {
   std::vector<std::size_t> order{0, 1, 2, 3, 4, 5};
   if (world().rank() % 2 == 1) std::ranges::reverse(order);
-  std::ranges::rotate(order, order.begin() + world().rank() / 2);
+  std::rotate(order.begin(), order.begin() + world().rank() / 2, order.end());
   for (const auto& [name, domains] : groupings()) {
     for (const bool thread : {false, true}) {
       EngineCase c{.domains = domains, .shards = 3 * world().size(), .bucket_bytes = 1, .options = {.thread = thread}};
@@ -313,22 +315,25 @@ TEST(GradientEngine, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
 // Collective calls between steps, in which MPI alone would wait for the rank that does not come.
 TEST(GradientEngine, ARankThatFailsBetweenStepsDoesNotLeaveItsDomainWaiting) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
-  using Call = void (*)(parallel::GradientEngine&);
-  const std::vector<std::pair<const char*, Call>> calls = {
+  struct Call {
+    const char* name;
+    void (*make)(parallel::GradientEngine&);
+  };
+  const std::vector<Call> calls = {
       {"fence", [](parallel::GradientEngine& e) { e.fence(); }},
       {"gradients", [](parallel::GradientEngine& e) { e.collect_gradients(); }},
       {"checksums", [](parallel::GradientEngine& e) { (void)e.intact(); }},
       {"meet", [](parallel::GradientEngine& e) { e.meet(); }},
   };
-  for (const auto& [name, call] : calls) {
+  for (const Call& call : calls) {
     EngineRig rig({.domains = one_domain().domains, .options = {.guards = {.verify_every = 1}}});
     rig.run_step(0);
     rig.engine().fence();
     if (world().rank() == 0) {
       rig.fail();
     } else {
-      const std::string error = error_of([&] { call(rig.engine()); });
-      EXPECT_NE(error.find("local rank 0 of this node has failed"), std::string::npos) << name << ": " << error;
+      const std::string error = error_of([&] { call.make(rig.engine()); });
+      EXPECT_NE(error.find("local rank 0 of this node has failed"), std::string::npos) << call.name << ": " << error;
     }
     world().barrier();
     rig.fail();

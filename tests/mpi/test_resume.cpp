@@ -39,6 +39,7 @@ bool is_checkpoint(int file) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): the library's names.
 int XXH3_128bits_update(void* state, const void* bytes, std::size_t size) {
   using Update = int (*)(void*, const void*, std::size_t);
   static const auto real = reinterpret_cast<Update>(::dlsym(RTLD_NEXT, "XXH3_128bits_update"));
@@ -52,6 +53,7 @@ std::uint64_t XXH3_64bits(const void* bytes, std::size_t size) {
   lockstep::test::tensor_bytes += size;
   return real(bytes, size);
 }
+// NOLINTEND(readability-identifier-naming)
 
 ssize_t read(int file, void* bytes, std::size_t size) {
   const ssize_t n = ::syscall(SYS_read, file, bytes, size);

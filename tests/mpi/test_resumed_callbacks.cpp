@@ -191,24 +191,28 @@ class Foreign : public Callback {
 
 TEST(State, ThatCannotBeUsedEndsAllRanks) {
   const SharedDirectory shared;
-  const std::vector<std::pair<std::function<void(CallbackState&)>, std::string>> cases{
+  struct Case {
+    std::function<void(CallbackState&)> save;
+    std::string expected;
+  };
+  const std::vector<Case> cases{
       {[](CallbackState& state) { state.set("low", 1.0); }, "[callback state] there is no 'count'"},
       {[](CallbackState& state) { state.set("count", 1.5); },
        "[callback state] 'count' is a number, expected an integer"},
       {[](CallbackState& state) { state.set("count", "3"); },
        "[callback state] 'count' is a text, expected an integer"},
       {[](CallbackState& state) { state.set("count", 51); }, "[callback state] 'count' is 51, expected 0 to 50"}};
-  for (const auto& [save, expected] : cases) {
+  for (const Case& c : cases) {
     train::Options options = options_for(shared.path() / "run", 4);
     run(options, [&](train::Session& session) {
-      session.add<Foreign>(save);
+      session.add<Foreign>(c.save);
       session.add<StopsAt>(2);
     });
     Counts::Seen seen;
     const std::string error =
         error_of([&] { run(resumed(options), [&](train::Session& session) { session.add<Counts>(seen); }); });
     expect_contains(error, "[resume] the state 'counts' of the callback ");
-    expect_contains(error, "Counts cannot be used: " + expected);
+    expect_contains(error, "Counts cannot be used: " + c.expected);
   }
 }
 

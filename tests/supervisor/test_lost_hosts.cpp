@@ -31,7 +31,7 @@ class LostHostsTest : public testing::Test {
   const std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("lost-hosts-" + std::to_string(getpid()));
   const std::filesystem::path agent_ = folder_ / "agent";
-  const MpiTraces traces_;
+  const MpiTraces traces_{};
 };
 
 TEST_F(LostHostsTest, NamesHostsThatDoNotAnswerWithReasons) {
