@@ -32,7 +32,7 @@ struct PotentialConfig {
 };
 
 // (1, ...): numbers that stay as they are.
-Parameter constant(std::vector<std::int64_t> shape, std::function<double(std::size_t)> value) {
+Parameter constant(std::vector<std::int64_t> shape, const std::function<double(std::size_t)>& value) {
   const auto fill = [value](const Shape&, std::span<double> values, RandomStream&) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(i);
   };

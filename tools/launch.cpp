@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,10 +79,11 @@ std::string check_not_elastic(const std::string& text) {
 }
 
 // For mpirun alone: not shown in the help.
-void add_helper(CLI::App& app, const std::string& name, int (*work)(std::vector<std::string>), int& status) {
+void add_helper(CLI::App& app, const std::string& name, std::function<int(std::vector<std::string>)> work,
+                int& status) {
   CLI::App* command = app.add_subcommand(name, "")->group("")->prefix_command();
   command->set_help_flag();
-  command->callback([=, &status] { status = work(command->remaining()); });
+  command->callback([work = std::move(work), command, &status] { status = work(command->remaining()); });
 }
 
 }  // namespace
@@ -140,11 +142,8 @@ void add_launch_command(CLI::App& app, int& status) {
     status = run(*o);
   });
   add_torchruns_options(*command);
-  add_helper(
-      app, "launch-agent", [](std::vector<std::string> words) { return launcher::run_agent(words); }, status);
-  add_helper(
-      app, "launch-rank", [](std::vector<std::string> words) { return launcher::become_rank(std::move(words)); },
-      status);
+  add_helper(app, "launch-agent", launcher::run_agent, status);
+  add_helper(app, "launch-rank", launcher::become_rank, status);
 }
 
 }  // namespace lockstep::tools

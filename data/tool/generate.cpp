@@ -57,7 +57,7 @@ struct Command {
 // Adds the subcommand with the options that all have.
 template <class Made, class Options>
 Command<Options> add(CLI::App* parent, const std::string& name, const std::string& text) {
-  const Command<Options> command{parent->add_subcommand(name, text), std::make_shared<Options>()};
+  Command<Options> command{parent->add_subcommand(name, text), std::make_shared<Options>()};
   const auto common = std::make_shared<Common>();
   command.app->add_option("--samples", common->file.samples, "number of samples")->type_name("N")->required();
   command.app->add_option("--seed", common->file.seed, "sample i is a function of the seed and i")->type_name("N");

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -162,9 +163,9 @@ TEST_F(CheckpointDirectory, PassesOverAFileWhoseTensorDeniesItsChecksum) {
   std::vector<std::byte> bytes = bytes_of(path_for(dir_, 2));
   const Checkpoint saved = sample_checkpoint(2);
   const Tensor& tensor = saved.tensors.back().tensor;
-  const auto found = std::ranges::search(bytes, std::span(tensor.raw(), tensor.bytes()));
-  ASSERT_FALSE(found.empty());
-  *found.begin() ^= std::byte{1};
+  const auto found = std::search(bytes.begin(), bytes.end(), tensor.raw(), tensor.raw() + tensor.bytes());
+  ASSERT_NE(found, bytes.end());
+  *found ^= std::byte{1};
   seal(bytes);
   put(path_for(dir_, 2), bytes);
   std::string reasons;

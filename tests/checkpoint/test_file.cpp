@@ -1,6 +1,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "lockstep/io/envelope.h"
@@ -215,9 +216,9 @@ TEST_F(CheckpointFile, ATensorThatItsChecksumDeniesIsNamed) {
     saved.tensors.push_back({name, random_tensor({100}, DType::F32, static_cast<std::uint64_t>(name[6]))});
   std::vector<std::byte> bytes = serialize(saved);
   const auto values = std::as_bytes(saved.tensors[1].tensor.data<float>());
-  const auto found = std::ranges::search(bytes, values);
-  ASSERT_FALSE(found.empty());
-  *(found.begin() + 200) ^= std::byte{8};
+  const auto found = std::search(bytes.begin(), bytes.end(), values.begin(), values.end());
+  ASSERT_NE(found, bytes.end());
+  *(found + 200) ^= std::byte{8};
   seal(bytes);
   put(path_, bytes);
   EXPECT_NO_THROW(verify(path_));

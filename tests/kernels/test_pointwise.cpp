@@ -2,6 +2,7 @@
 // every level of instructions, and expressions of several functions.
 #include "lockstep/kernels/native/pointwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -50,7 +51,7 @@ std::vector<T> numbers(std::int64_t n, std::uint64_t key) {
     const double size = std::exp(random.uniform(-20, 20));
     x.push_back(static_cast<T>(random.uniform(-1, 1) * (x.size() % 3 == 0 ? size : 4)));
   }
-  std::ranges::rotate(x, x.begin() + static_cast<std::ptrdiff_t>(key));
+  std::rotate(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(key), x.end());
   return x;
 }
 

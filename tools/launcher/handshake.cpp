@@ -17,8 +17,8 @@ constexpr char kAccepted = 1, kRefused = 0;
 
 }  // namespace
 
-Handshake::Handshake(Side side, Secret secret)
-    : side_(side), secret_(std::move(secret)), own_hello_(std::string(kMagic) + kVersion + random_bytes(kNonceBytes)) {}
+Handshake::Handshake(Side side, const Secret& secret)
+    : side_(side), secret_(secret), own_hello_(std::string(kMagic) + kVersion + random_bytes(kNonceBytes)) {}
 
 std::string Handshake::begin() const { return side_ == Side::Client ? own_hello_ : ""; }
 

@@ -22,7 +22,7 @@ struct ChannelKeys {
 class Handshake {
  public:
   enum class Side { Client, Server };
-  Handshake(Side side, Secret secret);
+  Handshake(Side side, const Secret& secret);
 
   // The first bytes to send; none for a server.
   std::string begin() const;

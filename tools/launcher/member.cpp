@@ -24,8 +24,8 @@ constexpr auto kDaemonsEnd = 5s;  // after the job's end, for a daemon to clean 
 
 }  // namespace
 
-Member::Member(MemberOptions options, Secret secret, supervisor::Signals& signals, Say say)
-    : options_(std::move(options)), secret_(std::move(secret)), signals_(signals), say_(std::move(say)) {}
+Member::Member(MemberOptions options, const Secret& secret, supervisor::Signals& signals, Say say)
+    : options_(std::move(options)), secret_(secret), signals_(signals), say_(std::move(say)) {}
 
 int Member::run() {
   for (;;) {

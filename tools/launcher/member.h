@@ -29,7 +29,7 @@ struct MemberOptions {
 
 class Member {
  public:
-  Member(MemberOptions options, Secret secret, supervisor::Signals& signals, Say say);
+  Member(MemberOptions options, const Secret& secret, supervisor::Signals& signals, Say say);
 
   int run();
 

@@ -30,7 +30,7 @@ std::filesystem::path find_program(const std::string& name) {
   const std::string path = variable == nullptr ? "" : variable;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
-    const auto found = std::filesystem::path(path.substr(at, end - at)) / name;
+    auto found = std::filesystem::path(path.substr(at, end - at)) / name;
     if (is_file(found) && ::access(found.c_str(), X_OK) == 0) return found;
     at = end + 1;
   }

@@ -19,8 +19,8 @@ constexpr std::size_t kMostSaid = 100;            // addresses; more are turned 
 
 }  // namespace
 
-Reception::Reception(io::FileDescriptor listener, Secret secret, Say say)
-    : listener_(std::move(listener)), secret_(std::move(secret)), say_(std::move(say)) {}
+Reception::Reception(io::FileDescriptor listener, const Secret& secret, Say say)
+    : listener_(std::move(listener)), secret_(secret), say_(std::move(say)) {}
 
 void Reception::add_files(std::vector<pollfd>& files) const {
   files.push_back({listener_.get(), POLLIN, 0});

@@ -19,7 +19,7 @@ namespace lockstep::launcher {
 
 class Reception {
  public:
-  Reception(io::FileDescriptor listener, Secret secret, Say say);
+  Reception(io::FileDescriptor listener, const Secret& secret, Say say);
 
   void add_files(std::vector<pollfd>& files) const;  // to be polled
   // Takes who came and reads what was sent. Returns those who have proven that they know the secret since.

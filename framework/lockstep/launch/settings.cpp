@@ -53,7 +53,8 @@ Settings Settings::of_text(std::string_view text, const std::string& file) {
     std::string_view value = line.substr(equals + 1);
     const bool quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
     if (quoted) value = value.substr(1, value.size() - 2);
-    const auto [at, is_new] = found.settings_.try_emplace(name, Setting{std::string(value), here + ": " + name});
+    const auto [at, is_new] =
+        found.settings_.try_emplace(name, Setting{std::string(value), formatted("{}: {}", here, name)});
     check(is_new, kSite, "{}: {} is set in {} already, expected once", here, name, at->second.origin);
   }
   return found;

@@ -39,7 +39,7 @@ std::string LineExchange::read() { return read_line(in_, unread_); }
 
 std::vector<std::string> LineExchange::allgather(const std::string& mine) {
   write_line(out_, nlohmann::json{{"all", mine}}.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
-  const auto all = nlohmann::json::parse(read()).get<std::vector<std::string>>();
+  auto all = nlohmann::json::parse(read()).get<std::vector<std::string>>();
   check(static_cast<int>(all.size()) == size_, "doctor", "{} texts came, expected {}", all.size(), size_);
   return all;
 }

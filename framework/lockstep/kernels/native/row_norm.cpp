@@ -18,9 +18,9 @@ constexpr std::int64_t kWork = 4;               // per element, in elements that
 // How the rows are cut into parts, each of which has sums of its own for every column: f32 sums of weight and bias, and
 // the doubles into which they are folded.
 struct RowParts {
-  RowParts(std::int64_t rows_, std::int64_t size_)
-      : rows(rows_),
-        size(size_),
+  RowParts(std::int64_t row_count, std::int64_t row_size)
+      : rows(row_count),
+        size(row_size),
         parts(std::clamp<std::int64_t>(std::min(rows / kRowsPerPart, kPartElements / std::max<std::int64_t>(size, 1)),
                                        1, kMostParts)) {}
   std::int64_t stride() const { return (size + kLanes - 1) / kLanes * kLanes; }  // of one sum, in elements

@@ -29,7 +29,9 @@ std::vector<Finding> conclude(const Facts& facts) {
   std::vector<Finding> findings;
   for (const RankFacts& node : facts) {
     const auto names = node.value.at("hosts").get<std::vector<std::string>>();
-    for (const auto& [other, addresses] : own) {
+    for (const auto& entry_of_node : own) {
+      const int other = entry_of_node.first;
+      const std::vector<std::string>& addresses = entry_of_node.second;  // no structured binding: lambdas capture it
       if (other == node.node || static_cast<std::size_t>(other) >= names.size()) continue;
       const std::string& name = names[static_cast<std::size_t>(other)];
       const auto found = node.value.at("resolved").at(name).get<std::vector<std::string>>();
@@ -47,7 +49,7 @@ std::vector<Finding> conclude(const Facts& facts) {
                             .what = formatted("the name {} means {}, which is no address of that host ({})", name,
                                               joined(found, ", "), joined(addresses, ", ")),
                             .where = node.host,
-                            .mend = "correct its line in /etc/hosts: " + right + " " + name});
+                            .mend = formatted("correct its line in /etc/hosts: {} {}", right, name)});
       }
     }
   }

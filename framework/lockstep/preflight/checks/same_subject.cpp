@@ -15,7 +15,7 @@ json gather(const Subject& subject, Exchange&) {
 // All ranks have nothing to compare, or each has its text.
 bool compared(const Facts& facts) {
   for (const RankFacts& rank : facts) {
-    if (rank.value != "") return true;
+    if (rank.value != json("")) return true;
   }
   return false;
 }
