@@ -40,7 +40,7 @@ def main():
             make_folder(root / split, count)
         command = ["mpirun", "-n", str(arguments.ranks), "--bind-to", "none", "--oversubscribe", str(arguments.program.resolve()), "--data-dir", scratch,
                    "--model", "resnet50", "--image-size", "224", "--batch-size", "8", "--threads", "1", "--loaders", "1", "--warmup-epochs", "0",
-                   "--epochs", "0", "--max-steps", str(arguments.steps), "--eval-every", "0", "--checkpoint-every", "0", "--log-level", "debug", "--quiet",
+                   "--epochs", "0", "--max-steps", str(arguments.steps), "--eval-every", "0", "--checkpoint-every", "0", "--log-level", "trace", "--quiet",
                    "--output", str(root / "run"), *arguments.options]
         if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:
             sys.exit(f"idle.py: this command failed: {' '.join(command)}")
