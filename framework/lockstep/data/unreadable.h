@@ -48,8 +48,4 @@ class ReplaceUnreadable : public DatasetView {
   mutable std::set<std::int64_t> unreadable_;
 };
 
-// `dataset` itself for Unreadable::Stop, else in a ReplaceUnreadable.
-std::unique_ptr<Dataset> with_unreadable(std::unique_ptr<Dataset> dataset, Unreadable answer,
-                                         ReplaceOptions options = {});
-
 }  // namespace lockstep::data
