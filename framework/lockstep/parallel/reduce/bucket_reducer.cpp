@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/parallel/reduce/sum_of_squares.h"
+#include "lockstep/core/sum_of_squares.h"
 
 namespace lockstep::parallel {
 namespace {
