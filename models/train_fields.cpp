@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   });
   return program.run(argc, argv, [&](train::Session& session) {
     task.ignore_index = static_cast<std::int32_t>(session.options().dataset.fields.ignore_index);
-    task.class_names = session.data().class_names;
+    task.class_names = session.data().labels.names;
     task.class_weights = comm::collectively(
         session.comm(), [&] { return models::class_weights(class_weights, task.loss, session.data()); });
     config.input = session.data().shape_of("input");

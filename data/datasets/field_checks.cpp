@@ -73,7 +73,7 @@ void warn_of_targets(const data::RunData& data, const DatasetOptions& o, const c
                   o.fields.label, classes, samples, o.fields.label);
     return;
   }
-  const std::int64_t absent = std::ranges::count(data.class_counts, 0);
+  const std::int64_t absent = std::ranges::count(data.labels.counts, 0);
   if (o.fields.classes == 0 && 2 * absent > classes)
     log()->warn("data: {} of {} classes never occur in the training samples: is {} an --ignore-index?", absent, classes,
                 classes - 1);

@@ -71,13 +71,13 @@ auto together(const comm::Communicator* comm, const Work& work) {
 
 // Counts the classes of the target, or takes them from the run that made the weights.
 void count_classes(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const std::string& name) {
-  data.class_field = name;
+  data.labels.field = name;
   if (is_known(o)) {
-    data.class_counts = together(comm, [&] { return FieldRecord::parse(*o.record).class_samples; });
+    data.labels.counts = together(comm, [&] { return FieldRecord::parse(*o.record).class_samples; });
     return;
   }
   const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
-  data.class_counts =
+  data.labels.counts =
       data::count_classes(*data.train, name, wanted, static_cast<std::int32_t>(o.fields.ignore_index), comm);
 }
 
@@ -105,8 +105,8 @@ FieldRecord record_of(const RunData& data, const Names& names, const FieldAxes& 
                      .input = data.shape_of("input"),
                      .predicted = data.fields(),
                      .classes = data.classes(),
-                     .class_samples = data.class_counts,
-                     .class_names = data.class_names};
+                     .class_samples = data.labels.counts,
+                     .class_names = data.labels.names};
   std::erase_if(record.predicted, [](const Field& field) { return field.name == "input"; });
   return record;
 }
@@ -115,11 +115,11 @@ FieldRecord record_of(const RunData& data, const Names& names, const FieldAxes& 
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
   check(is_known(o), kSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
   const FieldRecord record = FieldRecord::parse(*o.record);
-  data.absent = absent_fields(record, data.shape_of("input"), o.floats);
-  data.absent_classes = record.classes;
-  data.class_counts = record.class_samples;
-  data.class_names = record.class_names;
-  if (!record.targets.empty()) data.decode = decoder(record);
+  data.prediction.absent = absent_fields(record, data.shape_of("input"), o.floats);
+  data.prediction.classes = record.classes;
+  data.labels.counts = record.class_samples;
+  data.labels.names = record.class_names;
+  if (!record.targets.empty()) data.prediction.decode = decoder(record);
 }
 
 // Sets the transforms of training and of evaluation. Training samples take random symmetries before normalisation, and
@@ -167,7 +167,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
     if (o.purpose == Purpose::Predict) {
       complete_for_prediction(data, o);
     } else {
-      data.record = record_of(data, numbers, axes, std::move(normalisation)).text();
+      data.prediction.record = record_of(data, numbers, axes, std::move(normalisation)).text();
     }
   });
 }
@@ -199,7 +199,7 @@ std::vector<std::string> csv_inputs(const DatasetOptions& o) {
   return record.inputs.empty() ? names : record.inputs.front().columns;
 }
 
-// The files for evaluation have the classes of those for training. Tells the names of the columns in RunData::record,
+// The files for evaluation have the classes of those for training. Tells the names of the columns in PredictionFacts::record,
 // from which prepare_csv() takes them.
 RunData open_csv(const DatasetOptions& o) {
   std::vector<std::string> classes;
@@ -219,13 +219,13 @@ RunData open_csv(const DatasetOptions& o) {
                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return set;
   });
-  data.class_names = std::move(classes);
-  data.record = names;
+  data.labels.names = std::move(classes);
+  data.prediction.record = names;
   return data;
 }
 
 void prepare_csv(RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-  const auto columns = nlohmann::json::parse(data.record).get<std::vector<std::vector<std::string>>>();
+  const auto columns = nlohmann::json::parse(data.prediction.record).get<std::vector<std::vector<std::string>>>();
   Names names{.inputs = {"input"}, .targets = {}, .input_columns = columns.at(0), .target_columns = columns.at(1)};
   if (o.purpose != Purpose::Predict) names.targets.emplace_back(o.fields.label.empty() ? "target" : "label");
   prepare_fields(data, o, comm, names);

@@ -1,4 +1,4 @@
-// What a checkpoint records of the fields of its run (data::RunData::record): names, shapes and normalisation. With it,
+// What a checkpoint records of the fields of its run (data::PredictionFacts::record): names, shapes and normalisation. With it,
 // other files become inputs of the same model, and its predictions become arrays in the units of the training files.
 // Values; any thread.
 #pragma once
@@ -54,7 +54,7 @@ data::Normalisation normalisation_of(const FieldRecord& record, const std::vecto
 std::vector<data::Field> absent_fields(const FieldRecord& record, const Shape& input, DType floats);
 
 // Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time,
-// features), into the recorded targets, and undoes their normalisation: data::RunData::decode. Of a table, each column
+// features), into the recorded targets, and undoes their normalisation: data::PredictionFacts::decode. Of a table, each column
 // becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
 std::function<std::vector<data::NamedTensor>(Tensor)> decoder(const FieldRecord& record);
 

@@ -132,7 +132,7 @@ std::vector<double> class_weights(const std::string& text, FieldLoss loss, const
         text);
   check(text != "balanced" || classes, kSite,
         "--class-weights is balanced with --loss bce, expected a number for each channel of the target");
-  std::vector<double> weights = text == "balanced" ? balanced(data.class_counts) : parse_weights(text);
+  std::vector<double> weights = text == "balanced" ? balanced(data.labels.counts) : parse_weights(text);
   const std::int64_t expected = classes ? data.classes() : data.shape_of("target")[0];
   check(std::ssize(weights) == expected, kSite, "--class-weights has {} numbers, expected {}: one for each {}",
         weights.size(), expected, classes ? "class" : "channel of the target");

@@ -75,7 +75,7 @@ struct DatasetOptions {
   std::int64_t resize = 0;                       // pixels of the images' shorter side; 0: as in the data set
   DType floats = DType::F32;                     // F32 or F64: the type of the model's inputs that are not integers
   Purpose purpose = Purpose::Train;  // Predict: the sets need no targets, and all samples of fields.files are predicted
-  // RunData::record of the run that made the weights, for a purpose other than Train; null: there is none. The caller
+  // PredictionFacts::record of the run that made the weights, for a purpose other than Train; null: there is none. The caller
   // of open_data() and prepare_data() owns the text until they return.
   const std::string* record = nullptr;
 };

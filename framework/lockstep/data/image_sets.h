@@ -14,7 +14,7 @@ namespace lockstep::data {
 // Throws Error at site "options" for image options that contradict each other, and for those that `entry` ignores.
 void check_image_options(const DatasetEntry& entry, const DatasetOptions& options);
 
-// Returns the names of the classes in RunData::record of a run on images; their numbers if they have no names. Throws
+// Returns the names of the classes in PredictionFacts::record of a run on images; their numbers if they have no names. Throws
 // Error at site "data" for another text.
 std::vector<std::string> recorded_classes(std::string_view record);
 

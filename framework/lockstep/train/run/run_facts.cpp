@@ -92,7 +92,7 @@ void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& r
 // Refuses a file that cannot hold predictions of classes. The arrays of other data are known with the first prediction.
 void check_prediction(const RunFacts& facts) {
   const data::RunData& data = facts.data;
-  if (facts.options.predict.empty() || data.decode || data.classes() == 0) return;
+  if (facts.options.predict.empty() || data.prediction.decode || data.classes() == 0) return;
   data::check_array_count(facts.options.predict, 2, "class, probability");
 }
 
@@ -126,10 +126,10 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
     facts.own_data = true;
     comm::collectively(comm, [&] {
       facts.data.check();
-      const std::string& own = facts.data.record;
+      const std::string& own = facts.data.prediction.record;
       check_unused(o.dataset.samples);
       check(own.empty() || nlohmann::json::parse(own, nullptr, false).is_object(), "data",
-            "RunData::record is '{}', expected the text of a JSON object", own);
+            "PredictionFacts::record is '{}', expected the text of a JSON object", own);
       data::convert_floats(facts.data, facts.dtype);
     });
   } else {
