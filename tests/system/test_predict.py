@@ -92,6 +92,8 @@ class Arrays(PredictTest):
                      if e["field"] == "y")
         scale = entry["scale"][0]
         self.assertAlmostEqual(rmse(predicted, self.y) / scale, all_samples["rmse"], delta=1e-10)
+        self.assertAlmostEqual(rmse(predicted, self.y), all_samples["rmse_in_units"], delta=1e-9)
+        self.assertAlmostEqual(sum(abs(p - y) for p, y in zip(predicted, self.y)) / len(predicted), all_samples["mae_in_units"], delta=1e-9)
         after = self.files(self.scratch / "run")
         del after["evaluations.jsonl"]
         self.assertEqual(after, before, "nothing of the run changed")

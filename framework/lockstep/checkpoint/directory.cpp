@@ -75,7 +75,7 @@ std::vector<Best> ranking(const io::Folder& directory, std::span<const Entry> en
 }
 
 // Returns the rule with which the newest evaluated checkpoint was written; empty: there is none.
-std::optional<Retention> rule_of(const io::Folder& directory, std::span<const Entry> entries) {
+std::optional<Retention> newest_rule(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       io::FileReader reader(directory, name_for(entry->step));
@@ -143,7 +143,7 @@ std::optional<Found> best_whole(const fs::path& directory, const DamageReport& r
   const auto folder = io::Folder::find(directory);
   if (!folder) return std::nullopt;
   const std::vector<Entry> entries = list(*folder);
-  const auto rule = rule_of(*folder, entries);
+  const auto rule = newest_rule(*folder, entries);
   if (!rule) return std::nullopt;
   for (const Best& entry : ranking(*folder, entries, *rule)) {
     try {
