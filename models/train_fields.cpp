@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/datasets/catalogue.h"
+#include "data/datasets/field_record.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/losses/per_sample.h"
@@ -93,6 +94,8 @@ int main(int argc, char** argv) {
     task.class_names = session.data().labels.names;
     task.class_weights = comm::collectively(
         session.comm(), [&] { return models::class_weights(class_weights, task.loss, session.data()); });
+    if (session.options().purpose() != data::Purpose::Predict)
+      task.units = datasets::units_of(datasets::FieldRecord::parse(session.data().record), task.channel_axis);
     config.input = session.data().shape_of("input");
     config.series = session.options().dataset.fields.series;
     config.output = models::output_shape(task.loss, session.data());

@@ -13,6 +13,7 @@
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/normalisation.h"
+#include "lockstep/metrics/units.h"
 
 namespace lockstep::datasets {
 
@@ -52,6 +53,10 @@ data::Normalisation normalisation_of(const FieldRecord& record, const std::vecto
 // Returns the recorded fields `predicted`, for an input of this shape: where the spatial sizes of a field were those of
 // the input, they are those of `input` now. Floating-point fields get the type `floats`.
 std::vector<data::Field> absent_fields(const FieldRecord& record, const Shape& input, DType floats);
+
+// Returns how the channels of the model's target were normalised: an entry for each target that is a number, or for
+// each column of a table; empty where there are none. `axis` becomes the dimension of predictions that counts channels.
+std::vector<metrics::TargetUnits> units_of(const FieldRecord& record, int& axis);
 
 // Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time,
 // features), into the recorded targets, and undoes their normalisation: data::PredictionFacts::decode. Of a table, each column

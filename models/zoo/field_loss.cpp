@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
 
 #include "lockstep/core/error.h"
@@ -68,9 +69,14 @@ plan::Traced numbers_task(const FieldLossOptions& o, Value output, Value target)
   } else {
     loss = loss_of_numbers(o.loss, prediction, target);
   }
-  return {.loss = loss,
-          .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
-          .prediction = prediction};
+  plan::Traced traced{
+      .loss = loss,
+      .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
+      .prediction = prediction};
+  if (!o.units.empty())
+    std::ranges::move(metrics::errors_in_units(prediction, target, o.units, o.channel_axis),
+                      std::back_inserter(traced.metrics));
+  return traced;
 }
 
 plan::Traced classes_task(const FieldLossOptions& o, Value logits, Value target) {

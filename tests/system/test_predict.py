@@ -56,6 +56,15 @@ class Arrays(PredictTest):
         self.succeed(ranks(2, program("train_fields", "--dataset", "arrays", "--inputs", "u.npy,v.npy", "--targets", "y.npy", "--model", "cnn", "--width", 4,
                                       "--precision", "f64", "--eval-fraction", 0.25, "--output", "run", *TRAINING, *more)))
 
+    def test_the_best_checkpoint(self):
+        self.train("--keep", "last:1,best:rmse")
+        values = {line["step"]: line["rmse"] for line in map(json.loads, (self.scratch / "run" / "metrics.jsonl").read_text().splitlines()) if line["split"] == "eval"}
+        best = min(values, key=values.get)
+        self.assertIn(f"run/checkpoints/step-{best:010}.h5: loss ", self.succeed(self.lockstep(1, "evaluate", "run", "--batch-size", 5, "--best")).output)
+        self.assertEqual(self.evaluations("run")[0]["step"], best)
+        result = self.run_command(self.lockstep(1, "evaluate", checkpoints(self.scratch / "run")[0], "--best"), 60)
+        self.assertIn("is a file, and --best was given; expected the folder of a run", result.output)
+
     def test_the_predictions_are_those_that_the_evaluation_measured(self):
         self.train()
         before = self.files(self.scratch / "run")
@@ -83,6 +92,8 @@ class Arrays(PredictTest):
                      if e["field"] == "y")
         scale = entry["scale"][0]
         self.assertAlmostEqual(rmse(predicted, self.y) / scale, all_samples["rmse"], delta=1e-10)
+        self.assertAlmostEqual(rmse(predicted, self.y), all_samples["rmse_in_units"], delta=1e-9)
+        self.assertAlmostEqual(sum(abs(p - y) for p, y in zip(predicted, self.y)) / len(predicted), all_samples["mae_in_units"], delta=1e-9)
         after = self.files(self.scratch / "run")
         del after["evaluations.jsonl"]
         self.assertEqual(after, before, "nothing of the run changed")
