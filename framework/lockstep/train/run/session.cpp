@@ -192,7 +192,7 @@ bool Session::end() {
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),
                 skipped == 1 ? "was" : "were");
-  checkpoints_->name_best();
+  state_->checkpoints().name_best();
   if (status() == kExitStopped) log()->info("stopped after a checkpoint; continue with --resume auto");
   return false;
 }
