@@ -30,6 +30,8 @@ void check_fields_options(const DatasetOptions& o) {
         f.inputs, f.targets);
   check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
         o.name);
+  check(f.missing == data::MissingValues::Error || o.name == "csv", kSite,
+        "--missing is for csv; of {}, expected arrays without missing values", o.name);
   check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kSite,
         "--label is '{}', which is a class, expected no --targets and a --loss of classes", f.label);
   check(f.target != data::TargetKind::Classes || !f.label.empty() || split_names("targets", f.targets).size() == 1,

@@ -27,6 +27,7 @@ Json to_json(const std::vector<RecordedField>& fields, int axes, bool series) {
   for (const RecordedField& field : fields) {
     Json one = {{"name", field.name}, {"channels", channels_of(field, axes, series)}, {"shape", field.shape.dims()}};
     if (!field.columns.empty()) one["columns"] = field.columns;
+    if (!field.means.empty()) one["means"] = field.means;
     list.push_back(std::move(one));
   }
   return list;
@@ -46,6 +47,10 @@ std::vector<RecordedField> recorded_fields(const Json& json, int axes) {
   for (const Json& one : json) {
     RecordedField field{.name = one.at("name").get<std::string>(), .shape = shape_of(one.at("shape"))};
     if (one.contains("columns")) field.columns = one.at("columns").get<std::vector<std::string>>();
+    if (one.contains("means")) field.means = one.at("means").get<std::vector<double>>();
+    check(field.means.empty() || std::ssize(field.means) == field.shape.elements(), kSite,
+          "the checkpoint's record of its data has {} means for the {} columns of '{}'", field.means.size(),
+          field.shape.elements(), field.name);
     check(field.shape.rank() >= axes && field.shape.rank() <= axes + 1, kSite,
           "the checkpoint's record of its data has '{}' with samples {}, expected {} spatial dimensions", field.name,
           field.shape.str(), axes);

@@ -22,6 +22,7 @@ struct RecordedField {
   std::string name{};
   Shape shape{};                       // of a sample, as in the files; with channels: one dimension more than spatial
   std::vector<std::string> columns{};  // of a table: the names of the elements
+  std::vector<double> means{};         // of a table's inputs: over the training samples, in place of missing values
 };
 
 struct FieldRecord {

@@ -53,8 +53,7 @@ TEST(FieldRecords, TellTheUnitsOfTargetsAndOfTheColumnsOfATable) {
   FieldRecord table = flow();
   table.axes = {};
   table.targets = {{.name = "target", .shape = Shape{2}, .columns = {"t", "u"}}};
-  table.normalisation =
-      data::Normalisation({{.field = "target", .channel_axis = 0, .shift = {5, 6}, .scale = {7, 8}}});
+  table.normalisation = data::Normalisation({{.field = "target", .channel_axis = 0, .shift = {5, 6}, .scale = {7, 8}}});
   units = units_of(table, axis);
   ASSERT_EQ(units.size(), 2u);
   EXPECT_EQ(std::tuple(units[1].name, units[1].channels, units[1].shift, units[1].scale),

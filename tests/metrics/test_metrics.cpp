@@ -146,9 +146,8 @@ TEST_F(MetricsTest, OfClassesAgreeWithPlainLoops) {
 
 TEST_F(MetricsTest, ErrorsInUnitsAreThoseOfRestoredValues) {
   // Channel 0 alone; then channels 1 and 2, by their numbers and by logarithms. Channels last: points are the channels.
-  const std::vector<TargetUnits> affine{
-      {.name = "a", .shift = {7}, .scale = {3}},
-      {.name = "b", .channels = 2, .shift = {1, -2}, .scale = {0.5, 20}}};
+  const std::vector<TargetUnits> affine{{.name = "a", .shift = {7}, .scale = {3}},
+                                        {.name = "b", .channels = 2, .shift = {1, -2}, .scale = {0.5, 20}}};
   const std::vector<TargetUnits> logs{
       {.name = "c", .channels = 3, .shift = {0.5, 1, 2}, .scale = {1, 2, 3}, .logarithm = true}};
   const std::vector<TargetUnits> last{{.name = "d", .channels = kPoints, .shift = {4}, .scale = {5}}};

@@ -191,6 +191,25 @@ class Kinds(PredictTest):
         error = rmse([float(row[1]) for row in found[1:]], [h for _, _, h, _ in rows])
         self.assertAlmostEqual(error / entry["scale"][0], self.evaluations("run")[0]["rmse"], delta=1e-9)
 
+    def test_a_table_with_missing_values(self):
+        rows = [(str(i % 7) if i % 5 else "", str((i * 5) % 11) if i != 8 else "NA", str(i) if i % 10 else "nan") for i in range(60)]
+        (self.scratch / "t.csv").write_text("a,b,y\n" + "".join(",".join(row) + "\n" for row in rows))
+        command = ["--dataset", "csv", "--files", "t.csv", "--inputs", "a,b", "--targets", "y", "--model", "mlp", "--width", 8, "--precision", "f64", "--output", "run", *TRAINING]
+        result = self.run_command(ranks(2, program("train_fields", *command)), 60)
+        self.assertIn("t.csv] line 2, column 0 ('a'): the value is missing (''), expected a number; --missing skip leaves such rows out", result.output)
+        result = self.succeed(ranks(2, program("train_fields", *command, "--missing", "skip", "--output", "skip")))
+        self.assertIn("values are missing: 13 rows are left out; the first is t.csv, line 2, column 0 ('a')", result.output)
+        result = self.succeed(ranks(2, program("train_fields", *command, "--missing", "mean", "--eval-fraction", 0)))
+        self.assertIn("values are missing: 6 rows are left out, 7 numbers are the means of their columns; the first is t.csv, line 2, column 2 ('y')", result.output)
+        self.assertIn("data: csv: 54 training samples", result.output)
+        present = [int(a) for a, _, y in rows if a and y != "nan"]
+        (self.scratch / "gap.csv").write_text("a,b\n,3\n")
+        (self.scratch / "whole.csv").write_text(f"a,b\n{sum(present) / len(present)!r},3\n")
+        for name in ("gap", "whole"):
+            self.succeed(self.lockstep(1, "predict", "run", "--files", f"{name}.csv", "--output", f"{name}.out.csv"))
+        self.assertEqual((self.scratch / "gap.out.csv").read_text(), (self.scratch / "whole.out.csv").read_text())
+        self.fail_with(self.lockstep(2, "predict", "skip", "--files", "gap.csv", "--output", "p.csv"), "a prediction needs all inputs, and --missing mean takes the mean of the column")
+
     def test_classes(self):
         self.succeed(program("lockstep-data", "convert", "digits", "--to", "npy", "--output", "digits"))
         self.succeed(ranks(2, program("train_mnist", "--model", "mlp", "--dataset", "npy", "--data-dir", "digits", "--limit-train", 640, "--limit-eval", 100, "--epochs", 1,

@@ -56,8 +56,8 @@ struct Score {
   double loss = 0;                             // mean over the samples
   std::map<std::string, double> metrics = {};  // those with one result, by name
 };
-// Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score, and whether the highest
-// or the lowest value is the best by the rule `keep.best`, whose metric is then the only one of the score.
+// Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score, and whether the
+// highest or the lowest value is the best by the rule `keep.best`, whose metric is then the only one of the score.
 std::string note_of(const std::string& run, const std::optional<Score>& score, const Retention& keep = {});
 // Returns the rule that a note contains (Retention::best and higher_is_better); empty: none.
 std::optional<Retention> rule_of(const std::string& note);

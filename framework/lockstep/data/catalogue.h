@@ -24,6 +24,10 @@ namespace lockstep::data {
 // numbers from 0 to 1 that stay as they are.
 enum class TargetKind : std::uint8_t { Numbers, Classes, Flags };
 
+// What becomes of missing values of a table: an error; the record is left out; or the mean of the column over the
+// training samples is taken for an input, and the record is left out where a target or the class is missing.
+enum class MissingValues : std::uint8_t { Error, Skip, Mean };
+
 // The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
 struct FieldOptions {
   std::string files{}, eval_files{};   // paths with * and ?, separated by commas
@@ -38,9 +42,10 @@ struct FieldOptions {
   double log_offset = 0;               // with `log`: added before the logarithm
   TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
   std::string label{};                      // column of a table with the class, in place of targets
-  std::int64_t classes = 0;                 // 0: the largest class in the training samples tells
-  std::int64_t ignore_index = -100;         // in a target: a position without a class
-  std::string symmetry = "none";            // in training: none, flips, rotations or all (augment/field_symmetry.h)
+  MissingValues missing = MissingValues::Error;
+  std::int64_t classes = 0;          // 0: the largest class in the training samples tells
+  std::int64_t ignore_index = -100;  // in a target: a position without a class
+  std::string symmetry = "none";     // in training: none, flips, rotations or all (augment/field_symmetry.h)
   std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
 };
 

@@ -66,10 +66,7 @@ void check_units(const Value& prediction, const Value& target, const std::vector
 // The metric of these parts: root(sum of value(scale) * sums / elements).
 Metric metric_of(const std::string& name, std::vector<Value> sums, std::vector<Part> parts, bool squared,
                  const std::vector<TargetUnits>& units) {
-  Metric metric{.rule = {.name = name,
-                         .results = std::ssize(units),
-                         .better = Better::Lower,
-                         .in_training = false},
+  Metric metric{.rule = {.name = name, .results = std::ssize(units), .better = Better::Lower, .in_training = false},
                 .sums = std::move(sums)};
   if (units.size() > 1) {
     for (const TargetUnits& one : units) metric.rule.names.push_back(one.name);

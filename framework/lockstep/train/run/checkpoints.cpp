@@ -22,9 +22,10 @@ checkpoint::Score score_of(const EvaluationRecord& evaluation, const std::string
 }
 
 // "accuracy 98.80%"
-std::string value_text(const Trainer& trainer, const checkpoint::Best& best) {
+std::string best_text(const Trainer& trainer, const checkpoint::Best& best) {
   for (const MetricRule& rule : trainer.metrics()) {
-    if (rule.name == best.metric) return MetricResult{.name = rule.name, .results = {best.value}, .form = rule.form}.str();
+    if (rule.name == best.metric)
+      return MetricResult{.name = rule.name, .results = {best.value}, .form = rule.form}.str();
   }
   return fmt::format("{} {}", best.metric, loss_text(best.value));
 }
@@ -131,7 +132,7 @@ void Checkpoints::name_best() {
       log()->info("best checkpoint: none, as no checkpoint was written right after an evaluation");
       return;
     }
-    log()->info("best checkpoint: {} at step {}, {}", value_text(trainer_, *best), best->step, best->path.string());
+    log()->info("best checkpoint: {} at step {}, {}", best_text(trainer_, *best), best->step, best->path.string());
   } catch (const Error& error) {
     log()->warn("the best checkpoint cannot be named: {}", error.what());
   }
