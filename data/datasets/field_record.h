@@ -1,6 +1,6 @@
-// What a checkpoint records of the fields of its run (data::PredictionFacts::record): names, shapes and normalisation. With it,
-// other files become inputs of the same model, and its predictions become arrays in the units of the training files.
-// Values; any thread.
+// A checkpoint's record of the fields of its run (data::PredictionFacts::record): names, shapes and normalisation. With
+// it, other files become inputs of the same model, and its predictions become arrays in the units of the training
+// files. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ std::vector<data::Field> absent_fields(const FieldRecord& record, const Shape& i
 std::vector<metrics::TargetUnits> units_of(const FieldRecord& record, int& axis);
 
 // Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time,
-// features), into the recorded targets, and undoes their normalisation: data::PredictionFacts::decode. Of a table, each column
-// becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
+// features), into the recorded targets, and undoes their normalisation: data::PredictionFacts::decode. Of a table, each
+// column becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
 std::function<std::vector<data::NamedTensor>(Tensor)> decoder(const FieldRecord& record);
 
 }  // namespace lockstep::datasets

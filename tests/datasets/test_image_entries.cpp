@@ -158,7 +158,8 @@ TEST(ImageEntries, BalancedClassesNeedNoDecoding) {
     const RunData data = open_images(options);
     ASSERT_NE(data.epoch.order, nullptr);
     std::vector<int> counts(3);
-    for (const std::int64_t i : data.epoch.order->indices(1, 0)) ++counts[static_cast<std::size_t>(data.train->label(i))];
+    for (const std::int64_t i : data.epoch.order->indices(1, 0))
+      ++counts[static_cast<std::size_t>(data.train->label(i))];
     for (const int count : counts) EXPECT_NEAR(count, 20.0 / 3, 1.01) << name;
   }
 }

@@ -210,7 +210,8 @@ void set_images(RunData& data, const Making& m, const Normalising& by) {
   data.prediction.record = record_text(data, m);
   if (m.entry.takes_images)
     data.notes = formatted("images {} with {}; normalised by mean {} and deviation {}, {}", data.image_shape().str(),
-                           changes_text(m), joined(data.images.pixels.mean, " "), joined(data.images.pixels.stddev, " "), by.source);
+                           changes_text(m), joined(data.images.pixels.mean, " "),
+                           joined(data.images.pixels.stddev, " "), by.source);
 }
 
 }  // namespace

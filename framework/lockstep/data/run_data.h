@@ -22,8 +22,8 @@ namespace lockstep::data {
 class BatchMix;
 class SampleSupply;
 
-// What a run does with its data. A run that only evaluates or predicts takes the numbers by which data is normalised
-// from the checkpoint of its weights.
+// The use that a run makes of its data. A run that only evaluates or predicts takes the numbers by which data is
+// normalised from the checkpoint of its weights.
 enum class Purpose : std::uint8_t { Train, Evaluate, Predict };
 
 // The samples of a training epoch, and their way into batches.
@@ -40,15 +40,15 @@ struct ClassLabels {
   std::vector<std::int64_t> counts{};  // by class: how often it is there in training samples; empty: not counted
 };
 
-// Facts of images; of other data, those of no image.
+// Facts of images; data of other kinds have the defaults.
 struct ImageFacts {
   PixelStatistics pixels{};  // one value per channel
   bool cropped = false;      // images were cropped to the model's size when they were decoded
 };
 
-// What a run needs that evaluates or predicts with the trained model.
+// Facts for a run that evaluates or predicts with the trained model.
 struct PredictionFacts {
-  // The text of a JSON object with the facts that such a run takes from a checkpoint, which contains it; empty: none.
+  // The text of a JSON object with facts of the training data, which checkpoints contain; empty: none.
   std::string record{};
   // Fields of the model that the sets do not have, such as targets: a prediction does not read them. The number of
   // classes, if the sets cannot tell it; 0: they can.

@@ -15,7 +15,8 @@
 
 namespace lockstep::kernels::native {
 
-inline constexpr std::int64_t kChunk = 32768;   // elements, at least, per chunk: 128 KiB of f32, so a chunk fits the L2 cache
+// Elements, at least, of a chunk: 128 KiB of f32, so that a chunk fits the L2 cache.
+inline constexpr std::int64_t kChunk = 32768;
 inline constexpr std::int64_t kMaxChunks = 32;  // of a channel block
 
 template <class T>

@@ -126,7 +126,10 @@ std::vector<Range> BucketReducer::counted(int bucket) const {
 
 void BucketReducer::release(int bucket) { flags_.raise(released_flag(bucket), at(bucket).steps.started); }
 
-void BucketReducer::send_values(int bucket) { at(bucket).steps.updated.store(at(bucket).steps.started, std::memory_order_release); }
+void BucketReducer::send_values(int bucket) {
+  StepsOfBucket& steps = at(bucket).steps;
+  steps.updated.store(steps.started, std::memory_order_release);
+}
 
 bool BucketReducer::values_arrived(int bucket) const {
   return at(bucket).steps.arrived.load(std::memory_order_acquire) == at(bucket).steps.started;

@@ -33,7 +33,8 @@ class Updater {
   // Whether updates need the norms of whole parameters: of gradients alone, or also of values and steps.
   bool clips_parameters() const { return options_.clip_layer_norm > 0; }
   bool uses_norms() const { return rule_->uses_norms(); }
-  // Both take sums by block of all buckets (bucket_blocks.h); in the store, parameters begin at blocks. Sets the factors of clipping by parameter from the squares of the summed gradient.
+  // Both take sums by block of all buckets (bucket_blocks.h); in the store, parameters begin at blocks. Sets the
+  // factors of clipping by parameter from the squares of the summed gradient.
   void clip_parameters(std::span<const double> squares, double gradient_scale);
   // Sets the trust ratios from the squares of values and of steps.
   void set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step);

@@ -17,7 +17,8 @@ std::unique_ptr<data::Loader> training_loader(const RunFacts& facts, const Train
                                           .order = facts.data.epoch.order,
                                           .shuffle_block = facts.options.dataset.samples.shuffle_block}),
       facts.data.train_transforms,
-      data::LoaderOptions{.threads = facts.threads.loaders, .mix = facts.data.epoch.mix, .supply = facts.data.epoch.supply});
+      data::LoaderOptions{
+          .threads = facts.threads.loaders, .mix = facts.data.epoch.mix, .supply = facts.data.epoch.supply});
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.

@@ -11,7 +11,7 @@ namespace lockstep::train {
 
 struct Evaluation {
   Totals totals{};                      // of the evaluation set
-  std::map<std::string, Totals> more{};  // of further sets, by name; those after a set that was not evaluated whole lack
+  std::map<std::string, Totals> more{};  // of further sets, by name, up to the first that was not evaluated whole
   double seconds = 0;
 };
 

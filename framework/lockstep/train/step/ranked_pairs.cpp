@@ -116,7 +116,8 @@ double fold_in_order(const comm::Communicator& comm, std::vector<ScoredPair> min
   const double result = comm::collectively(comm, [&] {
     if (comm.is_root()) return fold_at_root(comm, std::move(mine), counts, piece, fold);
     for (std::size_t first = 0; first < mine.size(); first += piece)
-      comm.send(doubles_of(std::span(mine).subspan(first, std::min(piece, mine.size() - first))), 0, comm::kRankedPairsTag);
+      comm.send(doubles_of(std::span(mine).subspan(first, std::min(piece, mine.size() - first))), 0,
+                comm::kRankedPairsTag);
     return 0.0;
   });
   return comm.broadcast_value(result);
