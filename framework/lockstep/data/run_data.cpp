@@ -67,7 +67,8 @@ void RunData::check() const {
                     stream->prefetch);
   }
   lockstep::check(!stream || (epoch.mix == nullptr && epoch.order == nullptr && epoch.supply == nullptr), kRunDataSite,
-                  "a stream has RunData::epoch, expected its order, supply and mix to be empty: they are for training sets");
+                  "a stream and RunData::epoch are given, expected its order, supply and mix to be empty: they are for "
+                  "training sets");
   std::vector<Field> trained = fields_after(source_fields(), train_transforms);
   if (epoch.mix) trained = epoch.mix->fields(trained);
   check_same(stream ? stream->description : train->describe(), fields_after(source_fields(), eval_transforms), trained);
