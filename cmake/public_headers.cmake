@@ -71,6 +71,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/plan/plan.h
   lockstep/metrics/classes.h
   lockstep/metrics/metrics.h
+  lockstep/metrics/units.h
   # data
   lockstep/data/array_datasets.h
   lockstep/data/augment/color_jitter.h

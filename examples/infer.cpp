@@ -36,7 +36,7 @@ double accuracy(const std::filesystem::path& run) {
 
   // Pixels as training saw them: normalised by the mean and deviation of the training set.
   const data::RunData digits = data::open_data(datasets::catalogue(), {.name = "digits", .seed = 1});
-  const data::ImageTransform normalise({.mean = digits.pixels.mean, .stddev = digits.pixels.stddev});
+  const data::ImageTransform normalise({.mean = digits.images.pixels.mean, .stddev = digits.images.pixels.stddev});
   data::Loader loader(*digits.eval,
                       data::DistributedSampler({.size = digits.eval->size(), .global_batch = 300, .shuffle = false}),
                       {std::make_shared<data::ImageTransform>(normalise)});

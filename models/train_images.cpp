@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     const auto network = models::build_model(model, data.classes(), data.image_shape());
     train::Trainer& trainer =
         session.build(*network, models::classify(*network, {.label_smoothing = session.options().label_smoothing,
-                                                            .shares = data.mix != nullptr,
+                                                            .shares = data.epoch.mix != nullptr,
                                                             .top = data.classes() > kTop ? kTop : 0}));
 
     while (session.next_epoch()) {

@@ -77,10 +77,10 @@ int look_inside(DoctorOptions& o) {
     if (world.local_rank() != 0) settings["data_dir"] = "";  // one rank of a node reads the data set
     return subject_here(settings, world.local_size());
   });
-  subject.data = world.group("node").broadcast_string(subject.data);
+  subject.same.data = world.group("node").broadcast_string(subject.same.data);
   const bool names_data = !o.data_dir.empty();  // mpirun takes no variable to other hosts unless it is told to
   if (world.allreduce(std::int32_t{names_data}, comm::ReduceOp::Max) != 0 && !names_data)
-    subject.data = "no folder is named on this rank, expected --data-dir, or mpirun -x LOCKSTEP_DATA_DIR";
+    subject.same.data = "no folder is named on this rank, expected --data-dir, or mpirun -x LOCKSTEP_DATA_DIR";
   subject.rank = world.rank();
   subject.node = world.node_rank();
   subject.local_rank = world.local_rank();

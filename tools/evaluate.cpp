@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEvaluateHelp = R"(Examples:
   mpirun -n 4 lockstep evaluate runs/flow
+  mpirun -n 4 lockstep evaluate runs/flow --best       # of a run with --keep best:NAME
   mpirun -n 4 lockstep evaluate runs/flow/checkpoints/step-0000001200.h5 --files 'new*.h5'
 
 The program that wrote the checkpoint takes this one's place, with --evaluate-only, the checkpoint's weights, and the
@@ -41,6 +42,7 @@ The same file comes from any number of ranks.)";
 
 struct Arguments {
   std::string named, output, program;
+  bool best = false;
   CLI::App* command = nullptr;
 };
 
@@ -56,6 +58,9 @@ void take(std::vector<std::string>& words, const std::string& option, std::strin
     return;
   }
 }
+
+// The same for an option without a value; false: it is not there.
+bool take(std::vector<std::string>& words, const std::string& option) { return std::erase(words, option) > 0; }
 
 // The folder of the run that wrote a file; empty: the file lies elsewhere, or nothing can be written there.
 fs::path run_folder(const fs::path& file) {
@@ -91,7 +96,9 @@ void use(Arguments& a, bool predicts) {
     check(!a.output.empty(), "command line",
           "--output is missing, expected the file for the predictions: .h5, .npy or .csv");
   }
-  const checkpoint::WeightsSource source = checkpoint::find_weights(a.named);
+  const bool best = take(request.user, "--best") || a.best;
+  const checkpoint::WeightsSource source =
+      checkpoint::find_weights(a.named, best ? checkpoint::Pick::Best : checkpoint::Pick::Newest);
   const auto metadata = train::parse_json(source.metadata);
   const fs::path program =
       !a.program.empty() ? fs::path(a.program) : find_program(program_of(metadata, source.file.string()));
@@ -112,6 +119,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
       ->add_option("weights", a->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
       ->required()
       ->type_name("CHECKPOINT|RUN");
+  command->add_flag("--best", a->best,
+                    "Of a run's folder, the best checkpoint, by the metric of the run's --keep best:NAME");
   if (predicts)
     command->add_option("--output", a->output, "The file for predictions: a new .h5, .npy or .csv")->type_name("FILE");
   command

@@ -1,7 +1,6 @@
 #include "data/datasets/csv.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -21,24 +20,12 @@ namespace {
 
 constexpr std::size_t kMostRecord = std::size_t{1} << 30;  // bytes of one record; more is a quote that is not closed
 
-bool is_missing(std::string_view text) {
-  constexpr std::array<std::string_view, 8> kMissing{"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL"};
-  return std::ranges::find(kMissing, text) != kMissing.end();
-}
-
-// The class that an integer's text stands for; -1: the text is no integer from 0 to 65535, or has leading zeros.
-std::int64_t class_number(std::string_view text) {
-  constexpr std::int64_t kMostClasses = 1 << 16;
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < 0 || value >= kMostClasses) return -1;
-  return text.size() > 1 && (text[0] == '0' || text[0] == '-') ? -1 : value;
-}
-
 // What one thread makes of some records.
 struct Parsed {
   std::vector<double> inputs, targets;
   std::vector<std::string> labels;
+  std::int64_t records = 0;
+  CsvGaps gaps;
   std::exception_ptr error;
 };
 
@@ -131,8 +118,11 @@ class CsvDataset::Reader {
       append(part.inputs, set_.inputs_);
       append(part.targets, set_.targets_);
       for (const std::string& text : part.labels) set_.labels_.push_back(class_of(text));
+      set_.size_ += part.records;
+      set_.gaps_.left_out += part.gaps.left_out;
+      set_.gaps_.replaced += part.gaps.replaced;
+      if (set_.gaps_.first.empty()) set_.gaps_.first = part.gaps.first;
     }
-    set_.size_ += count;
   }
 
   void append(const std::vector<double>& values, std::vector<std::byte>& out) const {
@@ -162,19 +152,53 @@ class CsvDataset::Reader {
       split_cells(site_, row, options_.separator, cells, unquoted);
       check(cells.size() == columns_.count, site_, "line {}: {} columns, expected {}", row.line, cells.size(),
             columns_.count);
-      for (const std::size_t c : columns_.inputs) parsed.inputs.push_back(number(cells[c], c));
-      for (const std::size_t c : columns_.targets) parsed.targets.push_back(number(cells[c], c));
+      if (options_.skip_missing && is_left_out(cells, parsed.gaps)) continue;
+      for (const std::size_t c : columns_.inputs) parsed.inputs.push_back(number(cells[c], c, parsed.gaps));
+      for (const std::size_t c : columns_.targets) parsed.targets.push_back(number(cells[c], c, parsed.gaps));
       if (columns_.label) parsed.labels.push_back(label(cells[*columns_.label]));
+      ++parsed.records;
     }
   }
 
+  static bool is_missing_number(const CsvCell& cell) { return is_missing_text(stripped_cell(cell.text)); }
+  // Quotes make a text of NA, the code of Namibia, and None is the name of a class as often as not.
+  bool is_missing_class(const CsvCell& cell) const {
+    const std::string_view text = cell.quoted ? cell.text : stripped_cell(cell.text);
+    return text.empty() || (!cell.quoted && is_missing_text(text) && text != "None" && !known_.contains(text));
+  }
+
+  void note(const CsvCell& cell, std::size_t column, CsvGaps& gaps) const {
+    if (gaps.first.empty()) gaps.first = formatted("{}, line {}, column {}", site_, cell.line, columns_.name(column));
+  }
+
+  // Whether a record has no place in the set; counts it then.
+  bool is_left_out(const std::vector<CsvCell>& cells, CsvGaps& gaps) const {
+    const auto leave_out = [&](std::size_t column) {
+      note(cells[column], column, gaps);
+      ++gaps.left_out;
+      return true;
+    };
+    if (!options_.missing) {
+      for (const std::size_t c : columns_.inputs) {
+        if (is_missing_number(cells[c])) return leave_out(c);
+      }
+    }
+    for (const std::size_t c : columns_.targets) {
+      if (is_missing_number(cells[c])) return leave_out(c);
+    }
+    return columns_.label && is_missing_class(cells[*columns_.label]) && leave_out(*columns_.label);
+  }
+
   // fail() and not check(): the parts of a message cost more than the number.
-  double number(const CsvCell& cell, std::size_t column) const {
+  double number(const CsvCell& cell, std::size_t column, CsvGaps& gaps) const {
     const std::string_view text = stripped_cell(cell.text);
-    if (is_missing(text)) {
-      if (options_.missing) return *options_.missing;
-      fail(site_, "line {}, column {}: the value is missing ('{}'), expected a number", cell.line,
-           columns_.name(column), text);
+    if (is_missing_text(text)) {
+      if (!options_.missing)
+        fail(site_, "line {}, column {}: the value is missing ('{}'), expected a number{}", cell.line,
+             columns_.name(column), text, options_.advice);
+      note(cell, column, gaps);
+      ++gaps.replaced;
+      return *options_.missing;
     }
     std::string_view digits = text;
     if (digits.starts_with('+') && !digits.substr(1).starts_with('-')) digits.remove_prefix(1);  // not of from_chars()
@@ -195,9 +219,9 @@ class CsvDataset::Reader {
 
   std::string label(const CsvCell& cell) const {
     const std::string_view text = cell.quoted ? cell.text : stripped_cell(cell.text);
-    if (text.empty())
-      fail(site_, "line {}, column {}: the class is missing, expected a text", cell.line,
-           columns_.name(*columns_.label));
+    if (is_missing_class(cell))
+      fail(site_, "line {}, column {}: the class is missing ('{}'), expected a text, in quotes if this is one{}",
+           cell.line, columns_.name(*columns_.label), text, options_.advice);
     if (!known_.empty() && !known_.contains(text))
       fail(site_, "line {}, column {}: class '{}', expected one of: {}", cell.line, columns_.name(*columns_.label),
            shown_cell(text),
@@ -224,7 +248,9 @@ CsvDataset::CsvDataset(CsvOptions options) : options_(std::move(options)) {
         "the separator is a quote or a line end, expected another character");
   Reader reader(*this);
   for (const std::filesystem::path& path : data::expand_files(options_.files, options_.dir)) reader.read(path);
-  check(size_ > 0, "csv", "{}: no records, expected at least one after the header", joined(options_.files, ", "));
+  check(
+      size_ > 0, "csv", "{}: no records{}, expected at least one after the header", joined(options_.files, ", "),
+      gaps_.left_out > 0 ? formatted(" but {} with missing cells, the first is {}", gaps_.left_out, gaps_.first) : "");
   data::check_fields("csv", fields_);
   if (!options_.label.empty()) number_classes(reader.take_class_texts());
 }

@@ -23,10 +23,22 @@ struct CsvOptions {
   std::vector<std::string> classes{};  // the texts of the classes 0, 1, ...; empty: found in the files (class_names())
   bool header = true;                  // each file's first record has the names of the columns
   char separator = ',';
-  std::optional<double> missing{};  // in place of a cell that is empty, NA, N/A, NaN or null; none: that is an error
+  // What becomes of a number that is missing, in a cell that is empty or has NA, NaN, null or another text by which
+  // pandas means that; and of a class whose cell is empty or has such a text without quotes.
+  std::optional<double> missing{};  // in place of a number; none: the cell is an error
+  bool skip_missing = false;        // records with a missing cell are left out; with `missing`, those without a number
+                                    // of a target or a class
+  std::string advice{};             // the end of the error of a missing cell, as "; --missing skip ..."
   DType dtype = DType::F32;         // of numbers: F32 or F64
   int threads = 1;                  // that parse
   std::size_t block = std::size_t{32} << 20;  // bytes of text that are in memory at once, at least one record
+};
+
+// What was missing in the records of a set.
+struct CsvGaps {
+  std::int64_t left_out = 0;  // records
+  std::int64_t replaced = 0;  // numbers
+  std::string first{};        // the place of the first one: "a.csv, line 7, column 2 ('width')"
 };
 
 // Immutable after construction: any thread may read.
@@ -51,6 +63,7 @@ class CsvDataset : public data::Dataset {
   const std::vector<std::string>& class_names() const { return options_.classes; }
   const std::vector<std::string>& input_names() const { return input_names_; }  // of the columns of "input"
   const std::vector<std::string>& target_names() const { return target_names_; }
+  const CsvGaps& gaps() const { return gaps_; }
 
  private:
   class Reader;
@@ -62,6 +75,7 @@ class CsvDataset : public data::Dataset {
   std::vector<std::byte> inputs_, targets_;  // sample by sample
   std::vector<std::int32_t> labels_;
   std::int64_t size_ = 0;
+  CsvGaps gaps_;
 };
 
 }  // namespace lockstep::datasets

@@ -1,6 +1,7 @@
 #include "data/datasets/csv_columns.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "lockstep/core/error.h"
@@ -94,6 +95,21 @@ std::string shown_cell(std::string_view text) {
   std::string part = printable(text.substr(0, kLongest));
   if (text.size() > kLongest) part += "...";
   return part;
+}
+
+bool is_missing_text(std::string_view text) {
+  constexpr std::array<std::string_view, 18> kMissing{"",     "NA",       "N/A",  "NaN",  "nan",     "NAN",
+                                                      "null", "NULL",     "None", "n/a",  "<NA>",    "#N/A",
+                                                      "#NA",  "#N/A N/A", "-nan", "-NaN", "1.#QNAN", "-1.#IND"};
+  return std::ranges::find(kMissing, text) != kMissing.end();
+}
+
+std::int64_t class_number(std::string_view text) {
+  constexpr std::int64_t kMostClasses = 1 << 16;
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < 0 || value >= kMostClasses) return -1;
+  return text.size() > 1 && (text[0] == '0' || text[0] == '-') ? -1 : value;
 }
 
 }  // namespace lockstep::datasets

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,5 +32,10 @@ void expect_columns(std::string_view site, const CsvColumns& columns, const std:
 
 std::string_view stripped_cell(std::string_view text);  // without spaces and tabs around it
 std::string shown_cell(std::string_view text);          // printable and short, for messages
+
+// Whether pandas.read_csv() reads this text as a missing value.
+bool is_missing_text(std::string_view text);
+// The class that an integer's text stands for; -1: the text is no integer from 0 to 65535, or has leading zeros.
+std::int64_t class_number(std::string_view text);
 
 }  // namespace lockstep::datasets

@@ -30,6 +30,8 @@ void check_fields_options(const DatasetOptions& o) {
         f.inputs, f.targets);
   check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
         o.name);
+  check(f.missing == data::MissingValues::Error || o.name == "csv", kSite,
+        "--missing is for csv; of {}, expected arrays without missing values", o.name);
   check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kSite,
         "--label is '{}', which is a class, expected no --targets and a --loss of classes", f.label);
   check(f.target != data::TargetKind::Classes || !f.label.empty() || split_names("targets", f.targets).size() == 1,
@@ -73,7 +75,7 @@ void warn_of_targets(const data::RunData& data, const DatasetOptions& o, const c
                   o.fields.label, classes, samples, o.fields.label);
     return;
   }
-  const std::int64_t absent = std::ranges::count(data.class_counts, 0);
+  const std::int64_t absent = std::ranges::count(data.labels.counts, 0);
   if (o.fields.classes == 0 && 2 * absent > classes)
     log()->warn("data: {} of {} classes never occur in the training samples: is {} an --ignore-index?", absent, classes,
                 classes - 1);

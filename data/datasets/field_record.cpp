@@ -27,6 +27,7 @@ Json to_json(const std::vector<RecordedField>& fields, int axes, bool series) {
   for (const RecordedField& field : fields) {
     Json one = {{"name", field.name}, {"channels", channels_of(field, axes, series)}, {"shape", field.shape.dims()}};
     if (!field.columns.empty()) one["columns"] = field.columns;
+    if (!field.means.empty()) one["means"] = field.means;
     list.push_back(std::move(one));
   }
   return list;
@@ -46,6 +47,10 @@ std::vector<RecordedField> recorded_fields(const Json& json, int axes) {
   for (const Json& one : json) {
     RecordedField field{.name = one.at("name").get<std::string>(), .shape = shape_of(one.at("shape"))};
     if (one.contains("columns")) field.columns = one.at("columns").get<std::vector<std::string>>();
+    if (one.contains("means")) field.means = one.at("means").get<std::vector<double>>();
+    check(field.means.empty() || std::ssize(field.means) == field.shape.elements(), kSite,
+          "the checkpoint's record of its data has {} means for the {} columns of '{}'", field.means.size(),
+          field.shape.elements(), field.name);
     check(field.shape.rank() >= axes && field.shape.rank() <= axes + 1, kSite,
           "the checkpoint's record of its data has '{}' with samples {}, expected {} spatial dimensions", field.name,
           field.shape.str(), axes);
@@ -151,13 +156,16 @@ Shape with_channels(const Shape& shape, int axis, std::int64_t count, bool divid
   return Shape(std::move(sizes));
 }
 
+// The dimension of predictions that counts channels.
+int channel_axis(const FieldAxes& axes) { return axes.series ? axes.targets + 1 : 1; }
+
 std::vector<NamedTensor> decoded(const FieldRecord& record, const Tensor& prediction) {
   const int axes = record.axes.targets;
   const bool series = record.axes.series;
   std::int64_t expected = 0;
   for (const RecordedField& target : record.targets) expected += channels_of(target, axes, series);
   const Shape& shape = prediction.shape();
-  const int axis = series ? axes + 1 : 1;  // the dimension that counts channels
+  const int axis = channel_axis(record.axes);
   check(shape.rank() == axes + 2 && shape[axis] == expected, kPredict,
         "the prediction is {}, expected (samples, {} channels, {} spatial sizes){}: the targets are {}", shape.str(),
         expected, axes, series ? " with the channels behind the time" : "", names_of(record.targets));
@@ -238,6 +246,32 @@ std::vector<Field> absent_fields(const FieldRecord& record, const Shape& input, 
     for (int axis = 0; same && axis < axes; ++axis) field.shape[before + axis] = input[1 + axis];
   }
   return fields;
+}
+
+std::vector<metrics::TargetUnits> units_of(const FieldRecord& record, int& axis) {
+  axis = channel_axis(record.axes);
+  std::vector<metrics::TargetUnits> all;
+  for (const RecordedField& target : record.targets) {
+    metrics::TargetUnits units{.name = target.name,
+                               .channels = channels_of(target, record.axes.targets, record.axes.series)};
+    if (const data::FieldNormalisation* entry = record.normalisation.find(target.name)) {
+      units.shift = entry->shift;
+      units.scale = entry->scale;
+      units.logarithm = entry->log_offset.has_value();
+    }
+    if (target.columns.empty()) {
+      all.push_back(std::move(units));
+      continue;
+    }
+    for (std::size_t c = 0; c < target.columns.size(); ++c) {
+      const auto one = [c](const std::vector<double>& numbers) { return numbers[numbers.size() == 1 ? 0 : c]; };
+      all.push_back({.name = target.columns[c],
+                     .shift = {one(units.shift)},
+                     .scale = {one(units.scale)},
+                     .logarithm = units.logarithm});
+    }
+  }
+  return all;
 }
 
 std::function<std::vector<NamedTensor>(Tensor)> decoder(const FieldRecord& record) {

@@ -1,6 +1,6 @@
-// What a checkpoint records of the fields of its run (data::RunData::record): names, shapes and normalisation. With it,
-// other files become inputs of the same model, and its predictions become arrays in the units of the training files.
-// Values; any thread.
+// A checkpoint's record of the fields of its run (data::PredictionFacts::record): names, shapes and normalisation. With
+// it, other files become inputs of the same model, and its predictions become arrays in the units of the training
+// files. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "lockstep/data/array_datasets.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/normalisation.h"
+#include "lockstep/metrics/units.h"
 
 namespace lockstep::datasets {
 
@@ -21,6 +22,7 @@ struct RecordedField {
   std::string name{};
   Shape shape{};                       // of a sample, as in the files; with channels: one dimension more than spatial
   std::vector<std::string> columns{};  // of a table: the names of the elements
+  std::vector<double> means{};         // of a table's inputs: over the training samples, in place of missing values
 };
 
 struct FieldRecord {
@@ -53,9 +55,13 @@ data::Normalisation normalisation_of(const FieldRecord& record, const std::vecto
 // the input, they are those of `input` now. Floating-point fields get the type `floats`.
 std::vector<data::Field> absent_fields(const FieldRecord& record, const Shape& input, DType floats);
 
+// Returns how the channels of the model's target were normalised: an entry for each target that is a number, or for
+// each column of a table; empty where there are none. `axis` becomes the dimension of predictions that counts channels.
+std::vector<metrics::TargetUnits> units_of(const FieldRecord& record, int& axis);
+
 // Returns the function that divides predictions (samples, channels, spatial sizes ...), of series (samples, time,
-// features), into the recorded targets, and undoes their normalisation: data::RunData::decode. Of a table, each column
-// becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
+// features), into the recorded targets, and undoes their normalisation: data::PredictionFacts::decode. Of a table, each
+// column becomes an array of its own. It throws Error at site "predict" for another number of channels or dimensions.
 std::function<std::vector<data::NamedTensor>(Tensor)> decoder(const FieldRecord& record);
 
 }  // namespace lockstep::datasets

@@ -36,7 +36,7 @@ RunData decode_both(const DatasetOptions& o, Files train, Files eval) {
   const std::int64_t sizes[] = {train->size(), eval->size()}, total = sizes[0] + sizes[1];
   const data::DecodeOptions training = data::decode_options(o, Split::Train, *train);
   const data::DecodeOptions evaluation = data::decode_options(o, Split::Eval, *train);
-  RunData data{.class_names = train->class_names(), .cropped = true};
+  RunData data{.labels = {.names = train->class_names()}, .images = {.cropped = true}};
   data.train = decoded(std::move(train), training, cache_share(o, sizes[0], total));
   data.eval = decoded(std::move(eval), evaluation, cache_share(o, sizes[1], total));
   return data;
@@ -47,7 +47,7 @@ RunData open_unlabelled(const DatasetOptions& o) {
   const std::vector<std::string> classes = data::recorded_classes(*o.record);
   auto files = std::make_unique<ImageFolder>(list_unlabelled_images(o.dir, classes));
   const data::DecodeOptions decode = data::decode_options(o, Split::Eval, *files);
-  RunData data{.class_names = classes, .cropped = true};
+  RunData data{.labels = {.names = classes}, .images = {.cropped = true}};
   data.train = decoded(std::move(files), decode, 0);
   return data;
 }
@@ -89,7 +89,7 @@ RunData open_records(const DatasetOptions& o) {
   check(!o.images.full_decode && o.images.channels == 3, "options",
         "--channels and --full-decode are for image files, and {} has pixels", train.path());
   const std::int64_t sizes[] = {train.size(), eval.size()}, total = sizes[0] + sizes[1];
-  RunData data{.class_names = a.class_names};
+  RunData data{.labels = {.names = a.class_names}};
   data.train = stored(std::move(train), cache_share(o, sizes[0], total));
   data.eval = stored(std::move(eval), cache_share(o, sizes[1], total));
   return data;

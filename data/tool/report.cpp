@@ -40,8 +40,8 @@ void print_report(data::Catalogue catalogue, const data::DatasetOptions& options
   print_split("evaluation", *pair.eval);
   const data::PixelStatistics pixels = data::pixel_statistics(*pair.train);
   fmt::print("pixels of the training set: mean {:.4f}, deviation {:.4f}; normalised by mean {:.4f}, deviation {:.4f}\n",
-             fmt::join(pixels.mean, " "), fmt::join(pixels.stddev, " "), fmt::join(pair.pixels.mean, " "),
-             fmt::join(pair.pixels.stddev, " "));
+             fmt::join(pixels.mean, " "), fmt::join(pixels.stddev, " "), fmt::join(pair.images.pixels.mean, " "),
+             fmt::join(pair.images.pixels.stddev, " "));
 }
 
 }  // namespace lockstep::datasets

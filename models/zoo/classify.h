@@ -14,7 +14,7 @@ namespace lockstep::models {
 
 struct ClassifyOptions {
   double label_smoothing = 0;
-  bool shares = false;   // the loss reads the field data::kLabelShares of mixed batches (data::RunData::mix)
+  bool shares = false;   // the loss reads the field data::kLabelShares of mixed batches (data::EpochSamples::mix)
   std::int64_t top = 0;  // a further metric counts samples whose class is among this many largest logits; 0: none
 };
 

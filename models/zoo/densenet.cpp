@@ -5,19 +5,14 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reshape.h"
+#include "models/zoo/same_conv.h"
 
 namespace lockstep::models {
 // Named, as DenseNet::Features has members of these types.
 namespace dense {
 
 nn::Conv2dConfig dense_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
-  return {.in = in,
-          .out = out,
-          .kernel = kernel,
-          .stride = stride,
-          .padding = kernel / 2,
-          .bias = false,
-          .weight_init = nn::kaiming_normal(nn::Fan::In)};
+  return same_conv(in, out, kernel, stride, 1, nn::Fan::In);
 }
 
 class DenseLayer : public nn::Module {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
 
 #include "lockstep/core/error.h"
@@ -68,9 +69,14 @@ plan::Traced numbers_task(const FieldLossOptions& o, Value output, Value target)
   } else {
     loss = loss_of_numbers(o.loss, prediction, target);
   }
-  return {.loss = loss,
-          .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
-          .prediction = prediction};
+  plan::Traced traced{
+      .loss = loss,
+      .metrics = {metrics::root_mean_squared_error(prediction, target), metrics::r_squared(prediction, target)},
+      .prediction = prediction};
+  if (!o.units.empty())
+    std::ranges::move(metrics::errors_in_units(prediction, target, o.units, o.channel_axis),
+                      std::back_inserter(traced.metrics));
+  return traced;
 }
 
 plan::Traced classes_task(const FieldLossOptions& o, Value logits, Value target) {
@@ -132,7 +138,7 @@ std::vector<double> class_weights(const std::string& text, FieldLoss loss, const
         text);
   check(text != "balanced" || classes, kSite,
         "--class-weights is balanced with --loss bce, expected a number for each channel of the target");
-  std::vector<double> weights = text == "balanced" ? balanced(data.class_counts) : parse_weights(text);
+  std::vector<double> weights = text == "balanced" ? balanced(data.labels.counts) : parse_weights(text);
   const std::int64_t expected = classes ? data.classes() : data.shape_of("target")[0];
   check(std::ssize(weights) == expected, kSite, "--class-weights has {} numbers, expected {}: one for each {}",
         weights.size(), expected, classes ? "class" : "channel of the target");

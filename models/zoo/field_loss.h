@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/data/catalogue.h"
+#include "lockstep/metrics/units.h"
 #include "lockstep/plan/trace.h"
 
 namespace lockstep::models {
@@ -22,6 +23,10 @@ struct FieldLossOptions {
   std::int32_t ignore_index = -100;
   double focal_gamma = 2;
   std::vector<std::string> class_names{};
+  // How targets that are numbers were normalised, for errors in their units; empty: no such errors. `channel_axis`
+  // counts the channels of the target.
+  std::vector<metrics::TargetUnits> units{};
+  int channel_axis = 1;
 };
 
 // Class weights from the text of an option: numbers with commas between them, or "balanced": (positions) / (classes x

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <tuple>
 
+#include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/io/envelope.h"
 #include "tests/checkpoint/fixtures.h"
@@ -142,6 +144,35 @@ TEST_F(CheckpointDirectory, PruneKeepsTheBestLossOfAModelWithoutAccuracy) {
   EXPECT_EQ(steps(), (Steps{2, 4}));
   prune(io::Folder(dir_), {.last = 1, .best = "accuracy", .higher_is_better = true});
   EXPECT_EQ(steps(), (Steps{4}));
+}
+
+TEST_F(CheckpointDirectory, TheBestIsTheOneOfTheNewestRule) {
+  const Checkpoint contents = sample_checkpoint();
+  const auto save_noted = [&](std::int64_t step, const std::string& note) {
+    save(path_for(dir_, step),
+         Draft{.tensors = io::source_of(contents.tensors), .metadata = contents.metadata, .note = note});
+  };
+  const Retention by_loss{.best = "loss"}, by_accuracy{.best = "accuracy", .higher_is_better = true};
+  EXPECT_FALSE(best_whole(dir_ / "nowhere"));
+  save_noted(1, note_of("", scored(0.25, 0.5)));
+  EXPECT_FALSE(best_whole(dir_)) << "without a rule there is no best one";
+  EXPECT_FALSE(rule_of(note_of("", std::nullopt, by_loss)));
+  EXPECT_THROW(find_weights(dir_, Pick::Best), Error);
+  save_noted(2, note_of("", Score{.loss = 0.5}, by_loss));
+  EXPECT_EQ(best_whole(dir_)->step, 1);
+  save_noted(3, note_of("", scored(0.75, 0.75), by_accuracy));
+  save_noted(4, note_of("", scored(0.75, 0.625), by_accuracy));
+  save_noted(5, note_of("", std::nullopt, by_accuracy));
+  const std::optional<Best> found = best(io::Folder(dir_), by_accuracy);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(std::tuple(found->step, found->metric, found->value), std::tuple(3, std::string("accuracy"), 0.75));
+  EXPECT_EQ(find_weights(dir_, Pick::Best).file, path_for(dir_, 3));
+  EXPECT_EQ(find_weights(dir_).file, path_for(dir_, 5));
+  EXPECT_THROW(find_weights(path_for(dir_, 3), Pick::Best), Error) << "a file is no run";
+  flip_a_bit(3);
+  std::vector<std::int64_t> damaged;
+  EXPECT_EQ(best_whole(dir_, [&](const Entry& entry, const std::string&) { damaged.push_back(entry.step); })->step, 4);
+  EXPECT_EQ(damaged, (Steps{3}));
 }
 
 TEST(Retention, IsReadFromText) {

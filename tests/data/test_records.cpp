@@ -260,13 +260,7 @@ TEST(ReplaceUnreadable, StopsWhereNothingCanBeRead) {
   EXPECT_EQ(value_of<std::int64_t>(sample_of(few, 6)[0]), 7);
 }
 
-TEST(ReplaceUnreadable, IsLeftOutWhereARunStops) {
-  const auto set = with_unreadable(std::make_unique<FunctionDataset>(broken(3, {1})), Unreadable::Stop);
-  expect_error([&] { sample_of(*set, 1); }, {"sample 1 is damaged"});
-  const auto replaced = with_unreadable(std::make_unique<FunctionDataset>(broken(3, {1})), Unreadable::Replace);
-  EXPECT_EQ(value_of<std::int64_t>(sample_of(*replaced, 1)[0]), 2);
-  EXPECT_THROW(ReplaceUnreadable(nullptr), Error);
-}
+TEST(ReplaceUnreadable, RefusesANullSet) { EXPECT_THROW(ReplaceUnreadable(nullptr), Error); }
 
 // The batches do not depend on the number of ranks or threads, also where samples are replaced.
 TEST(ReplaceUnreadable, BatchesAreTheSameAtAnyNumberOfRanks) {

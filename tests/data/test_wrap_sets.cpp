@@ -111,9 +111,9 @@ TEST(WrapSets, BalancedClassesAreThereEquallyOften) {
     RunData data{.train = std::move(squares)};
     order_samples(data, {.balanced = true}, nullptr);
     EXPECT_EQ(source.reads, knows ? 0 : 500) << "labels that are known are not read";
-    ASSERT_EQ(data.order->length(), 500);
+    ASSERT_EQ(data.epoch.order->length(), 500);
     std::vector<int> times(500);
-    for (const std::int64_t i : data.order->indices(1, 0)) ++times[static_cast<std::size_t>(i)];
+    for (const std::int64_t i : data.epoch.order->indices(1, 0)) ++times[static_cast<std::size_t>(i)];
     for (std::size_t i = 0; i < times.size(); ++i) {
       // A third of 500 for each of the squares modulo 5: for the 100 samples of class 0, the 200 of 1 and the 200 of 4.
       const double expected = 500 / 3.0 / (i % 5 == 0 ? 100 : 200);
@@ -130,7 +130,7 @@ TEST(WrapSets, WeightsAreThoseOfTheSamplesInTheirFiles) {
   RunData data;
   data.train = std::move(split_dataset(std::make_unique<Squares>(20), {0.6, 0.4}, 3)[0]);
   order_samples(data, {.weights = dir / "weights"}, nullptr);
-  for (const std::int64_t i : data.order->indices(1, 0)) EXPECT_EQ(data.train->origin(i) % 3, 0);
+  for (const std::int64_t i : data.epoch.order->indices(1, 0)) EXPECT_EQ(data.train->origin(i) % 3, 0);
   write_lines(dir / "weights", "1\n1\n");
   expect_error([&] { order_samples(data, {.weights = dir / "weights"}, nullptr); }, {"--sample-weights", "2 weights"});
   write_lines(dir / "weights", "1\nnan\n");

@@ -32,10 +32,10 @@ inline data::RunData open_images(const data::DatasetOptions& options, data::Cata
 
 // The bytes of all fields of `epochs` epochs of training, as a session's loader gives them.
 inline std::vector<data::Bytes> training_batches(const data::RunData& run, int epochs = 2, int threads = 0) {
-  const std::int64_t size = run.order ? run.order->length() : run.train->size();
+  const std::int64_t size = run.epoch.order ? run.epoch.order->length() : run.train->size();
   data::Loader loader(*run.train,
-                      data::DistributedSampler({.size = size, .global_batch = 8, .seed = 3, .order = run.order}),
-                      run.train_transforms, {.threads = threads, .mix = run.mix});
+                      data::DistributedSampler({.size = size, .global_batch = 8, .seed = 3, .order = run.epoch.order}),
+                      run.train_transforms, {.threads = threads, .mix = run.epoch.mix});
   std::vector<data::Bytes> all;
   for (std::int64_t step = 0; step < epochs * loader.sampler().steps_per_epoch(); ++step) {
     data::Batch batch = loader.next();

@@ -53,8 +53,8 @@ TEST(Digits, ClassesAreBalancedAndImagesHaveTheStatedStatistics) {
   }
   for (int n : counts) EXPECT_NEAR(n, 1200, 165);  // five standard deviations
   const double pixels = 12000.0 * 784, mean = sum / pixels;
-  EXPECT_NEAR(mean, pair.pixels.mean[0], 1e-3);
-  EXPECT_NEAR(std::sqrt(square / pixels - mean * mean), pair.pixels.stddev[0], 1e-3);
+  EXPECT_NEAR(mean, pair.images.pixels.mean[0], 1e-3);
+  EXPECT_NEAR(std::sqrt(square / pixels - mean * mean), pair.images.pixels.stddev[0], 1e-3);
 }
 
 TEST(Synthetic, SamplesRepeatDifferAndAreInRange) {
@@ -101,7 +101,7 @@ TEST(OpenDatasets, SyntheticTakesItsShape) {
   const RunData pair = open_data(own, {.name = "synthetic"});
   EXPECT_EQ(pair.image_shape(), (Shape{3, 16, 16}));
   EXPECT_EQ(pair.classes(), 5);
-  EXPECT_EQ(pair.pixels.mean.size(), 3u);
+  EXPECT_EQ(pair.images.pixels.mean.size(), 3u);
   EXPECT_NE(sample_of(*pair.train, 0), sample_of(*pair.eval, 0));
 }
 

@@ -30,7 +30,7 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
       for (std::size_t p = 0; p < 1024; ++p) {
         for (std::size_t c = 0; c < 3; ++c) image.values.push_back(sample[0][c * 1024 + p]);
       }
-      const std::string& name = binary.class_names[static_cast<std::size_t>(set.label(i))];
+      const std::string& name = binary.labels.names[static_cast<std::size_t>(set.label(i))];
       put_file(dir / (train ? "train" : "val") / name / formatted("{:06}.png", i), encode_png(image));
       order.emplace_back(set.label(i), i);
     }
@@ -53,7 +53,7 @@ void expect_same_as_binary(const DatasetEntry& cifar, const std::filesystem::pat
   records.name = "records";
   records.dir = dir / "packed";
   const auto expected = training_batches(binary);
-  EXPECT_EQ(open_images(folder).class_names, binary.class_names);
+  EXPECT_EQ(open_images(folder).labels.names, binary.labels.names);
   EXPECT_EQ(training_batches(open_images(folder)), expected) << "folder";
   EXPECT_EQ(training_batches(open_images(records)), expected) << "records";
 }

@@ -1,8 +1,11 @@
 #include "data/datasets/csv.h"
 
 #include <cmath>
+#include <memory>
+#include <tuple>
 
 #include "data/datasets/csv_text.h"
+#include "data/datasets/fill_missing.h"
 #include "tests/data/support.h"
 
 namespace lockstep::datasets {
@@ -125,6 +128,51 @@ TEST(Csv, MissingValuesAreAnErrorOrReplaced) {
   EXPECT_EQ(floats(set, 0), (std::vector<float>{1, -1}));
   EXPECT_EQ(floats(set, 1), (std::vector<float>{-1, 3}));
   EXPECT_EQ(floats(set, 2), (std::vector<float>{-1, -1}));
+  EXPECT_EQ(std::tuple(set.gaps().left_out, set.gaps().replaced), std::tuple(0, 4));
+}
+
+TEST(Csv, RecordsWithMissingValuesAreLeftOutAndCounted) {
+  const TempDir dir;
+  std::string text = "x,y,c\n";
+  for (const char* missing : {"", "NA", "nan", "#N/A", "<NA>", "None", "n/a"})
+    text += formatted("{},1,a\n1,{},a\n", missing, missing);
+  text += "5,6,b\n7,8,\n9,10,NaN\n11,12,\"NA\"\n13,14,None\n";
+  const std::string file = write_text(dir, "a.csv", text);
+  for (const int threads : {1, 3}) {
+    const CsvDataset set({.files = {file},
+                          .inputs = {"x"},
+                          .targets = {"y"},
+                          .label = "c",
+                          .skip_missing = true,
+                          .threads = threads,
+                          .block = 20});
+    ASSERT_EQ(set.size(), 3);
+    EXPECT_EQ(floats(set, 0)[0], 5);
+    EXPECT_EQ(floats(set, 2)[0], 13);
+    EXPECT_EQ(set.class_names(), (std::vector<std::string>{"NA", "None", "b"}));
+    EXPECT_EQ(set.gaps().left_out, 16);
+    EXPECT_NE(set.gaps().first.find("a.csv, line 2, column 0 ('x')"), std::string::npos) << set.gaps().first;
+    const CsvDataset some({.files = {file},
+                           .inputs = {"x"},
+                           .targets = {"y"},
+                           .missing = std::nan(""),
+                           .skip_missing = true,
+                           .threads = threads});
+    ASSERT_EQ(some.size(), 12) << "a record without its target is left out, one without an input is not";
+    EXPECT_TRUE(std::isnan(floats(some, 0)[0]));
+    EXPECT_EQ(std::tuple(some.gaps().left_out, some.gaps().replaced), std::tuple(7, 7));
+    const FilledDataset filled(std::make_shared<CsvDataset>(some), "input", means_of(some, "input"));
+    EXPECT_EQ(floats(filled, 0)[0], (5 + 7 + 9 + 11 + 13) / 5.0F);
+    EXPECT_EQ(floats(filled, 11)[0], 13);
+  }
+  expect_error([&] { CsvDataset({.files = {file}, .inputs = {"2"}, .skip_missing = true}); }, {"'a'", "a number"});
+  expect_error(
+      [&] {
+        CsvDataset({.files = {write_text(dir, "b.csv", "x\n\n\"\"\nNA\n")}, .inputs = {"x"}, .skip_missing = true});
+      },
+      {"no records but 2 with missing cells, the first is ", "b.csv, line 3"});
+  expect_error([&] { CsvDataset({.files = {file}, .inputs = {"x"}, .advice = "; try this"}); },
+               {"expected a number; try this"});
 }
 
 TEST(Csv, MistakesNameFileLineAndColumn) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "lockstep/core/error.h"
 #include "tests/messages.h"
@@ -38,6 +39,29 @@ TEST(FieldRecords, AreReadBackAsTheyWere) {
   EXPECT_EQ(back.normalisation, record.normalisation);
   EXPECT_EQ(back.predicted, record.predicted);
   EXPECT_EQ(back.targets[0].shape, record.targets[0].shape);
+}
+
+TEST(FieldRecords, TellTheUnitsOfTargetsAndOfTheColumnsOfATable) {
+  int axis = 0;
+  std::vector<metrics::TargetUnits> units = units_of(flow(), axis);
+  EXPECT_EQ(axis, 1);
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_EQ(std::tuple(units[0].name, units[0].channels, units[0].scale, units[0].logarithm),
+            std::tuple(std::string("pressure"), 1, std::vector{0.5}, false));
+  EXPECT_EQ(std::tuple(units[1].channels, units[1].shift, units[1].scale, units[1].logarithm),
+            std::tuple(2, std::vector{0.25, 0.5}, std::vector{1.0, 2.0}, true));
+  FieldRecord table = flow();
+  table.axes = {};
+  table.targets = {{.name = "target", .shape = Shape{2}, .columns = {"t", "u"}}};
+  table.normalisation = data::Normalisation({{.field = "target", .channel_axis = 0, .shift = {5, 6}, .scale = {7, 8}}});
+  units = units_of(table, axis);
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_EQ(std::tuple(units[1].name, units[1].channels, units[1].shift, units[1].scale),
+            std::tuple(std::string("u"), 1, std::vector{6.0}, std::vector{8.0}));
+  table.axes = {.inputs = 1, .targets = 1, .series = true};
+  table.targets = {{.name = "next", .shape = Shape{9, 3}}};
+  units = units_of(table, axis);
+  EXPECT_EQ(std::tuple(axis, units[0].channels, units[0].scale), std::tuple(2, 3, std::vector{1.0}));
 }
 
 TEST(FieldRecords, OtherTextsAreErrors) {

@@ -34,7 +34,7 @@ TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
   options.images.mixing = {.mixup_alpha = 0.3, .cutmix_alpha = 1};
   const RunData folder = open_images(options);
   EXPECT_EQ(folder.classes(), 3);
-  EXPECT_EQ(folder.class_names, (std::vector<std::string>{"ant", "bee", "cat"}));
+  EXPECT_EQ(folder.labels.names, (std::vector<std::string>{"ant", "bee", "cat"}));
   EXPECT_EQ(folder.image_shape(), (Shape{3, 48, 48}));
   EXPECT_EQ(folder.train->size(), 20);
   EXPECT_EQ(folder.eval->size(), 11);
@@ -42,8 +42,8 @@ TEST(ImageEntries, FoldersAndRecordsGiveTheSameBatchesAndRecord) {
   options.dir = dir / "packed";
   const RunData records = open_images(options);
   EXPECT_EQ(training_batches(folder), training_batches(records, 2, 2));
-  EXPECT_EQ(folder.record, records.record);
-  const nlohmann::json record = nlohmann::json::parse(folder.record).at("images");
+  EXPECT_EQ(folder.prediction.record, records.prediction.record);
+  const nlohmann::json record = nlohmann::json::parse(folder.prediction.record).at("images");
   EXPECT_EQ(record.at("height"), 48);
   EXPECT_EQ(record.at("size"), 48);
   EXPECT_EQ(record.at("eval_resize"), 54);
@@ -127,21 +127,21 @@ TEST(ImageEntries, StatisticsAreGivenKnownOrMeasured) {
   options.images.source = PixelSource::Measured;
   const RunData measured = open_images(options);
   for (int c = 0; c < 3; ++c) {
-    EXPECT_NEAR(measured.pixels.mean[static_cast<std::size_t>(c)], (20.0 + 50 * c) / 255, 1e-6);
-    EXPECT_NEAR(measured.pixels.stddev[static_cast<std::size_t>(c)], 10.0 / 255, 1e-6);
+    EXPECT_NEAR(measured.images.pixels.mean[static_cast<std::size_t>(c)], (20.0 + 50 * c) / 255, 1e-6);
+    EXPECT_NEAR(measured.images.pixels.stddev[static_cast<std::size_t>(c)], 10.0 / 255, 1e-6);
   }
   EXPECT_NE(measured.notes.find(", measured"), std::string::npos) << measured.notes;
   options.images.source = PixelSource::Auto;
   EXPECT_NE(open_images(options).notes.find("0.225, ImageNet's"), std::string::npos);
   options.images.channels = 1;
-  EXPECT_EQ(open_images(options).pixels.mean.size(), 1U) << "measured";
+  EXPECT_EQ(open_images(options).images.pixels.mean.size(), 1U) << "measured";
   options.images.source = PixelSource::ImageNet;
   expect_error([&] { open_images(options); }, {"--mean-std imagenet", "1 channels"});
   options.images.channels = 3;
   options.images.source = PixelSource::Auto;
   options.mean = {0.5};
   options.stddev = {0.25};
-  EXPECT_EQ(open_images(options).pixels.mean, (std::vector<float>{0.5F, 0.5F, 0.5F}));
+  EXPECT_EQ(open_images(options).images.pixels.mean, (std::vector<float>{0.5F, 0.5F, 0.5F}));
   options.mean = options.stddev = {0.5, 0.5};
   expect_error([&] { open_images(options); }, {"--mean has 2 numbers", "1 or 3"});
 }
@@ -156,9 +156,10 @@ TEST(ImageEntries, BalancedClassesNeedNoDecoding) {
     options.name = name;
     options.dir = at;
     const RunData data = open_images(options);
-    ASSERT_NE(data.order, nullptr);
+    ASSERT_NE(data.epoch.order, nullptr);
     std::vector<int> counts(3);
-    for (const std::int64_t i : data.order->indices(1, 0)) ++counts[static_cast<std::size_t>(data.train->label(i))];
+    for (const std::int64_t i : data.epoch.order->indices(1, 0))
+      ++counts[static_cast<std::size_t>(data.train->label(i))];
     for (const int count : counts) EXPECT_NEAR(count, 20.0 / 3, 1.01) << name;
   }
 }

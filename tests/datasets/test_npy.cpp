@@ -57,9 +57,9 @@ TEST(Npy, ReadsASetAndMeasuresItsPixels) {
   EXPECT_EQ(pair.image_shape(), (Shape{1, 2, 3}));
   EXPECT_EQ(sample_of(*pair.train, 1)[0], (Bytes{6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(value_of<std::int32_t>(sample_of(*pair.train, 1)[1]), 2);
-  ASSERT_EQ(pair.pixels.mean.size(), 1u);
-  EXPECT_NEAR(pair.pixels.mean[0], 11.5 / 255, 1e-6);                     // of 0 to 23
-  EXPECT_NEAR(pair.pixels.stddev[0], std::sqrt(575.0 / 12) / 255, 1e-6);  // (24^2 - 1) / 12
+  ASSERT_EQ(pair.images.pixels.mean.size(), 1u);
+  EXPECT_NEAR(pair.images.pixels.mean[0], 11.5 / 255, 1e-6);                     // of 0 to 23
+  EXPECT_NEAR(pair.images.pixels.stddev[0], std::sqrt(575.0 / 12) / 255, 1e-6);  // (24^2 - 1) / 12
 }
 
 TEST(Npy, LabelsMayBeAnyIntegers) {

@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/metrics/metrics.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/plan/compiled_model.h"
 
 namespace lockstep::metrics {
@@ -181,6 +182,26 @@ TEST(ClassMetrics, OfPositionsFollowFromTheConfusion) {
   }
   EXPECT_EQ(found.at("accuracy")[0], right / all);
   for (const auto& [name, value] : means) EXPECT_NEAR(found.at("mean_" + name)[0], value, 1e-15) << name;
+}
+
+// A table and a matrix, however many metrics follow from them; other ignored indices count other positions.
+TEST(ClassMetrics, CountTheSamePositionsOnce) {
+  for (const bool narrow : {false, true}) {
+    const auto function = [&](const plan::Inputs& in) {
+      const Value x = narrow ? cast(in["logits"], DType::BF16) : in["logits"], y = in["label"];
+      const ClassOptions options{.ignore_index = kIgnored}, none{.ignore_index = {}};
+      return plan::Traced{
+          .metrics = {accuracy(x, y, kIgnored), confusion_matrix(x, y, options),
+                      score_by_class(ClassScore::Iou, x, y, options), mean_score(ClassScore::Iou, x, y, options),
+                      mean_score(ClassScore::F1, x, y, options), mean_score(ClassScore::Dice, x, y, none)}};
+    };
+    plan::CompiledModel model({}, function, {}, {});
+    const plan::Plan& plan = model.plan(Mode::Eval, {{"logits", {Shape{2, kClasses, kClassPoints}, DType::F32}},
+                                                     {"label", {Shape{2, kClassPoints}, DType::I32}}});
+    const auto counted = std::ranges::count_if(
+        plan.steps(), [](const plan::PlanStep& step) { return step.op->name() == "class_counts"; });
+    EXPECT_EQ(counted, 3) << narrow;
+  }
 }
 
 TEST(ClassMetrics, AClassThatIsNowhereIsInNoMean) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/metrics/units.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/plan/compiled_model.h"
 
@@ -143,6 +144,49 @@ TEST_F(MetricsTest, OfClassesAgreeWithPlainLoops) {
   }
 }
 
+TEST_F(MetricsTest, ErrorsInUnitsAreThoseOfRestoredValues) {
+  // Channel 0 alone; then channels 1 and 2, by their numbers and by logarithms. Channels last: points are the channels.
+  const std::vector<TargetUnits> affine{{.name = "a", .shift = {7}, .scale = {3}},
+                                        {.name = "b", .channels = 2, .shift = {1, -2}, .scale = {0.5, 20}}};
+  const std::vector<TargetUnits> logs{
+      {.name = "c", .channels = 3, .shift = {0.5, 1, 2}, .scale = {1, 2, 3}, .logarithm = true}};
+  const std::vector<TargetUnits> last{{.name = "d", .channels = kPoints, .shift = {4}, .scale = {5}}};
+  const auto restored = [&](const std::vector<TargetUnits>& units, float value, std::size_t channel) {
+    for (const TargetUnits& one : units) {
+      if (channel >= static_cast<std::size_t>(one.channels)) {
+        channel -= static_cast<std::size_t>(one.channels);
+        continue;
+      }
+      const std::size_t c = one.scale.size() == 1 ? 0 : channel;
+      const double x = static_cast<double>(value) * one.scale[c] + one.shift[c];
+      return std::pair(one.name, one.logarithm ? std::exp(x) : x);
+    }
+    return std::pair(std::string(), 0.0);
+  };
+  for (const auto& [units, axis] : {std::pair(affine, 1), std::pair(logs, 1), std::pair(last, 2)}) {
+    Runner runner([&](const plan::Inputs& in) {
+      return plan::Traced{.metrics = errors_in_units(in["p"], in["t"], units, axis)};
+    });
+    std::map<std::string, double> squared, absolute, count;
+    for (std::size_t i = 0; i < p_.size(); ++i) {
+      const std::size_t channel = axis == 1 ? i / kPoints % kChannels : i % kPoints;
+      const auto [name, p] = restored(units, p_[i], channel);
+      const double d = p - restored(units, t_[i], channel).second;
+      squared[name] += d * d;
+      absolute[name] += std::abs(d);
+      ++count[name];
+    }
+    for (const Results& results : {of_whole(runner), of_parts(runner)}) {
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        const std::string& name = units[u].name;
+        const double rmse = std::sqrt(squared[name] / count[name]), mae = absolute[name] / count[name];
+        EXPECT_NEAR(results.at("rmse_in_units").at(u), rmse, 1e-12 * rmse) << name;
+        EXPECT_NEAR(results.at("mae_in_units").at(u), mae, 1e-12 * mae) << name;
+      }
+    }
+  }
+}
+
 std::string error_of(const plan::ModelFunction& function) {
   try {
     Runner runner(function);
@@ -169,6 +213,11 @@ TEST_F(MetricsTest, ThatDoNotFitAreNamed) {
         return plan::Traced{.metrics = {one, one}};
       },
       "two metrics are named 'accuracy'");
+  expect(
+      [](const plan::Inputs& in) {
+        return plan::Traced{.metrics = errors_in_units(in["p"], in["t"], {{.name = "a"}}, 1)};
+      },
+      "the units are those of 1 channels, expected those of the target's 3");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ inline std::int64_t gradient_shift(std::size_t parameter, std::int64_t step) {
 
 class EngineRig {
  public:
-  static constexpr std::int64_t kStatistics = 6, kSums = static_cast<std::int64_t>(parallel::kFirstCount) + 1;
+  static constexpr std::int64_t kStatistics = 6, kSums = static_cast<std::int64_t>(parallel::kOtherSums) + 1;
 
   explicit EngineRig(const EngineCase& c)
       : comm_(comm::Communicator::world()),
@@ -52,7 +52,7 @@ class EngineRig {
     updater_ = std::make_unique<parallel::Updater>(store_, c.rule, parallel::UpdaterOptions{});
     parallel::EngineOptions options = c.options;
     options.statistics = kStatistics;
-    options.counts = 1;
+    options.sums = 1;
     engine_ = std::make_unique<parallel::GradientEngine>(comm_, where_, memory_, store_, *updater_, options);
     engine_->fence();
   }
@@ -105,7 +105,7 @@ class EngineRig {
     engine_->shard_sums()[parallel::kLossSum] = number(shard, step);
     engine_->shard_sums()[parallel::kWeightSum] = engine_->shard_sums()[parallel::kSampleSum] =
         static_cast<double>(3 + shard % 3);
-    engine_->shard_sums()[parallel::kFirstCount] = number(shard, 40 + step);
+    engine_->shard_sums()[parallel::kOtherSums] = number(shard, 40 + step);
     for (std::int64_t i = 0; i < kStatistics; ++i)
       engine_->shard_statistics()[static_cast<std::size_t>(i)] = number(shard, 50 + step + i);
     engine_->sums_ready();
@@ -205,7 +205,7 @@ class EngineReference {
   void expect_sums(EngineRig& rig, const std::string& what) const {
     EXPECT_EQ(rig.engine().sums()[parallel::kLossSum], loss) << what;
     EXPECT_EQ(rig.engine().sums()[parallel::kSampleSum], weight) << what;
-    EXPECT_EQ(rig.engine().sums()[parallel::kFirstCount], count) << what;
+    EXPECT_EQ(rig.engine().sums()[parallel::kOtherSums], count) << what;
     expect_equal<double>(rig.engine().statistics(), statistics, what + ", statistics");
   }
 

@@ -193,11 +193,11 @@ TEST(StepSums, AllRanksReadTheSame) {
                     .update = step});
         double weight = 0;
         for (parallel::ShardWalk walk(rig.where()); !walk.done(); walk.next()) {
-          EXPECT_EQ(sums.shard()[parallel::kFirstCount], 0) << what;
+          EXPECT_EQ(sums.shard()[parallel::kOtherSums], 0) << what;
           sums.shard()[parallel::kWeightSum] = 2;
           sums.shard()[parallel::kSampleSum] = 2;
           sums.shard()[parallel::kLossSum] = number(walk.shard(), step);
-          sums.shard()[parallel::kFirstCount] = 1;
+          sums.shard()[parallel::kOtherSums] = 1;
           sums.count_shard();
           weight += 2;
           sums.tell({.damage = 7, .digest = static_cast<std::uint64_t>(rank), .own = 9});
@@ -208,7 +208,7 @@ TEST(StepSums, AllRanksReadTheSame) {
         sums.add_up();
         const auto shard_count = static_cast<double>(rig.where().tree.shards());
         EXPECT_EQ(sums.sums()[parallel::kWeightSum], 2 * shard_count) << what;
-        EXPECT_EQ(sums.sums()[parallel::kFirstCount], shard_count) << what;
+        EXPECT_EQ(sums.sums()[parallel::kOtherSums], shard_count) << what;
         EXPECT_EQ(sums.sums()[parallel::kLossSum],
                   expected_sums<double>(rig.where().tree.shards(), parallel::Wire::Exact, step, 1)[0])
             << what;

@@ -43,8 +43,8 @@ data::RunData sets() {
 // Without targets; the file gets twice the prediction, as "double".
 data::RunData inputs() {
   data::RunData data{.train = products(23, 7, false)};
-  data.absent = {{"y", Shape{2}, DType::F64}};
-  data.decode = [](Tensor prediction) {
+  data.prediction.absent = {{"y", Shape{2}, DType::F64}};
+  data.prediction.decode = [](Tensor prediction) {
     for (double& value : prediction.data<double>()) value *= 2;
     std::vector<data::NamedTensor> arrays;
     arrays.push_back({"double", std::move(prediction)});
@@ -189,12 +189,12 @@ TEST(SessionUse, MistakesAreNamedOnAllRanks) {
   EXPECT_NE(error_of([&] { run_session(world(), options, inputs(), false); }).find("no plan::Traced::prediction"),
             std::string::npos);
   data::RunData bad = inputs();
-  bad.decode = [](Tensor) -> std::vector<data::NamedTensor> { throw Error("cannot be decoded"); };
+  bad.prediction.decode = [](Tensor) -> std::vector<data::NamedTensor> { throw Error("cannot be decoded"); };
   EXPECT_NE(error_of([&] { run_session(world(), options, std::move(bad)); }).find("cannot be decoded"),
             std::string::npos);
   data::RunData placeless = inputs();
   placeless.train = std::make_unique<Placeless>(std::move(placeless.train));
-  placeless.decode = [](const Tensor& prediction) {
+  placeless.prediction.decode = [](const Tensor& prediction) {
     std::vector<data::NamedTensor> arrays;
     arrays.push_back({"class", Tensor(Shape{prediction.shape()[0]}, DType::I32)});
     return arrays;

@@ -25,7 +25,7 @@ struct Parts {
   PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
   parallel::GradientEngine engine{prepared.comm(),    prepared.world(),
                                   prepared.memory(),  prepared.store(),
-                                  prepared.updater(), {.counts = prepared.nominal().sums(Mode::Train)}};
+                                  prepared.updater(), {.sums = prepared.nominal().sums(Mode::Train)}};
   BatchFeed feed{prepared};
   StepRunner runner{prepared, engine, feed};
   TrainerState state{prepared, engine};

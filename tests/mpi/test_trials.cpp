@@ -73,7 +73,7 @@ TEST(Trials, OverfitTrainsAndEvaluatesOnTheFirstBatchesInOrder) {
                   "--overfit-batches is 5, expected at most 4: the 128 training samples fill 4 global batches of 32");
   options.trial.overfit_batches = 2;
   data::RunData weighted = images();
-  weighted.order = std::make_shared<data::WeightedOrder>(std::vector<double>(128, 1));
+  weighted.epoch.order = std::make_shared<data::WeightedOrder>(std::vector<double>(128, 1));
   expect_contains(error_of([&] { train::Session session(world(), options, "test_trials", "{}", std::move(weighted)); }),
                   "--overfit-batches with --balanced or --sample-weights");
 }

@@ -7,6 +7,7 @@
 
 #include "lockstep/kernels/registry.h"
 
+#include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/convolution.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -41,7 +42,7 @@ class Network {
     x = flatten(global_average_pool2d(max_pool2d(x, {})));
     x = linear(x, g.parameter(weight_), g.parameter(bias_));
     return {.loss = cross_entropy(x, in["target"], {.label_smoothing = 0.1}),
-            .counts = {{"correct", count_correct(x, in["target"])}}};
+            .metrics = {metrics::accuracy(x, in["target"])}};
   }
   const Parameters& parameters() const { return parameters_; }
 
@@ -78,8 +79,7 @@ TEST(Allocations, RunningAPlanMakesNone) {
       model.plan(Mode::Train, {{"image", {Shape{6, 3, 10, 9}, DType::F64}}, {"target", {Shape{6}, DType::I32}}});
   int final_gradients = 0;
   GradientHook hook([&](const Parameter*) { ++final_gradients; });
-  const std::string image = "image", target = "target", step = Graph::kStep, ids = Graph::kSampleIds,
-                    correct = "correct";
+  const std::string image = "image", target = "target", step = Graph::kStep, ids = Graph::kSampleIds;
   double checksum = 0;
   const auto run = [&](plan::GradientTarget into) {
     std::fill_n(static_cast<double*>(plan.input(image)), 6 * 3 * 90, 0.5);
@@ -87,7 +87,7 @@ TEST(Allocations, RunningAPlanMakesNone) {
     *static_cast<std::int64_t*>(plan.input(step)) = 3;
     std::fill_n(static_cast<std::int64_t*>(plan.input(ids)), 6, 1);
     plan.run(into, hook);
-    checksum += plan.loss() + plan.weight() + plan.count(correct);
+    checksum += plan.loss() + plan.weight() + plan.values(plan.metrics()[0].sums[0])[0];
   };
   run({.slot = 0});
   run({.slot = 1, .accumulate = true});

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lockstep/metrics/metrics.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
@@ -57,7 +58,7 @@ class Network : public nn::Module {
     x = relu(frozen_(x));
     const Value logits = out_(relu(hidden_(flatten(global_average_pool2d(x)))));
     return {.loss = cross_entropy(logits, in["label"]),
-            .counts = {{"correct", count_correct(logits, in["label"])}},
+            .metrics = {metrics::accuracy(logits, in["label"])},
             .prediction = logits};
   }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "lockstep/kernels/registry.h"
+#include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
@@ -92,7 +93,7 @@ struct Classes {
   plan::CompiledModel model{parameters.named(), [this](const plan::Inputs& in) {
                               const Value logits = linear(in["x"], in.graph().parameter(w));
                               return plan::Traced{.loss = cross_entropy(logits, in["label"]),
-                                                  .counts = {{"correct", count_correct(logits, in["label"])}}};
+                                                  .metrics = {metrics::accuracy(logits, in["label"])}};
                             }};
   plan::Plan& plan(Mode mode, std::int64_t samples = 2) {
     return model.plan(mode, {{"x", {Shape{samples, 4}, DType::F32}}, {"label", {Shape{samples}, DType::I32}}});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
@@ -23,7 +24,7 @@ TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
   const auto function = [&](const plan::Inputs& in) {
     const Value x = in.graph().parameter(logits);
     return plan::Traced{.loss = cross_entropy(x, in["target"], {.class_weights = {1, 2, 0.5, 4}}),
-                        .counts = {{"correct", count_correct(x, in["target"])}}};
+                        .metrics = {metrics::accuracy(x, in["target"])}};
   };
   plan::CompiledModel model(parameters.named(), function, kInF64);
   plan::Plan& plan = model.plan(Mode::Train, {{"target", {Shape{3}, DType::I32}}});
@@ -44,8 +45,8 @@ TEST(PlanGradients, TheWeightOfALossWeighsItsGradient) {
     }
     correct += std::max_element(&x[n * 4], &x[n * 4] + 4) == &x[n * 4] + targets[n] ? 1 : 0;
   }
-  EXPECT_EQ(plan.counts(), std::vector<std::string>{"correct"});
-  EXPECT_EQ(plan.count("correct"), correct);
+  ASSERT_EQ(plan.metrics().size(), 1U);
+  EXPECT_EQ(plan.values(plan.metrics()[0].sums[0])[0], correct);
 }
 
 TEST(PlanGradients, OneValueMayBeTheGradientOfTwoParameters) {

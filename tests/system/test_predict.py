@@ -56,6 +56,15 @@ class Arrays(PredictTest):
         self.succeed(ranks(2, program("train_fields", "--dataset", "arrays", "--inputs", "u.npy,v.npy", "--targets", "y.npy", "--model", "cnn", "--width", 4,
                                       "--precision", "f64", "--eval-fraction", 0.25, "--output", "run", *TRAINING, *more)))
 
+    def test_the_best_checkpoint(self):
+        self.train("--keep", "last:1,best:rmse")
+        values = {line["step"]: line["rmse"] for line in map(json.loads, (self.scratch / "run" / "metrics.jsonl").read_text().splitlines()) if line["split"] == "eval"}
+        best = min(values, key=values.get)
+        self.assertIn(f"run/checkpoints/step-{best:010}.h5: loss ", self.succeed(self.lockstep(1, "evaluate", "run", "--batch-size", 5, "--best")).output)
+        self.assertEqual(self.evaluations("run")[0]["step"], best)
+        result = self.run_command(self.lockstep(1, "evaluate", checkpoints(self.scratch / "run")[0], "--best"), 60)
+        self.assertIn("is a file, and --best was given; expected the folder of a run", result.output)
+
     def test_the_predictions_are_those_that_the_evaluation_measured(self):
         self.train()
         before = self.files(self.scratch / "run")
@@ -83,6 +92,8 @@ class Arrays(PredictTest):
                      if e["field"] == "y")
         scale = entry["scale"][0]
         self.assertAlmostEqual(rmse(predicted, self.y) / scale, all_samples["rmse"], delta=1e-10)
+        self.assertAlmostEqual(rmse(predicted, self.y), all_samples["rmse_in_units"], delta=1e-9)
+        self.assertAlmostEqual(sum(abs(p - y) for p, y in zip(predicted, self.y)) / len(predicted), all_samples["mae_in_units"], delta=1e-9)
         after = self.files(self.scratch / "run")
         del after["evaluations.jsonl"]
         self.assertEqual(after, before, "nothing of the run changed")
@@ -179,6 +190,25 @@ class Kinds(PredictTest):
         entry = next(e for e in self.state(checkpoints(self.scratch / "run")[-1])["metadata"]["data"]["normalisation"]["fields"] if e["field"] == "target")
         error = rmse([float(row[1]) for row in found[1:]], [h for _, _, h, _ in rows])
         self.assertAlmostEqual(error / entry["scale"][0], self.evaluations("run")[0]["rmse"], delta=1e-9)
+
+    def test_a_table_with_missing_values(self):
+        rows = [(str(i % 7) if i % 5 else "", str((i * 5) % 11) if i != 8 else "NA", str(i) if i % 10 else "nan") for i in range(60)]
+        (self.scratch / "t.csv").write_text("a,b,y\n" + "".join(",".join(row) + "\n" for row in rows))
+        command = ["--dataset", "csv", "--files", "t.csv", "--inputs", "a,b", "--targets", "y", "--model", "mlp", "--width", 8, "--precision", "f64", "--output", "run", *TRAINING]
+        result = self.run_command(ranks(2, program("train_fields", *command)), 60)
+        self.assertIn("t.csv] line 2, column 0 ('a'): the value is missing (''), expected a number; --missing skip leaves such rows out", result.output)
+        result = self.succeed(ranks(2, program("train_fields", *command, "--missing", "skip", "--output", "skip")))
+        self.assertIn("values are missing: 13 rows are left out; the first is t.csv, line 2, column 0 ('a')", result.output)
+        result = self.succeed(ranks(2, program("train_fields", *command, "--missing", "mean", "--eval-fraction", 0)))
+        self.assertIn("values are missing: 6 rows are left out, 7 numbers are the means of their columns; the first is t.csv, line 2, column 2 ('y')", result.output)
+        self.assertIn("data: csv: 54 training samples", result.output)
+        present = [int(a) for a, _, y in rows if a and y != "nan"]
+        (self.scratch / "gap.csv").write_text("a,b\n,3\n")
+        (self.scratch / "whole.csv").write_text(f"a,b\n{sum(present) / len(present)!r},3\n")
+        for name in ("gap", "whole"):
+            self.succeed(self.lockstep(1, "predict", "run", "--files", f"{name}.csv", "--output", f"{name}.out.csv"))
+        self.assertEqual((self.scratch / "gap.out.csv").read_text(), (self.scratch / "whole.out.csv").read_text())
+        self.fail_with(self.lockstep(2, "predict", "skip", "--files", "gap.csv", "--output", "p.csv"), "a prediction needs all inputs, and --missing mean takes the mean of the column")
 
     def test_classes(self):
         self.succeed(program("lockstep-data", "convert", "digits", "--to", "npy", "--output", "digits"))

@@ -54,7 +54,6 @@ TEST(EpochSums, ComeBackBitForBit) {
                        .loss = 0.1 + 0.2,
                        .weight = 1.0 / 3,
                        .samples = 7,
-                       .counts = {{"other", 5}},
                        .metrics = {{.name = "mae", .sums = {0.1, 1.0 / 3}}},
                        .after = 2};
   const auto text = nlohmann::json{{kEpochSumsKey, to_json(sums)}}.dump();
@@ -63,12 +62,21 @@ TEST(EpochSums, ComeBackBitForBit) {
   EXPECT_EQ(back.loss, sums.loss);
   EXPECT_EQ(back.weight, sums.weight);
   EXPECT_EQ(back.samples, 7);
-  EXPECT_EQ(back.counts, sums.counts);
   ASSERT_EQ(back.metrics.size(), 1U);
   EXPECT_EQ(back.metrics[0].name, "mae");
   EXPECT_EQ(back.metrics[0].sums, sums.metrics[0].sums);
   EXPECT_EQ(back.after, 2);
   EXPECT_TRUE(to_json(EpochSums{}).is_null());
+}
+
+// Programs before metrics were objects counted correct predictions, and wrote these counts.
+TEST(EpochSums, OfOlderCheckpointsHaveAccuracyFromCounts) {
+  const nlohmann::json counted = {
+      {"epoch", 1}, {"loss", 0.5}, {"weight", 64}, {"samples", 64}, {"counts", {{"correct", 8}}}};
+  const EpochSums sums = epoch_sums({{kEpochSumsKey, counted}}, "FILE");
+  ASSERT_EQ(sums.metrics.size(), 1U);
+  EXPECT_EQ(sums.metrics[0].name, "accuracy");
+  EXPECT_EQ(sums.metrics[0].sums, std::vector<double>{8});
 }
 
 TEST(EpochSums, OlderCheckpointsHaveNone) {
@@ -93,7 +101,7 @@ TEST(EpochSums, OfAPartOfTheEpochSaySo) {
 
 TEST(EpochSums, ThatAreNoneAreNamed) {
   nlohmann::json whole = to_json(EpochSums{.epoch = 0, .samples = 4});
-  for (const char* key : {"epoch", "loss", "weight", "samples", "counts"}) {
+  for (const char* key : {"epoch", "loss", "weight", "samples"}) {
     nlohmann::json spoilt = whole;
     spoilt[key] = "x";
     try {

@@ -145,10 +145,10 @@ preflight::Subject subject_here(const json& settings, int local_ranks) {
   const int threads = settings.at("threads");
   preflight::Subject subject{.local_ranks = local_ranks, .host = host_name()};
   subject.threads = host::budget(local_ranks, threads, -1).compute;
-  subject.build = host::build_id();
+  subject.same.build = host::build_id();
   const std::string program = settings.at("program"), data = settings.at("data_dir");
-  if (!program.empty()) subject.build += "\n" + file_contents(program);
-  if (!data.empty()) subject.data = folder_contents(data);
+  if (!program.empty()) subject.same.build += "\n" + file_contents(program);
+  if (!data.empty()) subject.same.data = folder_contents(data);
   subject.files = named_files(program, data);
   subject.output = settings.at("output").get<std::string>();
   subject.network.interface = settings.at("interface").get<std::string>();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
@@ -18,6 +19,8 @@ namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char *kHighest = "highest", *kLowest = "lowest";
 
 // Returns the step that a file name of name_for() contains; empty for other names.
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -51,11 +54,10 @@ std::optional<double> value_of(const Score& score, const std::string& name) {
   return found == score.metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Returns the step of the best checkpoint, the oldest one if scores are equal. Skips a file whose note cannot be read.
-std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const Entry> entries,
-                                    const Retention& keep) {
-  std::optional<std::int64_t> step;
-  double best = 0;
+// Returns the checkpoints that have a value of the rule best:NAME, the best one first, and of equal ones the oldest.
+// Skips a file whose note cannot be read.
+std::vector<Best> ranking(const io::Folder& directory, std::span<const Entry> entries, const Retention& keep) {
+  std::vector<Best> ranked;
   for (const Entry& entry : entries) {
     std::optional<Score> score;
     try {
@@ -65,11 +67,24 @@ std::optional<std::int64_t> best_of(const io::Folder& directory, std::span<const
       continue;
     }
     const std::optional<double> value = score ? value_of(*score, keep.best) : std::nullopt;
-    if (!value || (step && !(keep.higher_is_better ? *value > best : *value < best))) continue;
-    step = entry.step;
-    best = *value;
+    if (value && !std::isnan(*value)) ranked.push_back({entry, keep.best, *value});
   }
-  return step;
+  std::ranges::stable_sort(
+      ranked, [&](double a, double b) { return keep.higher_is_better ? a > b : a < b; }, &Best::value);
+  return ranked;
+}
+
+// Returns the rule with which the newest evaluated checkpoint was written; empty: there is none.
+std::optional<Retention> newest_rule(const io::Folder& directory, std::span<const Entry> entries) {
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    try {
+      io::FileReader reader(directory, name_for(entry->step));
+      if (auto rule = rule_of(read_note(reader))) return rule;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -119,11 +134,42 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
   return std::nullopt;
 }
 
-std::string note_of(const std::string& run, const std::optional<Score>& score) {
+std::optional<Best> best(const io::Folder& directory, const Retention& keep) {
+  const std::vector<Best> ranked = ranking(directory, list(directory), keep);
+  return ranked.empty() ? std::nullopt : std::optional(ranked.front());
+}
+
+std::optional<Found> best_whole(const fs::path& directory, const DamageReport& report) {
+  const auto folder = io::Folder::find(directory);
+  if (!folder) return std::nullopt;
+  const std::vector<Entry> entries = list(*folder);
+  const auto rule = newest_rule(*folder, entries);
+  if (!rule) return std::nullopt;
+  for (const Best& entry : ranking(*folder, entries, *rule)) {
+    try {
+      io::FileReader reader(*folder, name_for(entry.step));
+      if (auto file = open_checkpoint(reader, {})) return Found{entry, std::move(*file)};
+    } catch (const Error& error) {
+      if (report) report(entry, error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+std::string note_of(const std::string& run, const std::optional<Score>& score, const Retention& keep) {
   nlohmann::json note = {{"run", run}};
   if (score) note["loss"] = score->loss;
   if (score && !score->metrics.empty()) note["metrics"] = score->metrics;
+  if (score && !keep.best.empty()) note["best"] = keep.higher_is_better ? kHighest : kLowest;
   return note.dump();
+}
+
+std::optional<Retention> rule_of(const std::string& note) {
+  const nlohmann::json json = nlohmann::json::parse(note, nullptr, false);
+  const std::optional<Score> score = score_of(note);
+  if (!score || !json.contains("best") || (json["best"] != kHighest && json["best"] != kLowest)) return std::nullopt;
+  return Retention{.best = score->metrics.empty() ? std::string(Retention::kLoss) : score->metrics.begin()->first,
+                   .higher_is_better = json["best"] == kHighest};
 }
 
 std::string run_of(const std::string& note) {
@@ -157,7 +203,10 @@ std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std
   const auto keep_step = [&](std::optional<std::int64_t> step) {
     std::erase_if(old, [&](const Entry& entry) { return entry.step == step; });
   };
-  if (!old.empty() && !keep.best.empty()) keep_step(best_of(directory, entries, keep));
+  if (!old.empty() && !keep.best.empty()) {
+    if (const std::vector<Best> ranked = ranking(directory, entries, keep); !ranked.empty())
+      keep_step(ranked.front().step);
+  }
   const bool one_is = std::ranges::any_of(newest, [&](const Entry& entry) { return entry.step == whole; });
   if (!old.empty() && !one_is && !last_whole(directory, newest)) {
     if (const auto older = last_whole(directory, old)) keep_step(older->step);

@@ -56,12 +56,26 @@ struct Score {
   double loss = 0;                             // mean over the samples
   std::map<std::string, double> metrics = {};  // those with one result, by name
 };
-// Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score.
-std::string note_of(const std::string& run, const std::optional<Score>& score);
+// Makes the note of a checkpoint (Draft::note): the run's id and, if it was evaluated, its score, and whether the
+// highest or the lowest value is the best by the rule `keep.best`, whose metric is then the only one of the score.
+std::string note_of(const std::string& run, const std::optional<Score>& score, const Retention& keep = {});
+// Returns the rule that a note contains (Retention::best and higher_is_better); empty: none.
+std::optional<Retention> rule_of(const std::string& note);
 // Returns the score that a note contains; empty: none.
 std::optional<Score> score_of(const std::string& note);
 // Returns the id of the run that wrote the file; empty: the note has none, as in files of older versions.
 std::string run_of(const std::string& note);
+
+// The best of the evaluated checkpoints, the oldest one of equal values.
+struct Best : Entry {
+  std::string metric = {};  // a metric's name, or Retention::kLoss
+  double value = 0;
+};
+// Returns the best checkpoint by the rule `keep.best`, and reads notes alone; empty: none was evaluated.
+std::optional<Best> best(const io::Folder& directory, const Retention& keep);
+// Opens the best checkpoint whose file hash and tensor checksums all match, by the rule with which the newest evaluated
+// checkpoint was written. Returns empty if there is none: without --keep best:NAME, checkpoints have no rule.
+std::optional<Found> best_whole(const std::filesystem::path& directory, const DamageReport& report = {});
 
 // Removes the checkpoints that `keep` does not keep, and temporary files of killed writers. If none of the newest kept
 // files is whole (its hash matches), the newest whole file stays too; `whole` is a step that is known to be whole.

@@ -2,6 +2,7 @@
 // function.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -12,9 +13,12 @@ struct WeightsSource {
   std::string metadata{};  // of a checkpoint, the text of a JSON object; empty: the file has weights alone
 };
 
+enum class Pick : std::uint8_t { Newest, Best };
+
 // Finds the file, verifies the hash of one that Lockstep wrote, and reads its metadata. Of a run's folder, or its
-// folder of checkpoints, takes the newest checkpoint that is whole. Throws Error at site "weights" with the path for a
-// folder without one, and for a file that is damaged or neither a checkpoint nor HDF5.
-WeightsSource find_weights(const std::filesystem::path& named);
+// folder of checkpoints, takes the newest checkpoint that is whole, or the best one by the run's rule --keep best:NAME.
+// Throws Error at site "weights" with the path for a folder without one, for a file that is damaged or neither a
+// checkpoint nor HDF5, and for the best of a file or of a run without that rule.
+WeightsSource find_weights(const std::filesystem::path& named, Pick pick = Pick::Newest);
 
 }  // namespace lockstep::checkpoint

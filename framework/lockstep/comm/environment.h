@@ -1,7 +1,7 @@
 // The lifetime of MPI. An Environment initialises MPI unless the caller has done so, and finalises MPI only if it has
 // initialised it; without mpirun the process is a world of one rank. Construct it once, early, in the main thread. If a
-// launcher started several processes that cannot see each other, it throws lockstep::Error with one line that says what
-// to do.
+// launcher started several processes that cannot see each other, it throws lockstep::Error with the remedy in one
+// line.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ struct LaunchFacts {
   ReadVariable variable;
 };
 
-// Returns one line with the problem and what to do; empty: the launch is correct. LOCKSTEP_ALLOW_SINGLETONS=1 declares
+// Returns one line with the problem and the remedy; empty: the launch is correct. LOCKSTEP_ALLOW_SINGLETONS=1 declares
 // that independent processes are intended.
 std::optional<std::string> launch_problem(const LaunchFacts& facts);
 

@@ -52,7 +52,7 @@ class BatchMix {
              const std::vector<Tensor>& in, std::vector<Tensor>& out) const;
 
  private:
-  // What one pair gets: the share of the sample itself, and for CutMix the rectangle that the partner gives.
+  // The mixture of one pair: the share of the sample itself, and for CutMix the rectangle that the partner gives.
   struct Mixture {
     double own = 1;
     Range rows{}, columns{};

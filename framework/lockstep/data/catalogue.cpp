@@ -71,7 +71,7 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
   } else {
     data.train = entry.open(options, Split::Train);
     data.eval = entry.open(options, Split::Eval);
-    data.class_names = entry.class_names;
+    data.labels.names = entry.class_names;
     check(data.train->fields() == data.eval->fields(), options.name,
           "samples are {} for training and {} for evaluation", data.train->describe(), data.eval->describe());
   }

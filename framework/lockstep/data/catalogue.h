@@ -20,9 +20,13 @@ class Communicator;
 
 namespace lockstep::data {
 
-// What the targets of arrays are: numbers, which are normalised; classes, from 0 on, which become I32; or flags,
+// The kind of the targets of arrays: numbers, which are normalised; classes, from 0 on, which become I32; or flags,
 // numbers from 0 to 1 that stay as they are.
 enum class TargetKind : std::uint8_t { Numbers, Classes, Flags };
+
+// The treatment of missing values of a table: an error; the record is left out; or the mean of the column over the
+// training samples is taken for an input, and the record is left out where a target or the class is missing.
+enum class MissingValues : std::uint8_t { Error, Skip, Mean };
 
 // The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
 struct FieldOptions {
@@ -38,13 +42,14 @@ struct FieldOptions {
   double log_offset = 0;               // with `log`: added before the logarithm
   TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
   std::string label{};                      // column of a table with the class, in place of targets
-  std::int64_t classes = 0;                 // 0: the largest class in the training samples tells
-  std::int64_t ignore_index = -100;         // in a target: a position without a class
-  std::string symmetry = "none";            // in training: none, flips, rotations or all (augment/field_symmetry.h)
+  MissingValues missing = MissingValues::Error;
+  std::int64_t classes = 0;          // 0: the largest class in the training samples tells
+  std::int64_t ignore_index = -100;  // in a target: a position without a class
+  std::string symmetry = "none";     // in training: none, flips, rotations or all (augment/field_symmetry.h)
   std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
 };
 
-// What is done with the samples of any data set (data/wrap_sets.h).
+// Changes of the samples of any data set (data/wrap_sets.h).
 struct SampleOptions {
   // Text files with indices of samples, one per line: the set has these samples alone. Empty: it has all samples.
   std::filesystem::path train_subset{}, eval_subset{};
@@ -75,8 +80,8 @@ struct DatasetOptions {
   std::int64_t resize = 0;                       // pixels of the images' shorter side; 0: as in the data set
   DType floats = DType::F32;                     // F32 or F64: the type of the model's inputs that are not integers
   Purpose purpose = Purpose::Train;  // Predict: the sets need no targets, and all samples of fields.files are predicted
-  // RunData::record of the run that made the weights, for a purpose other than Train; null: there is none. The caller
-  // of open_data() and prepare_data() owns the text until they return.
+  // PredictionFacts::record of the run that made the weights, for a purpose other than Train; null: there is none. The
+  // caller of open_data() and prepare_data() owns the text until they return.
   const std::string* record = nullptr;
 };
 
@@ -97,7 +102,7 @@ struct DatasetEntry {
   // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication. With
   // `takes_fields` it also takes the parts that SampleOptions' files of indices name, before it splits.
   std::function<RunData(const DatasetOptions&)> open_all{};
-  // Completes what open_all() returned, for an entry whose ranks share the work (statistics over all samples). A
+  // Completes the result of open_all(), for an entry whose ranks share the work (statistics over all samples). A
   // collective call over the ranks of the communicator, which is null for a process alone. Throws AgreedError.
   std::function<void(RunData&, const DatasetOptions&, const comm::Communicator*)> prepare{};
   // Throws Error for options that the entry refuses, before any file is opened. Empty: the entry takes all.

@@ -38,15 +38,15 @@ class ConcatDataset : public Dataset {
 };
 
 // Divides samples 0 to size - 1 at random into parts of about these fractions of all samples, which must be positive
-// and sum to at most 1; what is left is in no part. The part of a sample depends on (seed, index) alone, so samples
-// that are appended later change no other sample's part. Indices of a part rise.
+// and sum to at most 1; the remaining samples are in no part. The part of a sample depends on (seed, index) alone, so
+// samples that are appended later change no other sample's part. Indices of a part rise.
 std::vector<std::vector<std::int64_t>> split_by_fraction(std::int64_t size, const std::vector<double>& fractions,
                                                          std::uint64_t seed);
 // The same as data sets.
 std::vector<std::unique_ptr<Dataset>> split_dataset(std::unique_ptr<Dataset> whole,
                                                     const std::vector<double>& fractions, std::uint64_t seed);
 
-// Reads sample indices from a text file, one per line; empty lines and what follows a '#' are skipped. Throws Error
+// Reads sample indices from a text file, one per line; empty lines and text after a '#' are skipped. Throws Error
 // with file and line for anything else. SubsetDataset checks the range.
 std::vector<std::int64_t> read_indices(const std::filesystem::path& path);
 // The same for numbers that are finite, such as the weights of samples.

@@ -39,7 +39,7 @@ class Dataset {
   virtual const std::vector<Field>& fields() const = 0;
   virtual std::int64_t classes() const { return 0; }  // labels are in [0, classes()); 0: no classes
   virtual std::string describe() const = 0;           // one line for a log
-  // Where a sample comes from, for messages: "run1.h5, sample 12".
+  // The origin of a sample, for messages: "run1.h5, sample 12".
   virtual std::string locate(std::int64_t index) const { return "sample " + std::to_string(index); }
   // The class of a sample, where the set knows it without reading the sample; -1: it does not.
   virtual std::int32_t label(std::int64_t /*index*/) const { return -1; }

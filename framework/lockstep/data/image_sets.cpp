@@ -196,21 +196,22 @@ std::string record_text(const RunData& data, const Making& m) {
                         {"eval_resize", images.size > 0 ? images.eval_side() : 0},
                         {"resize", m.options.resize},
                         {"full_decode", images.full_decode},
-                        {"mean", data.pixels.mean},
-                        {"std", data.pixels.stddev},
+                        {"mean", data.images.pixels.mean},
+                        {"std", data.images.pixels.stddev},
                         {"classes", data.classes()}};
-  if (!data.class_names.empty()) record["class_names"] = data.class_names;
+  if (!data.labels.names.empty()) record["class_names"] = data.labels.names;
   return nlohmann::json{{"images", std::move(record)}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void set_images(RunData& data, const Making& m, const Normalising& by) {
-  data.pixels = per_channel(by.pixels, m.image[0]);
-  data.train_transforms = training_transforms(m, data.pixels);
-  data.eval_transforms = evaluation_transforms(m, data.pixels, data.classes());
-  data.record = record_text(data, m);
+  data.images.pixels = per_channel(by.pixels, m.image[0]);
+  data.train_transforms = training_transforms(m, data.images.pixels);
+  data.eval_transforms = evaluation_transforms(m, data.images.pixels, data.classes());
+  data.prediction.record = record_text(data, m);
   if (m.entry.takes_images)
     data.notes = formatted("images {} with {}; normalised by mean {} and deviation {}, {}", data.image_shape().str(),
-                           changes_text(m), joined(data.pixels.mean, " "), joined(data.pixels.stddev, " "), by.source);
+                           changes_text(m), joined(data.images.pixels.mean, " "),
+                           joined(data.images.pixels.stddev, " "), by.source);
 }
 
 }  // namespace
@@ -250,13 +251,13 @@ void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOpti
     return;
   }
   if (const MixingOptions& mixing = o.images.mixing; mixing.any()) {
-    data.mix = std::make_shared<BatchMix>(MixOptions{.classes = data.classes(),
+    data.epoch.mix = std::make_shared<BatchMix>(MixOptions{.classes = data.classes(),
                                                      .mixup_alpha = mixing.mixup_alpha,
                                                      .cutmix_alpha = mixing.cutmix_alpha,
                                                      .probability = mixing.probability,
                                                      .cutmix_probability = mixing.switch_probability});
   }
-  set_images(data, {.entry = entry, .options = o, .image = image->shape, .cropped = data.cropped},
+  set_images(data, {.entry = entry, .options = o, .image = image->shape, .cropped = data.images.cropped},
              normalising(data, entry, o, image->shape[0]));
 }
 
@@ -274,7 +275,7 @@ void prepare_images(RunData& data, const DatasetEntry& entry, const DatasetOptio
     by.pixels.mean.push_back(static_cast<float>(numbers.shift[c] / 255));
     by.pixels.stddev.push_back(static_cast<float>(numbers.scale[c] / 255));
   }
-  set_images(data, {.entry = entry, .options = o, .image = image->shape, .cropped = data.cropped}, by);
+  set_images(data, {.entry = entry, .options = o, .image = image->shape, .cropped = data.images.cropped}, by);
 }
 
 }  // namespace lockstep::data

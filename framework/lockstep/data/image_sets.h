@@ -14,8 +14,8 @@ namespace lockstep::data {
 // Throws Error at site "options" for image options that contradict each other, and for those that `entry` ignores.
 void check_image_options(const DatasetEntry& entry, const DatasetOptions& options);
 
-// Returns the names of the classes in RunData::record of a run on images; their numbers if they have no names. Throws
-// Error at site "data" for another text.
+// Returns the names of the classes in PredictionFacts::record of a run on images; numbers for classes without names.
+// Throws Error at site "data" for another text.
 std::vector<std::string> recorded_classes(std::string_view record);
 
 // Returns how files of a split are decoded: random crops for training with `augment`, else the centre; without

@@ -1,4 +1,4 @@
-// What the values of a data set are: ranges, and numbers that are not finite, with their place. For checks of files
+// The ranges of the values of a data set, and its numbers that are not finite, with their place. For checks of files
 // before training.
 #pragma once
 

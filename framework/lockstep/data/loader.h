@@ -26,9 +26,9 @@ class SampleSupply {
   // Makes samples readable, each once for every time that it is in the list. Called by next(), in the caller's thread,
   // for one step after the other: in the same calls of next() on all ranks.
   virtual void bring(std::span<const std::int64_t> samples) = 0;
-  // Takes that back; called by the loader's threads.
+  // Lets go of samples that bring() made readable; called by the loader's threads.
   virtual void release(std::span<const std::int64_t> samples) = 0;
-  virtual void clear() = 0;  // takes all back
+  virtual void clear() = 0;  // lets go of all of them
 };
 
 struct LoaderOptions {

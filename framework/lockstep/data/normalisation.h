@@ -25,17 +25,17 @@ enum class Scaling : std::uint8_t {
   MinMax    // minimum, and maximum minus minimum: values in [0, 1]
 };
 
-// What is wanted for one field.
+// The wanted normalisation of one field.
 struct NormalisationOptions {
   std::string field{};
   Scaling scaling = Scaling::MeanStd;
   std::optional<double> log_offset{};  // g(x) = log(x + offset); x + offset must be above 0
   std::int64_t channel_axis = -1;      // axis of a sample whose elements have numbers of their own; -1: one for all
-  // Given in place of what is measured (of g(x)): one value, or one per channel. With MeanStd, both or none.
+  // Given in place of measured numbers (of g(x)): one value, or one per channel. With MeanStd, both or none.
   std::vector<double> mean{}, stddev{};
 };
 
-// What is done to one field.
+// The normalisation of one field.
 struct FieldNormalisation {
   std::string field{};
   std::optional<double> log_offset{};
@@ -55,13 +55,13 @@ class Normalisation {
   // The entry of a field; null: the field stays as it is.
   const FieldNormalisation* find(std::string_view field) const;
 
-  // Normalises, or undoes it for, a batch of one field, F32 or F64, (samples, field's dimensions ...), computing in
-  // f64. A tensor of a field without an entry is returned as it is. Throws Error for another type, a number of channels
-  // that does not fit, and a logarithm of what is not above 0.
+  // Normalises a batch of one field, F32 or F64 (samples, field's dimensions ...), or undoes that, computing in f64. A
+  // tensor of a field without an entry is returned as it is. Throws Error for another type, a number of channels that
+  // does not fit, and a logarithm of a number that is not above 0.
   Tensor apply(std::string_view field, Tensor values) const;
   Tensor restore(std::string_view field, Tensor values) const;
 
-  // JSON; numbers read back are the same bits. parse() throws Error with what is wrong for another text.
+  // JSON; numbers read back are the same bits. parse() throws Error with the cause for another text.
   std::string text() const;
   static Normalisation parse(std::string_view text);
 
@@ -71,12 +71,12 @@ class Normalisation {
   std::vector<FieldNormalisation> fields_;
 };
 
-// Measures what the options ask for over all samples of `dataset`, which all ranks have: each reads a part. Collective.
-// The result is the same, bit for bit, on all ranks and at any number of ranks and threads: samples are cut into at
-// most 1024 blocks by their number alone, and the blocks' sums, in f64, are combined in order (Chan, Golub and LeVeque
-// (1979), "Updating formulae and a pairwise algorithm for computing sample variances"). A channel whose values are all
-// equal gets scale 1. Throws AgreedError on all ranks for options that do not fit the fields, and a value that is not
-// finite, with field, place and element.
+// Measures the numbers of the options over all samples of `dataset`, which all ranks have: each reads a part.
+// Collective. The result is the same, bit for bit, on all ranks and at any number of ranks and threads: samples are cut
+// into at most 1024 blocks by their number alone, and the blocks' sums, in f64, are combined in order (Chan, Golub and
+// LeVeque (1979), "Updating formulae and a pairwise algorithm for computing sample variances"). A channel whose values
+// are all equal gets scale 1. Throws AgreedError on all ranks for options that do not fit the fields, and a value that
+// is not finite, with field, place and element.
 Normalisation measure_normalisation(const Dataset& dataset, const std::vector<NormalisationOptions>& options,
                                     const comm::Communicator& ranks, int threads = 1);
 // The same on this process alone, without MPI. Throws Error.

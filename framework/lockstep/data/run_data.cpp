@@ -34,14 +34,14 @@ void check_same(const std::string& set, const std::vector<Field>& fields, const 
 }  // namespace
 
 std::int64_t RunData::classes() const {
-  if (!class_counts.empty()) return std::ssize(class_counts);
-  if (absent_classes > 0) return absent_classes;
+  if (!labels.counts.empty()) return std::ssize(labels.counts);
+  if (prediction.classes > 0) return prediction.classes;
   return train ? train->classes() : 0;
 }
 
 std::vector<Field> RunData::fields() const {
   std::vector<Field> all = fields_after(source_fields(), eval_transforms);
-  all.insert(all.end(), absent.begin(), absent.end());
+  all.insert(all.end(), prediction.absent.begin(), prediction.absent.end());
   return all;
 }
 
@@ -66,10 +66,11 @@ void RunData::check() const {
     lockstep::check(stream->prefetch >= 0, kRunDataSite, "StreamSource::prefetch is {}, expected at least 0",
                     stream->prefetch);
   }
-  lockstep::check(!stream || (mix == nullptr && order == nullptr && supply == nullptr), kRunDataSite,
-                  "a stream has RunData::mix, order or supply, expected none: they are for training sets");
+  lockstep::check(!stream || (epoch.mix == nullptr && epoch.order == nullptr && epoch.supply == nullptr), kRunDataSite,
+                  "a stream and RunData::epoch are given, expected its order, supply and mix to be empty: they are for "
+                  "training sets");
   std::vector<Field> trained = fields_after(source_fields(), train_transforms);
-  if (mix) trained = mix->fields(trained);
+  if (epoch.mix) trained = epoch.mix->fields(trained);
   check_same(stream ? stream->description : train->describe(), fields_after(source_fields(), eval_transforms), trained);
   if (eval) check_same(eval->describe(), fields_after(eval->fields(), eval_transforms), trained);
   for (const auto& [name, set] : more_eval) {

@@ -22,44 +22,61 @@ namespace lockstep::data {
 class BatchMix;
 class SampleSupply;
 
-// What a run does with its data. A run that only evaluates or predicts takes the numbers by which data is normalised
-// from the checkpoint of its weights.
+// The use that a run makes of its data. A run that only evaluates or predicts takes the numbers by which data is
+// normalised from the checkpoint of its weights.
 enum class Purpose : std::uint8_t { Train, Evaluate, Predict };
+
+// The samples of a training epoch, and their way into batches.
+struct EpochSamples {
+  std::shared_ptr<const SampleOrder> order{};  // null: each sample once
+  SampleSupply* supply = nullptr;              // brings samples of the training set to this rank; null: none is needed
+  std::shared_ptr<const BatchMix> mix{};       // mixes the samples of a batch; null: none
+};
+
+// The classes of samples, where their targets are classes.
+struct ClassLabels {
+  std::string field = "label";         // of the training set's samples: an integer, if RunData::classes() is not 0
+  std::vector<std::string> names{};    // by class; empty: they are not known
+  std::vector<std::int64_t> counts{};  // by class: how often it is there in training samples; empty: not counted
+};
+
+// Facts of images; data of other kinds have the defaults.
+struct ImageFacts {
+  PixelStatistics pixels{};  // one value per channel
+  bool cropped = false;      // images were cropped to the model's size when they were decoded
+};
+
+// Facts for a run that evaluates or predicts with the trained model.
+struct PredictionFacts {
+  // The text of a JSON object with facts of the training data, which checkpoints contain; empty: none.
+  std::string record{};
+  // Fields of the model that the sets do not have, such as targets: a prediction does not read them. The number of
+  // classes, if the sets cannot tell it; 0: they can.
+  std::vector<Field> absent{};
+  std::int64_t classes = 0;
+  // Turns predictions of a batch (samples, ...) into the arrays that a file of predictions has, in the units of the
+  // user's files, each (samples, ...). Empty: predictions are written as they are or, of classes, by
+  // class_predictions() (data/class_predictions.h).
+  std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
+};
 
 struct RunData {
   std::unique_ptr<Dataset> train{}, eval{};                     // null eval: the run has no evaluation
   std::optional<StreamSource> stream{};                         // the training samples, in place of `train`
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
-  PixelStatistics pixels{};  // of images, one value per channel; empty for other data
-  // data/wrap_sets.h sets these three: the samples of a training epoch (null: each once), the object that brings
-  // samples of the training set to this rank (LoaderOptions::supply; null: none), and the sets that replace unreadable
-  // samples.
-  std::shared_ptr<const SampleOrder> order{};
-  SampleSupply* supply = nullptr;
+  EpochSamples epoch{};  // data/wrap_sets.h sets order and supply
+  ClassLabels labels{};
+  ImageFacts images{};
+  PredictionFacts prediction{};
+  // The sets that replace unreadable samples (data/wrap_sets.h).
   std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
-  std::string class_field = "label";       // of the training set's samples: an integer, if classes() is not 0
-  std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
-  std::vector<std::string> class_names{};  // by label; empty: they are not known
-  bool cropped = false;                    // images were cropped to the model's size when they were decoded
-  std::string notes{};                     // a line for the log about changes of the samples; empty: none
-  // The text of a JSON object with the facts that predictions need, which checkpoints contain; empty: none.
-  std::string record{};
-  // For predictions alone. Fields of the model that the sets do not have, such as targets: a prediction does not read
-  // them. The number of classes, if the sets cannot tell it; 0: they can.
-  std::vector<Field> absent{};
-  std::int64_t absent_classes = 0;
-  // Turns predictions of a batch (samples, ...) into the arrays that a file of predictions has, in the units of the
-  // user's files, each (samples, ...). Empty: predictions are written as they are or, of classes, by
-  // class_predictions() (data/class_predictions.h).
-  std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
-
-  std::vector<std::int64_t> class_counts{};  // how often each class is there in training samples; empty: not counted
+  std::string notes{};  // a line for the log about changes of the samples; empty: none
 
   std::int64_t classes() const;
   std::int64_t replaced() const;  // reads, on this rank, of unreadable samples that gave other samples
   // Returns the number of samples of a training epoch; not of a stream.
-  std::int64_t epoch_samples() const { return order ? order->length() : train->size(); }
+  std::int64_t epoch_samples() const { return epoch.order ? epoch.order->length() : train->size(); }
   // Returns the samples that a run predicts: those for evaluation, if there are any.
   const Dataset& predicted() const { return eval ? *eval : *train; }
   // Returns the fields of a training sample before all transforms.

@@ -1,4 +1,4 @@
-// Which samples an epoch has, where it is not each sample once: weighted sampling, mixtures of sets, balanced classes.
+// The samples of an epoch that does not have each sample once: weighted sampling, mixtures of sets, balanced classes.
 // The order is a function of (seed, epoch) alone, so it is the same on all ranks and at any number of ranks. Immutable:
 // any thread may call it. DistributedSampler takes one in SamplerOptions::order.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace lockstep::data {
 
-// What happens to the last size % global_batch samples of an epoch: a shorter step trains them (Keep), or the epoch
+// The treatment of the last size % global_batch samples of an epoch: a shorter step trains them (Keep), or the epoch
 // omits them (Drop).
 enum class Remainder { Keep, Drop };
 

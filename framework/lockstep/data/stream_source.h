@@ -1,5 +1,5 @@
 // Samples that a producer makes while a run goes on (a simulation beside the training, a queue, a socket), in place of
-// a training set: what a session needs to read them. Each rank has a producer of its own.
+// a training set: the facts that a session needs to read them. Each rank has a producer of its own.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 namespace lockstep::data {
 
 // Where the producer of a rank begins. A run that goes on from a checkpoint has trained samples already: the producer
-// sends what comes after them, and sends again what it had made, and the run had not trained, before the checkpoint.
+// sends the samples after them; among these are samples that it had made before the checkpoint and the run had not
+// trained, which it sends again.
 struct StreamStart {
   int rank = 0, size = 1;
   std::int64_t consumed = 0;  // samples of this rank's producer that are trained: it goes on with the next one
   std::int64_t next_id = 0;   // the id of that sample, unless the producer sets another one
   // The samples that each rank consumed while the run had another number of ranks, one list per number, in their order.
-  // Their producers have ended, and `consumed` begins anew: the program decides which rank produces the rest.
+  // Their producers have ended, and `consumed` begins anew: the program decides which rank produces further samples.
   std::vector<std::vector<std::int64_t>> earlier{};
 };
 

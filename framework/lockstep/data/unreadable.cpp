@@ -70,9 +70,4 @@ std::vector<std::int64_t> ReplaceUnreadable::unreadable() const {
   return {unreadable_.begin(), unreadable_.end()};
 }
 
-std::unique_ptr<Dataset> with_unreadable(std::unique_ptr<Dataset> dataset, Unreadable answer, ReplaceOptions options) {
-  if (answer == Unreadable::Stop) return dataset;
-  return std::make_unique<ReplaceUnreadable>(std::move(dataset), options);
-}
-
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// What becomes of samples that cannot be read: without this class, the run stops with the error of the data set, which
+// Samples that cannot be read: without this class, the run stops with the error of the data set, which
 // names the place. ReplaceUnreadable logs it, counts it, and gives the next sample that can be read instead, so all
 // samples after it are what they would be without the damage, at any number of ranks.
 #pragma once
@@ -47,9 +47,5 @@ class ReplaceUnreadable : public DatasetView {
   mutable std::int64_t replaced_ = 0;
   mutable std::set<std::int64_t> unreadable_;
 };
-
-// `dataset` itself for Unreadable::Stop, else in a ReplaceUnreadable.
-std::unique_ptr<Dataset> with_unreadable(std::unique_ptr<Dataset> dataset, Unreadable answer,
-                                         ReplaceOptions options = {});
 
 }  // namespace lockstep::data

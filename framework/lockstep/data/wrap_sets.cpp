@@ -65,7 +65,7 @@ std::vector<std::int32_t> classes_of(const RunData& data, Range part) {
     labels.push_back(set.label(i));
     known = labels.back() >= 0;
   }
-  return known ? labels : labels_of(set, data.class_field, part);
+  return known ? labels : labels_of(set, data.labels.field, part);
 }
 
 std::vector<double> class_weights(const RunData& data, const comm::Communicator* comm) {
@@ -139,7 +139,7 @@ void order_samples(RunData& data, const SampleOptions& options, const comm::Comm
     const std::uint64_t hash = XXH3_64bits(weights.data(), weights.size() * sizeof(double));
     comm::check_same(*comm, "content of --sample-weights", formatted("{:016x}", hash));
   }
-  const auto make = [&] { data.order = std::make_shared<WeightedOrder>(std::move(weights)); };
+  const auto make = [&] { data.epoch.order = std::make_shared<WeightedOrder>(std::move(weights)); };
   if (comm == nullptr) {
     make();
   } else {
@@ -151,7 +151,7 @@ void store_samples(RunData& data, const SampleOptions& options, const comm::Comm
   if (!options.store) return;
   comm::collectively(comm, [&] { refuse_random(*data.train, "store"); });
   auto store = std::make_unique<SampleStore>(*data.train, comm, threads);
-  data.supply = store.get();
+  data.epoch.supply = store.get();
   data.train = std::move(store);
 }
 

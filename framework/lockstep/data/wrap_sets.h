@@ -24,12 +24,12 @@ std::unique_ptr<Dataset> subset_of(std::unique_ptr<Dataset> set, const std::file
 enum class Caching : std::uint8_t { Here, ByEntry };  // ByEntry: the entry of the catalogue has cached samples already
 void wrap_sets(RunData& data, const SampleOptions& options, Caching caching = Caching::Here);
 
-// Sets RunData::order for balanced classes or given weights. Collective over the ranks of `comm`, which is null for a
-// process alone: each reads a part of the classes, unless the set knows them. Throws AgreedError.
+// Sets the order of RunData::epoch for balanced classes or given weights. Collective over the ranks of `comm`, which is
+// null for a process alone: each reads a part of the classes, unless the set knows them. Throws AgreedError.
 void order_samples(RunData& data, const SampleOptions& options, const comm::Communicator* comm);
 
-// Replaces the training set by a SampleStore over the ranks of `comm`, with RunData::supply, if options ask for it: the
-// last change of the set. Collective; throws AgreedError.
+// Replaces the training set by a SampleStore over the ranks of `comm`, and sets the supply of RunData::epoch, if
+// options ask for it: the last change of the set. Collective; throws AgreedError.
 void store_samples(RunData& data, const SampleOptions& options, const comm::Communicator& comm, int threads);
 
 }  // namespace lockstep::data

@@ -40,16 +40,18 @@ bool oversubscribed(const Cores& cores, int local_ranks, int threads);
 // messages over TCP by its faster protocol.
 ProcessSettings process_settings(const ProcessFacts& facts);
 
-// Whether Open MPI bound this rank by its own default (each of two ranks to one core), nobody having asked for that, to
-// fewer cores than it would have threads if it were not bound. `threads` of the facts is what was asked for, 0:
-// nothing.
+// Whether Open MPI bound this rank by its own default (each of two ranks to one core), without a request for it, to
+// fewer cores than the rank would have threads if it were not bound. `threads` of the facts is the requested number; 0:
+// none was requested.
 bool is_bound_by_default(const ProcessFacts& facts);
-// What apply_process_settings() did about that: "Open MPI's default binding to 1 core was undone", or nothing.
+// Tells of a binding that apply_process_settings() has undone: "Open MPI's default binding to 1 core was undone";
+// empty: it has undone none.
 std::string undone_binding();
 
-// Undoes a binding as above, and sets the settings; where that is too late for a library, the process replaces itself
-// once by the same program with the same arguments (and process id), so call it before anything has an effect. Where
-// that cannot be, the process goes on as it is. `threads` is what was asked for, 0 for as many as there are cores.
+// Undoes a binding as above, and sets the settings; where a library has read the settings already, the process
+// replaces itself once by the same program with the same arguments (and process id), so call it before anything has an
+// effect. A process that cannot replace itself goes on as it is. `threads` is the requested number; 0: as many as there
+// are cores.
 void apply_process_settings(int local_ranks, int threads, char** argv);
 
 }  // namespace lockstep::host

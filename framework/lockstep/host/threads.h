@@ -50,8 +50,8 @@ struct BudgetRequest {
 // it. Requested numbers are granted unchanged, even if they exceed the cores.
 ThreadBudget budget(const Cores& cores, const BudgetRequest& request);
 
-// Returns the number in OMP_NUM_THREADS, the first of a list; 0 if it is not set or empty. Throws Error for what is no
-// number from 1 to 4096.
+// Returns the number in OMP_NUM_THREADS, the first of a list; 0 if it is not set or empty. Throws Error for a text that
+// is no number from 1 to 4096.
 int environment_threads();
 
 // Returns the budget for this process on this machine. Without a request, OMP_NUM_THREADS is the request. Takes the

@@ -15,8 +15,9 @@
 
 namespace lockstep::io {
 
-// What a dataset is. Values are read as the DType that holds them: floats of up to 32 bits (f16 too) as F32, longer
-// ones as F64; bytes and booleans as U8, integers of up to 32 bits as I32 and longer ones, or unsigned 32 bits, as I64.
+// The facts of a dataset. Values are read as the DType that holds them: floats of up to 32 bits (f16 too) as F32,
+// longer ones as F64; bytes and booleans as U8, integers of up to 32 bits as I32 and longer ones, or unsigned 32 bits,
+// as I64.
 struct Hdf5Info {
   Shape shape{};
   DType dtype = DType::F32;

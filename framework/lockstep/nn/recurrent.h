@@ -19,7 +19,7 @@ struct RecurrentConfig {
   bool bidirectional = false;
 };
 
-// What LSTM and GRU share: the layers with their parameters.
+// The layers of an LSTM or a GRU, with their parameters.
 class RecurrentLayers : public Module {
  public:
   using Config = RecurrentConfig;

@@ -28,8 +28,8 @@ class ClassCountsOp : public Op {
   std::optional<std::int32_t> ignore_index_;
 };
 
-// Throw Error where types do not fit. An index that is neither a class nor the ignored one throws SampleError when the
-// plan runs.
+// Equal counts of the same values are one node, as several metrics follow from them. Throw Error where types do not
+// fit. An index that is neither a class nor the ignored one throws SampleError when the plan runs.
 Value class_counts(Value logits, Value target, std::optional<std::int32_t> ignore_index = {});
 Value confusion_counts(Value logits, Value target, std::optional<std::int32_t> ignore_index = {});
 

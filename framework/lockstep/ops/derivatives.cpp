@@ -43,7 +43,7 @@ constexpr OpDerivatives kTable[] = {
     {"conv3d", Any},
     {"conv3d_backward_data", Any},
     {"conv3d_backward_weights", Any},
-    {"count_correct", None, "it has no slope; return it among the counts of the model, not in the loss"},
+    {"count_correct", None, "it has no slope; return it in a metric of the model, not in the loss"},
     {"cross_entropy", First},
     {"cross_entropy_gradient", None,
      "cross_entropy can be differentiated once; the log of a softmax any number of times"},

@@ -21,8 +21,8 @@ class IndexSelectOp : public Op {
   int axis_;
 };
 
-// (dy, indices) -> dx with `size` elements along the axis: the sums of what was taken, in the order of the indices, in
-// f64; 0 where nothing was.
+// (dy, indices) -> dx with `size` elements along the axis: for each index the sum of dy over its uses, in their order,
+// in f64; 0 for an index without a use.
 class IndexAddOp : public Op {
  public:
   IndexAddOp(int axis, std::int64_t size) : axis_(axis), size_(size) {}
@@ -52,7 +52,7 @@ class GatherOp : public Op {
   int axis_;
 };
 
-// (dy, indices) -> dx of `shape`: the sums of what was gathered, in the order of the elements, in f64.
+// (dy, indices) -> dx of `shape`: for each element the sum of dy over its uses, in their order, in f64.
 class ScatterAddOp : public Op {
  public:
   ScatterAddOp(int axis, Shape shape) : axis_(axis), shape_(std::move(shape)) {}

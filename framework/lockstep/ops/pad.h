@@ -62,7 +62,7 @@ class PadGradientOp : public Op {
 };
 
 // Pads x; `padding` begins with the last axis, as in PyTorch: {left, right}, {left, right, top, bottom}, ... . Negative
-// numbers cut elements off. `value` is what Constant pads with. Throws Error where the mode needs more elements than an
+// numbers cut elements off. Constant pads with `value`. Throws Error where the mode needs more elements than an
 // axis has.
 Value pad(Value x, const std::vector<std::int64_t>& padding, PadMode mode = PadMode::Constant, double value = 0);
 

@@ -1,4 +1,4 @@
-// Axes of a value in another order, and what is made of it: transposition and the exchange of channels and pixels.
+// Axes of a value in another order; transposition, and the exchange of channels and pixels, are cases of it.
 #pragma once
 
 #include "lockstep/graph/graph.h"

@@ -47,8 +47,8 @@ Value softplus(Value x, double beta = 1, double threshold = 20);  // log(1 + e^(
 Value hard_sigmoid(Value x);                                      // (x + 3) / 6 between 0 and 1
 Value hard_swish(Value x);                                        // x hard_sigmoid(x)
 
-// Returns x with what is below `low` or above `high` replaced by these; -infinity and infinity set no bound. The slope
-// is 1 within the bounds and at them.
+// Returns x with numbers below `low` or above `high` replaced by that bound; -infinity and infinity set no bound. The
+// slope is 1 within the bounds and at them.
 Value clamp(Value x, double low, double high);
 Value clamp(Value x, Value low, Value high);
 

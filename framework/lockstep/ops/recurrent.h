@@ -30,8 +30,8 @@ struct RecurrentOptions {
 };
 
 // Per direction: products of the input (N, T, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)], [c, an LSTM's].
-// -> y (N, T, D H), the last h (N, D H), [the last c], what the gradient reads: per direction the gates (N, T, G); then
-// (N, T, D H), an LSTM's c or a GRU's W_hn h + b_hn.
+// -> y (N, T, D H), the last h (N, D H), [the last c], then values for the gradient: per direction the gates (N, T, G);
+// and (N, T, D H), an LSTM's c or a GRU's W_hn h + b_hn.
 class RecurrentOp : public Op {
  public:
   explicit RecurrentOp(RecurrentOptions options) : options_(options) {}

@@ -41,8 +41,8 @@ struct UpsampleOptions {
   bool align_corners = false;  // Linear: the first and the last elements of input and output lie on each other
 };
 
-// Returns x enlarged, or shrunk, as PyTorch's interpolate does: a size that follows from a factor is rounded down, and
-// the factor as given is what places are computed with. Throws Error where the options do not fit x.
+// Returns x enlarged, or shrunk, as PyTorch's interpolate does: a size that follows from a factor is rounded down, but
+// places are computed with the factor as given. Throws Error where the options do not fit x.
 Value upsample(Value x, UpsampleOptions options);
 
 // Returns means over `size` windows per axis (one number per spatial axis, or one for all) that cover the axis evenly,

@@ -1,4 +1,4 @@
-// Normalisation of each row of x by its own statistics: a row is what the last dimensions of x hold. Layer norm (Ba,
+// Normalisation of each row of x by its own statistics: a row has the elements of the last dimensions. Layer norm (Ba,
 // Kiros and Hinton, "Layer normalization", 2016) takes off the mean and divides by the deviation; RMS norm (Zhang and
 // Sennrich, "Root mean square layer normalization", 2019) divides by the root of the mean square. Group norm (Wu and
 // He, 2018) and instance norm (Ulyanov et al., 2016) take a sample's channels in groups, or one by one, as rows. All

@@ -72,7 +72,7 @@ Value select(Value x, int axis, std::int64_t index);
 Value place(Value x, Shape shape, std::vector<AxisRange> ranges, double value = 0);
 // Reverses the order of the elements along these axes.
 Value flip(Value x, const std::vector<int>& axes);
-// Moves the elements along each axis by its shift; what leaves at one end enters at the other.
+// Moves the elements along each axis by its shift; elements that leave at one end enter at the other.
 Value roll(Value x, const std::vector<std::int64_t>& shifts, const std::vector<int>& axes);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Products of complex values per mode, summed over channels: what the layer of a Fourier neural operator does to a
+// Products of complex values per mode, summed over channels, as the layer of a Fourier neural operator multiplies a
 // spectrum (Li et al., "Fourier neural operator for parametric partial differential equations" (2021), eq. 5). A
 // complex number is a last axis of length 2.
 #pragma once

@@ -4,11 +4,11 @@
 // object (T value, T gradient, const T& state...) -> T whose results Squares::steps sums, and `trust(squares, rates)`.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
 
+#include "lockstep/core/sum_of_squares.h"
 #include "lockstep/optim/update_rule.h"
 
 namespace lockstep::optim {
@@ -35,29 +35,16 @@ void update_elements(std::int64_t n, T* value, const T* gradient, std::span<T* c
   for (std::int64_t i = 0; i < n; ++i) element(value[i], mean(gradient[i]), state[I][i]...);
 }
 
-// Sums squares in f64 over eight lanes: the order does not depend on the width of vectors.
+// Sums the squares of values, and of the results of `step`.
 template <class T, class Mean, class Step, std::size_t... I>
 Squares sum_squares(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states, const Mean& mean,
                     const Step& step, std::index_sequence<I...>) {
-  constexpr std::int64_t kLanes = 8;
   const std::array<const T*, sizeof...(I)> state{states[I]...};
-  std::array<double, kLanes> values{}, steps{};
-  for (std::int64_t begin = 0; begin < n; begin += kLanes) {
-    const std::int64_t lanes = std::min(kLanes, n - begin);
-    for (std::int64_t l = 0; l < lanes; ++l) {
-      const std::int64_t i = begin + l;
-      const auto w = static_cast<double>(value[i]);
-      const auto u = static_cast<double>(step(value[i], mean(gradient[i]), state[I][i]...));
-      values[static_cast<std::size_t>(l)] += w * w;
-      steps[static_cast<std::size_t>(l)] += u * u;
-    }
-  }
-  Squares sums;
-  for (std::size_t l = 0; l < values.size(); ++l) {
-    sums.values += values[l];
-    sums.steps += steps[l];
-  }
-  return sums;
+  const auto [values, steps] = sums_of_squares<2>(n, [&](std::int64_t i) {
+    return std::array{static_cast<double>(value[i]),
+                      static_cast<double>(step(value[i], mean(gradient[i]), state[I][i]...))};
+  });
+  return {.values = values, .steps = steps};
 }
 
 template <class Rule>

@@ -18,7 +18,7 @@ GradientDecision::Options decision_options(const EngineOptions& options, const U
 }
 
 StepMemory::Size memory_size(const EngineOptions& options, const Updater& updater) {
-  return {.control = StepSums::size(options.counts),
+  return {.control = StepSums::size(options.sums),
           .statistics = options.statistics,
           .squares = decision_options(options, updater).needs_squares(),
           .norms = updater.uses_norms(),

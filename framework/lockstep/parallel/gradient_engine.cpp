@@ -15,7 +15,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
     : memory_(memory, store, world, memory_size(options, updater)),
       channels_(comm, memory, {.reduction = memory_.reduction_flags(), .control = memory_.control_flags()}),
       sums_(channels_.control().transport, channels_.control().flags, memory_.control_blocks(), memory.domains(), world,
-            options.counts, options.between),
+            options.sums, options.between),
       reducer_(channels_.gradients().transport, channels_.gradients().flags, memory.domains(), world,
                options.reduction),
       owned_(store,

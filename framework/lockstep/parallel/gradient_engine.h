@@ -38,7 +38,7 @@ struct EngineGuards {
 
 struct EngineOptions {
   std::size_t statistics = 0,
-              counts = 0;        // doubles per shard: batch statistics, and counts; both are summed over ranks
+              sums = 0;          // doubles per shard that are summed over ranks: batch statistics, and other sums
   double clip_norm = 0;          // largest norm of the mean gradient, all parameters together; 0: no limit
   bool noise = false;            // estimate the noise of the gradient in every step
   bool shard_optimizer = false;  // each part of the parameters is updated by one rank of the whole job

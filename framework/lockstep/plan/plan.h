@@ -54,12 +54,10 @@ class Plan {
   // Null if the plan does not read the input.
   void* input(const std::string& name);
   const Type* input_type(const std::string& name) const;
-  // Scalars after run(), as f64: the loss, its weight (the number of samples unless the loss has a weight), and counts.
-  // Throws Error for a scalar that the model function does not return.
+  // After run(), as f64: the loss, and its weight (the number of samples unless the loss has a weight). loss() throws
+  // Error if the model function returns no loss.
   double loss() const { return scalar(outputs_.loss()); }
   double weight() const { return outputs_.weight() >= 0 ? scalar(outputs_.weight()) : static_cast<double>(batch_); }
-  double count(const std::string& name) const { return scalar(outputs_.count(name)); }
-  const std::vector<std::string>& counts() const { return outputs_.count_names(); }
   // The metrics of the model, and the values of one of their sums after run().
   const std::vector<PlanMetric>& metrics() const { return outputs_.metrics(); }
   std::span<const double> values(const PlanMetric::Sum& sum) const;

@@ -13,12 +13,6 @@ constexpr std::size_t kLongestName = 64;  // of a metric: a checkpoint's header 
 
 PlanOutputs::PlanOutputs(const Graph& graph, const Traced& traced)
     : loss_(keep(traced.loss.mean)), weight_(keep(traced.loss.weight)), prediction_(keep(traced.prediction)) {
-  for (const auto& [name, value] : traced.counts) {
-    check(value.type() == Type{Shape{}, DType::F64}, "model", "count '{}' is {}, expected an f64 scalar", name,
-          value.type().str());
-    counts_[name] = keep(value);
-    count_names_.push_back(name);
-  }
   for (const Metric& metric : traced.metrics) keep(metric, graph.mode());
   for (const auto& [name, value] : graph.observed()) observed_[name] = keep(value);
   for (const RunningStatistics& s : graph.statistics()) statistics_.push_back(keep(s.sums));
@@ -73,15 +67,6 @@ void PlanOutputs::keep_pairs(const Metric& metric, Mode mode, PlanMetric& kept) 
   if (mode != Mode::Eval) return;
   kept.scores = keep(metric.scores);
   kept.labels = keep(metric.labels);
-}
-
-int PlanOutputs::count(const std::string& name) const {
-  const auto found = counts_.find(name);
-  if (found == counts_.end()) {  // the list of names takes memory, which a run must not allocate
-    fail("plan", "'{}' is not a count that the model function returns; it returns {}", name,
-         count_names_.empty() ? "none" : joined(count_names_, ", "));
-  }
-  return found->second;
 }
 
 int PlanOutputs::observed(const std::string& name) const {

@@ -1,5 +1,5 @@
 // The values that a plan keeps for its caller, as indices into the outputs of its assembly: the loss, its weight, the
-// prediction, counts, observed values and batch sums of running statistics. Immutable.
+// prediction, sums of metrics, observed values and batch sums of running statistics. Immutable.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ struct PlanMetric {
 
 class PlanOutputs {
  public:
-  // Collects the outputs of a traced graph. Throws Error for a count that is not an f64 scalar, and for a metric whose
-  // sums are not f64 or whose rule is not complete.
+  // Collects the outputs of a traced graph. Throws Error for a metric whose sums are not f64 or whose rule is not
+  // complete.
   PlanOutputs(const Graph& graph, const Traced& traced);
 
   const std::vector<Value>& values() const { return values_; }  // by index
@@ -36,8 +36,6 @@ class PlanOutputs {
   int loss() const { return loss_; }
   int weight() const { return weight_; }
   int prediction() const { return prediction_; }
-  const std::vector<std::string>& count_names() const { return count_names_; }
-  int count(const std::string& name) const;  // throws Error where the model function does not return it
   const std::vector<PlanMetric>& metrics() const { return metrics_; }
   int observed(const std::string& name) const;  // throws Error where the model function does not observe it
   std::vector<std::string> observed_names() const;
@@ -50,8 +48,7 @@ class PlanOutputs {
 
   std::vector<Value> values_;
   int loss_, weight_, prediction_;
-  std::vector<std::string> count_names_;
-  std::map<std::string, int> counts_, observed_;
+  std::map<std::string, int> observed_;
   std::vector<int> statistics_;
   std::vector<PlanMetric> metrics_;
 };

@@ -34,13 +34,11 @@ struct PartialLoss {
   double factor = 1;
 };
 
-// The outputs of the model function: the loss for training and evaluation, counts (f64 scalars such as count_correct(),
-// summed over all samples), metrics (metrics/metrics.h), and a prediction for inference. Only a training step needs a
-// loss; all else is optional. A run shows and logs metrics; counts are for its program alone.
+// The outputs of the model function: the loss for training and evaluation, metrics (metrics/metrics.h), and a
+// prediction for inference. Only a training step needs a loss; all else is optional.
 struct Traced {
   Loss loss = {};
   std::vector<PartialLoss> losses = {};  // in place of `loss`: see combine_losses()
-  std::map<std::string, Value> counts = {};
   std::vector<Metric> metrics = {};
   Value prediction = {};
 };
@@ -56,7 +54,6 @@ void for_each_value(T& traced, const F& f) {
     f(part.loss.weight);
   }
   f(traced.prediction);
-  for (auto& [name, value] : traced.counts) f(value);
   for (auto& metric : traced.metrics) {
     for (auto& value : metric.sums) f(value);
     f(metric.scores);

@@ -23,12 +23,16 @@ struct NamedFiles {
   std::vector<std::string> unfit{};    // one for each that is here and is of no use
 };
 
+// Texts that have to be the same on all ranks. An empty text is not looked at.
+struct SameTexts {
+  std::string program{}, build{}, options{}, arithmetic{}, data{};
+};
+
 struct Subject {
   int rank = 0, node = 0, local_rank = 0, local_ranks = 1;
   std::string host;  // its name
   int threads = 1;   // of each rank
-  // Texts that have to be the same on all ranks. An empty one is not looked at.
-  std::string program{}, build{}, options{}, arithmetic{}, data{};
+  SameTexts same = {};
   std::filesystem::path output{};  // folder of checkpoints; empty: not known
   NetworkSubject network = {};
   NamedFiles files = {};

@@ -9,7 +9,7 @@ namespace lockstep::data {
 
 struct GaussianNoiseOptions {
   std::string field = "image";
-  double mean = 0, stddev = 0.1;  // of what is added to each element
+  double mean = 0, stddev = 0.1;  // of the noise that is added to each element
 };
 
 // Changes a field of F32 or F64 and any shape but a scalar. Fields of different names get different noise.

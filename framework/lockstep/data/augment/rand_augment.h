@@ -36,7 +36,7 @@ struct RandAugmentOptions {
 
 // Applies one operation at `strength` = magnitude / (bins - 1), 0 to 1: shears by up to 0.3, shifts by up to 150/331 of
 // the side, turns by up to 30 degrees, colour factors of 1 +- up to 0.9, 8 to 4 bits, thresholds of 255 to 0.
-// `negative` is the direction of those that have one. Pixels from outside are black.
+// `negative` is the direction of an operation that has one. Pixels from outside are black.
 void apply_augment(const ImageBytes& image, AugmentOp op, double strength, bool negative);
 
 // Changes the field "image", U8 (1 or 3 channels, height, width).

@@ -1,5 +1,5 @@
-// A data set of image files: what reads and decodes them (DecodedImages), and where their bytes come from (ImageFiles),
-// for example a folder or packed records.
+// A data set of image files: DecodedImages reads and decodes them, and ImageFiles gives their bytes, for example those
+// of a folder or of packed records.
 #pragma once
 
 #include <cstddef>

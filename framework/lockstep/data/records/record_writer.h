@@ -35,7 +35,7 @@ class RecordWriter {
 
   // Appends a record: the fields of a sample in the layout's order. Throws Error if the number of bytes does not fit.
   void add(std::span<const std::byte> record);
-  // Writes what is left, and the index. Without this call there is no set.
+  // Writes the records that are still in memory, and the index. Without this call there is no set.
   void finish();
 
   std::int64_t records() const { return records_; }

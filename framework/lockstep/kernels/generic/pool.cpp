@@ -6,20 +6,11 @@
 
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/generic/reduce.h"
+#include "lockstep/kernels/generic/pool_images.h"
 
 namespace lockstep::kernels::generic {
 
 namespace {
-
-// body(image) for every channel of the batch, or `block` channels at a time.
-template <class Body>
-void for_images(const PoolGeometry& g, const Body& body) {
-  const std::int64_t work = (g.in_spatial() + g.out_spatial() * g.window()) * g.block;
-  parallel_for(g.batch * g.blocks(), work, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin; p < end; ++p) body(p);
-  });
-}
 
 // The type in which maxima are compared: bf16 as f32.
 template <class T>
@@ -155,48 +146,6 @@ void max_images_backward(const PoolGeometry& g, const T* dy, const Index* index,
   fail("max_pool", "channels lie in blocks of {}, expected 1, 8 or 16", block);
 }
 
-struct AverageWindow {
-  std::int64_t begin, end, full;  // `full` counts the padding, but not what ceil_mode hangs over it
-};
-
-AverageWindow average_window(std::int64_t o, std::int64_t in, std::int64_t k, std::int64_t stride, std::int64_t pad) {
-  const std::int64_t begin = o * stride - pad, end = std::min(begin + k, in + pad);
-  return {std::max<std::int64_t>(begin, 0), std::min(end, in), end - begin};
-}
-
-bool is_empty(const AverageWindow& w) { return w.begin >= w.end; }
-std::int64_t inside(const AverageWindow& w) { return w.end - w.begin; }
-
-struct AverageBox {
-  AverageWindow planes, rows, cols;
-};
-
-// Calls window(output position, box, divisor) for every window of an image that holds an element.
-template <class T, class Body>
-void for_average_windows(const PoolGeometry& g, const Body& window) {
-  const std::int64_t out = g.out_spatial(), oh = g.out_h(), ow = g.out_w();
-  for (std::int64_t o = 0; o < out; ++o) {
-    const AverageBox box{average_window(o / ow / oh, g.in_d, g.kernel_d, g.stride_d, g.padding_d),
-                         average_window(o / ow % oh, g.in_h, g.kernel_h, g.stride_h, g.padding_h),
-                         average_window(o % ow, g.in_w, g.kernel_w, g.stride_w, g.padding_w)};
-    const auto& [planes, rows, cols] = box;
-    if (is_empty(planes) || is_empty(rows) || is_empty(cols)) continue;
-    const std::int64_t count = inside(planes) * inside(rows) * inside(cols);
-    window(o, box, static_cast<T>(g.count_include_pad ? planes.full * rows.full * cols.full : count));
-  }
-}
-
-// Calls row(begin, end) for the elements of the image under a window, row by row.
-template <class Body>
-void for_rows(const PoolGeometry& g, const AverageBox& box, const Body& row) {
-  for (std::int64_t d = box.planes.begin; d < box.planes.end; ++d) {
-    for (std::int64_t h = box.rows.begin; h < box.rows.end; ++h) {
-      const std::int64_t first = (d * g.in_h + h) * g.in_w;
-      row(first + box.cols.begin, first + box.cols.end);
-    }
-  }
-}
-
 }  // namespace
 
 template <class T, class Index>
@@ -230,58 +179,6 @@ void max_pool_backward(const PoolGeometry& g, const T* dy, const Index* index, T
   }
 }
 
-template <class T>
-void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
-  const std::int64_t in = g.in_spatial(), out = g.out_spatial();
-  for_images(g, [&](std::int64_t p) {
-    const T* image = x + p * in;
-    std::fill(y + p * out, y + (p + 1) * out, T(0));
-    for_average_windows<T>(g, [&](std::int64_t o, const AverageBox& box, T divisor) {
-      T total = 0;
-      for_rows(g, box, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) total += image[i];
-      });
-      y[p * out + o] = total / divisor;
-    });
-  });
-}
-
-template <class T>
-void average_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {
-  const std::int64_t in = g.in_spatial(), out = g.out_spatial();
-  for_images(g, [&](std::int64_t p) {
-    T* image = dx + p * in;
-    std::fill(image, image + in, T(0));
-    for_average_windows<T>(g, [&](std::int64_t o, const AverageBox& box, T divisor) {
-      const T share = dy[p * out + o] / divisor;
-      for_rows(g, box, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) image[i] += share;
-      });
-    });
-  });
-}
-
-template <class T>
-void global_average_pool_forward(std::int64_t planes, std::int64_t spatial, const T* x, T* y) {
-  parallel_for(planes, spatial, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin; p < end; ++p) {
-      const T* plane = x + p * spatial;
-      const double total =
-          detail::chunk_sum(0, spatial, [plane](std::int64_t i) { return static_cast<double>(plane[i]); });
-      y[p] = static_cast<T>(spatial > 0 ? total / static_cast<double>(spatial) : 0.0);
-    }
-  });
-}
-
-template <class T>
-void global_average_pool_backward(std::int64_t planes, std::int64_t spatial, const T* dy, T* dx) {
-  parallel_for(planes, spatial, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin; p < end; ++p) {
-      std::fill(dx + p * spatial, dx + (p + 1) * spatial, dy[p] / static_cast<T>(spatial));
-    }
-  });
-}
-
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::uint8_t*);
 template void max_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*, std::int32_t*);
 template void max_pool_backward(const PoolGeometry&, const BFloat16*, const std::uint8_t*, BFloat16*);
@@ -290,11 +187,7 @@ template void max_pool_backward(const PoolGeometry&, const BFloat16*, const std:
   template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*);        \
   template void max_pool_forward(const PoolGeometry&, const T*, T*, std::int32_t*);        \
   template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*); \
-  template void max_pool_backward(const PoolGeometry&, const T*, const std::int32_t*, T*); \
-  template void average_pool_forward<T>(const PoolGeometry&, const T*, T*);                \
-  template void average_pool_backward<T>(const PoolGeometry&, const T*, T*);               \
-  template void global_average_pool_forward<T>(std::int64_t, std::int64_t, const T*, T*);  \
-  template void global_average_pool_backward<T>(std::int64_t, std::int64_t, const T*, T*);
+  template void max_pool_backward(const PoolGeometry&, const T*, const std::int32_t*, T*);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE

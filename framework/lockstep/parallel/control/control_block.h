@@ -1,7 +1,7 @@
-// The small block that every rank receives from every other rank once per step: f64 sums (loss, weights, counts), added
-// over shards by the reduction tree, and u64 words per rank (step, position, requests). It travels beside the first
-// bucket and is never rounded: in a domain through shared memory, between domains from leader to leader. The computing
-// thread makes and reads blocks; the same or another thread drives the exchange. Alike on all ranks.
+// The small block that every rank receives from every other rank once per step: f64 sums (loss, weights, metrics),
+// added over shards by the reduction tree, and u64 words per rank (step, position, requests). It travels beside the
+// first bucket and is never rounded: in a domain through shared memory, between domains from leader to leader. The
+// computing thread makes and reads blocks; the same or another thread drives the exchange. Alike on all ranks.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ std::string rate_text(std::uint64_t word) { return formatted("{}", std::bit_cast
 }  // namespace
 
 StepSums::StepSums(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
-                   const WorldLayout& world, std::size_t counts, const BetweenSteps& between)
-    : ranks_(world.size), between_(between), control_(transport, flags, blocks, domains, world, size(counts)) {}
+                   const WorldLayout& world, std::size_t others, const BetweenSteps& between)
+    : ranks_(world.size), between_(between), control_(transport, flags, blocks, domains, world, size(others)) {}
 
 void StepSums::begin(const StepStart& start) {
   const std::span<std::uint64_t> words = control_.words();

@@ -1,4 +1,4 @@
-// Sums, counts and words of a training step that travel in the control block: a rank's description of its step (number,
+// Sums and words of a training step that travel in the control block: a rank's description of its step (number,
 // samples, position, rate), and the results over all ranks. One thread makes and reads them; the same or another thread
 // calls progress(). Alike on all ranks.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace lockstep::parallel {
 
-// The sums of the control block; the counts of the model function follow.
-enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kFirstCount };
+// The sums of the control block; others follow: of metrics and of callbacks.
+enum ControlSum : std::size_t { kLossSum, kWeightSum, kSampleSum, kOtherSums };
 // The words of the control block. For requests, every rank learns the bits that at least one rank has set
 // (train/monitor/requests.h).
 enum ControlWord : std::size_t {
@@ -58,11 +58,11 @@ struct BetweenSteps {
 
 class StepSums {
  public:
-  // `counts`: sums beside those of ControlSum.
-  static ControlSize size(std::size_t counts) { return {kFirstCount + counts, kControlWords}; }
+  // `others`: number of sums beside those of ControlSum.
+  static ControlSize size(std::size_t others) { return {kOtherSums + others, kControlWords}; }
   // The arguments are ControlBlock's.
   StepSums(Transport& transport, SharedFlags& flags, std::span<std::byte> blocks, const Domains& domains,
-           const WorldLayout& world, std::size_t counts, const BetweenSteps& between = {});
+           const WorldLayout& world, std::size_t others, const BetweenSteps& between = {});
 
   void begin(const StepStart& start);
   std::span<double> shard() { return control_.shard(); }  // the current shard's sums, zero at first

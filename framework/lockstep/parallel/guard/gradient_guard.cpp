@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/parallel/reduce/bucket_blocks.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -26,17 +26,13 @@ std::string GradientFinding::str() const {
 
 GradientGuard::GradientGuard(const plan::ParameterStore& store, const GradientGuardOptions& options)
     : options_(options) {
-  constexpr std::int64_t kBlock = BucketReducer::kBlock;
-  std::size_t first = 0;
-  watched_.push_back({"", 0, 0});
-  for (const plan::Bucket& b : store.buckets()) {
-    for (const plan::BucketEntry& e : b.entries) {
-      watched_.push_back({e.name, first + static_cast<std::size_t>(e.offset / kBlock),
-                          first + static_cast<std::size_t>((e.offset + e.elements + kBlock - 1) / kBlock)});
-    }
-    first += static_cast<std::size_t>((b.elements + kBlock - 1) / kBlock);
+  const std::vector<plan::Bucket>& buckets = store.buckets();
+  const BucketBlocks blocks(buckets);
+  watched_.push_back({"", {0, blocks.count()}});
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    for (const plan::BucketEntry& e : buckets[b].entries)
+      watched_.push_back({e.name, blocks.at(b, {e.offset, e.offset + e.elements})});
   }
-  watched_[0].end_block = first;
   norms_.resize(watched_.size());
   state_.resize(1 + watched_.size());
 }
@@ -62,7 +58,7 @@ const GradientFinding& GradientGuard::look(std::span<const double> squares, doub
   worst_ = 0;
   for (std::size_t w = 0; w < watched_.size(); ++w) {
     double sum = 0;
-    for (std::size_t b = watched_[w].first_block; b < watched_[w].end_block; ++b) sum += squares[b];
+    for (const double block : part_of_blocks(squares, watched_[w].blocks)) sum += block;
     norms_[w] = std::sqrt(sum) * scale;
   }
   if (!std::isfinite(norms_[0])) {

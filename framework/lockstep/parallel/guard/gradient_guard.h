@@ -1,6 +1,6 @@
 // Checks the norm of the summed gradient, of all parameters together and of each parameter, against an absolute limit
 // and against a multiple of the running mean of the norm. It reads the sums of squares that clipping uses too;
-// parameters in one block of BucketReducer::kBlock elements count together, unless the store begins each at a block, as
+// parameters in one block (bucket_blocks.h) count together, unless the store begins each at a block, as
 // a trainer's does. Findings depend on the sums of the reduction tree alone, so they are the same on all ranks and at
 // any number of ranks. One thread.
 #pragma once
@@ -37,7 +37,7 @@ class GradientGuard {
  private:
   struct Watched {
     std::string name;
-    std::size_t first_block, end_block;
+    Range blocks;
   };
   void judge(std::size_t watched, double limit);
   std::size_t largest() const;

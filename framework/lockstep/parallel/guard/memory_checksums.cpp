@@ -12,8 +12,6 @@
 namespace lockstep::parallel {
 namespace {
 
-std::int64_t blocks_of(std::int64_t elements) { return (elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock; }
-
 // Two blocks that swap their contents must not cancel.
 std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
   return hash * (2 * static_cast<std::uint64_t>(block) + 1);
@@ -22,10 +20,8 @@ std::uint64_t weighted(std::uint64_t hash, std::int64_t block) {
 }  // namespace
 
 MemoryChecksums::MemoryChecksums(plan::ParameterStore& store, std::vector<std::vector<Part>> parts)
-    : store_(store), parts_(std::move(parts)) {
-  first_.push_back(0);
-  for (const plan::Bucket& b : store_.buckets()) first_.push_back(first_.back() + blocks_of(b.elements));
-  first_own_ = first_.back() * (1 + store_.options().optimizer_states);
+    : store_(store), parts_(std::move(parts)), blocks_(store.buckets()) {
+  first_own_ = blocks_.count() * (1 + store_.options().optimizer_states);
   for (const NamedParameter& p : store_.parameters()) {
     if (!store_.has_gradient(p.parameter) && store_.name(p.parameter) == p.name) own_.push_back(p.parameter);
   }
@@ -36,17 +32,17 @@ MemoryChecksums::MemoryChecksums(plan::ParameterStore& store, std::vector<std::v
 }
 
 MemoryChecksums::Location MemoryChecksums::locate(std::int64_t block) const {
-  const std::int64_t of_memory = first_.back();
+  const std::int64_t of_memory = blocks_.count();
   const std::int64_t at = block % of_memory;
-  const auto bucket = static_cast<std::size_t>(std::ranges::upper_bound(first_, at) - first_.begin()) - 1;
-  const std::int64_t begin = (at - first_[bucket]) * BucketReducer::kBlock;
+  const std::size_t bucket = blocks_.bucket_of(at);
+  const std::int64_t begin = (at - blocks_.of(bucket).begin) * BucketBlocks::kBlock;
   return {static_cast<int>(block / of_memory),
           bucket,
-          {begin, std::min(begin + BucketReducer::kBlock, store_.buckets()[bucket].elements)}};
+          {begin, std::min(begin + BucketBlocks::kBlock, store_.buckets()[bucket].elements)}};
 }
 
 std::int64_t MemoryChecksums::block_at(int memory, std::size_t bucket, std::int64_t element) const {
-  return memory * first_.back() + first_[bucket] + element / BucketReducer::kBlock;
+  return memory * blocks_.count() + blocks_.at(bucket, element);
 }
 
 std::span<std::byte> MemoryChecksums::bytes(std::int64_t block) const {
@@ -71,7 +67,7 @@ void MemoryChecksums::collect(std::size_t bucket, Range range) {
   for (const Part& part : parts_[bucket]) {
     const Range both = intersection(part.range, range);
     for (int memory = 0; memory <= (part.states ? store_.options().optimizer_states : 0); ++memory) {
-      for (std::int64_t e = both.begin; e < both.end; e += BucketReducer::kBlock)
+      for (std::int64_t e = both.begin; e < both.end; e += BucketBlocks::kBlock)
         collected_.push_back(block_at(memory, bucket, e));
     }
   }
@@ -83,7 +79,7 @@ void MemoryChecksums::collect_all() {
 }
 
 void MemoryChecksums::hash_collected() {
-  parallel_for(std::ssize(collected_), BucketReducer::kBlock, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(std::ssize(collected_), BucketBlocks::kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t block = collected_[static_cast<std::size_t>(i)];
       current_[static_cast<std::size_t>(block)] = hash(block);
@@ -130,7 +126,7 @@ std::int64_t MemoryChecksums::verify() {
 
 std::uint64_t MemoryChecksums::digest(bool with_states) const {
   std::uint64_t sum = 0;
-  const std::int64_t end = with_states ? first_own_ : first_.back();
+  const std::int64_t end = with_states ? first_own_ : blocks_.count();
   for (std::int64_t block = 0; block < end; ++block) sum += weighted(current_[static_cast<std::size_t>(block)], block);
   return sum;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/parallel/reduce/bucket_reducer.h"
+#include "lockstep/parallel/reduce/bucket_blocks.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::parallel {
@@ -17,7 +17,7 @@ namespace lockstep::parallel {
 class MemoryChecksums {
  public:
   static constexpr std::int64_t kNone = -1;
-  // Elements that this rank writes, in whole blocks of BucketReducer::kBlock, and whether it also has their state.
+  // Elements that this rank writes, in whole blocks (bucket_blocks.h), and whether it also has their state.
   struct Part {
     Range range;
     bool states;
@@ -66,8 +66,7 @@ class MemoryChecksums {
 
   plan::ParameterStore& store_;
   std::vector<std::vector<Part>> parts_;
-  std::vector<std::int64_t>
-      first_;  // by bucket: its first block of values; the last entry is the number of these blocks
+  BucketBlocks blocks_;  // of values
   std::vector<const Parameter*> own_;
   std::int64_t first_own_ = 0;
   std::vector<std::uint64_t> recorded_, current_;

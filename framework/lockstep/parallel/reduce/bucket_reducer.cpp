@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/parallel/reduce/sum_of_squares.h"
+#include "lockstep/core/sum_of_squares.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -109,13 +109,13 @@ void BucketReducer::set_work(SliceWork& work, const BucketPiece& piece) const {
 
 void BucketReducer::start(int bucket) {
   Bucket& b = at(bucket);
-  flags_.raise(retired_flag(bucket), ++b.started);
+  flags_.raise(retired_flag(bucket), ++b.steps.started);
 }
 
 bool BucketReducer::reduced(int bucket) const {
   const Bucket& b = at(bucket);
   if (b.memory.everywhere) return available(bucket);
-  return b.summed.load(std::memory_order_acquire) == b.started;
+  return b.steps.summed.load(std::memory_order_acquire) == b.steps.started;
 }
 
 std::vector<Range> BucketReducer::counted(int bucket) const {
@@ -124,16 +124,19 @@ std::vector<Range> BucketReducer::counted(int bucket) const {
   return domains_.rank == 0 ? b.owned : std::vector<Range>{};  // each rank has the whole sum
 }
 
-void BucketReducer::release(int bucket) { flags_.raise(released_flag(bucket), at(bucket).started); }
+void BucketReducer::release(int bucket) { flags_.raise(released_flag(bucket), at(bucket).steps.started); }
 
-void BucketReducer::send_values(int bucket) { at(bucket).updated.store(at(bucket).started, std::memory_order_release); }
+void BucketReducer::send_values(int bucket) {
+  StepsOfBucket& steps = at(bucket).steps;
+  steps.updated.store(steps.started, std::memory_order_release);
+}
 
 bool BucketReducer::values_arrived(int bucket) const {
-  return at(bucket).arrived.load(std::memory_order_acquire) == at(bucket).started;
+  return at(bucket).steps.arrived.load(std::memory_order_acquire) == at(bucket).steps.started;
 }
 
 bool BucketReducer::available(int bucket) const {
-  return flags_.all_reached(released_flag(bucket), at(bucket).started);
+  return flags_.all_reached(released_flag(bucket), at(bucket).steps.started);
 }
 
 // --- for the thread that drives
@@ -216,18 +219,18 @@ void BucketReducer::piece_done(const BucketPiece& piece) {
 
 void BucketReducer::sums_done(Bucket& b) {
   b.left = b.pieces.size();
-  b.summed.store(step_.number, std::memory_order_release);
+  b.steps.summed.store(step_.number, std::memory_order_release);
   if (b.memory.everywhere) flags_.raise(released_flag(b.number), step_.number);
   if (b.memory.values == nullptr) --step_.unfinished;
 }
 
 bool BucketReducer::advance_values(Bucket& b) {
-  if (b.memory.values == nullptr || b.arrived.load(std::memory_order_relaxed) == step_.number) return false;
-  if (b.updated.load(std::memory_order_acquire) != step_.number) return false;
+  if (b.memory.values == nullptr || b.steps.arrived.load(std::memory_order_relaxed) == step_.number) return false;
+  if (b.steps.updated.load(std::memory_order_acquire) != step_.number) return false;
   if (!std::exchange(b.sending, true)) send_updated(b);
   if (!transport_.all_done(b.handles)) return false;
   b.sending = false;
-  b.arrived.store(step_.number, std::memory_order_release);
+  b.steps.arrived.store(step_.number, std::memory_order_release);
   --step_.unfinished;
   return true;
 }

@@ -90,6 +90,13 @@ class BucketReducer {
   ReductionTraffic traffic() const { return traffic_.traffic(); }
 
  private:
+  // How many steps a bucket has gone through; `started` and `updated` are written by the computing thread.
+  struct StepsOfBucket {
+    std::uint32_t started = 0;
+    std::atomic<std::uint32_t> summed{0};   // the owned sums are complete
+    std::atomic<std::uint32_t> updated{0};  // the values may be sent
+    std::atomic<std::uint32_t> arrived{0};  // the values have arrived from other domains
+  };
   struct Bucket {
     int number;
     BucketMemory memory;
@@ -99,10 +106,7 @@ class BucketReducer {
     std::int64_t left = 0;                               // pieces whose sums are incomplete in this step
     std::vector<Transport::MessageHandle> handles = {};  // of messages of values
     bool sending = false;                                // values are being sent, or the hook is working
-    std::uint32_t started = 0;                           // steps; written by the computing thread
-    std::atomic<std::uint32_t> summed{0};                // steps whose owned sums are complete
-    std::atomic<std::uint32_t> updated{0};               // steps whose values may be sent
-    std::atomic<std::uint32_t> arrived{0};               // steps whose values have arrived from other domains
+    StepsOfBucket steps = {};
   };
   // A piece in flight, and its memory.
   struct InFlightChunk {

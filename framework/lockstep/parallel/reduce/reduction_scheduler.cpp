@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/core/sum_of_squares.h"
 #include "lockstep/parallel/reduce/gradient_noise.h"
-#include "lockstep/parallel/reduce/sum_of_squares.h"
 
 namespace lockstep::parallel {
 
@@ -16,14 +16,10 @@ ReductionScheduler::ReductionScheduler(const plan::ParameterStore& store, Bucket
       reducer_(reducer),
       walk_(world),
       options_(std::move(options)),
+      blocks_(store.buckets()),
       awaited_(store.buckets().size()),
       complete_(store.buckets().size()) {
-  std::size_t blocks = 0;
-  for (const plan::Bucket& b : store.buckets()) {
-    measure_.first_block.push_back(blocks);
-    blocks += static_cast<std::size_t>((b.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-  }
-  if (!options_.noise.empty()) measure_.squares.resize(blocks);
+  if (!options_.noise.empty()) measure_.squares.resize(static_cast<std::size_t>(blocks_.count()));
 }
 
 void ReductionScheduler::begin_step() {
@@ -100,11 +96,13 @@ void ReductionScheduler::measure(std::size_t number) {
   const plan::Bucket& bucket = store_.buckets()[number];
   const std::byte* gradient = bucket.gradients[static_cast<std::size_t>(slot())];
   const bool wide = store_.options().dtype == DType::F64;
-  constexpr std::int64_t kBlock = BucketReducer::kBlock;
-  parallel_for((bucket.elements + kBlock - 1) / kBlock, kBlock, [&](std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kBlock = BucketBlocks::kBlock;
+  const Range blocks = blocks_.of(number);
+  const std::span<double> squares = part_of_blocks(std::span(measure_.squares), blocks);
+  parallel_for(blocks.size(), kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const std::int64_t first = b * kBlock, n = std::min(kBlock, bucket.elements - first);
-      measure_.squares[measure_.first_block[number] + static_cast<std::size_t>(b)] =
+      squares[static_cast<std::size_t>(b)] =
           wide ? sum_of_squares(reinterpret_cast<const double*>(gradient) + first, n)
                : sum_of_squares(reinterpret_cast<const float*>(gradient) + first, n);
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/parallel/reduce/bucket_blocks.h"
 #include "lockstep/parallel/reduce/bucket_reducer.h"
 #include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/plan/parameter_store.h"
@@ -61,6 +62,7 @@ class ReductionScheduler {
   BucketReducer& reducer_;
   ShardWalk walk_;
   Options options_;
+  BucketBlocks blocks_;
   std::vector<int> awaited_;    // by bucket: gradients of this shard that are not final
   std::vector<bool> complete_;  // by bucket: joined for the last shard
   std::size_t next_ = 0;        // the bucket that starts next
@@ -68,9 +70,8 @@ class ReductionScheduler {
   // Of the present shard's gradient, with Options::noise.
   struct Measure {
     double samples = 0, weight = 0;
-    std::size_t left = 0;              // buckets
+    std::size_t left = 0;  // buckets
     std::vector<double> squares = {};  // by block of all buckets
-    std::vector<std::size_t> first_block = {};
   } measure_;
 };
 

@@ -2,20 +2,9 @@
 
 #include <algorithm>
 
+#include "lockstep/parallel/reduce/bucket_blocks.h"
+
 namespace lockstep::parallel {
-namespace {
-
-std::size_t blocks_of(const plan::Bucket& bucket) {
-  return static_cast<std::size_t>((bucket.elements + BucketReducer::kBlock - 1) / BucketReducer::kBlock);
-}
-
-std::size_t blocks_of(std::span<const plan::Bucket> buckets) {
-  std::size_t blocks = 0;
-  for (const plan::Bucket& b : buckets) blocks += blocks_of(b);
-  return blocks;
-}
-
-}  // namespace
 
 StepMemory::StepMemory(NodeMemory& memory, const plan::ParameterStore& store, const WorldLayout& world,
                        const Size& size)
@@ -23,8 +12,8 @@ StepMemory::StepMemory(NodeMemory& memory, const plan::ParameterStore& store, co
       store_(store),
       world_(world),
       size_(size),
-      squares_(size.squares ? blocks_of(store.buckets()) : 0),
-      norms_(size.norms ? 2 * blocks_of(store.buckets()) : 0) {
+      squares_(size.squares ? static_cast<std::size_t>(BucketBlocks(store.buckets()).count()) : 0),
+      norms_(size.norms ? 2 * static_cast<std::size_t>(BucketBlocks(store.buckets()).count()) : 0) {
   for (int rank : domains_.local()) offsets_.push_back(offsets_of(rank));
   windows_ = memory.segments(memory.own(mine().bytes));
   gradients_.resize(windows_.size());
@@ -118,7 +107,7 @@ BucketMemory StepMemory::gradient_memory(std::size_t number) const {
     for (std::size_t s = 0; s < slots_of(domains_.local()[l]); ++s)
       slots.push_back(gradient(number, static_cast<int>(l)) + s * store_.bucket_bytes());
   }
-  if (squares_ > 0) bucket.squares = squares().subspan(blocks_of(buckets.first(number)), blocks_of(b));
+  if (squares_ > 0) bucket.squares = part_of_blocks(squares(), BucketBlocks(buckets).of(number));
   return bucket;
 }
 

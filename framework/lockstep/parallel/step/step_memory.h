@@ -20,7 +20,7 @@ class StepMemory {
   struct Size {
     ControlSize control = {};
     std::size_t statistics = 0;  // doubles per shard
-    bool squares = false;        // sums of squares, one for each block of BucketReducer::kBlock gradients
+    bool squares = false;        // sums of squares, one for each block (bucket_blocks.h) of gradients
     bool norms = false;          // two more sums for each block, of values and of steps
     std::size_t shard_sums = 0;  // doubles per shard that travel with the squares
   };

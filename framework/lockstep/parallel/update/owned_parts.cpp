@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/comm/message_tags.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
 
 namespace lockstep::parallel {
@@ -58,8 +59,8 @@ void OwnedParts::collect_states(const comm::Communicator& comm) {
   if (!ownership_.across_domains) return;
   visit_states([&](int owner, std::span<std::byte> part) {
     if (owner == 0) return;
-    if (domains_.rank == owner) comm.send(part, 0, comm::Communicator::kMaxTag);
-    if (domains_.rank == 0) comm.recv(part, owner, comm::Communicator::kMaxTag);
+    if (domains_.rank == owner) comm.send(part, 0, comm::kOwnedPartsTag);
+    if (domains_.rank == 0) comm.recv(part, owner, comm::kOwnedPartsTag);
   });
 }
 
@@ -78,8 +79,8 @@ void OwnedParts::spread_values(const comm::Communicator& comm) const {
             if (range.size() == 0) continue;
             const std::span bytes(store_.buckets()[b].values + range.begin * size,
                                   static_cast<std::size_t>(range.size() * size));
-            domains_.rank == owner ? comm.send(bytes, to, comm::Communicator::kMaxTag)
-                                   : comm.recv(bytes, owner, comm::Communicator::kMaxTag);
+            domains_.rank == owner ? comm.send(bytes, to, comm::kOwnedPartsTag)
+                                   : comm.recv(bytes, owner, comm::kOwnedPartsTag);
           }
         }
       }

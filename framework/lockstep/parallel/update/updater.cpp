@@ -10,7 +10,6 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/parallel/reduce/bucket_pieces.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -37,12 +36,12 @@ void check_numbers(const UpdaterOptions& options) {
   }
 }
 
-constexpr std::int64_t kBlock = BucketPieces::kBlock;
+constexpr std::int64_t kBlock = BucketBlocks::kBlock;
 
 // The sum over the blocks of a parameter, in their order.
-double sum_of(std::span<const double> blocks, std::size_t begin, std::size_t end) {
+double sum_of(std::span<const double> by_block, Range blocks) {
   double sum = 0;
-  for (std::size_t b = begin; b < end; ++b) sum += blocks[b];
+  for (const double one : part_of_blocks(by_block, blocks)) sum += one;
   return sum;
 }
 
@@ -59,7 +58,7 @@ struct States {
 }  // namespace
 
 Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule> rule, const UpdaterOptions& options)
-    : store_(store), rule_(std::move(rule)), options_(options) {
+    : store_(store), rule_(std::move(rule)), options_(options), blocks_(store.buckets()) {
   const std::size_t states = rule_->states().size();
   check(states <= kMaxStates, "optimizer", "{} keeps {} states per element, expected at most {}", rule_->name(), states,
         kMaxStates);
@@ -72,22 +71,18 @@ Updater::Updater(plan::ParameterStore& store, std::shared_ptr<optim::UpdateRule>
         std::ranges::any_of(store.parameters(), [&](const auto& p) { return optim::matches(g.pattern, p.name); });
     check(used, "optimizer", "the pattern '{}' of a group matches no parameter", g.pattern);
   }
-  std::size_t first_block = 0;
   for (std::size_t b = 0; b < store.buckets().size(); ++b) {
-    first_blocks_.push_back(first_block);
-    for (const plan::BucketEntry& e : store.buckets()[b].entries) add_parameter(b, e, first_block);
-    first_block += static_cast<std::size_t>((store.buckets()[b].elements + kBlock - 1) / kBlock);
+    for (const plan::BucketEntry& e : store.buckets()[b].entries) add_parameter(b, e);
   }
 }
 
-void Updater::add_parameter(std::size_t bucket, const plan::BucketEntry& e, std::size_t first_block) {
+void Updater::add_parameter(std::size_t bucket, const plan::BucketEntry& e) {
   check(!by_parameter() || e.offset % kBlock == 0, "optimizer",
         "{} begins at element {} of its bucket, expected a multiple of {}: the update needs norms of whole parameters",
         e.name, e.offset, kBlock);
   const optim::ParameterGroup* group = optim::find_group(options_.groups, e.name);
   const bool is_weight = e.parameter->role == Role::Weight;
-  Whole whole{.first_block = first_block + static_cast<std::size_t>(e.offset / kBlock),
-              .end_block = first_block + static_cast<std::size_t>((e.offset + e.elements + kBlock - 1) / kBlock),
+  Whole whole{.blocks = blocks_.at(bucket, {e.offset, e.offset + e.elements}),
               .rate_scale = group != nullptr ? group->rate_scale : 1,
               .weight_decay = options_.decay_biases_and_norms || is_weight ? options_.weight_decay : 0,
               .adapts = uses_norms() && is_weight};
@@ -124,7 +119,7 @@ optim::Rates Updater::rates_of(const Whole& whole, const UpdateStep& step) const
 
 void Updater::clip_parameters(std::span<const double> squares, double gradient_scale) {
   for (Whole& w : wholes_) {
-    const double norm = std::sqrt(sum_of(squares, w.first_block, w.end_block)) * gradient_scale;
+    const double norm = std::sqrt(sum_of(squares, w.blocks)) * gradient_scale;
     const double factor = options_.clip_layer_norm / (norm + 1e-6);  // as torch.nn.utils.clip_grad_norm_
     w.clip = factor < 1 ? factor : 1;
   }
@@ -134,7 +129,7 @@ void Updater::set_trust(std::span<const double> values, std::span<const double> 
   for (Whole& w : wholes_) {
     if (!w.adapts) continue;
     w.trust = rule_->trust(
-        {.values = sum_of(values, w.first_block, w.end_block), .steps = sum_of(steps, w.first_block, w.end_block)},
+        {.values = sum_of(values, w.blocks), .steps = sum_of(steps, w.blocks)},
         rates_of(w, step));
   }
 }
@@ -197,7 +192,7 @@ void Updater::measure_chunk(const Chunk& chunk, Range range, const UpdateStep& s
     const optim::Squares squares =
         rule_->squares(std::min(kBlock, range.end - at), reinterpret_cast<const T*>(bucket.values) + at,
                        reinterpret_cast<const T*>(bucket.gradients[0]) + at, States<T>(bucket, at).span(), rates);
-    const std::size_t block = first_blocks_[chunk.bucket] + static_cast<std::size_t>(at / kBlock);
+    const std::size_t block = static_cast<std::size_t>(blocks_.at(chunk.bucket, at));
     values[block] = squares.values;
     steps[block] = squares.steps;
   }

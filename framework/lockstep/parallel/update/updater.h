@@ -11,6 +11,7 @@
 
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/parallel/control/step_state.h"
+#include "lockstep/parallel/reduce/bucket_blocks.h"
 #include "lockstep/parallel/update/updater_options.h"
 #include "lockstep/plan/parameter_store.h"
 
@@ -32,8 +33,8 @@ class Updater {
   // Whether updates need the norms of whole parameters: of gradients alone, or also of values and steps.
   bool clips_parameters() const { return options_.clip_layer_norm > 0; }
   bool uses_norms() const { return rule_->uses_norms(); }
-  // Both take sums by block of BucketReducer::kBlock elements, all buckets one after the other; in the store,
-  // parameters begin at blocks. Sets the factors of clipping by parameter from the squares of the summed gradient.
+  // Both take sums by block of all buckets (bucket_blocks.h); in the store, parameters begin at blocks. Sets the
+  // factors of clipping by parameter from the squares of the summed gradient.
   void clip_parameters(std::span<const double> squares, double gradient_scale);
   // Sets the trust ratios from the squares of values and of steps.
   void set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step);
@@ -44,7 +45,7 @@ class Updater {
  private:
   // One parameter in a bucket.
   struct Whole {
-    std::size_t first_block, end_block;
+    Range blocks;
     double rate_scale, weight_decay;
     bool adapts;                 // its rate has a trust ratio: it is a weight, no bias and no parameter of a norm
     double clip = 1, trust = 1;  // factors of the step
@@ -57,7 +58,7 @@ class Updater {
   };
   bool by_parameter() const { return clips_parameters() || uses_norms(); }
   void append(const Chunk& chunk);
-  void add_parameter(std::size_t bucket, const plan::BucketEntry& entry, std::size_t first_block);
+  void add_parameter(std::size_t bucket, const plan::BucketEntry& entry);
   optim::Rates rates_of(const Whole& whole, const UpdateStep& step) const;
   std::span<const Chunk> chunks_of(std::size_t bucket, Range range) const;
   template <class Work>
@@ -72,9 +73,9 @@ class Updater {
   plan::ParameterStore& store_;
   std::shared_ptr<optim::UpdateRule> rule_;
   UpdaterOptions options_;
+  BucketBlocks blocks_;
   std::vector<Whole> wholes_;  // in the order of memory, as all below
   std::vector<Chunk> chunks_;
-  std::vector<std::size_t> first_blocks_;  // by bucket
 };
 
 // Moves a running mean and variance by `momentum` towards the statistics of a batch: sums[c] and squares[c] are the

@@ -7,9 +7,9 @@ namespace {
 
 using nlohmann::json;
 
-template <std::string Subject::*kText>
+template <std::string SameTexts::*kText>
 json gather(const Subject& subject, Exchange&) {
-  return subject.*kText;
+  return subject.same.*kText;
 }
 
 // All ranks have nothing to compare, or each has its text.
@@ -26,27 +26,27 @@ std::vector<Finding> conclude(const Facts& facts, const char* name, const char* 
 
 }  // namespace
 
-const Check kProgram{"program", Cost::Required, gather<&Subject::program>, [](const Facts& facts) {
+const Check kProgram{"program", Cost::Required, gather<&SameTexts::program>, [](const Facts& facts) {
                        return conclude(facts, "the program", "start the same program on all ranks");
                      }};
 
 // Hosts of several kinds may need builds of their own: an empty text on every rank says that this is meant.
-const Check kBuild{"build", Cost::Required, gather<&Subject::build>, [](const Facts& facts) {
+const Check kBuild{"build", Cost::Required, gather<&SameTexts::build>, [](const Facts& facts) {
                      return conclude(facts, "the build of the program (unless LOCKSTEP_ALLOW_BUILDS is set)",
                                      "copy the program of rank 0 to that host");
                    }};
 
-const Check kOptions{"options", Cost::Required, gather<&Subject::options>, [](const Facts& facts) {
+const Check kOptions{"options", Cost::Required, gather<&SameTexts::options>, [](const Facts& facts) {
                        return conclude(facts, "the options", "give all ranks the same options");
                      }};
 
 // Kernels sum in another order with other threads or instructions; then the holder of a shard would show in the bits.
-const Check kArithmetic{"arithmetic", Cost::Required, gather<&Subject::arithmetic>, [](const Facts& facts) {
+const Check kArithmetic{"arithmetic", Cost::Required, gather<&SameTexts::arithmetic>, [](const Facts& facts) {
                           return conclude(facts, "with --shards, threads and instructions",
                                           "--threads N, and OPENBLAS_CORETYPE for all ranks");
                         }};
 
-const Check kData{"data", Cost::Required, gather<&Subject::data>, [](const Facts& facts) {
+const Check kData{"data", Cost::Required, gather<&SameTexts::data>, [](const Facts& facts) {
                     return conclude(facts, "the data", "copy rank 0's data set to that host");
                   }};
 

@@ -3,7 +3,7 @@
 //   1. report   Beat, EpochMeter, TraceSteps, LogEvents, ShowProgress, LogRankLoss, LogHashes, ProfileSteps,
 //               WriteMetrics, WriteDllogger
 //   2. program  the callbacks of Session::add(), in the order of the calls
-//   3. decide   Evaluate, LowerRate, EarlyStop, AnswerSignals, TimeLimit, SaveCheckpoints
+//   3. decide   AverageWeights, Evaluate, LowerRate, EarlyStop, FindRate, AnswerSignals, TimeLimit, SaveCheckpoints
 //
 // So when a program's callback is called, the step's line and record are written, and its changes are part of the
 // step's checkpoint. The list divides the control block: each callback sees only its own sums and votes. One thread.

@@ -18,7 +18,6 @@ void EpochMeter::after_step(const StepEvent& event, Orders& /*orders*/) {
   sums.loss += applied ? step.loss * step.weight : 0;
   sums.weight += applied ? step.weight : 0;
   sums.samples += step.samples;
-  for (const auto& [name, count] : step.counts) sums.counts[name] += count;
   sums.add_metrics(rules_, step.metrics);
 }
 

@@ -1,4 +1,4 @@
-// Sums losses, counts and samples of the present epoch in the run's record, which checkpoints contain.
+// Sums losses, metrics and samples of the present epoch in the run's record, which checkpoints contain.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"

@@ -66,11 +66,8 @@ void WriteMetrics::write_epoch(std::int64_t step, std::int64_t epoch, double lea
   if (metrics == nullptr) return;
   const EpochSums& sums = record_.epoch;
   const double took = std::max(kShortest, seconds() - epoch_began_);
-  const Totals totals{.loss = sums.mean_loss(),
-                      .weight = sums.weight,
-                      .samples = sums.samples,
-                      .counts = sums.counts,
-                      .metrics = sums.metrics};
+  const Totals totals{
+      .loss = sums.mean_loss(), .weight = sums.weight, .samples = sums.samples, .metrics = sums.metrics};
   MetricsRecord record = record_of(totals, learning_rate, static_cast<double>(epoch_samples_) / took);
   record.step = step;
   record.epoch = epoch;

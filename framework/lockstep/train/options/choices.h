@@ -21,6 +21,13 @@ struct Choices<data::Unreadable> {
 };
 
 template <>
+struct Choices<data::MissingValues> {
+  static constexpr std::array kAll{NamedValue{data::MissingValues::Error, "error"},
+                                   NamedValue{data::MissingValues::Skip, "skip"},
+                                   NamedValue{data::MissingValues::Mean, "mean"}};
+};
+
+template <>
 struct Choices<data::AutoAugment> {
   static constexpr std::array kAll{NamedValue{data::AutoAugment::None, "none"},
                                    NamedValue{data::AutoAugment::RandAugment, "ra"}};

@@ -1,6 +1,7 @@
 // How arrays of files become inputs and targets: classes, augmentation.
 #include <limits>
 
+#include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
 
 namespace lockstep::train {
@@ -27,6 +28,10 @@ OptionGroup field_rows(Options& o) {
       "Fields",
       {field_row("label", option_value(fields.label), "COLUMN",
                  "of csv: the column with the class of a row, a number or a text, in place of --targets", classes),
+       field_row("missing", option_value(fields.missing), "WHAT",
+                 "of csv, cells that are empty, NA, nan, ...: error; skip: leave the row out; mean: for an input take "
+                 "the mean of its column in the training samples, and leave out a row without target or class",
+                 "the samples are others"),
        field_row("classes", option_value(fields.classes), "N",
                  "number of classes of a target that has integers from 0 on; 0: as the training samples have", classes),
        field_row("ignore-index", option_value(fields.ignore_index), "N",

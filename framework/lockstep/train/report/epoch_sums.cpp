@@ -42,11 +42,8 @@ std::string EpochSums::str() const {
 
 nlohmann::json to_json(const EpochSums& sums) {
   if (sums.epoch < 0) return nullptr;
-  nlohmann::json json = {{"epoch", sums.epoch},
-                         {"loss", sums.loss},
-                         {"weight", sums.weight},
-                         {"samples", sums.samples},
-                         {"counts", sums.counts}};
+  nlohmann::json json = {
+      {"epoch", sums.epoch}, {"loss", sums.loss}, {"weight", sums.weight}, {"samples", sums.samples}};
   for (const MetricResult& metric : sums.metrics) json["metrics"][metric.name] = metric.sums;
   if (sums.after) json["after"] = *sums.after;
   return json;
@@ -61,15 +58,15 @@ EpochSums epoch_sums(const nlohmann::json& metadata, const std::string& file) {
     sums.loss = number(found->at("loss"));
     sums.weight = number(found->at("weight"));
     sums.samples = found->at("samples").get<std::int64_t>();
-    for (const auto& count : found->at("counts").items()) sums.counts[count.key()] = number(count.value());
     const nlohmann::json metrics = found->value("metrics", nlohmann::json::object());
     for (const auto& metric : metrics.items()) {
       sums.metrics.push_back({.name = metric.key()});
       for (const auto& sum : metric.value()) sums.metrics.back().sums.push_back(number(sum));
     }
     // Files of the time before metrics counted correct predictions alone.
-    if (metrics.empty() && sums.counts.contains("correct"))
-      sums.metrics.push_back({.name = "accuracy", .sums = {sums.counts.at("correct")}});
+    const nlohmann::json counts = found->value("counts", nlohmann::json::object());
+    if (metrics.empty() && counts.contains("correct"))
+      sums.metrics.push_back({.name = "accuracy", .sums = {number(counts.at("correct"))}});
     if (found->contains("after")) sums.after = found->at("after").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
     fail("resume", "{}: '{}' in its metadata cannot be used: {}", file, kEpochSumsKey, error.what());

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -18,7 +17,6 @@ struct EpochSums {
   std::int64_t epoch = -1;  // from 0; -1: no epoch
   double loss = 0, weight = 0;
   std::int64_t samples = 0;
-  std::map<std::string, double> counts = {};
   std::vector<MetricResult> metrics = {};  // checkpoints contain the sums; the results follow from the metrics' rules
   // If set, the sums contain only the updates after this one, because a checkpoint had no sums of the earlier ones.
   std::optional<std::int64_t> after = {};

@@ -6,8 +6,10 @@
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/core/log.h"
+#include "lockstep/train/report/metric_result.h"
 
 namespace lockstep::train {
 namespace {
@@ -17,6 +19,15 @@ checkpoint::Score score_of(const EvaluationRecord& evaluation, const std::string
   checkpoint::Score score{.loss = evaluation.loss};
   if (const auto value = find_result(evaluation.metrics, best)) score.metrics[best] = *value;
   return score;
+}
+
+// "accuracy 98.80%"
+std::string best_text(const Trainer& trainer, const checkpoint::Best& best) {
+  for (const MetricRule& rule : trainer.metrics()) {
+    if (rule.name == best.metric)
+      return MetricResult{.name = rule.name, .results = {best.value}, .form = rule.form}.str();
+  }
+  return fmt::format("{} {}", best.metric, loss_text(best.value));
 }
 
 }  // namespace
@@ -63,7 +74,7 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
     if (spool_) snapshot_->add(spool_->tensors());
     writer_->write({.tensors = snapshot_->tensors(),
                     .metadata = metadata,
-                    .note = checkpoint::note_of(files_.run(), score),
+                    .note = checkpoint::note_of(files_.run(), score, keep_),
                     .step = step});
   }
   saved_step_ = step;
@@ -110,6 +121,21 @@ void Checkpoints::finish() {
     if (writer_) writer_->finish();
   });
   heartbeat_.enter(Heartbeat::Phase::Ending);
+}
+
+void Checkpoints::name_best() {
+  if (keep_.best.empty() || !comm_.is_root()) return;
+  try {
+    const auto folder = files_.folder().folder()->find_inside("checkpoints");
+    const auto best = folder ? checkpoint::best(*folder, keep_) : std::nullopt;
+    if (!best) {
+      log()->info("best checkpoint: none, as no checkpoint was written right after an evaluation");
+      return;
+    }
+    log()->info("best checkpoint: {} at step {}, {}", best_text(trainer_, *best), best->step, best->path.string());
+  } catch (const Error& error) {
+    log()->warn("the best checkpoint cannot be named: {}", error.what());
+  }
 }
 
 }  // namespace lockstep::train

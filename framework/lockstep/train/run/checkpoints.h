@@ -36,6 +36,8 @@ class Checkpoints {
   // Waits until the writer no longer reads the copy of the last save(); the file may still be on its way to the disk.
   void claim();
   void finish();  // waits until the last checkpoint is on the disk; throws AgreedError if it cannot be; collective
+  // On rank 0, a line of the log with the best checkpoint if the run keeps it (Retention::best); after finish().
+  void name_best();
 
   std::int64_t saved_step() const { return saved_step_; }  // the step of the newest checkpoint; -1: there is none
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }

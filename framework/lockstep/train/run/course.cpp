@@ -14,10 +14,11 @@ std::unique_ptr<data::Loader> training_loader(const RunFacts& facts, const Train
       *facts.data.train,
       trainer.sampler(*facts.data.train, {.shuffle = facts.options.trial.overfit_batches == 0,
                                           .remainder = facts.options.remainder,
-                                          .order = facts.data.order,
+                                          .order = facts.data.epoch.order,
                                           .shuffle_block = facts.options.dataset.samples.shuffle_block}),
       facts.data.train_transforms,
-      data::LoaderOptions{.threads = facts.threads.loaders, .mix = facts.data.mix, .supply = facts.data.supply});
+      data::LoaderOptions{
+          .threads = facts.threads.loaders, .mix = facts.data.epoch.mix, .supply = facts.data.epoch.supply});
 }
 
 // Evaluation has no micro-batches: a step of it is as large as a micro-batch of training on all ranks.

@@ -142,7 +142,7 @@ class Writer {
     check(prediction.shape().rank() > 0 && prediction.shape()[0] == samples, "predict",
           "the prediction for {} samples is {}, expected one row for each sample", samples, prediction.shape().str());
     const data::RunData& data = run_.facts.data;
-    if (data.decode) return data.decode(std::move(prediction));
+    if (data.prediction.decode) return data.prediction.decode(std::move(prediction));
     if (data.classes() > 0) return data::class_predictions(prediction, data.classes());
     Arrays arrays;
     arrays.push_back({"prediction", std::move(prediction)});
@@ -200,7 +200,7 @@ class Writer {
     nlohmann::ordered_json metadata = {{"weights", facts.weights}, {"step", nullptr}};
     if (facts.weights_step >= 0) metadata["step"] = facts.weights_step;
     if (!part.empty() && part.front().name == data::kClassArray) {
-      notes.class_names = facts.data.class_names;
+      notes.class_names = facts.data.labels.names;
       if (!notes.class_names.empty()) metadata["class_names"] = notes.class_names;
       const data::Dataset& samples = facts.data.predicted();
       if (knows_places(samples)) notes.file = [&samples](std::int64_t sample) { return samples.locate(sample); };

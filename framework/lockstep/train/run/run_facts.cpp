@@ -89,10 +89,24 @@ void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& r
   data::prepare_data(catalogue, dataset, facts.data, &facts.comm);
 }
 
+// Takes the caller's data.
+void take_own(RunFacts& facts, data::RunData own) {
+  facts.data = std::move(own);
+  facts.own_data = true;
+  comm::collectively(facts.comm, [&] {
+    facts.data.check();
+    const std::string& record = facts.data.prediction.record;
+    check_unused(facts.options.dataset.samples);
+    check(record.empty() || nlohmann::json::parse(record, nullptr, false).is_object(), "data",
+          "PredictionFacts::record is '{}', expected the text of a JSON object", record);
+    data::convert_floats(facts.data, facts.dtype);
+  });
+}
+
 // Refuses a file that cannot hold predictions of classes. The arrays of other data are known with the first prediction.
 void check_prediction(const RunFacts& facts) {
   const data::RunData& data = facts.data;
-  if (facts.options.predict.empty() || data.decode || data.classes() == 0) return;
+  if (facts.options.predict.empty() || data.prediction.decode || data.classes() == 0) return;
   data::check_array_count(facts.options.predict, 2, "class, probability");
 }
 
@@ -122,16 +136,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   });
   const std::string record = facts.trains() ? "" : find_weights(facts);
   if (source.own) {
-    facts.data = *std::move(source.own);
-    facts.own_data = true;
-    comm::collectively(comm, [&] {
-      facts.data.check();
-      const std::string& own = facts.data.record;
-      check_unused(o.dataset.samples);
-      check(own.empty() || nlohmann::json::parse(own, nullptr, false).is_object(), "data",
-            "RunData::record is '{}', expected the text of a JSON object", own);
-      data::convert_floats(facts.data, facts.dtype);
-    });
+    take_own(facts, *std::move(source.own));
   } else {
     open_named(facts, source.catalogue, record);
   }

@@ -14,7 +14,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
   const host::CpuInfo cpu = host::cpu_info();
   nlohmann::json data, samples;
   if (facts.data.train) samples = facts.data.epoch_samples();
-  if (!facts.data.record.empty()) data = nlohmann::json::parse(facts.data.record);
+  if (!facts.data.prediction.record.empty()) data = nlohmann::json::parse(facts.data.prediction.record);
   nlohmann::json metadata = {{"version", kMetadataVersion},
                              {"program", facts.name},
                              {"run", run},

@@ -16,10 +16,9 @@
 #include "lockstep/train/monitor/watchdog.h"
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/announcement.h"
-#include "lockstep/train/run/checkpoints.h"
+#include "lockstep/train/run/evaluation.h"
 #include "lockstep/train/run/prediction.h"
-#include "lockstep/train/run/resume.h"
-#include "lockstep/train/run/run_metadata.h"
+#include "lockstep/train/run/run_state.h"
 #include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/standard_callbacks.h"
 #include "lockstep/train/run/start.h"
@@ -47,14 +46,7 @@ Session::Session(const comm::Communicator& comm, Options options, std::string na
   set_fault_rank(comm_.rank());
   facts_ =
       std::make_unique<RunFacts>(agree_on_run(comm_, std::move(options), std::move(name), program, std::move(source)));
-  const Options& o = facts_->options;
-  files_ = std::make_unique<RunFiles>(comm_, RunFiles::Settings{.output = o.output,
-                                                                .quiet = o.quiet,
-                                                                .hash_every = o.hash_every,
-                                                                .log_level = o.logging.level,
-                                                                .log_per_host = o.logging.per_host,
-                                                                .dllogger = o.logging.records == RecordFile::DLLogger,
-                                                                .log_alone = !facts_->trains()});
+  files_ = open_files(*facts_);
   tell(facts_->start, comm_);
   files_->log().to_file(fmt::format("the checks before the first step took {:.1f} ms", 1000 * facts_->start.seconds));
   watchdog_ = watch_ranks(*facts_, *files_, heartbeat_);
@@ -84,10 +76,10 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   check_together(comm_, [&] { apply_tuning(facts_->options, module); });
   const bool predicts = facts_->options.purpose() == data::Purpose::Predict;
   trainer_ = make_trainer(*facts_, module, predicts ? prediction_alone(model) : model, heartbeat_, *callbacks_);
-  trainer_->on_roll_back([this] { return roll_back(); });
+  trainer_->on_roll_back([this] { return state_ != nullptr && state_->roll_back(); });
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
   if (!facts_->trains()) {
-    prepare_weights(before);
+    prepare_use(before);
     return *trainer_;
   }
   checkpoint::Retention keep;
@@ -99,24 +91,44 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   const RunParts parts = this->parts();
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
-  checkpoints_ = std::make_unique<Checkpoints>(comm_, heartbeat_, *trainer_, *files_, std::move(keep));
-  checkpoints_->save_also(course_->stream());
-  Resumption resumption(*facts_, *files_, *trainer_, *course_, *record_);
-  loop_.resumed_step = resumption.resume(facts_->options.checkpoints.resume);
-  if (loop_.resumed_step) checkpoints_->found(*loop_.resumed_step);
+  state_ = std::make_unique<RunState>(parts, *callbacks_, std::move(keep));
+  loop_.resumed_step = state_->resume(facts_->options.checkpoints.resume);
   if (!facts_->options.weights.empty() && !loop_.resumed_step)
     load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) trace = take_output(*facts_, *files_, *checkpoints_, memory.checkpoint, loop_.resumed_step);
+    if (comm_.is_root())
+      trace = take_output(*facts_, *files_, state_->checkpoints(), memory.checkpoint, loop_.resumed_step);
   });
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);
-  if (loop_.resumed_step) load_callbacks();
+  if (loop_.resumed_step) state_->load_callbacks();
   trainer_->listen([this] { return callbacks_->requests() | course_->requests(); }, kStopRequests);
   trainer_->vote([list = callbacks_.get()](std::span<double> sums) { return list->vote(sums); });
   callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
   return *trainer_;
+}
+
+// Loads the weights of a run that trains nothing.
+void Session::prepare_use(std::size_t before) {
+  const RunParts parts = this->parts();
+  check_together(comm_, [&] { check_use(parts); });
+  announce(parts, forecast_memory(parts, before));
+  load_weights(*facts_, *trainer_);
+  add_evaluation_callbacks(*callbacks_, parts);
+  callbacks_->each([&](Callback& c) { c.begin_run(trainer_->updates()); });
+}
+
+// Evaluates or predicts, once.
+void Session::use_weights() {
+  if (std::exchange(loop_.finished, true)) return;
+  if (facts_->options.purpose() == data::Purpose::Predict) {
+    write_predictions(parts());
+  } else {
+    run_evaluation(true, false);
+  }
+  heartbeat_.enter(Heartbeat::Phase::Ending);
+  callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = false}); });
 }
 
 RunParts Session::parts() { return {*facts_, *files_, heartbeat_, *record_, *course_, *trainer_}; }
@@ -154,7 +166,7 @@ void Session::make_up() {
   agree(OrderPoint::BeforeEpoch, orders);
   if (orders.evaluates()) {
     loop_.epoch = ended;
-    checkpoints_->outdate();  // the last checkpoint's record contains a due evaluation
+    state_->checkpoints().outdate();  // the last checkpoint's record contains a due evaluation
     run_evaluation(true, true);
   }
   carry_out(orders);
@@ -166,11 +178,11 @@ bool Session::end() {
   const bool trained = loop_.epoch >= 0;
   if (!trained)
     log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), course_->epochs_done());
-  if (checkpoints_->is_unsaved() && facts_->saves_by_itself()) {
-    save_checkpoint();
+  if (state_->checkpoints().is_unsaved() && facts_->saves_by_itself()) {
+    state_->save();
     if (!loop_.stopped && !done()) return next_epoch();  // rolled back
   }
-  checkpoints_->finish();
+  state_->checkpoints().finish();
   files_->keep();  // for ranks whose last keep() was before rank 0 created the folder again
   log()->info("memory: at most {:.0f} MiB resident on this rank",
               static_cast<double>(host::process_memory().peak) / 1048576);
@@ -180,6 +192,7 @@ bool Session::end() {
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),
                 skipped == 1 ? "was" : "were");
+  state_->checkpoints().name_best();
   if (status() == kExitStopped) log()->info("stopped after a checkpoint; continue with --resume auto");
   return false;
 }
@@ -242,59 +255,24 @@ Totals Session::evaluate() {
 }
 
 Totals Session::run_evaluation(bool scheduled, bool makes_up) {
-  check(course_->has_evaluation(), "session", "there is no evaluation data, expected a set in data::RunData::eval");
-  const auto began = std::chrono::steady_clock::now();
-  const EvaluationStart start{.samples = course_->evaluation_samples(), .makes_up = makes_up};
-  callbacks_->each([&](Callback& c) { c.before_evaluation(start); });
-  std::int64_t done = 0;  // samples of the sets before
-  const auto evaluate_set = [&](data::Loader& loader) {
-    loader.seek({});
-    Totals totals = trainer_->evaluate(
-        loader, [&](std::int64_t samples) { callbacks_->each([&](Callback& c) { c.evaluated(done + samples); }); });
-    done += loader.sampler().options().size;
-    return totals;
-  };
-  Totals totals = evaluate_set(course_->evaluation());
-  std::map<std::string, Totals> more;
-  for (auto& [name, loader] : course_->more_evaluations()) {
-    if (totals.whole) totals.whole = (more[name] = evaluate_set(*loader)).whole;
-  }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  const Evaluation found = evaluate_sets(parts(), *callbacks_, makes_up);
   const EvaluationEvent event{.step = trainer_->updates(),
                               .epoch = loop_.epoch + 1,
-                              .totals = totals,
-                              .more = more,
+                              .totals = found.totals,
+                              .more = found.more,
                               .learning_rate = loop_.rate,
-                              .seconds = took.count(),
+                              .seconds = found.seconds,
                               .scheduled = scheduled,
                               .requests = trainer_->requests()};
   Orders orders;
   callbacks_->each([&](Callback& c) { c.after_evaluation(event, orders); });
   agree(OrderPoint::AfterEvaluation, orders);
   carry_out(orders);
-  return totals;
-}
-
-void Session::save_checkpoint() {
-  callbacks_->each([&](Callback& c) { c.before_checkpoint(trainer_->updates()); });
-  if (!trainer_->verify()) return;  // rolled back to the previous checkpoint
-  files_->keep();
-  course_->gather_progress();
-  record_->callbacks = callbacks_->save_states();
-  const std::string text = metadata(*facts_, *trainer_, *course_, *record_, files_->run()).dump();
-  const double seconds = checkpoints_->save(text, *record_);
-  callbacks_->each([&](Callback& c) { c.after_checkpoint({.step = trainer_->updates(), .write_seconds = seconds}); });
+  return found.totals;
 }
 
 // Ranks that carried out different orders would wait for each other.
 void Session::agree(OrderPoint point, const Orders& orders) { trainer_->agree(order_word(point, orders.bits())); }
-
-// Gives callbacks their states in the checkpoint that was loaded.
-void Session::load_callbacks() {
-  const std::vector<std::string> notes =
-      comm::collectively(comm_, [&] { return callbacks_->load_states(record_->callbacks); });
-  for (const std::string& note : notes) log()->info("resume: {}", note);
-}
 
 // Carries out the orders of callbacks. A request that arrives while the checkpoint is copied is answered by that
 // checkpoint: the state is the same.
@@ -303,31 +281,13 @@ void Session::carry_out(const Orders& orders) {
   loop_.stopped = loop_.stopped || orders.stops();
   loop_.finished = loop_.finished || orders.finishes();
   const bool asked = !orders.reasons().empty();
-  if (orders.saves() || (asked && checkpoints_->is_unsaved())) save_checkpoint();
+  if (orders.saves() || (asked && state_->checkpoints().is_unsaved())) state_->save();
   if (!asked) return;
   forget_requests(kCheckpointRequests);
-  log()->info("{}: checkpoint of step {}{}", joined(orders.reasons(), ", "), checkpoints_->saved_step(),
+  log()->info("{}: checkpoint of step {}{}", joined(orders.reasons(), ", "), state_->checkpoints().saved_step(),
               loop_.finished  ? ", ending"
               : status() != 0 ? ", stopping"
                               : "");
-}
-
-// Goes back to the newest checkpoint, as a new start with --resume auto does; the program's present loop continues with
-// the batches after the checkpoint's position. Returns false if there is no checkpoint yet.
-bool Session::roll_back() {
-  if (checkpoints_->saved_step() < 0) return false;
-  heartbeat_.enter(Heartbeat::Phase::Saving);
-  if (!comm_.is_root()) heartbeat_.wait();
-  checkpoints_->claim();  // the writer may still write the newest checkpoint
-  const auto step = Resumption(*facts_, *files_, *trainer_, *course_, *record_).resume("auto");
-  if (!step) return false;
-  checkpoints_->found(*step);
-  comm::collectively(comm_, [&] {
-    if (comm_.is_root()) files_->open(files_->folder().folder(), step);
-  });
-  load_callbacks();
-  callbacks_->each([&](Callback& c) { c.rolled_back(*step); });
-  return true;
 }
 
 }  // namespace lockstep::train

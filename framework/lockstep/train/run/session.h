@@ -45,9 +45,9 @@ class Module;
 namespace lockstep::train {
 
 class CallbackList;
-class Checkpoints;
 class Course;
 class RunFiles;
+class RunState;
 class Watchdog;
 struct DataSource;
 struct RunFacts;
@@ -114,16 +114,13 @@ class Session {
   bool done() const;
   bool advance(data::Batch& batch);
   bool end();
-  void prepare_weights(std::size_t before);
+  void prepare_use(std::size_t before);
   void use_weights();
   RunParts parts();
-  void save_checkpoint();
-  bool roll_back();
   void make_up();
   Totals run_evaluation(bool scheduled, bool makes_up);
   void agree(OrderPoint point, const Orders& orders);
   void carry_out(const Orders& orders);
-  void load_callbacks();
 
   const comm::Communicator& comm_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
@@ -135,7 +132,7 @@ class Session {
   std::unique_ptr<CallbackList> callbacks_;  // must outlive the trainer, which writes to a callback's trace
   std::unique_ptr<Course> course_;
   std::unique_ptr<Trainer> trainer_;
-  std::unique_ptr<Checkpoints> checkpoints_;
+  std::unique_ptr<RunState> state_;  // of a run that trains, from build() on
   Loop loop_;
 };
 

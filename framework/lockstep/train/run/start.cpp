@@ -41,6 +41,18 @@ std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& m
                                    trainer_options(facts, heartbeat, callbacks));
 }
 
+std::unique_ptr<RunFiles> open_files(const RunFacts& facts) {
+  const Options& o = facts.options;
+  return std::make_unique<RunFiles>(facts.comm,
+                                    RunFiles::Settings{.output = o.output,
+                                                       .quiet = o.quiet,
+                                                       .hash_every = o.hash_every,
+                                                       .log_level = o.logging.level,
+                                                       .log_per_host = o.logging.per_host,
+                                                       .dllogger = o.logging.records == RecordFile::DLLogger,
+                                                       .log_alone = !facts.trains()});
+}
+
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat) {
   if (facts.options.stall.report == 0) return nullptr;
   if (stack_signal() != 0) {

@@ -17,6 +17,8 @@
 
 namespace lockstep::train {
 
+// Opens the files of the run in its output folder. Collective.
+std::unique_ptr<RunFiles> open_files(const RunFacts& facts);
 // Starts the watchdog; returns null with --stall-timeout 0. Collective.
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat);
 // Makes the trainer. Collective.

@@ -44,9 +44,9 @@ std::vector<preflight::Finding> look(const comm::Communicator& comm, std::span<c
 
 void check_program(const comm::Communicator& world, const std::string& name) {
   preflight::Subject subject = subject_on(world);
-  subject.program = name;
+  subject.same.program = name;
   const bool allowed = std::getenv("LOCKSTEP_ALLOW_BUILDS") != nullptr;
-  subject.build = world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0 ? host::build_id() : "";
+  subject.same.build = world.allreduce(std::int32_t{allowed}, comm::ReduceOp::Max) == 0 ? host::build_id() : "";
   look(world, std::array{&preflight::kProgram, &preflight::kBuild}, subject);
 }
 
@@ -55,9 +55,9 @@ StartReport check_start(const RunFacts& facts) {
   const Options& o = facts.options;
   preflight::Subject subject = subject_on(facts.comm);
   subject.threads = facts.threads.compute;
-  subject.program = facts.name;
-  subject.options = options_by_line(o, facts.program);
-  if (o.trainer.shards > 0) subject.arithmetic = arithmetic(facts.threads);
+  subject.same.program = facts.name;
+  subject.same.options = options_by_line(o, facts.program);
+  if (o.trainer.shards > 0) subject.same.arithmetic = arithmetic(facts.threads);
   if (facts.saves_by_itself()) subject.output = o.output;
   StartReport report{.findings = look(facts.comm, preflight::start_checks(o.preflight), subject)};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -66,9 +66,9 @@ StartReport check_start(const RunFacts& facts) {
 
 void check_data(const RunFacts& facts) {
   preflight::Subject subject = subject_on(facts.comm);
-  subject.data = facts.data.stream ? facts.data.stream->description : fingerprint(*facts.data.train);
-  if (facts.data.eval) subject.data += "\n" + fingerprint(*facts.data.eval);
-  for (const auto& [name, set] : facts.data.more_eval) subject.data += "\n" + name + ": " + fingerprint(*set);
+  subject.same.data = facts.data.stream ? facts.data.stream->description : fingerprint(*facts.data.train);
+  if (facts.data.eval) subject.same.data += "\n" + fingerprint(*facts.data.eval);
+  for (const auto& [name, set] : facts.data.more_eval) subject.same.data += "\n" + name + ": " + fingerprint(*set);
   look(facts.comm, std::array{&preflight::kData}, subject);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/message_tags.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 
@@ -18,7 +19,6 @@ using data::Reservoir;
 
 constexpr const char* kSite = "stream";
 constexpr std::size_t kPiece = std::size_t{4} << 20;  // bytes of a message
-constexpr int kTag = 71;
 
 // A tensor of each rank's reservoir: a field, or the ids.
 struct Column {
@@ -169,8 +169,8 @@ Spooled spool_reservoirs(const comm::Communicator& comm, Heartbeat& heartbeat, c
           for (std::int64_t i = 0; i < rows; ++i)
             column.take(frozen.at(at + i), piece.data() + static_cast<std::size_t>(i) * column.bytes());
         }
-        if (!comm.is_root()) comm.send(piece, 0, kTag);
-        if (comm.is_root() && rank != 0) comm.recv(comm::Buffer(piece), rank, kTag);
+        if (!comm.is_root()) comm.send(piece, 0, comm::kReservoirTag);
+        if (comm.is_root() && rank != 0) comm.recv(comm::Buffer(piece), rank, comm::kReservoirTag);
         if (comm.is_root()) {
           heartbeat.beat();
           or_note([&] { result.spool->append(piece); });
@@ -229,8 +229,8 @@ void restore_reservoir(const comm::Communicator& comm, const io::TensorSource& o
             std::memcpy(rows.data() + i * column.bytes(),
                         tensor->raw() + static_cast<std::size_t>(dealt[to][piece[i]].slot) * column.bytes(),
                         column.bytes());
-          if (comm.is_root() && to != me) comm.send(rows, static_cast<int>(to), kTag);
-          if (!comm.is_root()) comm.recv(comm::Buffer(rows), 0, kTag);
+          if (comm.is_root() && to != me) comm.send(rows, static_cast<int>(to), comm::kReservoirTag);
+          if (!comm.is_root()) comm.recv(comm::Buffer(rows), 0, comm::kReservoirTag);
           for (std::size_t i = 0; i < piece.size() && to == me; ++i)
             column.give(rows.data() + i * column.bytes(), samples[piece[i]]);
         }

@@ -40,10 +40,10 @@ void limit_to_trial(RunFacts& facts) {
   data::RunData& data = facts.data;
   check(data.train != nullptr, kOptionsSite, "--overfit-batches is {}, expected 0: a stream gives each sample once",
         batches);
-  check(data.order == nullptr, kOptionsSite,
+  check(data.epoch.order == nullptr, kOptionsSite,
         "--overfit-batches with --balanced or --sample-weights, expected one of them: the first samples are trained in "
         "their order");
-  check(data.mix == nullptr, kOptionsSite,
+  check(data.epoch.mix == nullptr, kOptionsSite,
         "--overfit-batches with --mixup-alpha or --cutmix-alpha, expected one of them: samples are trained unchanged");
   check(!data.train->is_random(), kOptionsSite,
         "--overfit-batches with {}, whose samples are cropped at random while they are decoded, expected --no-augment "

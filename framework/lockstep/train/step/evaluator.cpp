@@ -16,7 +16,7 @@ namespace {
 // A bit in the requests of an evaluation: at least one rank did not evaluate all of its samples.
 constexpr std::uint64_t kLeftEvaluation = std::uint64_t{1} << 63;
 
-std::size_t width(const PreparedModel& prepared) { return parallel::kFirstCount + prepared.nominal().sums(Mode::Eval); }
+std::size_t width(const PreparedModel& prepared) { return parallel::kOtherSums + prepared.nominal().sums(Mode::Eval); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Evaluates a model on all ranks together: sums loss and counts over the samples of the ranks' loaders. Collective; one
-// thread.
+// Evaluates a model on all ranks together: sums the loss and metrics over the samples of the ranks' loaders.
+// Collective; one thread.
 #pragma once
 
 #include <cstdint>

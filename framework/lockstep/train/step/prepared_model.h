@@ -21,13 +21,12 @@ namespace lockstep::train {
 
 // The facts of the nominal training plan, which hold for all training plans.
 struct NominalPlan {
-  std::vector<std::string> counts;
   std::vector<plan::PlanMetric> metrics;
   std::vector<RunningStatistics> statistics;
   bool is_collective = false;  // true: its nodes sum over ranks, so ranks without samples run plans too
 
   std::size_t statistic_doubles() const;  // number of f64 sums of moments per shard
-  // Returns the number of f64 sums that each step, or each evaluation, adds over all ranks: counts, then metrics.
+  // Returns the number of f64 sums of metrics that each step, or each evaluation, adds over all ranks.
   std::size_t sums(Mode mode) const;
 };
 

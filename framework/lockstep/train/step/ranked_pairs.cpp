@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/message_tags.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::train {
 namespace {
-
-constexpr int kTag = 77;
 
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 bool precedes(const ScoredPair& a, const ScoredPair& b) {
@@ -43,7 +42,7 @@ class Source {
     ready_.resize(std::min(left_, piece_));
     at_ = 0;
     if (ready_.empty()) return;
-    comm_->recv(doubles_of(ready_), rank_, kTag);
+    comm_->recv(doubles_of(ready_), rank_, comm::kRankedPairsTag);
     left_ -= ready_.size();
   }
 
@@ -117,7 +116,8 @@ double fold_in_order(const comm::Communicator& comm, std::vector<ScoredPair> min
   const double result = comm::collectively(comm, [&] {
     if (comm.is_root()) return fold_at_root(comm, std::move(mine), counts, piece, fold);
     for (std::size_t first = 0; first < mine.size(); first += piece)
-      comm.send(doubles_of(std::span(mine).subspan(first, std::min(piece, mine.size() - first))), 0, kTag);
+      comm.send(doubles_of(std::span(mine).subspan(first, std::min(piece, mine.size() - first))), 0,
+                comm::kRankedPairsTag);
     return 0.0;
   });
   return comm.broadcast_value(result);

@@ -11,8 +11,7 @@ void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std
   sums[parallel::kLossSum] += plan.loss() * plan.weight();
   sums[parallel::kWeightSum] += plan.weight();
   sums[parallel::kSampleSum] += static_cast<double>(samples);
-  auto sum = sums.begin() + parallel::kFirstCount;
-  for (const std::string& count : nominal.counts) *sum++ += plan.count(count);
+  auto sum = sums.begin() + parallel::kOtherSums;
   for (const plan::PlanMetric& metric : plan.metrics()) {
     if (metric.elements(mode) == 0) continue;
     for (const plan::PlanMetric::Sum& part : metric.sums) {
@@ -25,8 +24,7 @@ void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode m
   t.weight = sums[parallel::kWeightSum];
   t.samples = static_cast<std::int64_t>(sums[parallel::kSampleSum]);
   t.loss = t.weight > 0 ? sums[parallel::kLossSum] / t.weight : 0;
-  for (std::size_t c = 0; c < nominal.counts.size(); ++c) t.counts[nominal.counts[c]] = sums[parallel::kFirstCount + c];
-  auto of_metrics = sums.subspan(parallel::kFirstCount + nominal.counts.size());
+  auto of_metrics = sums.subspan(parallel::kOtherSums);
   t.metrics.resize(nominal.metrics.size());
   for (std::size_t m = 0; m < nominal.metrics.size(); ++m) {
     const std::size_t elements = nominal.metrics[m].elements(mode);

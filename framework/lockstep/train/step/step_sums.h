@@ -10,7 +10,7 @@
 
 namespace lockstep::train {
 
-// `sums` has the sums that ControlSum names, then the model's counts, then the sums of metrics of this mode.
+// `sums` has the sums that ControlSum names, then the sums of metrics of this mode.
 void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
               std::span<double> sums);
 void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode mode, Totals& totals);

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,11 +13,10 @@ namespace lockstep::train {
 // The outcome of a step.
 enum class StepOutcome : std::uint8_t { Applied, Skipped, RolledBack };
 
-// Loss (mean over all samples), counts and metrics of a step or an evaluation, equal on all ranks.
+// Loss (mean over all samples) and metrics of a step or an evaluation, equal on all ranks.
 struct Totals {
   double loss = 0, weight = 0;  // weight: sum of the samples' weights; their number unless the loss has weights
   std::int64_t samples = 0;
-  std::map<std::string, double> counts = {};
   std::vector<MetricResult> metrics = {};  // in the order of plan::Traced::metrics
   bool whole = true;  // false: a request ended the evaluation early, and the totals are those of a part
   // Of a step, if it is asked for and known: the gradient noise scale in samples (McCandlish et al., "An empirical
@@ -27,11 +24,6 @@ struct Totals {
   std::optional<double> noise_scale = {};
   StepOutcome outcome = StepOutcome::Applied;  // RolledBack: the other members are not set; an earlier batch follows
 
-  // Returns the count's share of the samples; 0: the model has no such count, or there are no samples.
-  double fraction(const std::string& count) const {
-    const auto found = counts.find(count);
-    return found == counts.end() || samples == 0 ? 0 : found->second / static_cast<double>(samples);
-  }
   // Returns the result of a metric with one result; empty: the model has no such metric, or it was not computed.
   std::optional<double> metric(std::string_view name) const { return find_result(metrics, name); }
 };

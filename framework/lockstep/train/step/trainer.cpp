@@ -82,7 +82,7 @@ std::uint64_t Trainer::requests() const { return parts_->votes.agreed(); }
 void Trainer::vote(std::function<std::uint64_t(std::span<double> sums)> mine) { parts_->votes.vote(std::move(mine)); }
 
 std::span<const double> Trainer::sums() const {
-  return parts_->engine.sums().subspan(parallel::kFirstCount + parts_->prepared.nominal().sums(Mode::Train),
+  return parts_->engine.sums().subspan(parallel::kOtherSums + parts_->prepared.nominal().sums(Mode::Train),
                                        options().sums);
 }
 
@@ -123,7 +123,6 @@ void Trainer::agree(std::uint64_t orders) {
 }
 
 bool Trainer::communicates_in_passes() const { return parts_->prepared.nominal().is_collective; }
-const std::vector<std::string>& Trainer::counts() const { return parts_->prepared.nominal().counts; }
 std::vector<MetricRule> Trainer::metrics() const {
   std::vector<MetricRule> rules;
   for (const plan::PlanMetric& metric : parts_->prepared.nominal().metrics) rules.push_back(metric.rule);

@@ -121,8 +121,6 @@ class Trainer {
   void agree(std::uint64_t orders);
   // Returns whether ranks wait for each other in forward passes, as with synchronised batch norm.
   bool communicates_in_passes() const;
-  // Returns the names of the model's counts, which Totals::counts contains after each step and evaluation.
-  const std::vector<std::string>& counts() const;
   // Returns the rules of the model's metrics, whose results Totals::metrics contains.
   std::vector<MetricRule> metrics() const;
   // Verifies weights and states in memory. Returns true if they are as they were written or are repaired now, false

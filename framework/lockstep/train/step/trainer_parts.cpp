@@ -28,7 +28,7 @@ parallel::EngineGuards engine_guards(const GuardOptions& o) {
 parallel::EngineOptions engine_options(PreparedModel& prepared, const DriverTrial& driver) {
   const TrainerOptions& o = prepared.options();
   return {.statistics = prepared.nominal().statistic_doubles(),
-          .counts = prepared.nominal().sums(Mode::Train) + o.sums,
+          .sums = prepared.nominal().sums(Mode::Train) + o.sums,
           .clip_norm = o.clip_norm,
           .noise = o.noise_scale,
           .shard_optimizer = o.parallel.shard_optimizer,
@@ -101,7 +101,7 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
     engine.begin_step(start);
     std::ranges::copy(
         votes.sums(),
-        engine.shard_sums().subspan(parallel::kFirstCount + prepared.nominal().sums(Mode::Train)).begin());
+        engine.shard_sums().subspan(parallel::kOtherSums + prepared.nominal().sums(Mode::Train)).begin());
     runner.run(local, state.updates());
     const StepProfile::Timer timer(runner.profile(), Part::Wait);
     fault_point("step.gradients", start.update);
