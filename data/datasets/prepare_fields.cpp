@@ -90,7 +90,12 @@ void complete_for_prediction(RunData& data, const DatasetOptions& o) {
   data.absent_classes = record.classes;
   data.class_counts = record.class_samples;
   data.class_names = record.class_names;
-  if (!record.targets.empty()) data.decode = decoder(record);
+  if (record.targets.empty()) return;
+  data.decode = decoder(record);
+  for (const RecordedField& target : record.targets) {
+    if (target.columns.empty()) data.decoded.push_back(target.name);
+    data.decoded.insert(data.decoded.end(), target.columns.begin(), target.columns.end());
+  }
 }
 
 // Sets the transforms of training and of evaluation. Training samples take random symmetries before normalisation, and

@@ -53,6 +53,7 @@ struct RunData {
   // user's files, each (samples, ...). Empty: predictions are written as they are or, of classes, by
   // class_predictions() (data/class_predictions.h).
   std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
+  std::vector<std::string> decoded{};  // the names of these arrays, where they are known before the first prediction
 
   std::vector<std::int64_t> class_counts{};  // how often each class is there in training samples; empty: not counted
 

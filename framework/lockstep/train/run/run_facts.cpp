@@ -89,10 +89,13 @@ void open_named(RunFacts& facts, data::Catalogue catalogue, const std::string& r
   data::prepare_data(catalogue, dataset, facts.data, &facts.comm);
 }
 
-// Refuses a file that cannot hold predictions of classes. The arrays of other data are known with the first prediction.
+// Refuses a file that cannot hold the arrays of a prediction, where they are known before the first one.
 void check_prediction(const RunFacts& facts) {
   const data::RunData& data = facts.data;
-  if (facts.options.predict.empty() || data.decode || data.classes() == 0) return;
+  if (facts.options.predict.empty()) return;
+  if (!data.decoded.empty())
+    data::check_array_count(facts.options.predict, data.decoded.size(), joined(data.decoded, ", "));
+  if (data.decode || data.classes() == 0) return;
   data::check_array_count(facts.options.predict, 2, "class, probability");
 }
 
