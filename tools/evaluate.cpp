@@ -94,7 +94,7 @@ void use(Arguments& a, bool predicts) {
   if (predicts) {
     take(request.user, "--output", a.output);
     check(!a.output.empty(), "command line",
-          "--output is missing, expected the file for the predictions: .h5, .npy or .csv");
+          "--output is missing, expected the file for the predictions: .h5, .npz, .npy or .csv");
   }
   const bool best = take(request.user, "--best") || a.best;
   const checkpoint::WeightsSource source =
@@ -122,7 +122,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
   command->add_flag("--best", a->best,
                     "Of a run's folder, the best checkpoint, by the metric of the run's --keep best:NAME");
   if (predicts)
-    command->add_option("--output", a->output, "The file for predictions: a new .h5, .npy or .csv")->type_name("FILE");
+    command->add_option("--output", a->output, "The file for predictions: a new .h5, .npz, .npy or .csv")
+        ->type_name("FILE");
   command
       ->add_option("--program", a->program,
                    "The program; without it the one that wrote the checkpoint, beside lockstep")

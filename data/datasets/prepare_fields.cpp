@@ -90,7 +90,13 @@ void complete_for_prediction(RunData& data, const DatasetOptions& o) {
   data.prediction.classes = record.classes;
   data.labels.counts = record.class_samples;
   data.labels.names = record.class_names;
-  if (!record.targets.empty()) data.prediction.decode = decoder(record);
+  if (record.targets.empty()) return;
+  data.prediction.decode = decoder(record);
+  std::vector<std::string>& decoded = data.prediction.decoded;
+  for (const RecordedField& target : record.targets) {
+    if (target.columns.empty()) decoded.push_back(target.name);
+    decoded.insert(decoded.end(), target.columns.begin(), target.columns.end());
+  }
 }
 
 // Sets the transforms of training and of evaluation. Training samples take random symmetries before normalisation, and

@@ -87,7 +87,7 @@ TEST_F(ArrayFiles, Hdf5HasEachArrayUnderItsName) {
 }
 
 TEST_F(ArrayFiles, PartsDoNotChangeTheBytes) {
-  for (const char* suffix : {".h5", ".csv"}) {
+  for (const char* suffix : {".h5", ".npz", ".csv"}) {
     EXPECT_EQ(bytes(write(std::string("one") + suffix, {0, 7})),
               bytes(write(std::string("many") + suffix, {0, 1, 6, 7})));
   }
@@ -179,18 +179,20 @@ TEST_F(ArrayFiles, NothingIsLeftOfAFileThatIsNotFinished) {
 }
 
 TEST_F(ArrayFiles, MistakesAreNamed) {
-  EXPECT_NE(message_of([&] { ArrayFile(folder_ / "p.txt"); }).find("expected a name that ends in .h5, .npy or .csv"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { ArrayFile(folder_ / "p.txt"); }).find("expected a name that ends in .h5, .npz, .npy or .csv"),
+      std::string::npos);
   EXPECT_NE(message_of([&] { ArrayFile(folder_ / "none" / "p.h5"); }).find("there is no folder"), std::string::npos);
   const fs::path there = write("there.csv", {0, 1});
   const std::string before = bytes(there);
   EXPECT_NE(message_of([&] { ArrayFile{there}; }).find("exists already"), std::string::npos);
   EXPECT_EQ(bytes(there), before);
   ArrayFile two(folder_ / "two.npy");
-  EXPECT_NE(message_of([&] { two.begin(kFields, 1); })
-                .find("2 arrays, flow/pressure, label, and a .npy file holds one; expected a name that ends in .h5 or "
-                      ".csv"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { two.begin(kFields, 1); })
+          .find("2 arrays, flow/pressure, label, and a .npy file holds one; expected a name that ends in .npz, .h5 or "
+                ".csv"),
+      std::string::npos);
   EXPECT_NE(message_of([] { check_array_count("p.NPY", 2, "a, b"); }).find("2 arrays, a, b"), std::string::npos);
   check_array_count("p.csv", 2, "a, b");
   check_array_count("p.npy", 1, "a");

@@ -152,6 +152,41 @@ TEST(Memory, WithoutACopyItRollsBack) {
   }
 }
 
+// Flips a bit of the weights, or of their average, before an evaluation with averages or in the middle of it.
+TEST(Memory, DamageAroundAnEvaluationOfAveragesIsFound) {
+  enum class When { Never, Before, DuringInValues, DuringInAverage, BeforeAMean };
+  for (const bool share : {true, false}) {
+    for (const When when :
+         {When::Never, When::Before, When::DuringInValues, When::DuringInAverage, When::BeforeAMean}) {
+      Task task = guarded(verifying(OnMismatch::Stop), share);
+      task.options.average =
+          when == When::BeforeAMean ? optim::AverageOptions{.swa_start = 1} : optim::AverageOptions{.ema = 0.5};
+      Rig rig(world(), task);
+      rig.train(3);
+      if (when == When::Before || when == When::BeforeAMean) flip(rig);
+      if (when == When::BeforeAMean) rig.trainer->add_to_average();
+      const data::SamplerPosition position = rig.loader->position();
+      rig.loader->seek({});
+      bool flipped = false;
+      rig.trainer->evaluate(*rig.loader, [&](std::int64_t) {
+        if (flipped || (when != When::DuringInValues && when != When::DuringInAverage)) return;
+        flipped = true;
+        if (world().rank() != owner(rig)) return;
+        const plan::Bucket& bucket = store(rig).buckets().front();
+        std::byte* memory = when == When::DuringInValues ? bucket.values : bucket.states.back();
+        memory[static_cast<std::size_t>(bucket.elements - 40) * 4 + 2] ^= std::byte{4};
+      });
+      rig.loader->seek(position);
+      const std::string error = error_of([&] { rig.train(1); });
+      if (when == When::Never) {
+        EXPECT_EQ(error, "no error");
+      } else {
+        expect_contains(error, formatted("[memory] after update 3: rank {} on ", owner(rig)));
+      }
+    }
+  }
+}
+
 TEST(Memory, ARollBackThatFailsOnOneRankEndsAll) {
   Task task = guarded(verifying(OnMismatch::RollBack), false);
   Rig rig(Communicator::world(), task);  // of its own: the failure poisons it

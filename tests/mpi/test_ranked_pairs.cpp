@@ -2,9 +2,13 @@
 #include "lockstep/train/step/ranked_pairs.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <optional>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
@@ -76,6 +80,47 @@ TEST(RankedPairs, AFoldMayLeavePairsOrThrow) {
         world(), mine, [](const NextPair& /*next*/) -> double { fail("fold", "it cannot"); }, 8);
   });
   EXPECT_NE(error.find("[fold] it cannot"), std::string::npos) << error;
+  EXPECT_EQ(train::fold_in_order(world(), {}, fingerprint), 0) << "the next one works";
+}
+
+// Lets this process map at most `bytes` more while it lives.
+class LittleMemory {
+ public:
+  explicit LittleMemory(std::size_t bytes) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    worked_ = getrlimit(RLIMIT_AS, &before_) == 0;
+    limit = before_;
+    limit.rlim_cur = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    worked_ = worked_ && setrlimit(RLIMIT_AS, &limit) == 0;
+  }
+  ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
+  bool worked() const { return worked_; }
+
+ private:
+  rlimit before_{};
+  bool worked_ = false;
+};
+
+// Without memory for their pairs it must not leave the other ranks in the middle of sending.
+TEST(RankedPairs, RankZeroWithoutMemoryEndsTheMergeOnAllRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "no pairs of other ranks";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers map more than the limit";
+#endif
+  std::vector<ScoredPair> mine(world().is_root() ? 0 : std::size_t{3} << 20, {1, 1});  // 48 MiB
+  std::string error;
+  {
+    std::optional<LittleMemory> little;
+    if (world().is_root()) little.emplace(std::size_t{8} << 20);
+    EXPECT_TRUE(!little || little->worked());
+    error = error_of([&] { train::fold_in_order(world(), std::move(mine), fingerprint, std::int64_t{1} << 40); });
+  }
+  EXPECT_NE(error.find("memory"), std::string::npos) << error;
+  EXPECT_NE(error.find("rank 0"), std::string::npos) << error;
   EXPECT_EQ(train::fold_in_order(world(), {}, fingerprint), 0) << "the next one works";
 }
 

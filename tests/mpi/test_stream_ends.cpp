@@ -1,9 +1,11 @@
 // Streams of a session that end at different steps, producers that fail or are slow, and checkpoints that cannot be
 // written.
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
 #include "tests/mpi/stream_run.h"
 
@@ -48,6 +50,26 @@ TEST(StreamEnds, GoesOnUntilTheStreamsOfAllRanksHaveEnded) {
   const auto longer = [&](int rank) { return length(rank) + 16; };
   EXPECT_EQ(train_stream(world(), options, stream_of(longer, 2, &starts)).updates, outcome.updates + 2);
   EXPECT_EQ(starts[0].consumed, length(world().rank()));
+}
+
+// The last step's checkpoint is written before the run knows that the streams have ended.
+TEST(StreamEnds, TheLastCheckpointHasTheMeanOfWeightsOfTheLastEpoch) {
+  const SharedDirectory shared;
+  train::Options options = stream_options(shared.path() / "run", 1000);
+  options.stream.reservoir.capacity = 0;
+  options.eval_every = 0;
+  options.epochs = 100;
+  options.checkpoints.every_steps = 7;
+  options.checkpoints.every_epochs = 0;
+  options.trainer.average.swa_start = 1;
+  EXPECT_EQ(train_stream(world(), options, stream_of([](int) { return 7 * 8; })).updates, 7) << "1.4 epochs";
+  if (world().is_root()) {
+    const std::vector<io::NamedTensor> tensors = checkpoint::load(file(options.output, 7)).tensors;
+    const auto count = std::ranges::find(tensors, checkpoint::kAverageCount, &io::NamedTensor::name);
+    ASSERT_NE(count, tensors.end());
+    EXPECT_EQ(count->tensor.data<double>()[0], 2);
+  }
+  world().barrier();
 }
 
 TEST(StreamEnds, AProducerThatFailsEndsTheRunOnAllRanks) {

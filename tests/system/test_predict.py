@@ -6,6 +6,7 @@ import json
 import math
 import resource
 import unittest
+import zipfile
 
 import support
 from support import checkpoints, clean_environment, program, ranks
@@ -56,14 +57,31 @@ class Arrays(PredictTest):
         self.succeed(ranks(2, program("train_fields", "--dataset", "arrays", "--inputs", "u.npy,v.npy", "--targets", "y.npy", "--model", "cnn", "--width", 4,
                                       "--precision", "f64", "--eval-fraction", 0.25, "--output", "run", *TRAINING, *more)))
 
-    def test_the_best_checkpoint(self):
-        self.train("--keep", "last:1,best:rmse")
+    def test_the_best_checkpoint_and_two_targets(self):
+        self.train("--keep", "last:1,best:rmse", "--targets", "y.npy,z=y.npy")
         values = {line["step"]: line["rmse"] for line in map(json.loads, (self.scratch / "run" / "metrics.jsonl").read_text().splitlines()) if line["split"] == "eval"}
         best = min(values, key=values.get)
-        self.assertIn(f"run/checkpoints/step-{best:010}.h5: loss ", self.succeed(self.lockstep(1, "evaluate", "run", "--batch-size", 5, "--best")).output)
-        self.assertEqual(self.evaluations("run")[0]["step"], best)
-        result = self.run_command(self.lockstep(1, "evaluate", checkpoints(self.scratch / "run")[0], "--best"), 60)
-        self.assertIn("is a file, and --best was given; expected the folder of a run", result.output)
+        result = self.succeed(self.lockstep(1, "evaluate", "run", "--batch-size", 5, "--best"))
+        self.assertIn(f"run/checkpoints/step-{best:010}.h5: loss ", result.output)
+        line = self.evaluations("run")[0]
+        self.assertEqual((line["step"], len(line["rmse_in_units"])), (best, 2))
+        self.fail_with(self.lockstep(1, "evaluate", checkpoints(self.scratch / "run")[0], "--best"), "is a file, and --best was given; expected the folder of a run")
+        # Two arrays: not into a .npy file, and into an archive as NumPy's.
+        refused = self.fail_with(self.lockstep(2, "predict", "run", "--output", "p.npy"), "p.npy: there are 2 arrays, y, z, and a .npy file holds one; expected a name that ends in .npz, .h5 or .csv")
+        self.assertNotIn("model: ", refused.output, "no model is built")
+        self.succeed(self.lockstep(2, "predict", "run", "--best", "--output", "p.npz", "--batch-size", 7))
+        self.succeed(self.lockstep(1, "predict", "run", "--output", "p.csv", "--best"))
+        with zipfile.ZipFile(self.scratch / "p.npz") as archive:
+            self.assertEqual(archive.namelist(), ["y.npy", "z.npy"])
+            self.assertIsNone(archive.testzip())
+            for name in archive.namelist():
+                (self.scratch / name).write_bytes(archive.read(name))
+        with open(self.scratch / "p.csv", newline="") as file:
+            rows = [list(map(float, row)) for row in list(csv.reader(file))[1:]]
+        for at, name in enumerate(("y.npy", "z.npy")):
+            shape, predicted = read_npy(self.scratch / name)
+            self.assertEqual(shape, (SAMPLES, 8, 8))
+            self.assertEqual(list(predicted), [value for row in rows for value in row[1 + 64 * at:65 + 64 * at]])
 
     def test_the_predictions_are_those_that_the_evaluation_measured(self):
         self.train()
@@ -138,7 +156,7 @@ class Arrays(PredictTest):
         for command, words in (
                 (self.lockstep(2, "predict", "run", "--output", "there.csv"), ["there.csv exists already"]),
                 (self.lockstep(2, "predict", "run", "--output", "none/p.h5"), ["there is no folder none"]),
-                (self.lockstep(2, "predict", "run", "--output", "p.txt"), ["expected a name that ends in .h5, .npy or .csv"]),
+                (self.lockstep(2, "predict", "run", "--output", "p.txt"), ["expected a name that ends in .h5, .npz, .npy or .csv"]),
                 (self.lockstep(2, "predict", "run"), ["--output is missing"]),
                 (self.lockstep(3, "predict", "nothing", "--output", "p.h5"), ["nothing: "]),
                 (self.lockstep(1, "evaluate", cut), ["cut.h5"]),
@@ -220,7 +238,7 @@ class Kinds(PredictTest):
             self.succeed(self.lockstep(count, "predict", "run", "--output", f"p{count}.csv", *data))
         self.assertEqual((self.scratch / "p1.csv").read_bytes(), (self.scratch / "p3.csv").read_bytes())
         refused = self.fail_with(self.lockstep(2, "predict", "run", "--output", "p.npy", *data),
-                                 "p.npy: there are 2 arrays, class, probability, and a .npy file holds one; expected a name that ends in .h5 or .csv")
+                                 "p.npy: there are 2 arrays, class, probability, and a .npy file holds one; expected a name that ends in .npz, .h5 or .csv")
         self.assertNotIn("model: ", refused.output, "no model is built")
         labels = (self.scratch / "digits" / "eval_labels.npy").read_bytes()
         with open(self.scratch / "p1.csv", newline="") as file:

@@ -236,6 +236,12 @@ TEST(Options, ADefaultWarmUpIsNoLongerThanTheRun) {
   EXPECT_EQ(whole.options.rate.warmup_epochs, 5);
   EXPECT_EQ(whole.options.usual_warm_up, 0);
   EXPECT_EQ(parse_line({"--epochs", "0", "--max-steps", "2"}, defaults).options.rate.warmup_epochs, 5);
+  const Outcome cycle = parse_line({"--schedule", "one-cycle", "--epochs", "3"}, defaults);
+  EXPECT_EQ(cycle.options.rate.warmup_epochs, 0) << "it has a rise of its own, as OneCycleLR";
+  EXPECT_EQ(cycle.options.usual_warm_up, 0);
+  EXPECT_EQ(validation_error(cycle.options), "");
+  EXPECT_TRUE(has(validation_error(parse_line({"--schedule", "one-cycle", "--warmup-epochs", "2"}, defaults).options),
+                  "--warmup-epochs is 2 with --schedule one-cycle, expected 0"));
   const Outcome given = parse_line({"--epochs", "3", "--warmup-epochs", "5"}, defaults);
   EXPECT_EQ(given.options.usual_warm_up, 0);
   EXPECT_TRUE(has(validation_error(given.options), "--warmup-epochs is 5, expected at most --epochs 3"));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -48,56 +47,6 @@ class Hdf5Form : public ArrayFile::Form {
   std::vector<std::size_t> sample_bytes_;
 };
 
-class NpyForm : public ArrayFile::Form {
- public:
-  using Form::Form;
-
-  void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& /*notes*/) override {
-    std::string names;
-    for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
-    check_array_count(path(), arrays.size(), names);
-    const Field& array = arrays.front();
-    std::string header =
-        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},", type_of(array.dtype), samples);
-    for (const std::int64_t size : array.shape.dims()) header += fmt::format(" {},", size);
-    header += "), }";
-    constexpr std::size_t kBefore = 10, kAlign = 64;  // bytes before the header; the values begin at a multiple
-    header.append(kAlign - 1 - (kBefore + header.size()) % kAlign, ' ');
-    header += '\n';
-    const std::array<unsigned char, kBefore> start{0x93,
-                                                   'N',
-                                                   'U',
-                                                   'M',
-                                                   'P',
-                                                   'Y',
-                                                   1,
-                                                   0,
-                                                   static_cast<unsigned char>(header.size() & 0xFF),
-                                                   static_cast<unsigned char>(header.size() >> 8)};
-    file().write(std::as_bytes(std::span(start)));
-    file().write(std::as_bytes(std::span(header)));
-  }
-  void append(std::span<const NamedTensor> part, std::int64_t /*first*/) override {
-    file().write(bytes_of(part.front().tensor));
-  }
-
- private:
-  static std::string_view type_of(DType type) {
-    switch (type) {
-      case DType::F64:
-        return "<f8";
-      case DType::I32:
-        return "<i4";
-      case DType::I64:
-        return "<i8";
-      case DType::U8:
-        return "|u1";
-      default:
-        return "<f4";
-    }
-  }
-};
-
 using Make = std::unique_ptr<ArrayFile::Form> (*)(const std::filesystem::path&);
 
 template <class F>
@@ -108,7 +57,8 @@ std::unique_ptr<ArrayFile::Form> make(const std::filesystem::path& path) {
 Make form_of(const std::filesystem::path& path) {
   const std::string suffix = suffix_of(path);
   if (suffix == "h5" || suffix == "hdf5") return make<Hdf5Form>;
-  if (suffix == "npy") return make<NpyForm>;
+  if (suffix == "npy") return make_npy_form;
+  if (suffix == "npz") return make_npz_form;
   if (suffix == "csv") return make_csv_form;
   return nullptr;
 }
@@ -117,12 +67,12 @@ Make form_of(const std::filesystem::path& path) {
 
 void check_array_file(const std::filesystem::path& path, std::string_view site) {
   check(form_of(path) != nullptr, site,
-        "the file for predictions is '{}', expected a name that ends in .h5, .npy or .csv", path.string());
+        "the file for predictions is '{}', expected a name that ends in .h5, .npz, .npy or .csv", path.string());
 }
 
 void check_array_count(const std::filesystem::path& path, std::size_t arrays, std::string_view names) {
   check(arrays == 1 || suffix_of(path) != "npy", kArrayFileSite,
-        "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .h5 or .csv",
+        "{}: there are {} arrays, {}, and a .npy file holds one; expected a name that ends in .npz, .h5 or .csv",
         path.string(), arrays, names);
 }
 

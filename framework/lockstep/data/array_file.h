@@ -3,6 +3,7 @@
 //
 //   .h5, .hdf5  one dataset per array, (samples, ...); slashes in a name make groups
 //   .npy        the array, (samples, ...), of format version 1.0; there must be one array
+//   .npz        the arrays by their names, as numpy.savez() writes them: a zip archive of .npy files, not compressed
 //   .csv        one row per sample: its number from 0, then the elements of all arrays; the columns are called as the
 //               array, with _0_3 behind for element [0, 3] of an array whose samples are not numbers
 //

@@ -27,7 +27,9 @@ class ArrayFile::Form {
 
   virtual void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& notes) = 0;
   virtual void append(std::span<const NamedTensor> part, std::int64_t first) = 0;
+  virtual void finish() {}  // after the last append()
   void commit() {
+    finish();
     check(!folder_.has(path_.filename().string()), kArrayFileSite,
           "{} exists now, and did not before: it is left as it is", path_.string());
     file_.commit();
@@ -43,6 +45,8 @@ class ArrayFile::Form {
   io::AtomicFile file_;
 };
 
+std::unique_ptr<ArrayFile::Form> make_npy_form(const std::filesystem::path& path);
+std::unique_ptr<ArrayFile::Form> make_npz_form(const std::filesystem::path& path);
 std::unique_ptr<ArrayFile::Form> make_csv_form(const std::filesystem::path& path);
 
 }  // namespace lockstep::data

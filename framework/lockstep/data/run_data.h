@@ -58,6 +58,7 @@ struct PredictionFacts {
   // user's files, each (samples, ...). Empty: predictions are written as they are or, of classes, by
   // class_predictions() (data/class_predictions.h).
   std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
+  std::vector<std::string> decoded{};  // the names of these arrays, where they are known before the first prediction
 };
 
 struct RunData {

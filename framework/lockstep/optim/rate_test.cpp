@@ -10,6 +10,7 @@ namespace lockstep::optim {
 namespace {
 
 constexpr double kNew = 0.1;                     // part of a new loss in the running mean
+constexpr std::size_t kReserved = 1 << 16;       // rows; --find-lr-steps is far below
 constexpr double kDiverged = 4;                  // times the lowest running mean
 constexpr std::size_t kWidth = 20, kStart = 10;  // parts of the test: half a window of smoothing; the first rows
 
@@ -30,6 +31,7 @@ RateTest::RateTest(double low, double high, std::int64_t steps)
     : low_(low), high_(high), steps_(static_cast<std::size_t>(steps)) {
   check(std::isfinite(high) && low > 0 && low < high && steps >= 2, "rate_test",
         "rates from {} to {} in {} steps, expected 0 < first < last, and at least 2 steps", low, high, steps);
+  rows_.reserve(std::min(steps_, kReserved));  // memory that lacks ends the test before its first step
 }
 
 double RateTest::next_rate() const {

@@ -174,9 +174,8 @@ void GradientEngine::agree(std::uint64_t word) {
   sums_.check_between();
 }
 
-// Averages write weights and optimizer state without recording checksums, so these are forgotten: the next
-// MemoryGuard::look() takes the present content as right. Checksums do not show damage between the last look and that
-// one; where copies must be alike, the next comparison of copies does.
+// Ranks write the averages of others here, so checksums are forgotten: the next MemoryGuard::look() takes the present
+// content as right, and does not show damage between the last look and this one. Copies of replicas are not compared.
 void GradientEngine::average_replicas() {
   if (!average_.replicas_differ()) return;
   meet();
@@ -202,16 +201,17 @@ void GradientEngine::collect_states() {
 void GradientEngine::add_to_average(double weight) {
   average_replicas();
   fence();
+  guard_.before_change();
   AverageExchange(owned_).add(weight);
-  guard_.forget();
+  guard_.after_change();
   fence();
 }
 
-void GradientEngine::swap_average() {
+void GradientEngine::swap_average(bool away) {
   fence();
+  if (away) guard_.begin_detour();
   if (owned_.ownership().across_domains) meet();
   AverageExchange(owned_).swap(gradient_comm());
-  guard_.forget();
   fence();
 }
 

@@ -123,9 +123,12 @@ class GradientEngine : public plan::PlanHooks {
   // Both collective: see MemoryGuard::examine(); and whether the memory of all ranks has its recorded checksums.
   std::vector<MemoryDamage> examine(bool repair);
   bool intact();
-  // Of the average of the weights (optim/average.h), if the rule has one. Both collective: see AverageExchange.
+  // Of the average of the weights (optim/average.h), if the rule has one. Both collective: see AverageExchange. The
+  // average goes into the place of the weights (`away`) and back; then, when all else that was changed for the time
+  // between is as it was, values_are_back() says so.
   void add_to_average(double weight);
-  void swap_average();
+  void swap_average(bool away);
+  void values_are_back() { guard_.end_detour(); }
   void own_values_moved() { guard_.own_values_moved(); }  // this rank's running statistics moved after the step
   GradientGuard* gradient_guard() { return update_.decision().guard(); }  // null unless one is asked for
   void note_in(Trace* trace);                                             // null: nowhere

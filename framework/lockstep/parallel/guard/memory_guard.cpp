@@ -76,6 +76,19 @@ void MemoryGuard::flip_wanted_bits() const {
   if (store_.options().optimizer_states > 0 && fault_wanted("state.flip", update_)) checksums_->flip(1);
 }
 
+void MemoryGuard::before_change() {
+  is_changing_ = is_recorded();
+  if (!is_changing_) return;
+  const std::int64_t block = checksums_->verify();
+  if (block != MemoryChecksums::kNone && late_damage_ == 0) late_damage_ = late_damage_word(block);
+}
+
+void MemoryGuard::after_change() {
+  if (!std::exchange(is_changing_, false)) return;
+  checksums_->record();
+  recorded_version_ = store_.version();
+}
+
 bool MemoryGuard::is_intact() {
   if (!verifies()) return true;
   return late_damage_ == 0 && (recorded_version_ != store_.version() || checksums_->verify() == MemoryChecksums::kNone);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/parallel/control/step_sums.h"
@@ -46,6 +47,16 @@ class MemoryGuard {
   // The private copies of parameters have changed on purpose; or any parameter may have.
   void own_values_moved() { recorded_version_ = recorded_version_ > 0 ? store_.version() : 0; }
   void forget() { recorded_version_ = 0; }
+  // Around a change of values or states on purpose by the ranks that record them: damage before it is reported in the
+  // next step as found too late, and the new content counts as right.
+  void before_change();
+  void after_change();
+  // Around an exchange of values and states that a second one undoes, with all bits: what is recorded stays valid, so
+  // damage before, between and after is found. Steps and other changes may not come between.
+  void begin_detour() { on_detour_ = is_recorded(); }
+  void end_detour() {
+    if (std::exchange(on_detour_, false)) recorded_version_ = store_.version();
+  }
   bool verifies() const { return checksums_ != nullptr && options_.verify_every > 0; }
   bool is_intact();  // whether this rank's memory has its recorded checksums; true if it does not verify
   // Returns the damage in the memory of all ranks, found by checksums and by comparison of copies, at most one entry
@@ -58,14 +69,16 @@ class MemoryGuard {
   bool verifies_now() const { return is_due(options_.verify_every, update_); }
   bool verifies_next() const { return is_due(options_.verify_every, update_ + 1); }
   bool compares_now() const { return !options_.replicas_differ && is_due(options_.compare_every, update_); }
+  bool is_recorded() const { return verifies() && recorded_version_ == store_.version(); }
   bool copies_differ(const StepSums& sums) const;
   void flip_wanted_bits() const;
 
   plan::ParameterStore& store_;
   MemoryGuardOptions options_;
-  std::unique_ptr<MemoryChecksums> checksums_;  // null without an interval
-  std::int64_t update_ = 0;                     // number of the step's update
-  std::uint64_t recorded_version_ = 0;          // version of the values whose checksums are recorded; 0: none
+  std::unique_ptr<MemoryChecksums> checksums_;    // null without an interval
+  std::int64_t update_ = 0;                       // number of the step's update
+  std::uint64_t recorded_version_ = 0;            // version of the values whose checksums are recorded; 0: none
+  bool is_changing_ = false, on_detour_ = false;  // within these functions: what was recorded before is to be kept
   std::uint64_t late_damage_ = 0;  // damage found too late for the words of this step; reported in the next
 };
 

@@ -31,9 +31,12 @@ void FindRate::after_step(const StepEvent& event, Orders& /*orders*/) {
 }
 
 void FindRate::end_run(const RunEnd& /*end*/) {
-  const optim::RateTest::Result result = test_.result();
-  log()->info("{}", rate_table(result, lr_per_rate_));
-  run_.write({{"lr_find.csv", rate_csv(result)}, {"lr_find.json", rate_json(result, lr_per_rate_)}});
+  run_.write([&] {
+    const optim::RateTest::Result result = test_.result();
+    log()->info("{}", rate_table(result, lr_per_rate_));
+    return std::map<std::string, std::string>{{"lr_find.csv", rate_csv(result)},
+                                              {"lr_find.json", rate_json(result, lr_per_rate_)}};
+  });
 }
 
 std::string rate_table(const optim::RateTest::Result& result, double lr_per_rate) {

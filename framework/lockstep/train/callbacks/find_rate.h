@@ -18,9 +18,9 @@ class FindRate : public Callback {
   struct Run {
     std::function<void(double rate)> set_rate;  // takes the rate of the next step
     std::function<void()> end;                  // ends the run after this step
-    // Writes the texts to files of the output folder, by their names, on one rank; an error is one of all ranks.
-    // Collective.
-    std::function<void(const std::map<std::string, std::string>& files)> write;
+    // Writes the texts that `make` returns to files of the output folder, by their names, on one rank; an error, also
+    // of `make`, is one of all ranks. Collective.
+    std::function<void(const std::function<std::map<std::string, std::string>()>& make)> write;
   };
   // `lr_per_rate`: --lr for a rate of 1; not 1 with --scale-lr.
   FindRate(const optim::RateTest& test, double lr_per_rate, Run run)

@@ -165,6 +165,7 @@ void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
   if (given(app, "batch-size") && options.batch_size > 0 && !given(app, "global-batch")) options.global_batch = 0;
   settle_rule(app, options, optim::entry_of(options.optimizer.rule), optim::entry_of(default_rule));
+  if (!given(app, "warmup-epochs") && options.rate.kind == Kind::OneCycle) options.rate.warmup_epochs = 0;
   if (!given(app, "warmup-epochs") && options.epochs > 0 &&
       options.rate.warmup_epochs > static_cast<double>(options.epochs))
     options.usual_warm_up = std::exchange(options.rate.warmup_epochs, static_cast<double>(options.epochs));

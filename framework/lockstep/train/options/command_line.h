@@ -37,8 +37,8 @@ class CommandLine {
 
   // Parses the command line and sets values that depend on the given options: --batch-size replaces a program's default
   // of --global-batch and vice versa; a change of optimizer without --lr sets that optimizer's usual rate; a default
-  // of --warmup-epochs longer than --epochs is shortened; an option that has no effect beside other options is an
-  // error. Rank 0 alone prints help, version and errors. Call it once.
+  // of --warmup-epochs longer than --epochs is shortened, and one-cycle, which rises by itself, has none; an option
+  // that has no effect beside other options is an error. Rank 0 alone prints help, version and errors. Call it once.
   ParseResult parse(int argc, const char* const* argv, bool is_rank_zero);
   ParseResult parse(int argc, const char* const* argv, bool is_rank_zero, std::ostream& out, std::ostream& err);
 

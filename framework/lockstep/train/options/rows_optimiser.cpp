@@ -139,7 +139,7 @@ OptionGroup rate_rows(Options& o) {
           {.name = "warmup-epochs",
            .value = option_value(o.rate.warmup_epochs),
            .argument = "X",
-           .text = "epochs in which the rate rises linearly to --lr"},
+           .text = "epochs in which the rate rises linearly to --lr; none with one-cycle, which rises by itself"},
           {.name = "warmup-start",
            .value = option_value(o.rate.warmup_start),
            .argument = "X",

@@ -28,7 +28,7 @@ OptionGroup run_rows(Options& o) {
                .value = option_value(o.predict),
                .argument = "FILE",
                .text = "train nothing: write predictions with the weights of --resume or --weights to FILE (a new .h5, "
-                       ".npy or .csv), for all samples of --files, or else those of the evaluation set",
+                       ".npz, .npy or .csv), for all samples of --files, or else those of the evaluation set",
                .resume = Resume::Unsaid,
                .effect = Effect::None},
               {.name = "checkpoint-every",

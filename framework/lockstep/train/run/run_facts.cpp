@@ -103,10 +103,13 @@ void take_own(RunFacts& facts, data::RunData own) {
   });
 }
 
-// Refuses a file that cannot hold predictions of classes. The arrays of other data are known with the first prediction.
+// Refuses a file that cannot hold the arrays of a prediction, where they are known before the first one.
 void check_prediction(const RunFacts& facts) {
   const data::RunData& data = facts.data;
-  if (facts.options.predict.empty() || data.prediction.decode || data.classes() == 0) return;
+  if (facts.options.predict.empty()) return;
+  const std::vector<std::string>& decoded = data.prediction.decoded;
+  if (!decoded.empty()) data::check_array_count(facts.options.predict, decoded.size(), joined(decoded, ", "));
+  if (data.prediction.decode || data.classes() == 0) return;
   data::check_array_count(facts.options.predict, 2, "class, probability");
 }
 

@@ -1,6 +1,7 @@
 #include "lockstep/train/run/trials.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -70,15 +71,19 @@ std::unique_ptr<Callback> find_rate(const RunParts& run) {
   FindRate::Run calls{.set_rate = [&course = run.course, peak](double rate) { course.set_rate_factor(rate / peak); },
                       .end = [&course = run.course] { course.end(); },
                       .write = {}};
-  calls.write = [&files = run.files, &comm = run.facts.comm](const std::map<std::string, std::string>& texts) {
+  calls.write = [&files = run.files,
+                 &comm = run.facts.comm](const std::function<std::map<std::string, std::string>()>& make) {
     comm::collectively(comm, [&] {
+      const std::map<std::string, std::string> texts = make();
       if (!comm.is_root()) return;
       const auto folder = files.folder().folder();
       for (const auto& [name, text] : texts) io::replace_file(*folder, name, std::as_bytes(std::span(text)));
     });
   };
-  return std::make_unique<FindRate>(optim::RateTest(trial.lr_range[0], trial.lr_range[1], trial.lr_steps), 1 / peak,
-                                    std::move(calls));
+  return comm::collectively(run.facts.comm, [&]() -> std::unique_ptr<Callback> {
+    return std::make_unique<FindRate>(optim::RateTest(trial.lr_range[0], trial.lr_range[1], trial.lr_steps), 1 / peak,
+                                      std::move(calls));
+  });
 }
 
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "lockstep/comm/agreement.h"
@@ -22,15 +23,19 @@ comm::Buffer doubles_of(std::span<ScoredPair> pairs) {
   return comm::Buffer(std::span<double>(reinterpret_cast<double*>(pairs.data()), 2 * pairs.size()));
 }
 
-// The sorted pairs of one rank, on rank 0: its own, or those that arrive piece by piece.
+// The sorted pairs of one rank, on rank 0: its own, or those that arrive piece by piece. The constructor takes the
+// memory for a piece; nothing is received before begin().
 class Source {
  public:
   Source(const comm::Communicator& comm, int rank, std::int64_t pairs, std::size_t piece)
       : comm_(&comm), rank_(rank), left_(static_cast<std::size_t>(pairs)), piece_(piece) {
-    fetch();
+    ready_.reserve(std::min(left_, piece_));
   }
   explicit Source(std::vector<ScoredPair> own) : ready_(std::move(own)) {}
 
+  void begin() {
+    if (comm_ != nullptr) fetch();
+  }
   bool empty() const { return at_ == ready_.size(); }
   const ScoredPair& front() const { return ready_[at_]; }
   void pop() {
@@ -52,18 +57,20 @@ class Source {
   std::vector<ScoredPair> ready_{};
 };
 
-// All sources in one order.
+// All sources in one order. Only the constructor allocates: other ranks wait while rank 0 receives.
 class Merge {
  public:
-  explicit Merge(std::vector<Source> sources) : sources_(std::move(sources)) {
+  explicit Merge(std::vector<Source> sources) : sources_(std::move(sources)) { heap_.reserve(sources_.size()); }
+  Merge(const Merge&) = delete;
+  Merge& operator=(const Merge&) = delete;
+
+  void begin() {
     for (std::size_t s = 0; s < sources_.size(); ++s) {
+      sources_[s].begin();
       if (!sources_[s].empty()) heap_.push_back(s);
     }
     std::ranges::make_heap(heap_, later_);
   }
-  Merge(const Merge&) = delete;
-  Merge& operator=(const Merge&) = delete;
-
   bool next(ScoredPair& pair) {
     if (heap_.empty()) return false;
     std::ranges::pop_heap(heap_, later_);
@@ -86,15 +93,18 @@ class Merge {
   };
 };
 
-double fold_at_root(const comm::Communicator& comm, std::vector<ScoredPair> mine,
-                    const std::vector<std::int64_t>& counts, std::size_t piece,
-                    const std::function<double(const NextPair& next)>& fold) {
+std::vector<Source> sources_of(const comm::Communicator& comm, std::vector<ScoredPair> mine,
+                               const std::vector<std::int64_t>& counts, std::size_t piece) {
   std::vector<Source> sources;
   sources.emplace_back(std::move(mine));
   for (int rank = 1; rank < comm.size(); ++rank)
     sources.emplace_back(comm, rank, counts[static_cast<std::size_t>(rank)], piece);
-  Merge merge(std::move(sources));
+  return sources;
+}
+
+double fold_all(Merge& merge, const std::function<double(const NextPair& next)>& fold) {
   ScoredPair rest;
+  merge.begin();
   try {
     const double result = fold([&](ScoredPair& pair) { return merge.next(pair); });
     while (merge.next(rest)) continue;
@@ -113,8 +123,12 @@ double fold_in_order(const comm::Communicator& comm, std::vector<ScoredPair> min
   std::ranges::sort(mine, precedes);
   const std::vector<std::int64_t> counts = comm.allgather(static_cast<std::int64_t>(mine.size()));
   const auto piece = static_cast<std::size_t>(std::max<std::int64_t>(1, buffered / comm.size()));
+  std::optional<Merge> merge;  // on rank 0
+  comm::collectively(comm, [&] {
+    if (comm.is_root()) merge.emplace(sources_of(comm, std::move(mine), counts, piece));
+  });
   const double result = comm::collectively(comm, [&] {
-    if (comm.is_root()) return fold_at_root(comm, std::move(mine), counts, piece, fold);
+    if (merge) return fold_all(*merge, fold);
     for (std::size_t first = 0; first < mine.size(); first += piece)
       comm.send(doubles_of(std::span(mine).subspan(first, std::min(piece, mine.size() - first))), 0,
                 comm::kRankedPairsTag);

@@ -14,7 +14,8 @@ namespace lockstep::train {
 
 // Calls `fold` on rank 0 with the pairs of all ranks in order, and returns its result on all ranks. Ranks sort their
 // pairs; rank 0 merges, and has at most about `buffered` pairs of other ranks at a time. The order, and so the result,
-// does not depend on the number of ranks. Collective; throws AgreedError if `fold` throws.
+// does not depend on the number of ranks. Collective; throws AgreedError if `fold` throws, and if rank 0
+// has no memory for these pairs.
 double fold_in_order(const comm::Communicator& comm, std::vector<ScoredPair> mine,
                      const std::function<double(const NextPair& next)>& fold,
                      std::int64_t buffered = std::int64_t{1} << 22);

@@ -65,7 +65,7 @@ void WeightAverages::add() {
 void WeightAverages::use(bool average) {
   if (!exists()) return;
   if (average) engine_->average_replicas();
-  engine_->swap_average();
+  engine_->swap_average(average);
   for (Statistic& s : statistics_) {
     if (average) s.own = store_.read(s.name);
     with_values(store_, s.parameter, [&]<class T>(std::span<T> values) {
@@ -77,6 +77,7 @@ void WeightAverages::use(bool average) {
     });
     store_.refresh(s.parameter);
   }
+  if (!average) engine_->values_are_back();
 }
 
 std::vector<io::NamedTensor> WeightAverages::state() const {
