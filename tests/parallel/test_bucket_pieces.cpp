@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
+
+#include "lockstep/parallel/reduce/bucket_blocks.h"
 
 namespace lockstep {
 namespace {
@@ -26,6 +30,24 @@ std::vector<std::vector<int>> all_groupings() {
 }
 
 const std::vector<std::int64_t> kSizes{0, 1, 1023, 1025, 5000, 70'001};
+
+TEST(BucketBlocks, AreNumberedOneBucketAfterTheOther) {
+  std::vector<plan::Bucket> buckets;
+  for (const std::int64_t elements : kSizes) buckets.push_back({.entries = {}, .elements = elements});
+  const parallel::BucketBlocks blocks(buckets);
+  std::int64_t next = 0;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    EXPECT_EQ(blocks.of(b), blocks.at(b, Range{0, buckets[b].elements})) << b;
+    for (std::int64_t begin = 0; begin < buckets[b].elements; begin += kBlock, ++next) {
+      const std::int64_t last = std::min(begin + kBlock, buckets[b].elements) - 1;
+      EXPECT_EQ(blocks.at(b, begin), next);
+      EXPECT_EQ(blocks.at(b, last), next);
+      EXPECT_EQ(blocks.bucket_of(next), b);
+    }
+  }
+  EXPECT_EQ(blocks.count(), next);
+  EXPECT_EQ(blocks.at(4, Range{1000, 1025}), (Range{blocks.of(4).begin, blocks.of(4).begin + 2}));
+}
 
 TEST(BucketPieces, CoverEveryElementOfADomainOnce) {
   for (const std::vector<int>& grouping : all_groupings()) {
