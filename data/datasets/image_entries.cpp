@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "data/datasets/check_images.h"
 #include "data/datasets/image_folder.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/cached_dataset.h"
@@ -104,6 +105,7 @@ data::DatasetEntry folder_entry() {
           .takes_images = true,
           .decodes = true,
           .open_all = open_folder,
+          .prepare = check_image_files,
           .mirrored = true};
 }
 

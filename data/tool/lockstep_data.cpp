@@ -117,8 +117,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   fetched->footer("A download that broke off goes on where it stopped. Needs the program curl for URLs.");
   fetched->callback([&] { fetch(arguments); });
 
-  CLI::App* checked =
-      app.add_subcommand("check", "Reads a data set whole, as a training program does, and reports on it");
+  CLI::App* checked = app.add_subcommand(
+      "check", "Reads a data set whole, as a training program does, and names each sample that cannot be read");
   name(checked, "a data set of `lockstep-data list`");
   dir(checked, "folder of its files");
   checked

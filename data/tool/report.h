@@ -5,8 +5,9 @@
 
 namespace lockstep::datasets {
 
-// Reads every sample, and prints sizes, shapes, samples per class, and mean and deviation of the training pixels beside
-// those of the catalogue. Throws Error as data::open_datasets, and for samples that cannot be read.
+// Reads every sample, and prints sizes, shapes, samples per class, a line for each sample that cannot be read, and mean
+// and deviation of the training pixels beside those of the catalogue. Throws Error as data::open_data(), and, at the
+// end, if samples cannot be read.
 void print_report(data::Catalogue catalogue, const data::DatasetOptions& options);
 
 }  // namespace lockstep::datasets

@@ -1,7 +1,10 @@
 // The entries "folder" and "records": options become decoding, transforms, mixing and a record; caches, statistics,
 // labels and mistakes.
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "data/datasets/check_images.h"
 #include "tests/datasets/image_sets.h"
 
 namespace lockstep::datasets {
@@ -174,6 +177,33 @@ TEST(ImageEntries, UnreadableFilesAreNamedOrReplaced) {
   const RunData data = open_images(options);
   training_batches(data, 2);
   EXPECT_EQ(data.replaced(), 2);
+}
+
+TEST(ImageEntries, DamagedFilesAreFoundBeforeTraining) {
+  const TempDir dir;
+  write_images(dir.path());
+  const auto bytes_of = [](const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const auto bytes = std::as_bytes(std::span(text));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const std::filesystem::path jpeg = dir / "train" / "ant" / "00.JPG", png = dir / "val" / "bee" / "01.png";
+  EXPECT_EQ(image_damage(jpeg), "");
+  EXPECT_EQ(image_damage(png), "");
+  std::vector<std::byte> longer = bytes_of(jpeg), shorter = longer;
+  longer.resize(longer.size() + 1000);  // what some cameras append is no damage
+  put_file(jpeg, longer);
+  EXPECT_EQ(image_damage(jpeg), "");
+  shorter.resize(shorter.size() / 2);
+  put_file(jpeg, shorter);
+  EXPECT_NE(image_damage(jpeg).find("ant/00.JPG: truncated"), std::string::npos) << image_damage(jpeg);
+  put_file(png, {});
+  DatasetOptions options = folder_options(dir.path(), 32);
+  expect_error([&] { open_images(options); },
+               {"2 of 31 image files are damaged: ", "ant/00.JPG: truncated", "bee/01.png", "--unreadable replace"});
+  options.samples.unreadable = Unreadable::Replace;
+  EXPECT_EQ(open_images(options).train->size(), 20);
 }
 
 TEST(ImageEntries, MistakesAreNamed) {
