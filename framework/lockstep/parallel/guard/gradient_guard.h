@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/core/partition.h"
 #include "lockstep/parallel/guard/gradient_guard_options.h"
 #include "lockstep/plan/parameter_store.h"
 
